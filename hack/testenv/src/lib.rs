@@ -1,0 +1,1 @@
+//! A hub and spokes on one machine.

@@ -1,0 +1,2 @@
+//! Runs the command line.
+fn main() {}
