@@ -1,1 +1,22 @@
-//! Policy Sync.
+//! Policy Sync: write a Gateway API policy once, on the hub, and have every spoke of the fleet enforce it.
+//!
+//! A *policy* is any namespaced custom resource with `spec.targetRef` or `spec.targetRefs`. A policy that targets a
+//! Gateway of a class of ours is copied to the spokes where that Gateway is *placed*, wrapped in a ManifestWork of
+//! Open Cluster Management, and what the spokes answer is *folded* into one annotation on the hub policy.
+//!
+//! # The one direction of flow
+//!
+//! ```text
+//! hub API ──watch──▶ mirror ──view──▶ plan ──actions──▶ apply ──▶ hub API ──OCM──▶ spokes
+//!              one task        synchronous,     pure: no client,     bounded writers,
+//!              a kind          no I/O           no clock, no async   leader only
+//! ```
+//!
+//! - `watch` owns connections: one task for each kind, started and stopped while the process runs.
+//! - `mirror` owns facts: tables that return the keys that a change affects, and a read-only view.
+//! - `plan` owns decisions: functions from a view, a key and a moment to what should exist.
+//! - `apply` owns effects: a queue of keys and workers that write the difference between plan and mirror.
+//!
+//! Nothing flows back against the arrows. [`api`] holds the wire types that all of them share.
+
+pub mod api;

@@ -1,0 +1,37 @@
+use serde_json::json;
+
+use super::*;
+
+fn normalized(text: &str) -> String {
+    let mut value: Value = serde_json::from_str(text).unwrap();
+    normalize(&mut value);
+    value.to_string()
+}
+
+#[test]
+fn whole_doubles_become_integers() {
+    assert_eq!(normalized("[1.0, -0.0, 1e3, 9007199254740993]"), "[1,0,1000,9007199254740993]");
+}
+
+#[test]
+fn integers_past_64_bits_become_doubles() {
+    assert_eq!(
+        normalized("9223372036854775808"),
+        "9.223372036854775808e18".parse::<f64>().map(|f| json!(f).to_string()).unwrap()
+    );
+    assert_eq!(normalized("9223372036854775807"), "9223372036854775807");
+}
+
+#[test]
+fn one_meaning_has_one_hash() {
+    let left: Value = serde_json::from_str(r#"{"a": 1.0, "b": [1e300]}"#).unwrap();
+    let right: Value = serde_json::from_str(r#"{"b": [1e+300], "a": 1}"#).unwrap();
+    assert_eq!(Hash::of(&left), Hash::of(&right));
+    assert_ne!(Hash::of(&left), Hash::of(&json!({"a": 2, "b": [1e300]})));
+    assert_ne!(Hash::of(&json!({"a": null})), Hash::of(&json!({})));
+}
+
+#[test]
+fn parts_are_kept_apart() {
+    assert_ne!(Hash::of_parts(&["a-b", "c"]), Hash::of_parts(&["a", "b-c"]));
+}

@@ -1,0 +1,250 @@
+//! Names of things, each with a type of its own so that one cannot be taken for another.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::json::Hash;
+
+/// The name of a ManagedCluster, which is also the name of its namespace on the hub.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClusterName(pub Arc<str>);
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for ClusterName {
+    fn from(name: &str) -> Self {
+        Self(name.into())
+    }
+}
+
+/// A namespace and a name in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// The namespace, empty for a cluster-scoped object.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl ObjectKey {
+    /// The key of `namespace/name`.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// A kind by its plural name, whatever its version.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupResource {
+    /// The API group, empty for core.
+    pub group: Arc<str>,
+    /// The plural name.
+    pub resource: Arc<str>,
+}
+
+impl GroupResource {
+    /// The kind `resource` of `group`.
+    #[must_use]
+    pub fn new(group: &str, resource: &str) -> Self {
+        Self { group: group.into(), resource: resource.into() }
+    }
+
+    /// The kind of Gateways.
+    #[must_use]
+    pub fn gateways() -> Self {
+        Self::new(super::gateway::GROUP, "gateways")
+    }
+}
+
+impl fmt::Display for GroupResource {
+    /// `resource.group`, the name that the kind's CustomResourceDefinition has.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.resource, self.group)
+    }
+}
+
+/// A kind in one of its versions, as parameters name it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersionResource {
+    /// The kind.
+    pub kind: GroupResource,
+    /// The version.
+    pub version: Arc<str>,
+}
+
+impl GroupVersionResource {
+    /// The version `version` of the kind `resource` of `group`.
+    #[must_use]
+    pub fn new(group: &str, version: &str, resource: &str) -> Self {
+        Self { kind: GroupResource::new(group, resource), version: version.into() }
+    }
+
+    /// `group/version`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        format!("{}/{}", self.kind.group, self.version)
+    }
+}
+
+impl fmt::Display for GroupVersionResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} {}", self.kind.group, self.version, self.kind.resource)
+    }
+}
+
+/// A policy or a Gateway on the hub: what a work is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Parent {
+    /// Its kind.
+    pub kind: GroupResource,
+    /// Its namespace and name.
+    pub object: ObjectKey,
+}
+
+impl Parent {
+    /// The object `namespace/name` of the kind `resource` of `group`.
+    #[must_use]
+    pub fn new(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
+        Self { kind: GroupResource::new(group, resource), object: ObjectKey::new(namespace, name) }
+    }
+
+    /// A Gateway.
+    #[must_use]
+    pub fn gateway(object: ObjectKey) -> Self {
+        Self { kind: GroupResource::gateways(), object }
+    }
+
+    /// Whether this is a Gateway.
+    #[must_use]
+    pub fn is_gateway(&self) -> bool {
+        &*self.kind.resource == "gateways" && &*self.kind.group == super::gateway::GROUP
+    }
+
+    /// Reads `<resource>.<group>/<namespace>/<name>`; anything else is `None`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+        let (resource, group) = kind.split_once('.')?;
+        let complete = [resource, group, namespace, name].iter().all(|part| !part.is_empty());
+        (complete && parts.next().is_none()).then(|| Self::new(group, resource, namespace, name))
+    }
+}
+
+impl fmt::Display for Parent {
+    /// `<resource>.<group>/<namespace>/<name>`, the text of the annotation `kuadrant.io/parent`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.object)
+    }
+}
+
+/// The identity of this controller: works, field managers and roles are told apart by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerName {
+    name: Arc<str>,
+    hash: Arc<str>,
+}
+
+impl ControllerName {
+    /// The controller that GatewayClasses name in `spec.controllerName`.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let hash = Hash::of_parts(&[name]).to_string();
+        // 64 bits tell the few controllers of one hub apart and leave room in every name that carries them.
+        Self { name: name.into(), hash: hash[..16].into() }
+    }
+
+    /// The name itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+
+    /// Sixteen hexadecimal digits that stand for the name.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The field manager under which spokes' agents write our copies.
+    #[must_use]
+    pub fn spoke_field_manager(&self) -> String {
+        format!("work-agent-{}", self.hash)
+    }
+
+    /// The field manager under which we write on the hub.
+    #[must_use]
+    pub fn hub_field_manager(&self) -> String {
+        format!("policy-sync-{}", self.hash)
+    }
+}
+
+/// The name of a work: `<kind>-<name>-<hash>`, at most 63 characters, the same in every cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkName(pub Arc<str>);
+
+/// A label value, and so a work's name, has at most this many characters.
+const NAME_LIMIT: usize = 63;
+const HASH_DIGITS: usize = 32;
+
+impl WorkName {
+    /// The name of the work for `parent`, an object of the kind `kind` (`RateLimitPolicy`).
+    #[must_use]
+    pub fn of(controller: &ControllerName, kind: &str, parent: &Parent) -> Self {
+        let kind = kind.to_ascii_lowercase();
+        let (group, object) = (&parent.kind.group, &parent.object);
+        let hash = Hash::of_parts(&[controller.as_str(), group, &kind, &object.namespace, &object.name]);
+        Self(format!("{}-{hash}", readable(&kind, &object.name)).into())
+    }
+
+    /// The name of a cluster's access work.
+    #[must_use]
+    pub fn access(controller: &ControllerName) -> Self {
+        let hash = Hash::of_parts(&[controller.as_str(), "access"]);
+        Self(format!("access-{hash}").into())
+    }
+
+    /// Whether this is the planned name for `parent`.
+    ///
+    /// A parent is known by the plural of its kind, a name is made of the singular: each prefix of the name that
+    /// could be the kind is tried. That a prefix fits is proof, because the kind is part of the hash.
+    #[must_use]
+    pub fn is_for(&self, controller: &ControllerName, parent: &Parent) -> bool {
+        self.0.match_indices('-').any(|(end, _)| Self::of(controller, &self.0[..end], parent) == *self)
+    }
+}
+
+/// `<kind>-<name>`, cut so that a hash fits behind it and that it ends in an alphanumeric.
+fn readable(kind: &str, name: &str) -> String {
+    let limit = NAME_LIMIT - HASH_DIGITS - 1;
+    let full = format!("{kind}-{name}");
+    let cut: String = full.chars().take(limit).map(|c| if c == '.' { '-' } else { c }).collect();
+    cut.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
+}
+
+impl fmt::Display for WorkName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

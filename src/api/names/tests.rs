@@ -1,0 +1,69 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn controller() -> ControllerName {
+    ControllerName::new("kuadrant.io/policy-sync")
+}
+
+fn policy(namespace: &str, name: &str) -> Parent {
+    Parent::new("kuadrant.io", "ratelimitpolicies", namespace, name)
+}
+
+#[test]
+fn names_that_join_to_the_same_text_differ() {
+    let of = |namespace, name| WorkName::of(&controller(), "RateLimitPolicy", &policy(namespace, name));
+    assert_ne!(of("a-b", "c"), of("a", "b-c"));
+    assert_ne!(
+        of("shop", "limits"),
+        WorkName::of(&ControllerName::new("other"), "RateLimitPolicy", &policy("shop", "limits"))
+    );
+}
+
+#[test]
+fn a_long_name_stays_a_label_value() {
+    let name = WorkName::of(&controller(), "RateLimitPolicy", &policy("shop", &"a.".repeat(126)));
+    assert_eq!(name.0.len(), 63 - 1);
+    assert!(name.0.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
+}
+
+#[test]
+fn a_kind_longer_than_its_room_still_proves_its_parent() {
+    let kind = "AVeryLongKindNameThatLeavesNoRoomForTheObject";
+    let parent = policy("shop", "limits");
+    let name = WorkName::of(&controller(), kind, &parent);
+    assert!(name.0.len() <= 63);
+}
+
+#[test]
+fn another_parent_is_refused() {
+    let name = WorkName::of(&controller(), "RateLimitPolicy", &policy("shop", "limits"));
+    assert!(name.is_for(&controller(), &policy("shop", "limits")));
+    assert!(!name.is_for(&controller(), &policy("shop", "other")));
+    assert!(!name.is_for(&controller(), &Parent::new("example.com", "ratelimitpolicies", "shop", "limits")));
+    assert!(!name.is_for(&ControllerName::new("other"), &policy("shop", "limits")));
+}
+
+#[test]
+fn a_parent_is_read_back_from_its_text() {
+    for parent in [policy("shop", "limits"), Parent::gateway(ObjectKey::new("shop", "web.example"))] {
+        assert_eq!(Parent::parse(&parent.to_string()), Some(parent));
+    }
+    for wrong in ["", "a", "a.b", "a.b/c", "a.b/c/", "a/c/d", "a.b/c/d/e", ".b/c/d"] {
+        assert_eq!(Parent::parse(wrong), None, "{wrong}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_parent_proves_its_own_name(
+        kind in "[A-Z][A-Za-z0-9]{0,20}",
+        namespace in "[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?",
+        name in "[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?",
+    ) {
+        let parent = policy(&namespace, &name);
+        let work = WorkName::of(&controller(), &kind, &parent);
+        prop_assert!(work.0.len() <= 63);
+        prop_assert!(work.is_for(&controller(), &parent));
+    }
+}

@@ -1,0 +1,107 @@
+//! Any object of the hub, as it comes off the wire: the metadata that decisions read, and the rest as raw text.
+//!
+//! Decoding it cannot fail on what an object holds, so that one odd object never stops a list or a watch of its kind.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Metadata, without what no decision reads.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// Name.
+    pub name: String,
+    /// Namespace, empty for a cluster-scoped object.
+    pub namespace: String,
+    /// Unique over time.
+    pub uid: String,
+    /// Changes with every write.
+    pub resource_version: String,
+    /// Changes with the spec.
+    pub generation: i64,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// When it was made.
+    pub creation_timestamp: Option<Time>,
+    /// When it was asked to go.
+    pub deletion_timestamp: Option<Time>,
+    /// Who wrote which field.
+    pub managed_fields: Vec<ManagedFields>,
+}
+
+/// The fields that one writer owns.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ManagedFields {
+    /// The writer.
+    pub manager: String,
+    /// `Apply` or `Update`.
+    pub operation: String,
+    /// The subresource it wrote through, empty for the object itself.
+    pub subresource: String,
+    /// The fields.
+    pub fields_v1: Option<Box<RawValue>>,
+}
+
+impl Metadata {
+    /// The resource version as a number: comparable within one kind since Kubernetes 1.35, and in practice before.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.resource_version.parse().unwrap_or_default()
+    }
+}
+
+/// Any object of the hub.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HubObject {
+    /// `group/version`; absent for the items of a list.
+    #[serde(default)]
+    pub api_version: String,
+    /// Kind; absent for the items of a list.
+    #[serde(default)]
+    pub kind: String,
+    /// Metadata.
+    #[serde(default)]
+    pub metadata: Metadata,
+    /// What is wanted.
+    #[serde(default)]
+    pub spec: Option<Box<RawValue>>,
+    /// What is.
+    #[serde(default)]
+    pub status: Option<Box<RawValue>>,
+    /// What a ConfigMap holds.
+    #[serde(default)]
+    pub data: Option<Box<RawValue>>,
+}
+
+impl HubObject {
+    /// The spec as `T`, its default where there is none or where it is of another shape.
+    #[must_use]
+    pub fn spec_as<T: DeserializeOwned + Default>(&self) -> T {
+        decode(self.spec.as_deref())
+    }
+
+    /// The status as `T`, its default where there is none or where it is of another shape.
+    #[must_use]
+    pub fn status_as<T: DeserializeOwned + Default>(&self) -> T {
+        decode(self.status.as_deref())
+    }
+
+    /// The spec as JSON, null where there is none.
+    #[must_use]
+    pub fn spec_value(&self) -> Value {
+        decode(self.spec.as_deref())
+    }
+}
+
+fn decode<T: DeserializeOwned + Default>(raw: Option<&RawValue>) -> T {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}

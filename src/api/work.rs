@@ -1,0 +1,382 @@
+//! ManifestWork of Open Cluster Management, as far as a producer writes and reads it.
+//!
+//! The same types generate the CRD of the test environment, so each default and list type is that of the
+//! [published API](https://github.com/open-cluster-management-io/api/blob/main/work/v1/types.go).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The API group of works.
+pub const GROUP: &str = "work.open-cluster-management.io";
+/// The finalizer with which a spoke's agent holds a work until its manifests are gone from the spoke.
+pub const CLEANUP_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+/// What one cluster should hold, and what should come back about it.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "work.open-cluster-management.io",
+    version = "v1",
+    kind = "ManifestWork",
+    namespaced,
+    status = "ManifestWorkStatus",
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ManifestWorkSpec {
+    /// The objects for the spoke.
+    #[serde(default)]
+    pub workload: Workload,
+    /// What happens to the objects when the work goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delete_option: Option<DeleteOption>,
+    /// How each object is written, and what is fed back of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifest_configs: Vec<ManifestConfig>,
+}
+
+/// The objects of a work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Workload {
+    /// Whole Kubernetes objects.
+    #[serde(default)]
+    pub manifests: Vec<Manifest>,
+}
+
+/// One whole Kubernetes object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("type" = "object", "x-kubernetes-embedded-resource" = true, "x-kubernetes-preserve-unknown-fields" = true))]
+pub struct Manifest(pub Value);
+
+/// What happens to the objects when the work goes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteOption {
+    /// Which of the objects stay on the spoke.
+    #[serde(default)]
+    #[schemars(default = "propagation_policy_default")]
+    pub propagation_policy: PropagationPolicy,
+    /// The objects that stay, under [`PropagationPolicy::SelectivelyOrphan`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selectively_orphans: Option<SelectivelyOrphan>,
+}
+
+fn propagation_policy_default() -> PropagationPolicy {
+    PropagationPolicy::Foreground
+}
+
+/// Which objects stay on the spoke when their work goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PropagationPolicy {
+    /// None.
+    #[default]
+    Foreground,
+    /// All.
+    Orphan,
+    /// Those that [`SelectivelyOrphan`] lists.
+    SelectivelyOrphan,
+}
+
+/// The objects that stay on the spoke.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectivelyOrphan {
+    /// One rule for each object that stays.
+    #[serde(default)]
+    pub orphaning_rules: Vec<ResourceIdentifier>,
+}
+
+/// One object of the work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceIdentifier {
+    /// The API group, empty for core.
+    #[serde(default)]
+    #[schemars(transform = without_default)]
+    pub group: String,
+    /// The plural name of the kind.
+    pub resource: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's namespace, empty for a cluster-scoped one.
+    #[serde(default)]
+    #[schemars(transform = without_default)]
+    pub namespace: String,
+}
+
+pub(super) fn without_default(schema: &mut schemars::Schema) {
+    schema.remove("default");
+}
+
+/// How one object is written, and what is fed back of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ManifestConfig {
+    /// The object.
+    pub resource_identifier: ResourceIdentifier,
+    /// How it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_strategy: Option<UpdateStrategy>,
+    /// Values to feed back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub feedback_rules: Vec<FeedbackRule>,
+    /// Whether the agent polls the object or watches it.
+    #[serde(default)]
+    #[schemars(default = "feedback_scrape_type_default")]
+    pub feedback_scrape_type: FeedbackScrapeType,
+    /// Conditions that the agent computes from the object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["condition"]))]
+    pub condition_rules: Vec<ConditionRule>,
+}
+
+fn feedback_scrape_type_default() -> FeedbackScrapeType {
+    FeedbackScrapeType::Poll
+}
+
+/// How an object is written on the spoke.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateStrategy {
+    /// The way of writing.
+    #[serde(rename = "type")]
+    #[schemars(default = "update_strategy_default")]
+    pub strategy: UpdateStrategyType,
+    /// Details of [`UpdateStrategyType::ServerSideApply`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_side_apply: Option<ServerSideApply>,
+}
+
+fn update_strategy_default() -> UpdateStrategyType {
+    UpdateStrategyType::Update
+}
+
+/// The ways in which an agent writes an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpdateStrategyType {
+    /// Get, then put the whole object.
+    #[default]
+    Update,
+    /// Write it once and never again.
+    CreateOnly,
+    /// Server-side apply.
+    ServerSideApply,
+    /// Never write, only look.
+    ReadOnly,
+}
+
+/// Details of server-side apply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerSideApply {
+    /// Whether fields of other managers are taken over.
+    #[serde(default)]
+    #[schemars(transform = without_default)]
+    pub force: bool,
+    /// The field manager; it starts with `work-agent`.
+    #[serde(default = "field_manager_default")]
+    #[schemars(regex(pattern = "^work-agent"))]
+    pub field_manager: String,
+}
+
+fn field_manager_default() -> String {
+    "work-agent".into()
+}
+
+/// Values to feed back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedbackRule {
+    /// What kind of rule this is.
+    #[serde(rename = "type")]
+    pub rule: FeedbackRuleType,
+    /// Paths, under [`FeedbackRuleType::JSONPaths`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub json_paths: Vec<JsonPath>,
+}
+
+/// The kinds of feedback rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(clippy::upper_case_acronyms)]
+pub enum FeedbackRuleType {
+    /// What the agent knows of the well-known kinds.
+    WellKnownStatus,
+    /// The values at given paths.
+    JSONPaths,
+}
+
+/// A named path into the object on the spoke.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JsonPath {
+    /// The value's name, unique in a manifest.
+    pub name: String,
+    /// The path, in the JSONPath of Kubernetes' clients.
+    pub path: String,
+}
+
+/// Whether the agent polls an object or watches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FeedbackScrapeType {
+    /// Read every 10 to 19 seconds or more.
+    #[default]
+    Poll,
+    /// Told at once.
+    Watch,
+}
+
+/// A condition that the agent computes from the object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{"rule": "self.type != 'CEL' || self.condition != \"\"", "message": "condition is required for CEL rules"}]))]
+pub struct ConditionRule {
+    /// The condition's type.
+    pub condition: String,
+    /// How it is computed.
+    #[serde(rename = "type")]
+    pub rule: ConditionRuleType,
+    /// Expressions that must all be true.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cel_expressions: Vec<String>,
+    /// An expression that makes the condition's message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_expression: Option<String>,
+}
+
+/// The kinds of condition rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(clippy::upper_case_acronyms)]
+pub enum ConditionRuleType {
+    /// What the agent knows of the well-known kinds.
+    WellKnownConditions,
+    /// CEL expressions.
+    CEL,
+}
+
+/// What the spoke's agent says about a work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ManifestWorkStatus {
+    /// `Applied`, `Available`, `Deleting` and those of condition rules.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]), transform = without_default)]
+    pub conditions: Vec<Condition>,
+    /// What it says about each object.
+    #[serde(default)]
+    #[schemars(transform = without_default)]
+    pub resource_status: ResourceStatus,
+}
+
+/// What the agent says about each object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceStatus {
+    /// One entry for each object.
+    #[serde(default)]
+    #[schemars(transform = without_default)]
+    pub manifests: Vec<ManifestStatus>,
+}
+
+/// What the agent says about one object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ManifestStatus {
+    /// Which object.
+    pub resource_meta: ResourceMeta,
+    /// The values that the feedback rules ask for.
+    #[serde(default)]
+    #[schemars(transform = without_default)]
+    pub status_feedback: StatusFeedback,
+    /// `Applied`, `Available`, `StatusFeedbackSynced` and those of condition rules.
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// Which object of the work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = optional_strings)]
+pub struct ResourceMeta {
+    /// Its index in the work.
+    pub ordinal: i32,
+    /// API group.
+    #[serde(default)]
+    pub group: String,
+    /// API version.
+    #[serde(default)]
+    pub version: String,
+    /// Kind.
+    #[serde(default)]
+    pub kind: String,
+    /// Plural name of the kind.
+    #[serde(default)]
+    pub resource: String,
+    /// Name.
+    #[serde(default)]
+    pub name: String,
+    /// Namespace.
+    #[serde(default)]
+    pub namespace: String,
+}
+
+fn optional_strings(schema: &mut schemars::Schema) {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        for property in properties.values_mut().filter_map(Value::as_object_mut) {
+            property.remove("default");
+        }
+    }
+}
+
+/// The values that the feedback rules ask for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusFeedback {
+    /// One for each path that gave a value.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]), transform = without_default)]
+    pub values: Vec<FeedbackValue>,
+}
+
+/// One value that was fed back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedbackValue {
+    /// The path's name.
+    pub name: String,
+    /// The value.
+    pub field_value: FieldValue,
+}
+
+/// A value with its type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldValue {
+    /// Which of the others is set.
+    #[serde(rename = "type")]
+    pub value_type: FieldValueType,
+    /// An integer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integer: Option<i64>,
+    /// A string of any length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub string: Option<String>,
+    /// A boolean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boolean: Option<bool>,
+    /// JSON text of at most 1,024 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub json_raw: Option<String>,
+}
+
+/// The types of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FieldValueType {
+    /// [`FieldValue::integer`].
+    Integer,
+    /// [`FieldValue::string`].
+    String,
+    /// [`FieldValue::boolean`].
+    Boolean,
+    /// [`FieldValue::json_raw`].
+    JsonRaw,
+}
