@@ -1,0 +1,130 @@
+//! The labels and annotations that are a contract with users, and the JSON in them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::names::ClusterName;
+
+/// On a copy: the hub policy it came from, `<namespace>/<name>`.
+pub const POLICY_SYNCED: &str = "kuadrant.io/policy-synced";
+/// On a copy: a hash of the copy, fed back to tell which version of it a spoke answers for.
+pub const REVISION: &str = "kuadrant.io/revision";
+/// On a hub policy: what every cluster says, a JSON list of [`Synced`].
+pub const POLICIES_SYNCED: &str = "kuadrant.io/policies-synced";
+/// On a hub policy: [`Summary`] as JSON.
+pub const POLICIES_SYNCED_SUMMARY: &str = "kuadrant.io/policies-synced-summary";
+/// On a hub policy: how much of the list is there: `full`, `minimal`, `keys` or `first <n> of <m>`.
+pub const POLICIES_SYNCED_DETAIL: &str = "kuadrant.io/policies-synced-detail";
+/// On a hub policy: what its owner should know, such as why it is frozen.
+pub const POLICY_SYNC_MESSAGE: &str = "kuadrant.io/policy-sync-message";
+/// On a hub policy, by its owner: a Kubernetes selector over ManagedCluster labels.
+pub const CLUSTER_SELECTOR: &str = "kuadrant.io/cluster-selector";
+/// On a copy of a Gateway.
+pub const MANAGED: &str = "kuadrant.io/managed";
+/// On a work: its parent, `<resource>.<group>/<namespace>/<name>`.
+pub const PARENT: &str = "kuadrant.io/parent";
+/// On a work for a policy: the names of the hub Gateways that it serves, a JSON list.
+pub const GATEWAYS: &str = "kuadrant.io/gateways";
+/// On a work: the hash of its controller's name.
+pub const CONTROLLER: &str = "kuadrant.io/controller";
+/// On a work: `policy`, `gateway` or `access`.
+pub const WORK_FOR: &str = "kuadrant.io/work-for";
+/// On a work.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The value of [`MANAGED_BY`].
+pub const MANAGED_BY_US: &str = "policy-sync";
+
+/// The annotations that the controller writes on hub policies, in the order of their names.
+pub const OF_POLICY: [&str; 4] =
+    [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE];
+
+/// What one cluster says about a policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Synced {
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// The copy's name.
+    pub name: String,
+    /// The copy's namespace.
+    pub namespace: String,
+    /// Whether the cluster holds the copy as it is planned.
+    #[serde(default)]
+    pub applied: bool,
+    /// Whether an answer for the copy as it is planned is still to come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+    /// Whether the cluster is asked to remove the copy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
+    /// Why it is not applied, in the agent's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The copy's conditions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<SyncedCondition>,
+    /// The values of the configured `statusFields`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
+}
+
+/// A condition of a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncedCondition {
+    /// `Accepted`, `Enforced`, `Programmed` or `Ready`.
+    #[serde(rename = "type")]
+    pub condition_type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// A word for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// A sentence for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl SyncedCondition {
+    /// Whether a policy of the spoke's own wins over the copy. RFC 0007 spells the reason both ways.
+    #[must_use]
+    pub fn is_overridden(&self) -> bool {
+        self.condition_type == "Enforced"
+            && self.status == "False"
+            && matches!(self.reason.as_deref(), Some("Overridden" | "Overriden"))
+    }
+}
+
+/// The list of a hub policy in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Entries.
+    pub clusters: usize,
+    /// Entries that hold the copy as it is planned.
+    pub applied: usize,
+    /// Entries whose copy is enforced.
+    pub enforced: usize,
+    /// Entries where a policy of the spoke's own wins.
+    pub overridden: usize,
+    /// Entries that are not applied, or whose answer is still to come.
+    pub pending: usize,
+    /// Whether every placed cluster is applied.
+    pub synced: bool,
+}
+
+impl Summary {
+    /// The numbers of `entries`.
+    #[must_use]
+    pub fn of(entries: &[Synced]) -> Self {
+        let count = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
+        let enforced = |entry: &Synced| {
+            entry.conditions.iter().any(|c| c.condition_type == "Enforced" && c.status == "True")
+        };
+        Self {
+            clusters: entries.len(),
+            applied: count(&|entry| entry.applied),
+            enforced: count(&enforced),
+            overridden: count(&|entry| entry.conditions.iter().any(SyncedCondition::is_overridden)),
+            pending: count(&|entry| !entry.applied || entry.pending),
+            synced: entries.iter().all(|entry| entry.applied || entry.deleting),
+        }
+    }
+}

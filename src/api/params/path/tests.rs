@@ -1,0 +1,47 @@
+use super::*;
+
+#[test]
+fn the_shared_part_is_accepted() {
+    for (path, rfc) in [
+        (".status.observedGeneration", "$['status']['observedGeneration']"),
+        (
+            ".metadata.annotations.kuadrant\\.io/revision",
+            "$['metadata']['annotations']['kuadrant.io/revision']",
+        ),
+        (
+            ".metadata.annotations['kuadrant\\.io/revision']",
+            "$['metadata']['annotations']['kuadrant.io/revision']",
+        ),
+        (".status.conditions[0].type", "$['status']['conditions'][0]['type']"),
+        (
+            ".status.conditions[?(@.type==\"Ready\")].status",
+            "$['status']['conditions'][?@['type'] == \"Ready\"]['status']",
+        ),
+    ] {
+        assert_eq!(StatusPath::parse(path).unwrap().to_rfc9535(), rfc);
+    }
+}
+
+#[test]
+fn anything_else_is_refused_with_its_position() {
+    for (path, error) in [
+        ("", "expected `.` and a name at character 1"),
+        ("status", "expected `.` or `[` at character 1"),
+        ("$.status", "a path starts with `.` at character 1"),
+        ("{.status}", "a path starts with `.` at character 1"),
+        (".status.", "expected a name at character 9"),
+        ("..status", "`..` gives more than one value at character 2"),
+        (".status.*", "a wildcard gives more than one value at character 9"),
+        (".status[*]", "a wildcard gives more than one value at character 9"),
+        (".status[-1]", "an index from the end is not shared by all agents at character 9"),
+        (".status[01]", "01 is no index at character 9"),
+        (".status[\"x\"]", "a name is quoted with ' here at character 9"),
+        (".status['x", "expected ' at character 11"),
+        (".a[?(@.b>1)]", "a filter compares with `==` at character 9"),
+        (".a[?(@.b==1)]", "a filter compares with a quoted text at character 11"),
+        (".a[?(@.b==\"x\")][?(@.c==\"y\")]", "a second filter at character 16"),
+        (".status x", "expected `.` or `[` at character 8"),
+    ] {
+        assert_eq!(StatusPath::parse(path).unwrap_err().to_string(), error, "{path}");
+    }
+}
