@@ -20,3 +20,5 @@
 //! Nothing flows back against the arrows. [`api`] holds the wire types that all of them share.
 
 pub mod api;
+pub mod mirror;
+pub mod plan;

@@ -1,0 +1,228 @@
+//! Which plans a change of a table may change.
+//!
+//! Nothing is planned before the fixed kinds have been listed once; then everything is, so until then a change
+//! affects nothing. After that the answer errs on the side of too many keys: planning one for nothing costs
+//! microseconds and no request.
+
+use std::sync::Arc;
+
+use super::rows::class::Class;
+use super::rows::work::{Purpose, Work};
+use super::tables::{Source, Tables, WorkKey};
+use super::{Key, Keys, Moment, PolicyKind};
+use crate::api::annotations::CLUSTER_SELECTOR;
+use crate::api::names::{ObjectKey, Parent};
+
+impl Tables {
+    /// Every key there is.
+    pub(super) fn everything(&self) -> Keys {
+        let mut keys = Keys::from([Key::Watches]);
+        keys.extend(self.classes.iter().map(|(key, _)| Key::Class(key.clone())));
+        keys.extend(self.gateways.iter().map(|(key, _)| Key::Works(Parent::gateway(key.clone()))));
+        keys.extend(self.policies.keys().flat_map(|kind| self.policies_of(kind)));
+        keys.extend(self.works_of.keys().flat_map(|parent| both(parent)));
+        keys.extend(self.carried.keys().map(|cluster| Key::Access(cluster.clone())));
+        // An access work may outlive the works that it was for.
+        let access = self.works.iter().filter(|(_, work)| matches!(work.purpose, Purpose::Access(_)));
+        keys.extend(access.map(|((_, cluster), _)| Key::Access(cluster.clone())));
+        keys
+    }
+
+    fn when_ready(&self, keys: impl FnOnce() -> Keys) -> Keys {
+        if self.ready() { keys() } else { Keys::new() }
+    }
+
+    pub(super) fn first_synced(&self, source: &Source) -> Keys {
+        self.when_ready(|| match source {
+            Source::Policies(kind) => self.of_kind(kind),
+            Source::ConfigMap(name) => self.of_config_map(name),
+            _ => Keys::new(),
+        })
+    }
+
+    /// A class came, went or changed; `before` is what it was.
+    pub(super) fn class_changed(&mut self, key: &ObjectKey, before: Option<&Class>) -> Keys {
+        let after = self.classes.get(key);
+        if before == after {
+            return Keys::new();
+        }
+        let planned = |class: &Class| (class.controller_name.clone(), class.parameters_ref.clone());
+        // The status is ours: a change of it alone is none of the parameters.
+        if before.map(planned) == after.map(planned) && before.map(|c| &c.uid) == after.map(|c| &c.uid) {
+            return self.when_ready(|| Keys::from([Key::Class(key.clone())]));
+        }
+        self.remember_params();
+        self.when_ready(|| self.of_classes())
+    }
+
+    /// The parameters in a ConfigMap came, went or changed.
+    pub(super) fn params_changed(&mut self, name: &ObjectKey) -> Keys {
+        self.remember_params();
+        self.when_ready(|| self.of_config_map(name))
+    }
+
+    fn of_config_map(&self, _: &ObjectKey) -> Keys {
+        self.of_classes()
+    }
+
+    /// Classes can bear on each other (a version listed twice, a downstream class that is ours), so a change of one
+    /// is a change of all. Classes change rarely.
+    fn of_classes(&self) -> Keys {
+        let mut keys = Keys::from([Key::Watches]);
+        keys.extend(self.classes.iter().map(|(key, _)| Key::Class(key.clone())));
+        keys.extend(self.gateways.iter().map(|(key, _)| Key::Works(Parent::gateway(key.clone()))));
+        keys.extend(self.policies.keys().flat_map(|kind| self.policies_of(kind)));
+        keys.extend(self.works_of.keys().flat_map(|parent| both(parent)));
+        keys
+    }
+
+    pub(super) fn gateway_changed(&self, key: &ObjectKey) -> Keys {
+        self.when_ready(|| self.of_namespace(&key.namespace))
+    }
+
+    pub(super) fn cluster_changed(&self) -> Keys {
+        self.when_ready(|| {
+            let selective = |kind: &PolicyKind| {
+                let policies = self.policies.get(kind).into_iter().flat_map(super::Table::iter);
+                let kind = kind.clone();
+                policies
+                    .filter(|(_, policy)| policy.annotations.contains_key(CLUSTER_SELECTOR))
+                    .flat_map(move |(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() }))
+                    .collect::<Vec<_>>()
+            };
+            self.policies.keys().flat_map(selective).collect()
+        })
+    }
+
+    pub(super) fn placement_changed(&mut self, key: ObjectKey, now: Moment) -> Keys {
+        let namespace = key.namespace.clone();
+        self.placement_changed.insert(key, now);
+        self.when_ready(|| self.of_namespace(&namespace))
+    }
+
+    pub(super) fn decision_changed(&mut self, key: &ObjectKey, placement: Option<&str>, now: Moment) -> Keys {
+        match placement {
+            Some(placement) => self.placement_changed(ObjectKey::new(&key.namespace, placement), now),
+            None => Keys::new(),
+        }
+    }
+
+    /// Policies reach only Gateways of their own namespace, so what happens in one stays there.
+    fn of_namespace(&self, namespace: &Arc<str>) -> Keys {
+        let here = |key: &ObjectKey| key.namespace == *namespace;
+        let mut keys = Keys::new();
+        let gateways = self.gateways.iter().filter(|(key, _)| here(key));
+        keys.extend(gateways.map(|(key, _)| Key::Works(Parent::gateway(key.clone()))));
+        for (kind, table) in &self.policies {
+            let policies = table.iter().filter(|(key, _)| here(key));
+            keys.extend(
+                policies.flat_map(|(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() })),
+            );
+        }
+        let parents = self.works_of.keys().filter(|parent| here(&parent.object));
+        keys.extend(parents.flat_map(|parent| both(parent)));
+        keys
+    }
+
+    pub(super) fn policy_changed(&self, kind: PolicyKind, object: ObjectKey) -> Keys {
+        self.when_ready(|| both(&Parent { kind, object }).into_iter().collect())
+    }
+
+    pub(super) fn kind_changed(&self, kind: &PolicyKind) -> Keys {
+        self.when_ready(|| {
+            let mut keys = self.of_kind(kind);
+            keys.insert(Key::Watches);
+            keys.extend(self.classes.iter().map(|(key, _)| Key::Class(key.clone())));
+            keys
+        })
+    }
+
+    fn of_kind(&self, kind: &PolicyKind) -> Keys {
+        let mut keys: Keys = self.policies_of(kind).into_iter().collect();
+        keys.extend(
+            self.works_of.keys().filter(|parent| parent.kind == *kind).flat_map(|parent| both(parent)),
+        );
+        keys
+    }
+
+    fn policies_of(&self, kind: &PolicyKind) -> Vec<Key> {
+        let policies = self.policies.get(kind).into_iter().flat_map(super::Table::iter);
+        policies.flat_map(|(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() })).collect()
+    }
+
+    /// A work came that was not there, or that was for something else.
+    pub(super) fn work_appeared(&mut self, key: &WorkKey, purpose: &Purpose) -> Keys {
+        if let Purpose::Parent(parent) = purpose {
+            self.works_of.entry(parent.clone()).or_default().insert(key.clone());
+            *self.carried.entry(key.1.clone()).or_default().entry(parent.kind.clone()).or_default() += 1;
+        }
+        self.work_changed(key, purpose, true, true)
+    }
+
+    /// A work went, or is for something else now.
+    pub(super) fn work_gone(&mut self, key: &WorkKey, work: &Work) -> Keys {
+        if let Purpose::Parent(parent) = &work.purpose {
+            if let Some(works) = self.works_of.get_mut(parent) {
+                works.remove(key);
+                if works.is_empty() {
+                    self.works_of.remove(parent);
+                }
+            }
+            if let Some(carried) = self.carried.get_mut(&key.1) {
+                if let Some(count) = carried.get_mut(&parent.kind) {
+                    *count -= 1;
+                }
+                carried.retain(|_, count| *count > 0);
+                if carried.is_empty() {
+                    self.carried.remove(&key.1);
+                }
+            }
+        }
+        self.work_changed(key, &work.purpose, true, true)
+    }
+
+    /// What a work holds changed (`content`), or what its agent says of it (`answer`).
+    pub(super) fn work_changed(&self, key: &WorkKey, purpose: &Purpose, content: bool, answer: bool) -> Keys {
+        self.when_ready(|| {
+            let mut keys = Keys::new();
+            match purpose {
+                Purpose::Parent(parent) => {
+                    if content {
+                        keys.insert(Key::Works((**parent).clone()));
+                        keys.insert(Key::Access(key.1.clone()));
+                    }
+                    if answer && !parent.is_gateway() {
+                        keys.insert(Key::Fold((**parent).clone()));
+                    }
+                }
+                Purpose::Access(_) if content => {
+                    keys.insert(Key::Access(key.1.clone()));
+                }
+                Purpose::Access(_) | Purpose::Foreign => {}
+            }
+            keys
+        })
+    }
+
+    /// Keeps the last valid parameters of every class of ours, and of no other.
+    fn remember_params(&mut self) {
+        let mut known = std::mem::take(&mut self.known_params);
+        for (key, class) in
+            self.classes.iter().filter(|(_, class)| *class.controller_name == *self.controller.as_str())
+        {
+            let valid = match class.config_map() {
+                Ok(None) => Some(Arc::default()),
+                Ok(Some(name)) => self.config_map(&name).and_then(|row| row.params.clone().ok()),
+                Err(_) => None,
+            };
+            if let Some(params) = valid.or_else(|| known.remove(key)) {
+                self.known_params.insert(key.clone(), params);
+            }
+        }
+    }
+}
+
+fn both(parent: &Parent) -> Vec<Key> {
+    let works = Key::Works(parent.clone());
+    if parent.is_gateway() { vec![works] } else { vec![works, Key::Fold(parent.clone())] }
+}

@@ -1,0 +1,63 @@
+//! ManagedClusters, Placements and PlacementDecisions.
+
+use std::sync::Arc;
+
+use super::{Strings, Version};
+use crate::api::cluster::{PLACEMENT_LABEL, PlacementDecisionStatus, PlacementStatus};
+use crate::api::names::ClusterName;
+use crate::api::object::HubObject;
+
+/// A ManagedCluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// Labels, over which selectors select.
+    pub labels: Strings,
+}
+
+impl From<&HubObject> for Cluster {
+    fn from(object: &HubObject) -> Self {
+        Self { labels: object.metadata.labels.clone() }
+    }
+}
+
+/// A Placement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// Resource version.
+    pub version: Version,
+    /// How many clusters its decisions name once all slices are written.
+    pub selected: usize,
+}
+
+impl From<&HubObject> for Placement {
+    fn from(object: &HubObject) -> Self {
+        let status: PlacementStatus = object.status_as();
+        Self {
+            version: Version(object.metadata.version()),
+            selected: usize::try_from(status.number_of_selected_clusters).unwrap_or_default(),
+        }
+    }
+}
+
+/// A PlacementDecision: one slice of what a Placement chose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Resource version.
+    pub version: Version,
+    /// The Placement it belongs to, by its label.
+    pub placement: Option<Arc<str>>,
+    /// The clusters, without the empty ones of a slice that is not scheduled yet.
+    pub clusters: Vec<ClusterName>,
+}
+
+impl From<&HubObject> for Decision {
+    fn from(object: &HubObject) -> Self {
+        let status: PlacementDecisionStatus = object.status_as();
+        let names = status.decisions.iter().map(|decision| decision.cluster_name.as_str());
+        Self {
+            version: Version(object.metadata.version()),
+            placement: object.metadata.labels.get(PLACEMENT_LABEL).map(|name| name.as_str().into()),
+            clusters: names.filter(|name| !name.is_empty()).map(ClusterName::from).collect(),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Policies on the hub, of any kind.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{RawSpec, Strings, Version, raw_spec};
+use crate::api::annotations;
+use crate::api::json::Hash;
+use crate::api::object::{HubObject, Metadata};
+
+/// The annotation in which `kubectl apply` keeps the whole object again.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// A policy on the hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Resource version.
+    pub version: Version,
+    /// Unique over time.
+    pub uid: Arc<str>,
+    /// Changes with the spec.
+    pub generation: i64,
+    /// Whether it was asked to go.
+    pub deleting: bool,
+    /// Labels.
+    pub labels: Strings,
+    /// Annotations, without ours and without those that only repeat the object.
+    pub annotations: Strings,
+    /// Spec.
+    pub spec: RawSpec,
+    /// What stands in the annotations that are ours to write.
+    pub folded: Folded,
+}
+
+/// The annotations of ours that a policy has: what they say as a hash, which is all that a comparison needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Folded {
+    /// A hash of each annotation's text, in the order of [`annotations::OF_POLICY`].
+    pub hashes: [Option<Hash>; 4],
+    /// The bytes of all other annotations, keys and values.
+    pub other_bytes: usize,
+    /// Other controllers of this make that own one of them.
+    pub other_owners: BTreeSet<Arc<str>>,
+}
+
+impl Folded {
+    /// The hash of an annotation's text.
+    #[must_use]
+    pub fn hash(text: &str) -> Hash {
+        Hash::of_parts(&[text])
+    }
+}
+
+impl Policy {
+    /// The row of `object`, for the controller that writes as `field_manager`.
+    #[must_use]
+    pub fn new(object: &HubObject, field_manager: &str) -> Self {
+        let metadata = &object.metadata;
+        let travels = |key: &str| key != LAST_APPLIED && !annotations::OF_POLICY.contains(&key);
+        Self {
+            version: Version(metadata.version()),
+            uid: metadata.uid.as_str().into(),
+            generation: metadata.generation,
+            deleting: metadata.deletion_timestamp.is_some(),
+            labels: metadata.labels.clone(),
+            annotations: metadata
+                .annotations
+                .iter()
+                .filter(|(key, _)| travels(key))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            spec: raw_spec(object),
+            folded: folded(metadata, field_manager),
+        }
+    }
+}
+
+fn folded(metadata: &Metadata, field_manager: &str) -> Folded {
+    let texts = &metadata.annotations;
+    let others = texts.iter().filter(|(key, _)| !annotations::OF_POLICY.contains(&key.as_str()));
+    Folded {
+        hashes: annotations::OF_POLICY.map(|key| texts.get(key).map(|text| Folded::hash(text))),
+        other_bytes: others.map(|(key, value)| key.len() + value.len()).sum(),
+        other_owners: metadata
+            .managed_fields
+            .iter()
+            .filter(|entry| entry.manager.starts_with("policy-sync-") && entry.manager != field_manager)
+            .filter(|entry| entry.fields_v1.as_deref().is_some_and(|fields| owns_annotation(fields.get())))
+            .map(|entry| entry.manager.as_str().into())
+            .collect(),
+    }
+}
+
+fn owns_annotation(fields: &str) -> bool {
+    let fields: Value = serde_json::from_str(fields).unwrap_or_default();
+    let owned = &fields["f:metadata"]["f:annotations"];
+    annotations::OF_POLICY.iter().any(|key| !owned[format!("f:{key}")].is_null())
+}

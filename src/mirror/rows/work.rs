@@ -1,0 +1,284 @@
+//! Works: of each only what comparing it with the plan, and folding its answer, needs.
+//!
+//! The spoke's agent may write anything into its works. So the payload is kept as a hash of what the work really
+//! holds, never as one that it says it holds, and what came back is capped.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Strings, Version};
+use crate::api::annotations;
+use crate::api::json::Hash;
+use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
+use crate::api::object::HubObject;
+use crate::api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
+use crate::mirror::Moment;
+
+/// The most bytes that are kept of one text from a spoke.
+pub const TEXT_LIMIT: usize = 1024;
+
+/// The labels of a work that are ours to write.
+pub const LABELS: [&str; 3] = [annotations::MANAGED_BY, annotations::CONTROLLER, annotations::WORK_FOR];
+/// The annotations of a work that are ours to write.
+pub const ANNOTATIONS: [&str; 2] = [annotations::PARENT, annotations::GATEWAYS];
+
+/// What a work is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// A Gateway or a policy.
+    Parent(Arc<Parent>),
+    /// The agent's access to the kinds that our works there carry.
+    Access(Vec<GroupResource>),
+    /// Not proven to be ours: its name does not follow from its parent.
+    Foreign,
+}
+
+/// A work on the hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// Resource version.
+    pub version: Version,
+    /// Unique over time.
+    pub uid: Arc<str>,
+    /// Changes with the spec.
+    pub generation: i64,
+    /// When it was made.
+    pub created: Moment,
+    /// When it was asked to go.
+    pub deleting: Option<Moment>,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What it holds.
+    pub content: Content,
+    /// The names of the hub Gateways that it serves, by its own word.
+    pub gateways: Arc<[Arc<str>]>,
+    /// The revision of the copy that it holds.
+    pub revision: Option<Arc<str>>,
+    /// What the spoke's agent says.
+    pub answer: Option<Box<Answer>>,
+}
+
+/// Hashes of what a work holds, of the fields that a plan writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The spec.
+    pub spec: Hash,
+    /// Our labels and annotations.
+    pub metadata: Hash,
+}
+
+impl Content {
+    /// The content of a work with this spec and metadata.
+    #[must_use]
+    pub fn of(spec: &ManifestWorkSpec, labels: &Strings, annotations: &Strings) -> Self {
+        #[derive(Serialize)]
+        struct Ours<'a>([Option<&'a String>; 3], [Option<&'a String>; 2]);
+        let ours = Ours(LABELS.map(|key| labels.get(key)), ANNOTATIONS.map(|key| annotations.get(key)));
+        Self { spec: Hash::of(spec), metadata: Hash::of(&ours) }
+    }
+}
+
+/// What a spoke's agent says about a work.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Whether `Applied` is true for the work's present generation.
+    pub applied: bool,
+    /// Why it is not, in the agent's words.
+    pub message: Option<Box<str>>,
+    /// The revision of the copy on the spoke.
+    pub revision: Option<Box<str>>,
+    /// The generation of the copy on the spoke.
+    pub generation: Option<i64>,
+    /// The generation for which the copy's status was written.
+    pub observed_generation: Option<i64>,
+    /// The copy's conditions.
+    pub conditions: Vec<AnsweredCondition>,
+    /// The values of the configured `statusFields`.
+    pub fields: Vec<(Arc<str>, Value)>,
+}
+
+/// A condition of a copy, as fed back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnsweredCondition {
+    /// `Accepted`, `Enforced`, `Programmed` or `Ready`.
+    pub condition_type: Arc<str>,
+    /// `True`, `False` or `Unknown`.
+    pub status: Box<str>,
+    /// A word for programs.
+    pub reason: Option<Box<str>>,
+    /// A sentence for people.
+    pub message: Option<Box<str>>,
+    /// The generation for which it was written.
+    pub observed_generation: Option<i64>,
+}
+
+impl Work {
+    /// The row of `object`, for the works of `controller`.
+    #[must_use]
+    pub fn new(object: &HubObject, controller: &ControllerName) -> Self {
+        let metadata = &object.metadata;
+        let spec: ManifestWorkSpec = object.spec_as();
+        let purpose = purpose(object, &spec, controller);
+        let gateways: Vec<Arc<str>> = metadata
+            .annotations
+            .get(annotations::GATEWAYS)
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
+        Self {
+            version: Version(metadata.version()),
+            uid: metadata.uid.as_str().into(),
+            generation: metadata.generation,
+            created: moment(metadata.creation_timestamp.as_ref()).unwrap_or_default(),
+            deleting: moment(metadata.deletion_timestamp.as_ref()),
+            content: Content::of(&spec, &metadata.labels, &metadata.annotations),
+            gateways: gateways.into(),
+            revision: revision(&spec),
+            answer: object.status.is_some().then(|| Box::new(answer(object, &purpose))),
+            purpose,
+        }
+    }
+
+    /// Its parent, where it is proven to have one.
+    #[must_use]
+    pub fn parent(&self) -> Option<&Arc<Parent>> {
+        match &self.purpose {
+            Purpose::Parent(parent) => Some(parent),
+            Purpose::Access(_) | Purpose::Foreign => None,
+        }
+    }
+}
+
+fn moment(time: Option<&Time>) -> Option<Moment> {
+    time.map(|time| Moment(time.0.as_millisecond()))
+}
+
+fn purpose(object: &HubObject, spec: &ManifestWorkSpec, controller: &ControllerName) -> Purpose {
+    let name = WorkName(object.metadata.name.as_str().into());
+    if name == WorkName::access(controller) {
+        return Purpose::Access(access_kinds(spec));
+    }
+    let parent = object.metadata.annotations.get(annotations::PARENT).and_then(|text| Parent::parse(text));
+    match parent {
+        Some(parent)
+            if name.is_for(controller, &parent) || is_for_carried_kind(&name, spec, controller, &parent) =>
+        {
+            Purpose::Parent(Arc::new(parent))
+        }
+        _ => Purpose::Foreign,
+    }
+}
+
+/// A kind too long to stand whole in a name is taken from the manifests instead; the hash still proves it.
+fn is_for_carried_kind(
+    name: &WorkName,
+    spec: &ManifestWorkSpec,
+    controller: &ControllerName,
+    parent: &Parent,
+) -> bool {
+    let kinds = spec.workload.manifests.iter().filter_map(|manifest| manifest.0["kind"].as_str());
+    kinds.into_iter().any(|kind| WorkName::of(controller, kind, parent) == *name)
+}
+
+fn access_kinds(spec: &ManifestWorkSpec) -> Vec<GroupResource> {
+    let rules =
+        spec.workload.manifests.iter().filter_map(|manifest| manifest.0["rules"].as_array()).flatten();
+    let first = |rule: &Value, field: &str| rule[field][0].as_str().unwrap_or_default().to_owned();
+    rules.map(|rule| GroupResource::new(&first(rule, "apiGroups"), &first(rule, "resources"))).collect()
+}
+
+fn revision(spec: &ManifestWorkSpec) -> Option<Arc<str>> {
+    let mut revisions = spec
+        .workload
+        .manifests
+        .iter()
+        .filter_map(|manifest| manifest.0["metadata"]["annotations"][annotations::REVISION].as_str());
+    revisions.next().map(Into::into)
+}
+
+fn answer(object: &HubObject, purpose: &Purpose) -> Answer {
+    let status: ManifestWorkStatus = object.status_as();
+    let mut answer = Answer::default();
+    if let Some(applied) = condition(&status.conditions, "Applied") {
+        let current = applied.observed_generation == Some(object.metadata.generation);
+        answer.applied = current && applied.status == "True";
+        if current && !answer.applied {
+            // The manifest's own message names the object and the conflict; the work's only counts.
+            let manifests = status.resource_status.manifests.iter();
+            let failed = manifests
+                .filter_map(|manifest| condition(&manifest.conditions, "Applied"))
+                .find(|condition| condition.status == "False");
+            answer.message = Some(capped(&failed.unwrap_or(applied).message));
+        }
+    }
+    if let Purpose::Parent(parent) = purpose {
+        let carries = |manifest: &&ManifestStatus| {
+            *manifest.resource_meta.resource == *parent.kind.resource
+                && *manifest.resource_meta.group == *parent.kind.group
+        };
+        if let Some(manifest) = status.resource_status.manifests.iter().find(carries) {
+            for value in &manifest.status_feedback.values {
+                answer.take(&value.name, &value.field_value);
+            }
+        }
+    }
+    answer
+}
+
+impl Answer {
+    /// Takes a fed-back value in: ours by their names, all others as fields.
+    fn take(&mut self, name: &str, value: &FieldValue) {
+        let text = || value.string.as_deref().map(capped);
+        match name.strip_prefix('_') {
+            None => {
+                if let Some(field) = field(value) {
+                    self.fields.push((name.into(), field));
+                }
+            }
+            Some("revision") => self.revision = text(),
+            Some("generation") => self.generation = value.integer,
+            Some("observedGeneration") => self.observed_generation = value.integer,
+            Some(other) => {
+                let Some((condition_type, part)) = other.split_once('_') else { return };
+                let condition = self.condition_mut(condition_type);
+                match part {
+                    "status" => condition.status = text().unwrap_or_default(),
+                    "reason" => condition.reason = text(),
+                    "message" => condition.message = text(),
+                    "observedGeneration" => condition.observed_generation = value.integer,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn condition_mut(&mut self, condition_type: &str) -> &mut AnsweredCondition {
+        let index = self.conditions.iter().position(|condition| &*condition.condition_type == condition_type);
+        let index = index.unwrap_or_else(|| {
+            let new = AnsweredCondition { condition_type: condition_type.into(), ..Default::default() };
+            self.conditions.push(new);
+            self.conditions.len() - 1
+        });
+        &mut self.conditions[index]
+    }
+}
+
+fn field(value: &FieldValue) -> Option<Value> {
+    let text = || value.string.as_deref().map(|text| Value::from(&*capped(text)));
+    let json = || serde_json::from_str(value.json_raw.as_deref()?).ok();
+    value.integer.map(Value::from).or_else(|| value.boolean.map(Value::from)).or_else(text).or_else(json)
+}
+
+fn condition<'c>(conditions: &'c [Condition], condition_type: &str) -> Option<&'c Condition> {
+    conditions.iter().find(|condition| condition.type_ == condition_type)
+}
+
+fn capped(text: &str) -> Box<str> {
+    if text.len() <= TEXT_LIMIT {
+        return text.into();
+    }
+    let end = (0..=TEXT_LIMIT - '…'.len_utf8()).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…", &text[..end]).into()
+}

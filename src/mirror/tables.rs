@@ -1,0 +1,469 @@
+//! The tables of all kinds, and what each change of them does.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::rows::class::{Class, ConfigMap};
+use super::rows::cluster::{Cluster, Decision, Placement};
+use super::rows::gateway::Gateway;
+use super::rows::kind::{PolicyKindInfo, Resolution};
+use super::rows::policy::Policy;
+use super::rows::work::{Purpose, Work};
+use super::{Keys, Moment, PolicyKind, Table};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::api::object::HubObject;
+use crate::api::params::Params;
+
+/// Where rows come from: one list and watch each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// GatewayClasses.
+    Classes,
+    /// One ConfigMap that a class names.
+    ConfigMap(ObjectKey),
+    /// Gateways.
+    Gateways,
+    /// ManagedClusters.
+    Clusters,
+    /// Placements.
+    Placements,
+    /// PlacementDecisions.
+    Decisions,
+    /// Works of this controller.
+    Works,
+    /// Policies of one kind.
+    Policies(PolicyKind),
+}
+
+impl Source {
+    /// The sources without which nothing can be planned.
+    pub const FIXED: [Self; 6] =
+        [Self::Classes, Self::Gateways, Self::Clusters, Self::Placements, Self::Decisions, Self::Works];
+}
+
+/// A row of any kind.
+#[derive(Debug)]
+pub enum Row {
+    /// A GatewayClass.
+    Class(Class),
+    /// A ConfigMap with parameters.
+    ConfigMap(ConfigMap),
+    /// A Gateway.
+    Gateway(Gateway),
+    /// A ManagedCluster.
+    Cluster(Cluster),
+    /// A Placement.
+    Placement(Placement),
+    /// A PlacementDecision.
+    Decision(Decision),
+    /// A work.
+    Work(Box<Work>),
+    /// A policy.
+    Policy(Box<Policy>),
+}
+
+impl Row {
+    /// Prunes `object`, which came from `source`.
+    #[must_use]
+    pub fn prune(source: &Source, object: &HubObject, controller: &ControllerName) -> Self {
+        match source {
+            Source::Classes => Self::Class(object.into()),
+            Source::ConfigMap(_) => Self::ConfigMap(object.into()),
+            Source::Gateways => Self::Gateway(object.into()),
+            Source::Clusters => Self::Cluster(object.into()),
+            Source::Placements => Self::Placement(object.into()),
+            Source::Decisions => Self::Decision(object.into()),
+            Source::Works => Self::Work(Box::new(Work::new(object, controller))),
+            Source::Policies(_) => {
+                Self::Policy(Box::new(Policy::new(object, &controller.hub_field_manager())))
+            }
+        }
+    }
+}
+
+/// A change of the hub.
+#[derive(Debug)]
+pub enum Change {
+    /// An object is there, as this row shows it.
+    Applied {
+        /// Where it comes from.
+        source: Source,
+        /// Its namespace and name.
+        key: ObjectKey,
+        /// Its resource version.
+        version: u64,
+        /// What is kept of it.
+        row: Row,
+    },
+    /// An object is gone.
+    Deleted {
+        /// Where it came from.
+        source: Source,
+        /// Its namespace and name.
+        key: ObjectKey,
+        /// The resource version of its deletion.
+        version: u64,
+    },
+    /// It was found out whether a kind can be synced.
+    Resolved(GroupVersionResource, Resolution),
+    /// A source could not be listed or watched; `None` once it can again.
+    Failing(Source, Option<String>),
+}
+
+/// What is known of a kind that parameters list.
+#[derive(Clone, Debug)]
+pub struct KindState {
+    /// Whether it can be synced.
+    pub resolution: Resolution,
+    /// What it was when it last could.
+    pub known: Option<PolicyKindInfo>,
+}
+
+/// The key of a work: its name, the same in every cluster, and the cluster.
+pub type WorkKey = (WorkName, ClusterName);
+
+/// Everything that is known of the hub.
+#[derive(Debug)]
+pub struct Tables {
+    pub(super) controller: ControllerName,
+    pub(super) classes: Table<ObjectKey, Class>,
+    pub(super) config_maps: HashMap<ObjectKey, Table<ObjectKey, ConfigMap>>,
+    /// The last valid parameters of each class of ours.
+    pub(super) known_params: HashMap<ObjectKey, Arc<Params>>,
+    pub(super) gateways: Table<ObjectKey, Gateway>,
+    pub(super) clusters: Table<ObjectKey, Cluster>,
+    pub(super) placements: Table<ObjectKey, Placement>,
+    pub(super) decisions: Table<ObjectKey, Decision>,
+    /// When a Placement or a decision of it last changed.
+    pub(super) placement_changed: HashMap<ObjectKey, Moment>,
+    pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Policy>>,
+    pub(super) kinds: HashMap<GroupVersionResource, KindState>,
+    pub(super) works: Table<WorkKey, Work>,
+    pub(super) works_of: HashMap<Arc<Parent>, BTreeSet<WorkKey>>,
+    /// How many works of each kind a cluster has, those that are being deleted included.
+    pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
+    pub(super) failing: HashMap<Source, String>,
+    strings: HashSet<Arc<str>>,
+}
+
+impl Tables {
+    pub(super) fn new(controller: ControllerName) -> Self {
+        Self {
+            controller,
+            classes: Table::default(),
+            config_maps: HashMap::new(),
+            known_params: HashMap::new(),
+            gateways: Table::default(),
+            clusters: Table::default(),
+            placements: Table::default(),
+            decisions: Table::default(),
+            placement_changed: HashMap::new(),
+            policies: HashMap::new(),
+            kinds: HashMap::new(),
+            works: Table::default(),
+            works_of: HashMap::new(),
+            carried: HashMap::new(),
+            failing: HashMap::new(),
+            strings: HashSet::new(),
+        }
+    }
+
+    pub(super) fn change(&mut self, change: Change, now: Moment) -> Keys {
+        match change {
+            Change::Applied { source, key, version, row } => self.apply(source, key, version, row, now),
+            Change::Deleted { source, key, version } => self.delete(&source, &key, version, now),
+            Change::Resolved(gvr, resolution) => self.resolve(gvr, resolution),
+            Change::Failing(source, fault) => {
+                match fault {
+                    Some(fault) => self.failing.insert(source, fault),
+                    None => self.failing.remove(&source),
+                };
+                Keys::new()
+            }
+        }
+    }
+
+    fn apply(&mut self, source: Source, key: ObjectKey, version: u64, row: Row, now: Moment) -> Keys {
+        match (source, row) {
+            (Source::Classes, Row::Class(row)) => {
+                let before = self.classes.apply(key.clone(), row, version);
+                self.class_changed(&key, before.as_ref())
+            }
+            (Source::ConfigMap(_), Row::ConfigMap(row)) => {
+                let table = self.config_maps.entry(key.clone()).or_default();
+                let before = table.apply(key.clone(), row, version);
+                let changed = before.as_ref() != self.config_map(&key);
+                if changed { self.params_changed(&key) } else { Keys::new() }
+            }
+            (Source::Gateways, Row::Gateway(row)) => {
+                let before = self.gateways.apply(key.clone(), row, version);
+                let changed = before.as_ref() != self.gateways.get(&key);
+                if changed { self.gateway_changed(&key) } else { Keys::new() }
+            }
+            (Source::Clusters, Row::Cluster(row)) => {
+                let before = self.clusters.apply(key.clone(), row, version);
+                let changed = before.as_ref() != self.clusters.get(&key);
+                if changed { self.cluster_changed() } else { Keys::new() }
+            }
+            (Source::Placements, Row::Placement(row)) => {
+                let before = self.placements.apply(key.clone(), row, version);
+                let changed = before.is_none_or(|before| before.version.0 != version);
+                if changed { self.placement_changed(key, now) } else { Keys::new() }
+            }
+            (Source::Decisions, Row::Decision(row)) => {
+                let placement = row.placement.clone();
+                let before = self.decisions.apply(key.clone(), row, version);
+                if before.as_ref().is_some_and(|before| before.version.0 == version) {
+                    return Keys::new();
+                }
+                let mut keys = self.decision_changed(&key, placement.as_deref(), now);
+                keys.extend(self.decision_changed(
+                    &key,
+                    before.and_then(|row| row.placement).as_deref(),
+                    now,
+                ));
+                keys
+            }
+            (Source::Works, Row::Work(row)) => self.apply_work(&key, *row, version),
+            (Source::Policies(kind), Row::Policy(row)) => {
+                let table = self.policies.entry(kind.clone()).or_default();
+                let before = table.apply(key.clone(), *row, version);
+                let changed = before.as_ref() != table.get(&key);
+                if changed { self.policy_changed(kind, key) } else { Keys::new() }
+            }
+            // A row is pruned by its source, so the two always agree.
+            _ => Keys::new(),
+        }
+    }
+
+    fn delete(&mut self, source: &Source, key: &ObjectKey, version: u64, now: Moment) -> Keys {
+        match source {
+            Source::Classes => {
+                let before = self.classes.delete(key, version);
+                self.class_changed(key, before.as_ref())
+            }
+            Source::ConfigMap(name) => {
+                if let Some(table) = self.config_maps.get_mut(name) {
+                    table.delete(key, version);
+                }
+                self.params_changed(name)
+            }
+            Source::Gateways => {
+                self.gateways.delete(key, version);
+                self.gateway_changed(key)
+            }
+            Source::Clusters => {
+                self.clusters.delete(key, version);
+                self.cluster_changed()
+            }
+            Source::Placements => {
+                self.placements.delete(key, version);
+                self.placement_changed(key.clone(), now)
+            }
+            Source::Decisions => {
+                let before = self.decisions.delete(key, version);
+                self.decision_changed(key, before.and_then(|row| row.placement).as_deref(), now)
+            }
+            Source::Works => {
+                let key = self.work_key(key);
+                self.works.bookmark(version);
+                let before = self.works.delete(&key, version);
+                before.map(|row| self.work_gone(&key, &row)).unwrap_or_default()
+            }
+            Source::Policies(kind) => {
+                if let Some(table) = self.policies.get_mut(kind) {
+                    table.delete(key, version);
+                }
+                self.policy_changed(kind.clone(), key.clone())
+            }
+        }
+    }
+
+    fn apply_work(&mut self, key: &ObjectKey, mut row: Work, version: u64) -> Keys {
+        let key = self.work_key(key);
+        if let Purpose::Parent(parent) = &mut row.purpose
+            && let Some((known, _)) = self.works_of.get_key_value(parent)
+        {
+            *parent = known.clone();
+        }
+        if let Some(revision) = row.revision.take() {
+            row.revision = Some(self.intern(revision));
+        }
+        row.gateways = row.gateways.iter().map(|name| self.intern(name.clone())).collect();
+        let after = (row.purpose.clone(), row.content, row.deleting, row.answer.clone(), row.uid.clone());
+        let before = self.works.apply(key.clone(), row, version);
+        let mut keys = Keys::new();
+        if before.as_ref().is_none_or(|before| before.purpose != after.0) {
+            if let Some(before) = &before {
+                keys.extend(self.work_gone(&key, before));
+            }
+            keys.extend(self.work_appeared(&key, &after.0));
+        } else if let Some(before) = &before {
+            let plan_changed =
+                before.content != after.1 || before.deleting != after.2 || before.uid != after.4;
+            let answer_changed = before.answer != after.3;
+            keys.extend(self.work_changed(&key, &after.0, plan_changed, plan_changed || answer_changed));
+        }
+        keys
+    }
+
+    fn work_key(&mut self, key: &ObjectKey) -> WorkKey {
+        (WorkName(self.intern(key.name.clone())), ClusterName(self.intern(key.namespace.clone())))
+    }
+
+    fn resolve(&mut self, gvr: GroupVersionResource, resolution: Resolution) -> Keys {
+        let state = self
+            .kinds
+            .entry(gvr.clone())
+            .or_insert_with(|| KindState { resolution: Resolution::Unknown(String::new()), known: None });
+        if state.resolution == resolution {
+            return Keys::new();
+        }
+        match &resolution {
+            Resolution::Resolved(info) => state.known = Some(info.clone()),
+            Resolution::Gone => state.known = None,
+            _ => {}
+        }
+        let gone = resolution == Resolution::Gone;
+        state.resolution = resolution;
+        let mut keys = self.kind_changed(&gvr.kind);
+        if gone {
+            self.policies.remove(&gvr.kind);
+            keys.extend(self.kind_changed(&gvr.kind));
+        }
+        keys
+    }
+
+    pub(super) fn begin_resync(&mut self, source: &Source) {
+        match source {
+            Source::Classes => self.classes.begin_resync(),
+            Source::ConfigMap(name) => self.config_maps.entry(name.clone()).or_default().begin_resync(),
+            Source::Gateways => self.gateways.begin_resync(),
+            Source::Clusters => self.clusters.begin_resync(),
+            Source::Placements => self.placements.begin_resync(),
+            Source::Decisions => self.decisions.begin_resync(),
+            Source::Works => self.works.begin_resync(),
+            Source::Policies(kind) => self.policies.entry(kind.clone()).or_default().begin_resync(),
+        }
+    }
+
+    pub(super) fn end_resync(&mut self, source: &Source, version: u64, now: Moment) -> Keys {
+        let was_ready = self.ready();
+        let first = self.synced(source).is_none();
+        let mut keys = Keys::new();
+        for key in self.vanished(source, version, now) {
+            keys.extend(self.delete(source, &key, version, now));
+        }
+        if first {
+            keys.extend(self.first_synced(source));
+        }
+        self.strings.retain(|string| Arc::strong_count(string) > 1);
+        if !was_ready && self.ready() { self.everything() } else { keys }
+    }
+
+    /// Ends the listing of one table and puts what it did not bring back for a moment, so that its going takes the
+    /// same way as a deletion that was watched.
+    fn vanished(&mut self, source: &Source, version: u64, now: Moment) -> Vec<ObjectKey> {
+        fn restore<R>(table: &mut Table<ObjectKey, R>, version: u64, now: Moment) -> Vec<ObjectKey> {
+            let gone = table.end_resync(version, now);
+            gone.into_iter()
+                .map(|(key, row)| {
+                    table.apply(key.clone(), row, version);
+                    key
+                })
+                .collect()
+        }
+        match source {
+            Source::Classes => restore(&mut self.classes, version, now),
+            Source::ConfigMap(name) => {
+                self.config_maps.get_mut(name).map(|table| restore(table, version, now)).unwrap_or_default()
+            }
+            Source::Gateways => restore(&mut self.gateways, version, now),
+            Source::Clusters => restore(&mut self.clusters, version, now),
+            Source::Placements => restore(&mut self.placements, version, now),
+            Source::Decisions => restore(&mut self.decisions, version, now),
+            Source::Works => {
+                let gone = self.works.end_resync(version, now);
+                gone.into_iter()
+                    .map(|(key, row)| {
+                        self.works.apply(key.clone(), row, version);
+                        ObjectKey { namespace: key.1.0, name: key.0.0 }
+                    })
+                    .collect()
+            }
+            Source::Policies(kind) => {
+                self.policies.get_mut(kind).map(|table| restore(table, version, now)).unwrap_or_default()
+            }
+        }
+    }
+
+    pub(super) fn bookmark(&mut self, source: &Source, version: u64) {
+        match source {
+            Source::Classes => self.classes.bookmark(version),
+            Source::ConfigMap(name) => self.config_maps.entry(name.clone()).or_default().bookmark(version),
+            Source::Gateways => self.gateways.bookmark(version),
+            Source::Clusters => self.clusters.bookmark(version),
+            Source::Placements => self.placements.bookmark(version),
+            Source::Decisions => self.decisions.bookmark(version),
+            Source::Works => self.works.bookmark(version),
+            Source::Policies(kind) => self.policies.entry(kind.clone()).or_default().bookmark(version),
+        }
+    }
+
+    pub(super) fn forget(&mut self, source: &Source) -> Keys {
+        self.failing.remove(source);
+        match source {
+            Source::ConfigMap(name) => {
+                self.config_maps.remove(name);
+                Keys::new()
+            }
+            Source::Policies(kind) => {
+                let keys = self.kind_changed(kind);
+                self.policies.remove(kind);
+                self.kinds.retain(|gvr, _| gvr.kind != *kind);
+                keys
+            }
+            _ => Keys::new(),
+        }
+    }
+
+    pub(super) fn version(&self, source: &Source) -> u64 {
+        self.state(source).0
+    }
+
+    pub(super) fn synced(&self, source: &Source) -> Option<Moment> {
+        self.state(source).1
+    }
+
+    fn state(&self, source: &Source) -> (u64, Option<Moment>) {
+        fn of<K: Eq + std::hash::Hash + Clone, R>(table: &Table<K, R>) -> (u64, Option<Moment>) {
+            (table.version(), table.synced())
+        }
+        match source {
+            Source::Classes => of(&self.classes),
+            Source::ConfigMap(name) => self.config_maps.get(name).map(of).unwrap_or_default(),
+            Source::Gateways => of(&self.gateways),
+            Source::Clusters => of(&self.clusters),
+            Source::Placements => of(&self.placements),
+            Source::Decisions => of(&self.decisions),
+            Source::Works => of(&self.works),
+            Source::Policies(kind) => self.policies.get(kind).map(of).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn ready(&self) -> bool {
+        Source::FIXED.iter().all(|source| self.synced(source).is_some())
+    }
+
+    pub(super) fn config_map(&self, key: &ObjectKey) -> Option<&ConfigMap> {
+        self.config_maps.get(key)?.get(key)
+    }
+
+    fn intern(&mut self, string: Arc<str>) -> Arc<str> {
+        if let Some(known) = self.strings.get(&string) {
+            return known.clone();
+        }
+        self.strings.insert(string.clone());
+        string
+    }
+}

@@ -1,0 +1,97 @@
+//! The status of a GatewayClass of ours: whether its parameters are valid, and whether its kinds can be synced.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+
+use crate::api::names::ObjectKey;
+use crate::api::params::Params;
+use crate::mirror::rows::class::Class;
+use crate::mirror::rows::kind::Resolution;
+use crate::mirror::{ClassParams, Moment, View};
+
+/// How many kinds a message names.
+const NAMED: usize = 10;
+
+/// A status to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassStatus {
+    /// The class that was seen.
+    pub uid: Arc<str>,
+    /// Its conditions of ours, whole.
+    pub conditions: Vec<Condition>,
+}
+
+/// Plans the status of the GatewayClass `key`: `None` where it already says what it should, or where that is not
+/// known yet.
+#[must_use]
+pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
+    let class = view.class(key)?;
+    let wanted = match view.class_params(&key.name)? {
+        ClassParams::Unread { .. } => return None,
+        ClassParams::Invalid { place, error, .. } => {
+            let message = format!("{place}: {error}");
+            [
+                ("Accepted", "False", "InvalidParameters", message.clone()),
+                ("PoliciesResolved", "Unknown", "InvalidParameters", message),
+            ]
+        }
+        ClassParams::Valid(params) => {
+            let (status, reason, message) = resolved(view, &params)?;
+            [
+                ("Accepted", "True", "Accepted", "the parameters are valid".to_owned()),
+                ("PoliciesResolved", status, reason, message),
+            ]
+        }
+    };
+    let wanted = wanted.map(|(condition, status, reason, message)| Condition {
+        type_: condition.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: Some(class.generation),
+        last_transition_time: transition(class, condition, status, view.now),
+    });
+    let settled = wanted.iter().all(|condition| class.conditions.contains(condition));
+    (!settled).then(|| ClassStatus { uid: class.uid.clone(), conditions: wanted.into() })
+}
+
+fn transition(class: &Class, condition: &str, status: &str, now: Moment) -> Time {
+    let same = class.conditions.iter().find(|found| found.type_ == condition && found.status == status);
+    same.map_or_else(
+        || {
+            // Whole seconds, which is what the API keeps.
+            Time(Timestamp::from_second(now.0 / 1000).unwrap_or_default())
+        },
+        |found| found.last_transition_time.clone(),
+    )
+}
+
+fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static str, String)> {
+    let mut faults = Vec::new();
+    for policy in &params.policies_to_sync {
+        let gvr = policy.gvr();
+        match &view.kind(&gvr) {
+            Some(state) => match &state.resolution {
+                Resolution::Resolved(_) => {}
+                fault => faults.push((fault.reason(), format!("{gvr}: {}", fault.fault()))),
+            },
+            // Another class lists another version, and only one is watched.
+            None if view.synced(&crate::mirror::Source::Policies(gvr.kind.clone())).is_some() => {
+                faults
+                    .push(("UnknownResource", format!("{gvr}: another GatewayClass lists another version")));
+            }
+            None => return None,
+        }
+    }
+    let Some((reason, _)) = faults.first() else {
+        return Some(("True", "Resolved", format!("{} kinds are synced", params.policies_to_sync.len())));
+    };
+    let reason = *reason;
+    let mut message: Vec<String> = faults.iter().take(NAMED).map(|(_, fault)| fault.clone()).collect();
+    if faults.len() > NAMED {
+        message.push(format!("and {} more", faults.len() - NAMED));
+    }
+    Some(("False", reason, message.join("; ")))
+}

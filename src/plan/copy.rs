@@ -1,0 +1,109 @@
+//! The copy of an object that a spoke gets: its metadata, and the namespaces in its references.
+
+use serde_json::{Map, Value, json};
+
+use super::{Problem, Settings};
+use crate::api::annotations;
+use crate::api::json::Hash;
+use crate::mirror::rows::Strings;
+
+/// Labels and annotations that stay on the hub: ours, and those that hand an object to another tool.
+const STAYS: [&str; 9] = [
+    "kuadrant.io/*",
+    "clusters.kuadrant.io/*",
+    "cluster.open-cluster-management.io/*",
+    "argocd.argoproj.io/*",
+    "*.toolkit.fluxcd.io/*",
+    "meta.helm.sh/*",
+    "kubectl.kubernetes.io/*",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/instance",
+];
+
+/// The longest name of a namespace.
+const NAMESPACE_LIMIT: usize = 63;
+
+impl Settings {
+    /// The namespace of the spokes that the hub namespace `namespace` maps to.
+    ///
+    /// # Errors
+    ///
+    /// [`Problem::DownstreamNamespace`] where no spoke may have it.
+    pub fn downstream_namespace(&self, namespace: &str) -> Result<String, Problem> {
+        let downstream = self.prefixed(namespace);
+        let fault = if downstream.len() > NAMESPACE_LIMIT {
+            "is longer than 63 characters"
+        } else if self.reserved_namespaces.iter().any(|pattern| matches(pattern, &downstream)) {
+            "is reserved"
+        } else {
+            return Ok(downstream);
+        };
+        Err(Problem::DownstreamNamespace { namespace: namespace.to_owned(), downstream, fault })
+    }
+
+    /// `namespace` with the prefix, whether or not a spoke may have it: for references, which write nothing.
+    pub(super) fn prefixed(&self, namespace: &str) -> String {
+        format!("{}{namespace}", self.downstream_namespace_prefix)
+    }
+}
+
+/// Whether `text` fits `pattern`, in which `*` stands for any text.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((head, tail)) => text.strip_prefix(head).is_some_and(|rest| {
+            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(tail, &rest[at..]))
+        }),
+    }
+}
+
+/// The labels or annotations of an object that travel.
+pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
+    let stays = |key: &str| {
+        STAYS.iter().any(|pattern| matches(pattern, key)) || skip.iter().any(|pattern| matches(pattern, key))
+    };
+    strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// A copy: a whole object, and the hash by which a spoke's answer is told to be for it.
+#[derive(Clone, Debug)]
+pub(super) struct Copy {
+    pub(super) object: Value,
+    pub(super) revision: String,
+}
+
+/// Makes a copy, and writes its revision into it.
+pub(super) fn copy(
+    (api_version, kind): (&str, &str),
+    (namespace, name): (&str, &str),
+    labels: &Strings,
+    annotations: Strings,
+    spec: Value,
+) -> Copy {
+    let mut metadata = Map::from_iter([("name".into(), json!(name)), ("namespace".into(), json!(namespace))]);
+    if !labels.is_empty() {
+        metadata.insert("labels".into(), json!(labels));
+    }
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
+    let revision = Hash::of(&(&object, &annotations)).to_string();
+    let mut annotations = json!(annotations);
+    annotations[annotations::REVISION] = revision.as_str().into();
+    object["metadata"]["annotations"] = annotations;
+    Copy { object, revision }
+}
+
+/// Rewrites the namespaces in references: every object with a name and a namespace is one.
+pub(super) fn rewrite_namespaces(value: &mut Value, settings: &Settings) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("name").is_some_and(Value::is_string)
+                && let Some(Value::String(namespace)) = fields.get_mut("namespace")
+            {
+                *namespace = settings.prefixed(namespace);
+            }
+            fields.values_mut().for_each(|value| rewrite_namespaces(value, settings));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|value| rewrite_namespaces(value, settings)),
+        _ => {}
+    }
+}

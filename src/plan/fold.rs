@@ -1,0 +1,117 @@
+//! The fold: what all clusters say about a policy, in annotations of the hub policy.
+
+mod detail;
+mod entry;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Problem, Settings, diff, plan_works};
+use crate::api::annotations::{
+    OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+    Summary, Synced,
+};
+use crate::api::names::{ClusterName, GroupVersionResource, Parent};
+use crate::mirror::View;
+use crate::mirror::rows::policy::Folded;
+use crate::plan::standing::{KindStanding, of_kind};
+
+/// The most bytes that our annotations may have together, keys and values.
+pub const OUR_LIMIT: usize = 128 * 1024;
+/// The most bytes that all annotations of a policy may have with ours; the API allows 256 KiB.
+pub const ALL_LIMIT: usize = 240 * 1024;
+/// How many problems a message names.
+const NAMED: usize = 10;
+
+/// What to do about the annotations of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fold {
+    /// They say what they should, or it is not ours to say.
+    Settled,
+    /// Another controller of this make owns them.
+    OwnedBy(BTreeSet<Arc<str>>),
+    /// These, and no other of ours, should be there.
+    Write {
+        /// The kind, for the request.
+        gvr: GroupVersionResource,
+        /// Its name in objects.
+        kind: Arc<str>,
+        /// The policy that was seen.
+        uid: Arc<str>,
+        /// The annotations.
+        annotations: BTreeMap<&'static str, String>,
+    },
+}
+
+/// Plans the annotations of the policy `parent`.
+#[must_use]
+pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> Fold {
+    let KindStanding::Listed(gvr, info) = of_kind(view, &parent.kind) else { return Fold::Settled };
+    let Some(policy) = view.policy(parent).filter(|policy| info.can_patch && !policy.deleting) else {
+        return Fold::Settled;
+    };
+    let annotations = annotations(view, settings, parent, policy.folded.other_bytes);
+    let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Folded::hash(text)));
+    if hashes == policy.folded.hashes {
+        return Fold::Settled;
+    }
+    if !policy.folded.other_owners.is_empty() {
+        return Fold::OwnedBy(policy.folded.other_owners.clone());
+    }
+    Fold::Write { gvr, kind: info.kind, uid: policy.uid.clone(), annotations }
+}
+
+fn annotations(
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+    other_bytes: usize,
+) -> BTreeMap<&'static str, String> {
+    let works = plan_works(view, settings, parent);
+    let entries = entries(view, settings, parent, &works);
+    let mut annotations = BTreeMap::new();
+    let problems: BTreeSet<Problem> =
+        works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
+    if !problems.is_empty() {
+        annotations.insert(POLICY_SYNC_MESSAGE, message(&problems));
+    }
+    if works.targeted || !entries.is_empty() {
+        let summary = serde_json::to_string(&Summary::of(&entries)).unwrap_or_default();
+        let taken: usize = annotations.iter().map(|(key, text)| key.len() + text.len()).sum::<usize>()
+            + POLICIES_SYNCED.len()
+            + POLICIES_SYNCED_DETAIL.len()
+            + POLICIES_SYNCED_SUMMARY.len()
+            + summary.len();
+        let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(other_bytes)).saturating_sub(taken);
+        let (detail, text) = detail::fit(&entries, room);
+        annotations.insert(POLICIES_SYNCED, text);
+        annotations.insert(POLICIES_SYNCED_DETAIL, detail);
+        annotations.insert(POLICIES_SYNCED_SUMMARY, summary);
+    }
+    annotations
+}
+
+fn message(problems: &BTreeSet<Problem>) -> String {
+    let mut parts: Vec<String> = problems.iter().take(NAMED).map(ToString::to_string).collect();
+    if problems.len() > NAMED {
+        parts.push(format!("and {} more", problems.len() - NAMED));
+    }
+    parts.join("; ")
+}
+
+/// What every cluster says about the policy `parent`, sorted by cluster.
+fn entries(view: View<'_>, settings: &Settings, parent: &Parent, works: &super::WorksPlan) -> Vec<Synced> {
+    let mut clusters: BTreeMap<&ClusterName, Option<_>> =
+        works.outcomes.keys().map(|cluster| (cluster, None)).collect();
+    for (_, cluster, work) in view.works_of(parent) {
+        clusters.insert(cluster, Some(work));
+    }
+    let copy = entry::CopyName {
+        name: parent.object.name.to_string(),
+        namespace: settings.prefixed(&parent.object.namespace),
+    };
+    clusters
+        .into_iter()
+        .map(|(cluster, work)| entry::synced(cluster, &copy, works.outcomes.get(cluster), work))
+        .collect()
+}

@@ -1,0 +1,69 @@
+//! How much of the list fits: everything, only what is not well, only the keys, or the first of them.
+
+use serde::Serialize;
+
+use crate::api::annotations::Synced;
+use crate::api::names::ClusterName;
+
+/// How many characters of a message the level `minimal` shows.
+const MINIMAL_MESSAGE: usize = 256;
+
+/// The keys that RFC 0007 asks for.
+#[derive(Serialize)]
+struct Keys<'e> {
+    cluster: &'e ClusterName,
+    name: &'e str,
+    namespace: &'e str,
+}
+
+/// The highest level of detail at which `entries` have at most `room` bytes, and their text.
+pub(super) fn fit(entries: &[Synced], room: usize) -> (String, String) {
+    let minimal = || entries.iter().map(minimal).collect::<Vec<_>>();
+    let levels: [(&str, &dyn Fn() -> String); 3] = [
+        ("full", &|| json(&entries)),
+        ("minimal", &|| json(&minimal())),
+        ("keys", &|| json(&entries.iter().map(keys).collect::<Vec<_>>())),
+    ];
+    for (level, text) in levels {
+        let text = text();
+        if level.len() + text.len() <= room {
+            return (level.to_owned(), text);
+        }
+    }
+    first(entries, room)
+}
+
+fn first(entries: &[Synced], room: usize) -> (String, String) {
+    let level = |count: usize| format!("first {count} of {}", entries.len());
+    let mut texts: Vec<String> = Vec::new();
+    // The longest the level's own text can get, and the brackets.
+    let mut bytes = level(entries.len()).len() + 2;
+    for text in entries.iter().map(|entry| json(&keys(entry))) {
+        bytes += text.len() + usize::from(!texts.is_empty());
+        if bytes > room {
+            break;
+        }
+        texts.push(text);
+    }
+    (level(texts.len()), format!("[{}]", texts.join(",")))
+}
+
+fn keys(entry: &Synced) -> Keys<'_> {
+    Keys { cluster: &entry.cluster, name: &entry.name, namespace: &entry.namespace }
+}
+
+fn minimal(entry: &Synced) -> Synced {
+    let cut = |text: &String| text.chars().take(MINIMAL_MESSAGE).collect();
+    let mut entry = entry.clone();
+    entry.fields.clear();
+    entry.message = entry.message.as_ref().map(cut);
+    entry.conditions.retain(|condition| condition.status != "True");
+    for condition in &mut entry.conditions {
+        condition.message = condition.message.as_ref().map(cut);
+    }
+    entry
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,79 @@
+//! The works of a Gateway.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::copy::{copy, rewrite_namespaces, travelling};
+use super::placement::{Placed, placed};
+use super::standing::{GatewayStanding, of_gateway};
+use super::work::WorkTemplate;
+use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan};
+use crate::api::annotations::MANAGED;
+use crate::api::names::{ObjectKey, Parent, WorkName};
+use crate::api::params::Params;
+use crate::mirror::View;
+use crate::mirror::rows::gateway::Gateway;
+
+/// Plans the works of the Gateway `key`.
+#[must_use]
+pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
+    let parent = Parent::gateway(key.clone());
+    let name = WorkName::of(view.controller(), "Gateway", &parent);
+    let mut plan = WorksPlan { name: Some(name.clone()), ..WorksPlan::default() };
+    let standing = of_gateway(view, key);
+    let Some(gateway) = view.gateway(key).filter(|_| !matches!(standing, GatewayStanding::NotOurs)) else {
+        return plan;
+    };
+    let Placed { clusters, settles, .. } = placed(view, key);
+    plan.targeted = true;
+    plan.recheck = settles;
+    let planned = match standing {
+        GatewayStanding::Ours(params) => work(view, settings, &parent, &name, gateway, &params),
+        GatewayStanding::Frozen(problem) => Err(problem),
+        GatewayStanding::NotOurs => return plan,
+    };
+    let outcome = match planned {
+        Ok(work) => Outcome::Work(Arc::new(work)),
+        Err(problem) => {
+            plan.problems.push(problem);
+            Outcome::Keep
+        }
+    };
+    plan.outcomes =
+        clusters.into_iter().map(|cluster| (cluster, outcome.clone())).collect::<BTreeMap<_, _>>();
+    plan
+}
+
+fn work(
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+    name: &WorkName,
+    gateway: &Gateway,
+    params: &Params,
+) -> Result<PlannedWork, Problem> {
+    let key = &parent.object;
+    let downstream_namespace = settings.downstream_namespace(&key.namespace)?;
+    let mut spec: Value = serde_json::from_str(&gateway.spec).unwrap_or_default();
+    rewrite_namespaces(&mut spec, settings);
+    spec["gatewayClassName"] = json!(params.downstream_class);
+    let skip = &params.metadata_to_skip;
+    let mut labels = travelling(&gateway.labels, skip);
+    labels.insert(MANAGED.to_owned(), "true".to_owned());
+    let copy = copy(
+        ("gateway.networking.k8s.io/v1", "Gateway"),
+        (&downstream_namespace, &key.name),
+        &labels,
+        travelling(&gateway.annotations, skip),
+        spec,
+    );
+    let template = WorkTemplate {
+        controller: view.controller(),
+        name,
+        parent,
+        downstream_namespace: &downstream_namespace,
+    };
+    template.carry(copy, &[&key.name], &[], params.conflicts)
+}

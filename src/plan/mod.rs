@@ -1,0 +1,95 @@
+//! The plan: what should exist, decided from a view of the mirror.
+//!
+//! ```text
+//! view, key ──▶ watches   which kinds to watch
+//!           ──▶ class     the status of a GatewayClass
+//!           ──▶ works     the works of a Gateway or a policy, by cluster ──▶ diff ──▶ actions
+//!           ──▶ access    the access work of a cluster                   ──▶ diff ──▶ actions
+//!           ──▶ fold      the annotations of a hub policy
+//! ```
+//!
+//! Pure: no client, no runtime, no clock. The controller, `policy-sync plan` and the tests call the same functions.
+//!
+//! Rights come first, mistakes freeze: class, kind, gateway and placement, where they are known, decide which
+//! clusters an object may be on; there, what cannot be planned is left as it is.
+
+pub mod access;
+pub mod cause;
+pub mod class;
+mod copy;
+pub mod diff;
+mod feedback;
+pub mod fold;
+pub mod gateway;
+mod placement;
+pub mod policy;
+mod problem;
+pub mod selector;
+pub mod standing;
+pub mod watches;
+pub mod work;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::names::{ClusterName, Parent, WorkName};
+use crate::mirror::{Moment, View};
+
+pub use problem::Problem;
+pub use work::PlannedWork;
+
+/// How this controller is set up, as far as plans depend on it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What a hub namespace's name is prefixed with on the spokes; never empty.
+    pub downstream_namespace_prefix: String,
+    /// Namespaces of the spokes that are never written to; `*` stands for any text.
+    pub reserved_namespaces: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let reserved = ["kuadrant-system", "istio-system", "default", "kube-*", "open-cluster-management*"];
+        Self {
+            downstream_namespace_prefix: "kuadrant-".into(),
+            reserved_namespaces: reserved.map(str::to_owned).into(),
+        }
+    }
+}
+
+/// What should become of the works of one parent.
+#[derive(Clone, Debug, Default)]
+pub struct WorksPlan {
+    /// The name of its works, where its kind is known.
+    pub name: Option<WorkName>,
+    /// What should be on each cluster. A work of the parent on any other cluster is withdrawn.
+    pub outcomes: BTreeMap<ClusterName, Outcome>,
+    /// What keeps it from being planned, or what its owner should know.
+    pub problems: Vec<Problem>,
+    /// Whether it targets a Gateway of ours.
+    pub targeted: bool,
+    /// When time alone changes this plan.
+    pub recheck: Option<Moment>,
+}
+
+/// What should be on one cluster.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// This work.
+    Work(Arc<PlannedWork>),
+    /// What is there now, be it nothing.
+    Keep,
+}
+
+/// Plans the works of a Gateway or a policy, whether or not it still exists.
+#[must_use]
+pub fn plan_works(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
+    if parent.is_gateway() {
+        gateway::plan(view, settings, &parent.object)
+    } else {
+        policy::plan(view, settings, parent)
+    }
+}
+
+#[cfg(test)]
+mod tests;

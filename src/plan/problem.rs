@@ -1,0 +1,100 @@
+//! What keeps an object from being planned, in words for its owner.
+
+use crate::api::names::{GroupVersionResource, ObjectKey};
+
+/// Something that an object's owner, or the owner of what it depends on, should know.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Problem {
+    /// The selector of the policy's clusters cannot be read.
+    #[error("annotation kuadrant.io/cluster-selector: {0}")]
+    BadSelector(String),
+    /// The hub namespace maps to one that no spoke may have.
+    #[error("namespace {namespace} maps to {downstream} on the spokes, which {fault}")]
+    DownstreamNamespace {
+        /// On the hub.
+        namespace: String,
+        /// On the spokes.
+        downstream: String,
+        /// Why not.
+        fault: &'static str,
+    },
+    /// GatewayClasses disagree on the version of the kind.
+    #[error("GatewayClasses list {resource} in different versions ({versions}): let them agree on one")]
+    TwoVersions {
+        /// The kind.
+        resource: String,
+        /// The versions, joined by commas.
+        versions: String,
+    },
+    /// The kind cannot be synced at present.
+    #[error("{gvr}: {fault}")]
+    KindNotResolved {
+        /// The kind.
+        gvr: GroupVersionResource,
+        /// Why not.
+        fault: String,
+    },
+    /// The parameters of a class are invalid.
+    #[error("GatewayClass {class} has invalid parameters: {fault}")]
+    InvalidParameters {
+        /// The class.
+        class: String,
+        /// Where and what is wrong.
+        fault: String,
+    },
+    /// The work would be larger than Open Cluster Management takes.
+    #[error("its work would have {bytes} bytes, {limit} are allowed")]
+    TooLarge {
+        /// The size of the manifests.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The spec is no JSON object, or its target references are of another shape.
+    #[error("spec.{place}: {fault}")]
+    BadReference {
+        /// `targetRef`, `targetRefs[1]`.
+        place: String,
+        /// What is wrong.
+        fault: String,
+    },
+    /// A reference leaves the policy's namespace, and is dropped from the copies.
+    #[error("the reference to Gateway {0} is dropped: policies target gateways of their own namespace")]
+    ForeignReference(ObjectKey),
+    /// A work of the planned name is not ours.
+    #[error("cluster {cluster} has a ManifestWork {name} that is not ours: it is left alone")]
+    ForeignWork {
+        /// The cluster.
+        cluster: String,
+        /// The work.
+        name: String,
+    },
+    /// What exists is not known yet, so nothing may change.
+    #[error("waiting for the list of {0}")]
+    Unread(String),
+}
+
+impl Problem {
+    /// A stable word for metrics and event reasons.
+    #[must_use]
+    pub fn category(&self) -> &'static str {
+        match self {
+            Self::BadSelector(_) => "BadSelector",
+            Self::DownstreamNamespace { .. } => "DownstreamNamespace",
+            Self::TwoVersions { .. } => "TwoVersions",
+            Self::KindNotResolved { .. } => "KindNotResolved",
+            Self::InvalidParameters { .. } => "InvalidParameters",
+            Self::TooLarge { .. } => "TooLarge",
+            Self::BadReference { .. } => "BadReference",
+            Self::ForeignReference(_) => "ForeignReference",
+            Self::ForeignWork { .. } => "ForeignWork",
+            Self::Unread(_) => "Unread",
+        }
+    }
+
+    /// Whether the object's works are left as they are until the problem is mended.
+    #[must_use]
+    pub fn freezes(&self) -> bool {
+        !matches!(self, Self::ForeignReference(_) | Self::ForeignWork { .. })
+    }
+}

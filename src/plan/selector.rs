@@ -1,0 +1,90 @@
+//! Kubernetes [label selectors](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/) as text:
+//! `region=us`, `tier!=edge`, `zone in (a, b)`, `zone notin (c)`, `gpu`, `!gpu`, joined by commas.
+
+use kube::core::{Expression, Selector};
+
+/// Why a selector is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault} in {requirement:?}")]
+pub struct SelectorError {
+    /// What is wrong.
+    fault: &'static str,
+    /// The requirement it is in.
+    requirement: String,
+}
+
+/// Reads a selector. An empty one selects everything.
+///
+/// # Errors
+///
+/// The first requirement that cannot be read.
+pub fn parse(text: &str) -> Result<Selector, SelectorError> {
+    if text.trim().is_empty() {
+        return Ok(Selector::default());
+    }
+    requirements(text).into_iter().map(|part| requirement(part.trim())).collect()
+}
+
+/// Splits at the commas outside of parentheses.
+fn requirements(text: &str) -> Vec<&str> {
+    let mut depth = 0_i32;
+    text.split(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth <= 0
+    })
+    .collect()
+}
+
+fn requirement(text: &str) -> Result<Expression, SelectorError> {
+    let fail = |fault| SelectorError { fault, requirement: text.to_owned() };
+    let key = |key: &str| if is_key(key) { Ok(key.to_owned()) } else { Err(fail("not a label key")) };
+    let value =
+        |value: &str| if is_value(value) { Ok(value.to_owned()) } else { Err(fail("not a label value")) };
+
+    if let Some(values) = text.strip_suffix(')') {
+        let (left, values) = values.split_once('(').ok_or_else(|| fail("expected `(`"))?;
+        let values = values.split(',').map(|v| value(v.trim())).collect::<Result<_, _>>()?;
+        let mut words = left.split_whitespace();
+        return match (words.next(), words.next(), words.next()) {
+            (Some(name), Some("in"), None) => Ok(Expression::In(key(name)?, values)),
+            (Some(name), Some("notin"), None) => Ok(Expression::NotIn(key(name)?, values)),
+            _ => Err(fail("expected `key in (…)` or `key notin (…)`")),
+        };
+    }
+    for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
+        if let Some((name, wanted)) = text.split_once(operator) {
+            let (name, wanted) = (key(name.trim())?, value(wanted.trim())?);
+            return Ok(if equal {
+                Expression::Equal(name, wanted)
+            } else {
+                Expression::NotEqual(name, wanted)
+            });
+        }
+    }
+    match text.strip_prefix('!') {
+        Some(name) => Ok(Expression::DoesNotExist(key(name.trim())?)),
+        None => Ok(Expression::Exists(key(text)?)),
+    }
+}
+
+fn is_key(text: &str) -> bool {
+    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
+    let domain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    let prefix_fits = prefix.is_none_or(|p| !p.is_empty() && p.len() <= 253 && p.chars().all(domain));
+    prefix_fits && !name.is_empty() && is_value(name)
+}
+
+/// Whether `text` can be the value of a label.
+#[must_use]
+pub fn is_value(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
+    text.len() <= 63 && text.chars().all(inner) && edge(text.chars().next()) && edge(text.chars().last())
+}
+
+#[cfg(test)]
+mod tests;

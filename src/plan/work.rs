@@ -1,0 +1,198 @@
+//! A planned work: one copy, the namespace it lives in, and how the agent writes and watches them.
+
+use serde_json::{Value, json};
+
+use super::Problem;
+use super::copy::Copy;
+use super::feedback;
+use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
+use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
+use crate::api::params::{Conflicts, StatusField};
+use crate::api::work::{
+    DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
+    ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
+};
+use crate::mirror::rows::Strings;
+use crate::mirror::rows::work::Content;
+
+/// The most bytes that the manifests of one work may have: what Open Cluster Management's webhook takes.
+pub const SIZE_LIMIT: usize = 500 * 1024;
+
+/// A work as it should be, the same in every cluster that gets it.
+#[derive(Clone, Debug)]
+pub struct PlannedWork {
+    /// Its name.
+    pub name: WorkName,
+    /// Our labels.
+    pub labels: Strings,
+    /// Our annotations.
+    pub annotations: Strings,
+    /// Its spec.
+    pub spec: ManifestWorkSpec,
+    /// What a work that is as planned holds.
+    pub content: Content,
+    /// The revision of the copy in it, empty for an access work.
+    pub revision: String,
+}
+
+impl PlannedWork {
+    fn new(
+        controller: &ControllerName,
+        name: WorkName,
+        purpose: &str,
+        annotations: Strings,
+        spec: ManifestWorkSpec,
+        revision: String,
+    ) -> Self {
+        let labels = Strings::from([
+            (MANAGED_BY.to_owned(), MANAGED_BY_US.to_owned()),
+            (CONTROLLER.to_owned(), controller.hash().to_owned()),
+            (WORK_FOR.to_owned(), purpose.to_owned()),
+        ]);
+        let content = Content::of(&spec, &labels, &annotations);
+        Self { name, labels, annotations, spec, content, revision }
+    }
+
+    /// The whole object for `cluster`.
+    #[must_use]
+    pub fn object(&self, cluster: &str) -> Value {
+        json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {
+                "name": self.name.0,
+                "namespace": cluster,
+                "labels": self.labels,
+                "annotations": self.annotations,
+            },
+            "spec": self.spec,
+        })
+    }
+}
+
+/// What the works of one parent have in common.
+#[derive(Debug)]
+pub(super) struct WorkTemplate<'a> {
+    pub(super) controller: &'a ControllerName,
+    pub(super) name: &'a WorkName,
+    pub(super) parent: &'a Parent,
+    pub(super) downstream_namespace: &'a str,
+}
+
+impl WorkTemplate<'_> {
+    /// The work that carries `copy` for the hub Gateways `gateways`.
+    ///
+    /// # Errors
+    ///
+    /// [`Problem::TooLarge`].
+    pub(super) fn carry(
+        &self,
+        copy: Copy,
+        gateways: &[&str],
+        fields: &[StatusField],
+        conflicts: Conflicts,
+    ) -> Result<PlannedWork, Problem> {
+        let namespace = identifier("", "namespaces", "", self.downstream_namespace);
+        let (group, resource) = (&self.parent.kind.group, &self.parent.kind.resource);
+        let object = identifier(group, resource, self.downstream_namespace, &self.parent.object.name);
+        let manifests = vec![
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.downstream_namespace}}),
+            copy.object,
+        ];
+        let bytes: usize = manifests.iter().map(|manifest| manifest.to_string().len()).sum();
+        if bytes > SIZE_LIMIT {
+            return Err(Problem::TooLarge { bytes, limit: SIZE_LIMIT });
+        }
+        let spec = ManifestWorkSpec {
+            workload: Workload { manifests: manifests.into_iter().map(Manifest).collect() },
+            delete_option: Some(DeleteOption {
+                propagation_policy: PropagationPolicy::SelectivelyOrphan,
+                selectively_orphans: Some(SelectivelyOrphan { orphaning_rules: vec![namespace.clone()] }),
+            }),
+            manifest_configs: vec![
+                ManifestConfig {
+                    resource_identifier: namespace,
+                    update_strategy: Some(UpdateStrategy {
+                        strategy: UpdateStrategyType::CreateOnly,
+                        server_side_apply: None,
+                    }),
+                    feedback_rules: Vec::new(),
+                    feedback_scrape_type: FeedbackScrapeType::Poll,
+                    condition_rules: Vec::new(),
+                },
+                ManifestConfig {
+                    resource_identifier: object,
+                    update_strategy: Some(server_side_apply(self.controller, conflicts)),
+                    feedback_rules: feedback::rules(fields),
+                    feedback_scrape_type: FeedbackScrapeType::Watch,
+                    condition_rules: Vec::new(),
+                },
+            ],
+        };
+        let purpose = if self.parent.is_gateway() { "gateway" } else { "policy" };
+        let annotations = Strings::from([
+            (PARENT.to_owned(), self.parent.to_string()),
+            (GATEWAYS.to_owned(), json!(gateways).to_string()),
+        ]);
+        Ok(PlannedWork::new(self.controller, self.name.clone(), purpose, annotations, spec, copy.revision))
+    }
+}
+
+/// The work that gives a cluster's agent access to `kinds`.
+pub(super) fn access(
+    controller: &ControllerName,
+    kinds: impl IntoIterator<Item = GroupResource>,
+) -> PlannedWork {
+    let role = format!("policy-sync-{}", controller.hash());
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let rules: Vec<Value> = kinds
+        .into_iter()
+        .map(|kind| json!({"apiGroups": [kind.group], "resources": [kind.resource], "verbs": verbs}))
+        .collect();
+    let manifest = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": role,
+            "labels": {
+                "open-cluster-management.io/aggregate-to-work": "true",
+                annotations::MANAGED_BY: annotations::MANAGED_BY_US,
+            },
+        },
+        "rules": rules,
+    });
+    let spec = ManifestWorkSpec {
+        workload: Workload { manifests: vec![Manifest(manifest)] },
+        delete_option: Some(DeleteOption {
+            propagation_policy: PropagationPolicy::Foreground,
+            selectively_orphans: None,
+        }),
+        manifest_configs: vec![ManifestConfig {
+            resource_identifier: identifier("rbac.authorization.k8s.io", "clusterroles", "", &role),
+            update_strategy: Some(server_side_apply(controller, Conflicts::Keep)),
+            feedback_rules: Vec::new(),
+            feedback_scrape_type: FeedbackScrapeType::Poll,
+            condition_rules: Vec::new(),
+        }],
+    };
+    PlannedWork::new(controller, WorkName::access(controller), "access", Strings::new(), spec, String::new())
+}
+
+fn server_side_apply(controller: &ControllerName, conflicts: Conflicts) -> UpdateStrategy {
+    UpdateStrategy {
+        strategy: UpdateStrategyType::ServerSideApply,
+        server_side_apply: Some(ServerSideApply {
+            force: conflicts == Conflicts::Overwrite,
+            field_manager: controller.spoke_field_manager(),
+        }),
+    }
+}
+
+fn identifier(group: &str, resource: &str, namespace: &str, name: &str) -> ResourceIdentifier {
+    ResourceIdentifier {
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
+}
