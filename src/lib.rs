@@ -20,5 +20,7 @@
 //! Nothing flows back against the arrows. [`api`] holds the wire types that all of them share.
 
 pub mod api;
+pub mod clock;
 pub mod mirror;
 pub mod plan;
+pub mod watch;

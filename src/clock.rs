@@ -1,0 +1,27 @@
+//! The one place where time comes in.
+
+use k8s_openapi::jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::mirror::Moment;
+
+/// The wall clock of the process's start, carried on by a clock that never runs backwards.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Moment,
+    started: Instant,
+}
+
+impl Clock {
+    /// A clock that starts with the wall clock.
+    #[must_use]
+    pub fn start() -> Self {
+        Self { start: Moment(Timestamp::now().as_millisecond()), started: Instant::now() }
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.start.after(self.started.elapsed())
+    }
+}

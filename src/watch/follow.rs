@@ -1,0 +1,182 @@
+//! Follows one kind: lists it page by page, then watches it from there.
+//!
+//! Why not a ready-made watcher: a list that is older than what was seen must be refused, which needs the list's own
+//! resource version, and a row must be pruned before the next page is asked for.
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kube::Client;
+use kube::core::{ObjectList, Request, WatchEvent};
+use kube::api::{ListParams, WatchParams};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
+use tracing::{debug, warn};
+
+use super::Feed;
+use crate::api::names::GroupVersionResource;
+use crate::api::object::HubObject;
+use crate::mirror::{Change, Source};
+
+/// How many objects a page has.
+const PAGE: u32 = 500;
+/// How long the server keeps a watch open.
+const WATCH_SECONDS: u32 = 290;
+/// How long a watch may be silent; the server sends a bookmark every minute.
+const SILENCE: Duration = Duration::from_secs(180);
+
+/// One kind to follow.
+#[derive(Clone, Debug)]
+pub(super) struct Followed {
+    pub(super) source: Source,
+    pub(super) gvr: GroupVersionResource,
+}
+
+/// Why following stopped.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FollowError {
+    #[error("request refused")]
+    Request(#[source] kube::Error),
+    #[error("request cannot be made")]
+    Build(#[source] kube::core::request::Error),
+    #[error("the list is at version {listed}, but version {seen} was seen already")]
+    Stale { listed: u64, seen: u64 },
+}
+
+enum WatchEnd {
+    /// It can be resumed where it ended.
+    Resume,
+    /// The server no longer knows the version that it would resume from.
+    Expired,
+}
+
+impl Followed {
+    /// Follows the kind for ever, with a backoff between failures.
+    pub(super) async fn forever(self, client: Client, feed: Feed) {
+        let mut backoff = DefaultBackoff::default();
+        loop {
+            let error = self.until_failure(&client, &feed, &mut backoff).await;
+            tokio::time::sleep(self.failed(&feed, &error, &mut backoff)).await;
+        }
+    }
+
+    /// Notes a failure and returns how long to wait before the next attempt.
+    pub(super) fn failed(&self, feed: &Feed, error: &FollowError, backoff: &mut DefaultBackoff) -> Duration {
+        let message = describe(error);
+        warn!(kind = %self.gvr, error = message, "cannot list or watch");
+        feed.change(Change::Failing(self.source.clone(), Some(message)));
+        backoff.next().unwrap_or(SILENCE)
+    }
+
+    /// Lists and watches until a request fails.
+    pub(super) async fn until_failure(
+        &self,
+        client: &Client,
+        feed: &Feed,
+        backoff: &mut DefaultBackoff,
+    ) -> FollowError {
+        loop {
+            let mut version = match self.list(client, feed).await {
+                Ok(version) => version,
+                Err(error) => return error,
+            };
+            feed.change(Change::Failing(self.source.clone(), None));
+            backoff.reset();
+            loop {
+                match self.watch(client, feed, &mut version).await {
+                    Ok(WatchEnd::Resume) => {}
+                    Ok(WatchEnd::Expired) => break,
+                    Err(error) => return error,
+                }
+            }
+        }
+    }
+
+    async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
+        let mut params = ListParams { label_selector: self.labels(feed), ..ListParams::default() }.limit(PAGE);
+        params.field_selector = self.fields();
+        feed.begin_resync(&self.source);
+        loop {
+            let request = self.request().list(&params).map_err(FollowError::Build)?;
+            let page: ObjectList<HubObject> = client.request(request).await.map_err(FollowError::Request)?;
+            let listed = page.metadata.resource_version.clone().unwrap_or_default();
+            let (number, seen) = (listed.parse().unwrap_or_default(), feed.version(&self.source));
+            if params.continue_token.is_none() && number < seen {
+                return Err(FollowError::Stale { listed: number, seen });
+            }
+            page.items.iter().for_each(|object| feed.applied(&self.source, object));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params.continue_token = Some(token),
+                None => {
+                    feed.end_resync(&self.source, number);
+                    debug!(kind = %self.gvr, version = listed, "listed");
+                    return Ok(listed);
+                }
+            }
+        }
+    }
+
+    async fn watch(&self, client: &Client, feed: &Feed, version: &mut String) -> Result<WatchEnd, FollowError> {
+        let mut params = WatchParams { label_selector: self.labels(feed), ..WatchParams::default() };
+        params.field_selector = self.fields();
+        let request = self.request().watch(&params.timeout(WATCH_SECONDS), version).map_err(FollowError::Build)?;
+        let events = match client.request_events::<HubObject>(request).await {
+            Ok(events) => events,
+            Err(kube::Error::Api(status)) if status.code == 410 => return Ok(WatchEnd::Expired),
+            Err(error) => return Err(FollowError::Request(error)),
+        };
+        let mut events = std::pin::pin!(events);
+        loop {
+            let event = match tokio::time::timeout(SILENCE, events.try_next()).await {
+                Err(_) | Ok(Ok(None)) => return Ok(WatchEnd::Resume),
+                Ok(Ok(Some(event))) => event,
+                Ok(Err(kube::Error::Api(status))) if status.code == 410 => return Ok(WatchEnd::Expired),
+                Ok(Err(error)) => return Err(FollowError::Request(error)),
+            };
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    version.clone_from(&object.metadata.resource_version);
+                    feed.applied(&self.source, &object);
+                }
+                WatchEvent::Deleted(object) => {
+                    version.clone_from(&object.metadata.resource_version);
+                    feed.deleted(&self.source, &object);
+                }
+                WatchEvent::Bookmark(bookmark) => {
+                    *version = bookmark.metadata.resource_version;
+                    feed.bookmark(&self.source, version.parse().unwrap_or_default());
+                }
+                WatchEvent::Error(status) if status.code == 410 => return Ok(WatchEnd::Expired),
+                WatchEvent::Error(status) => return Err(FollowError::Request(kube::Error::Api(status))),
+            }
+        }
+    }
+
+    fn request(&self) -> Request {
+        let (group, version, resource) = (&self.gvr.kind.group, &self.gvr.version, &self.gvr.kind.resource);
+        Request::new(match &self.source {
+            Source::ConfigMap(key) => format!("/api/{version}/namespaces/{}/{resource}", key.namespace),
+            _ => format!("/apis/{group}/{version}/{resource}"),
+        })
+    }
+
+    fn labels(&self, feed: &Feed) -> Option<String> {
+        (self.source == Source::Works).then(|| feed.work_selector())
+    }
+
+    fn fields(&self) -> Option<String> {
+        match &self.source {
+            Source::ConfigMap(key) => Some(format!("metadata.name={}", key.name)),
+            _ => None,
+        }
+    }
+}
+
+/// The innermost words of an error, which for a refused request are the server's own.
+pub(super) fn describe(error: &FollowError) -> String {
+    match error {
+        FollowError::Request(kube::Error::Api(status)) => format!("{} ({})", status.message, status.code),
+        FollowError::Request(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}

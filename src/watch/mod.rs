@@ -1,0 +1,38 @@
+//! The watch: connections to the hub, one task for each kind, each with its own backoff.
+//!
+//! ```text
+//! fixed kinds ───────────────▶ list, then watch ──prune──▶ mirror ──keys──▶ queue
+//! wanted kinds ──▶ resolve ──▶ list, then watch ──prune──▶   "
+//!                     ▲
+//! definitions ────────┘ a CustomResourceDefinition came, went or changed
+//! ```
+//!
+//! Tasks know nothing of policies: they prune an object, hand it to the mirror and pass on the keys that it affects.
+
+mod feed;
+mod follow;
+mod resolve;
+mod supervisor;
+
+pub use feed::Feed;
+pub use supervisor::Supervisor;
+
+use crate::api::cluster;
+use crate::api::gateway;
+use crate::api::names::GroupVersionResource;
+use crate::api::work;
+use crate::mirror::Source;
+
+/// The kind that a fixed source watches, `None` for the others.
+fn fixed_kind(source: &Source) -> Option<GroupVersionResource> {
+    let (group, version, resource) = match source {
+        Source::Classes => (gateway::GROUP, "v1", "gatewayclasses"),
+        Source::Gateways => (gateway::GROUP, "v1", "gateways"),
+        Source::Clusters => (cluster::GROUP, "v1", "managedclusters"),
+        Source::Placements => (cluster::GROUP, "v1beta1", "placements"),
+        Source::Decisions => (cluster::GROUP, "v1beta1", "placementdecisions"),
+        Source::Works => (work::GROUP, "v1", "manifestworks"),
+        Source::ConfigMap(_) | Source::Policies(_) => return None,
+    };
+    Some(GroupVersionResource::new(group, version, resource))
+}

@@ -1,0 +1,87 @@
+//! Finds out whether a kind that parameters list can be synced: it is there and namespaced, it has a target
+//! reference, and we may read and annotate it.
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+
+use crate::api::names::GroupVersionResource;
+use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
+
+/// The rights without which a kind cannot be synced.
+const NEEDED: [&str; 3] = ["get", "list", "watch"];
+
+/// Resolves `gvr` by its CustomResourceDefinition and by what we may do.
+pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Resolution {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let definition = match definitions.get_opt(&gvr.kind.to_string()).await {
+        Ok(Some(definition)) => definition,
+        Ok(None) => return Resolution::Gone,
+        Err(kube::Error::Api(status)) if status.code == 403 => return Resolution::Forbidden(status.message.clone()),
+        Err(error) => return Resolution::Unknown(error.to_string()),
+    };
+    let established = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if !established.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True") {
+        return Resolution::UnknownVersion("the hub does not serve the kind yet".into());
+    }
+    if let Err(resolution) = check(&definition.spec, gvr) {
+        return resolution;
+    }
+    for verb in NEEDED {
+        match allowed(client, gvr, verb).await {
+            Ok(true) => {}
+            Ok(false) => return Resolution::Forbidden(format!("the controller may not {verb} it")),
+            Err(error) => return Resolution::Unknown(error.to_string()),
+        }
+    }
+    match allowed(client, gvr, "patch").await {
+        Ok(can_patch) => {
+            Resolution::Resolved(PolicyKindInfo { kind: definition.spec.names.kind.as_str().into(), can_patch })
+        }
+        Err(error) => Resolution::Unknown(error.to_string()),
+    }
+}
+
+fn check(spec: &CustomResourceDefinitionSpec, gvr: &GroupVersionResource) -> Result<(), Resolution> {
+    if spec.scope != "Namespaced" {
+        return Err(Resolution::NotAPolicy("it is cluster-scoped".into()));
+    }
+    let served: Vec<&CustomResourceDefinitionVersion> = spec.versions.iter().filter(|version| version.served).collect();
+    let Some(version) = served.iter().find(|version| version.name == *gvr.version) else {
+        let names: Vec<&str> = served.iter().map(|version| version.name.as_str()).collect();
+        return Err(Resolution::UnknownVersion(format!("the hub serves {}", names.join(", "))));
+    };
+    let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec")?.properties.as_ref());
+    if spec.is_some_and(|spec| spec.contains_key("targetRef") || spec.contains_key("targetRefs")) {
+        Ok(())
+    } else {
+        Err(Resolution::NotAPolicy("its schema has neither spec.targetRef nor spec.targetRefs".into()))
+    }
+}
+
+async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Result<bool, kube::Error> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                group: Some(gvr.kind.group.to_string()),
+                resource: Some(gvr.kind.resource.to_string()),
+                verb: Some(verb.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+#[cfg(test)]
+mod tests;

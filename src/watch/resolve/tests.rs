@@ -1,0 +1,32 @@
+use serde_json::json;
+
+use super::*;
+
+fn checked(scope: &str, version: &str, spec: serde_json::Value) -> Result<(), Resolution> {
+    let definition: CustomResourceDefinitionSpec = serde_json::from_value(json!({
+        "group": "example.com", "scope": scope, "names": {"kind": "P", "plural": "ps"},
+        "versions": [
+            {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
+                "properties": {"spec": {"type": "object", "properties": spec}}}}},
+            {"name": "v1alpha1", "served": false, "storage": false},
+        ],
+    }))
+    .unwrap();
+    check(&definition, &GroupVersionResource::new("example.com", version, "ps"))
+}
+
+#[test]
+fn a_namespaced_kind_with_a_target_reference_is_a_policy() {
+    assert_eq!(checked("Namespaced", "v1", json!({"targetRef": {"type": "object"}})), Ok(()));
+    assert_eq!(checked("Namespaced", "v1", json!({"targetRefs": {"type": "array"}})), Ok(()));
+}
+
+#[test]
+fn anything_else_says_why_not() {
+    let reference = json!({"targetRef": {"type": "object"}});
+    let reason = |result: Result<(), Resolution>| result.unwrap_err().reason();
+    assert_eq!(reason(checked("Cluster", "v1", reference.clone())), "NotAPolicy");
+    assert_eq!(reason(checked("Namespaced", "v1", json!({"other": {"type": "object"}}))), "NotAPolicy");
+    assert_eq!(reason(checked("Namespaced", "v2", reference.clone())), "UnknownResource");
+    assert_eq!(reason(checked("Namespaced", "v1alpha1", reference)), "UnknownResource");
+}

@@ -1,0 +1,211 @@
+//! Starts and stops watches as what is wanted changes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kube::Client;
+use kube::api::{ListParams, WatchParams};
+use kube::core::{ObjectList, Request, WatchEvent};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
+use tokio::sync::{broadcast, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tracing::{info, warn};
+
+use super::follow::Followed;
+use super::{Feed, fixed_kind, resolve};
+use crate::api::names::GroupVersionResource;
+use crate::api::object::HubObject;
+use crate::mirror::rows::kind::Resolution;
+use crate::mirror::{Change, Source};
+
+/// How often a kind that cannot be synced is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How many changed definitions a task may lag behind before it looks at its own again unasked.
+const DEFINITIONS: usize = 64;
+
+/// Runs one task for each source.
+#[derive(Debug)]
+pub struct Supervisor {
+    client: Client,
+    feed: Feed,
+    definitions: broadcast::Sender<Arc<str>>,
+    tasks: JoinSet<()>,
+    running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
+}
+
+impl Supervisor {
+    /// A supervisor that feeds into `feed`.
+    #[must_use]
+    pub fn new(client: Client, feed: Feed) -> Self {
+        let (definitions, _) = broadcast::channel(DEFINITIONS);
+        Self { client, feed, definitions, tasks: JoinSet::new(), running: HashMap::new() }
+    }
+
+    /// Watches the fixed kinds, and of the others what `wanted` says, until the sender of it is gone.
+    pub async fn run(mut self, mut wanted: watch::Receiver<BTreeMap<Source, GroupVersionResource>>) {
+        self.tasks.spawn(follow_definitions(self.client.clone(), self.definitions.clone()));
+        for source in Source::FIXED {
+            if let Some(gvr) = fixed_kind(&source) {
+                self.start(source, gvr);
+            }
+        }
+        loop {
+            let now = wanted.borrow_and_update().clone();
+            self.set(&now).await;
+            if wanted.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn set(&mut self, wanted: &BTreeMap<Source, GroupVersionResource>) {
+        let dynamic = |source: &Source| fixed_kind(source).is_none();
+        let stale: Vec<Source> = self
+            .running
+            .iter()
+            .filter(|(source, (gvr, _))| dynamic(source) && wanted.get(source) != Some(gvr))
+            .map(|(source, _)| source.clone())
+            .collect();
+        for source in stale {
+            if let Some((gvr, task)) = self.running.remove(&source) {
+                task.abort();
+                while !task.is_finished() {
+                    // What it still had in hand must not arrive after it is forgotten.
+                    tokio::task::yield_now().await;
+                }
+                info!(kind = %gvr, "stopped watching");
+                self.feed.forget(&source);
+            }
+        }
+        for (source, gvr) in wanted {
+            if !self.running.contains_key(source) {
+                self.start(source.clone(), gvr.clone());
+            }
+        }
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    fn start(&mut self, source: Source, gvr: GroupVersionResource) {
+        info!(kind = %gvr, "started watching");
+        let followed = Followed { source: source.clone(), gvr: gvr.clone() };
+        let (client, feed) = (self.client.clone(), self.feed.clone());
+        let task = match source {
+            Source::Policies(_) => {
+                let definitions = self.definitions.subscribe();
+                self.tasks.spawn(follow_resolved(followed, client, feed, definitions))
+            }
+            _ => self.tasks.spawn(followed.forever(client, feed)),
+        };
+        self.running.insert(source, (gvr, task));
+    }
+}
+
+/// Follows a kind while it resolves, and looks again when its definition changes, when following it fails, and
+/// every now and then while something is missing.
+async fn follow_resolved(
+    followed: Followed,
+    client: Client,
+    feed: Feed,
+    mut definitions: broadcast::Receiver<Arc<str>>,
+) {
+    let name = followed.gvr.kind.to_string();
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        let mut current = resolve::resolve(&client, &followed.gvr).await;
+        feed.change(Change::Resolved(followed.gvr.clone(), current.clone()));
+        if !matches!(current, Resolution::Resolved(_)) {
+            feed.change(Change::Failing(followed.source.clone(), Some(current.fault().to_owned())));
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = changed(&mut definitions, &name) => {}
+            }
+            continue;
+        }
+        let mut waits = DefaultBackoff::default();
+        let following = followed.until_failure(&client, &feed, &mut waits);
+        let mut following = std::pin::pin!(following);
+        let wait = loop {
+            let complete = matches!(&current, Resolution::Resolved(info) if info.can_patch);
+            tokio::select! {
+                error = &mut following => break followed.failed(&feed, &error, &mut backoff),
+                () = changed(&mut definitions, &name) => {}
+                () = tokio::time::sleep(LOOK_AGAIN), if !complete => {}
+            }
+            // Following goes on while this is found out, and longer where it still can.
+            current = resolve::resolve(&client, &followed.gvr).await;
+            feed.change(Change::Resolved(followed.gvr.clone(), current.clone()));
+            if !matches!(current, Resolution::Resolved(_)) {
+                break Duration::ZERO;
+            }
+        };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Returns when the definition `name` came, went or changed.
+async fn changed(definitions: &mut broadcast::Receiver<Arc<str>>, name: &str) {
+    loop {
+        match definitions.recv().await {
+            Ok(changed) if *changed == *name => return,
+            Ok(_) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Tells which CustomResourceDefinitions change, by their metadata alone: whole ones are large.
+async fn follow_definitions(client: Client, changed: broadcast::Sender<Arc<str>>) {
+    let mut seen: HashMap<String, String> = HashMap::new();
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        if let Err(error) = definitions(&client, &changed, &mut seen, &mut backoff).await {
+            warn!(error = &error as &dyn std::error::Error, "cannot watch CustomResourceDefinitions");
+            tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
+        }
+    }
+}
+
+async fn definitions(
+    client: &Client,
+    changed: &broadcast::Sender<Arc<str>>,
+    seen: &mut HashMap<String, String>,
+    backoff: &mut DefaultBackoff,
+) -> Result<(), kube::Error> {
+    let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+    let list = request.list_metadata(&ListParams::default()).map_err(kube::Error::BuildRequest)?;
+    let list: ObjectList<HubObject> = client.request(list).await?;
+    backoff.reset();
+    // Nobody listens only while no kind is wanted.
+    let tell = |name: &str| drop(changed.send(name.into()));
+    let mut gone = std::mem::take(seen);
+    for item in &list.items {
+        let (name, version) = (&item.metadata.name, &item.metadata.resource_version);
+        if gone.remove(name).as_ref() != Some(version) {
+            tell(name);
+        }
+        seen.insert(name.clone(), version.clone());
+    }
+    gone.keys().for_each(|name| tell(name));
+    let version = list.metadata.resource_version.unwrap_or_default();
+    let watch = request.watch_metadata(&WatchParams::default(), &version).map_err(kube::Error::BuildRequest)?;
+    let mut events = std::pin::pin!(client.request_events::<HubObject>(watch).await?);
+    while let Some(event) = events.try_next().await? {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                tell(&object.metadata.name);
+                seen.insert(object.metadata.name, object.metadata.resource_version);
+            }
+            WatchEvent::Deleted(object) => {
+                tell(&object.metadata.name);
+                seen.remove(&object.metadata.name);
+            }
+            WatchEvent::Bookmark(_) => {}
+            WatchEvent::Error(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
