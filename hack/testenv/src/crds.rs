@@ -14,7 +14,9 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 pub use self::install::install;
-pub use self::published::{folder as published_folder, read as read_published};
+pub use self::published::{
+    folder as published_folder, gateway_api as published_gateway_api, read as read_published,
+};
 use crate::binaries::Binaries;
 
 /// A CustomResourceDefinition as JSON: what a published one says that no type of ours knows must survive.

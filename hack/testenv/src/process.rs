@@ -9,12 +9,13 @@
 //! the pipe all the same. Servers are killed, not asked: their data lives as long as they do, and what etcd has written
 //! is in the page cache, so that a restart after a kill finds it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -29,6 +30,15 @@ while read -r word pid; do
 done
 for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
 [ -z "$directory" ] || rm -rf -- "$directory"
+"#;
+
+/// A server begins as this shell, which reports its own process id before it becomes the server: there is no moment at
+/// which the server runs and the watchdog does not know of it.
+const LAUNCHER: &str = r#"
+log=$1
+shift
+echo "watch $$"
+exec "$@" >>"$log" 2>&1
 "#;
 
 /// How much of a server's log goes into an error.
@@ -94,31 +104,38 @@ impl Workplace {
     /// Starts `program`; what it prints goes to `<name>.log` here, after what is there already.
     pub fn spawn(&self, name: &str, program: &Path, arguments: &[String]) -> Result<Server> {
         let log = self.path().join(format!("{name}.log"));
-        let output = File::options()
-            .create(true)
-            .append(true)
-            .open(&log)
-            .with_context(|| format!("opening {}", log.display()))?;
-        let child = Command::new(program)
+        anyhow::ensure!(program.is_file(), "{} is no program", program.display());
+        let child = Command::new("sh")
+            .args(["-c", LAUNCHER, name])
+            .arg(&log)
+            .arg(program)
             .args(arguments)
             .current_dir(self.path())
             .process_group(0)
             .stdin(Stdio::null())
-            .stdout(output.try_clone().context("sharing a log file")?)
-            .stderr(output)
+            .stdout(self.orders()?)
+            .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("starting {}", program.display()))?;
-        let server = Server { name: name.to_owned(), log, child, workplace: self.clone() };
-        self.order("watch", server.pid()).context("telling the watchdog of a server")?;
-        Ok(server)
+        Ok(Server { name: name.to_owned(), log, child, workplace: self.clone() })
     }
 
-    fn order(&self, word: &str, pid: u32) -> std::io::Result<()> {
-        let mut watchdog = self.inner.watchdog.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut watchdog.orders {
-            Some(orders) => writeln!(orders, "{word} {pid}"),
+    /// The watchdog's pipe, for a launcher to write to.
+    fn orders(&self) -> Result<Stdio> {
+        let watchdog = self.watchdog();
+        let orders = watchdog.orders.as_ref().context("the watchdog has ended")?;
+        Ok(orders.as_fd().try_clone_to_owned().context("sharing the watchdog's pipe")?.into())
+    }
+
+    fn forget(&self, pid: u32) -> std::io::Result<()> {
+        match &mut self.watchdog().orders {
+            Some(orders) => writeln!(orders, "forget {pid}"),
             None => Ok(()),
         }
+    }
+
+    fn watchdog(&self) -> MutexGuard<'_, Watchdog> {
+        self.inner.watchdog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -172,7 +189,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         // Killed before it is forgotten: until it is waited for, its process id cannot become another's.
         let _ = self.child.kill();
-        let _ = self.workplace.order("forget", self.pid());
+        let _ = self.workplace.forget(self.pid());
         let _ = self.child.wait();
     }
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use kube::CustomResourceExt;
 use policy_sync::api::cluster::{ManagedCluster, Placement, PlacementDecision};
 use policy_sync::api::work::ManifestWork;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Crd;
 use crate::api::{AppliedManifestWork, ManagedClusterSet, ManagedClusterSetBinding};
@@ -36,20 +36,29 @@ fn generate<K: CustomResourceExt>() -> Result<Crd> {
         if let Some(root) = schema.as_object_mut() {
             root.remove("required");
         }
-        without_null(schema);
+        as_controller_gen_would(schema);
     }
     Crd::new(value)
 }
 
-/// schemars says of an `Option` that it may be `null`. Types made in Go never say so, and then a server drops the `null`
-/// of a field that has a default and refuses any other.
-fn without_null(schema: &mut Value) {
+/// Adds what Go's generator says of every type and schemars does not, and takes away what only schemars says: an `Option`
+/// may be `null` there, where a server of Go's types drops the `null` of a field with a default and refuses any other.
+fn as_controller_gen_would(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             fields.retain(|name, value| !(name == "nullable" && *value == Value::Bool(true)));
-            fields.values_mut().for_each(without_null);
+            if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+                if properties.contains_key("lastTransitionTime") && properties.contains_key("status") {
+                    properties["status"]["enum"] = json!(["True", "False", "Unknown"]);
+                }
+                if let Some(expressions) = properties.get_mut("matchExpressions") {
+                    expressions["x-kubernetes-list-type"] = json!("atomic");
+                    expressions["items"]["properties"]["values"]["x-kubernetes-list-type"] = json!("atomic");
+                }
+            }
+            fields.values_mut().for_each(as_controller_gen_would);
         }
-        Value::Array(items) => items.iter_mut().for_each(without_null),
+        Value::Array(items) => items.iter_mut().for_each(as_controller_gen_would),
         _ => {}
     }
 }

@@ -7,19 +7,26 @@ use anyhow::{Context, Result};
 
 use super::Crd;
 
+const GATEWAY_API: &str = "gateway-api";
+
 /// The folder, where one is named. An empty name is none.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os("POLICY_SYNC_CRDS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// All CRDs in the folders of `folder`.
+/// Its folder with Gateway API's CRDs, where it has one: then Go is not needed to get them.
+pub fn gateway_api() -> Option<PathBuf> {
+    folder().map(|folder| folder.join(GATEWAY_API)).filter(|folder| folder.is_dir())
+}
+
+/// All CRDs in the folders of `folder`, but for Gateway API's, which lie beside objects of other kinds.
 pub fn read(folder: &Path) -> Result<Vec<Crd>> {
     let mut crds = Vec::new();
     for project in
         fs::read_dir(folder).with_context(|| format!("reading {} (POLICY_SYNC_CRDS)", folder.display()))?
     {
         let project = project?.path();
-        if project.is_dir() {
+        if project.is_dir() && !project.ends_with(GATEWAY_API) {
             crds.extend(read_files(&project, |_| true)?);
         }
     }
