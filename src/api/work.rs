@@ -28,6 +28,7 @@ pub const CLEANUP_FINALIZER: &str = "cluster.open-cluster-management.io/manifest
 pub struct ManifestWorkSpec {
     /// The objects for the spoke.
     #[serde(default)]
+    #[schemars(transform = without_default)]
     pub workload: Workload,
     /// What happens to the objects when the work goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +43,7 @@ pub struct ManifestWorkSpec {
 pub struct Workload {
     /// Whole Kubernetes objects.
     #[serde(default)]
+    #[schemars(transform = without_default)]
     pub manifests: Vec<Manifest>,
 }
 
@@ -86,6 +88,7 @@ pub enum PropagationPolicy {
 pub struct SelectivelyOrphan {
     /// One rule for each object that stays.
     #[serde(default)]
+    #[schemars(transform = without_default)]
     pub orphaning_rules: Vec<ResourceIdentifier>,
 }
 

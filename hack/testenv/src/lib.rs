@@ -1,1 +1,31 @@
-//! A hub and spokes on one machine.
+//! A hub and spokes on one machine, without containers.
+//!
+//! Tests, the demo and the development loop talk to real servers: what an API server accepts, defaults, prunes
+//! and refuses is what this project is about, and no fake answers that way.
+//!
+//! ```text
+//! Fleet ─┬─ hub:   ControlPlane (etcd, kube-apiserver, kube-controller-manager) + CRDs + rights of the agents
+//!        └─ spoke: ControlPlane + CRDs + rights of a klusterlet, a work agent, a policy controller
+//! ```
+//!
+//! Every server is stopped by its process id, whatever becomes of this process: see [`process`].
+
+pub mod agent;
+pub mod api;
+pub mod apply;
+pub mod binaries;
+pub mod certificates;
+pub mod control_plane;
+pub mod crds;
+pub mod fixtures;
+pub mod fleet;
+pub mod kubeconfig;
+pub mod policy_controller;
+pub mod ports;
+pub mod process;
+pub mod rights;
+pub mod spoke;
+
+pub use control_plane::{ControlPlane, ControlPlaneOptions};
+pub use fleet::{Fleet, FleetOptions};
+pub use spoke::Spoke;

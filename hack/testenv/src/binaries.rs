@@ -1,0 +1,114 @@
+//! The programs of a control plane, built once from pinned Go modules.
+//!
+//! Each group in `tools/` is a Go module of its own, because their dependencies conflict; its `go.sum` pins every
+//! checksum. What is built lies in `target/testenv` beside a stamp with the text of both files, so that a new pin builds
+//! anew. Test processes run side by side: a file lock lets one of them build while the others wait.
+//!
+//! `KUBEBUILDER_ASSETS` names a folder that has some of the programs already; only what it lacks is built.
+//! `POLICY_SYNC_TESTENV_DIR` takes the place of `target/testenv`.
+
+mod go;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use self::go::{Group, Program};
+use crate::crds;
+
+/// Where the programs and the Gateway API's CRDs lie.
+#[derive(Debug, Clone)]
+pub struct Binaries {
+    /// `etcd`
+    pub etcd: PathBuf,
+    /// `kube-apiserver`
+    pub kube_apiserver: PathBuf,
+    /// `kube-controller-manager`
+    pub kube_controller_manager: PathBuf,
+    /// `kubectl`
+    pub kubectl: PathBuf,
+    /// A folder with the Gateway API's CRDs of the standard channel, one YAML file for each.
+    pub gateway_api: PathBuf,
+}
+
+/// The folder that holds what is built.
+pub fn directory() -> PathBuf {
+    std::env::var_os("POLICY_SYNC_TESTENV_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/testenv"), PathBuf::from)
+}
+
+/// Builds what is missing or out of date. Fast where nothing is.
+pub async fn ensure() -> Result<Binaries> {
+    tokio::task::spawn_blocking(|| ensure_in(&directory())).await.context("the build ended early")?
+}
+
+fn ensure_in(directory: &Path) -> Result<Binaries> {
+    fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
+    let directory = directory.canonicalize().with_context(|| format!("resolving {}", directory.display()))?;
+    let bin = directory.join("bin");
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let program = |program: &'static Program| -> Result<PathBuf> {
+        let given = assets.as_ref().map(|assets| assets.join(program.name)).filter(|path| path.is_file());
+        match given {
+            Some(path) => path.canonicalize().with_context(|| format!("resolving {}", path.display())),
+            None => once(&directory, &bin.join(program.name), program.group, |to| program.build(to)),
+        }
+    };
+    Ok(Binaries {
+        etcd: program(&go::ETCD)?,
+        kube_apiserver: program(&go::KUBE_APISERVER)?,
+        kube_controller_manager: program(&go::KUBE_CONTROLLER_MANAGER)?,
+        kubectl: program(&go::KUBECTL)?,
+        gateway_api: match crds::published_gateway_api() {
+            Some(folder) => folder,
+            None => once(&directory, &directory.join("gateway-api"), &go::GATEWAY_API, go::copy_gateway_api)?,
+        },
+    })
+}
+
+/// Makes `path` with `make`, unless it is there and made from the same pins.
+fn once(
+    directory: &Path,
+    path: &Path,
+    group: &'static Group,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let stamp = path.with_extension("stamp");
+    let current = || path.exists() && fs::read_to_string(&stamp).is_ok_and(|text| text == group.pins());
+    if current() {
+        return Ok(path.to_owned());
+    }
+    let _lock = lock(&directory.join("lock"))?;
+    if current() {
+        return Ok(path.to_owned());
+    }
+    let parent = path.parent().unwrap_or(directory);
+    fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
+    let started = Instant::now();
+    progress(&format!("making {} from {}; the first time takes minutes", path.display(), group.version()));
+    make(path).with_context(|| format!("making {}", path.display()))?;
+    fs::write(&stamp, group.pins()).with_context(|| format!("writing {}", stamp.display()))?;
+    progress(&format!("made {} in {} s", path.display(), started.elapsed().as_secs()));
+    Ok(path.to_owned())
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("opening {}", path.display()))?;
+    if file.try_lock().is_err() {
+        progress("another process is building: waiting for it");
+        file.lock().with_context(|| format!("locking {}", path.display()))?;
+    }
+    Ok(file)
+}
+
+/// To the real stderr: the test harness would keep what `eprintln!` writes until a test has failed.
+fn progress(text: &str) {
+    let _ = writeln!(std::io::stderr(), "testenv: {text}");
+}

@@ -1,0 +1,167 @@
+//! Builds with Go, from the modules in `tools/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// A Go module in `tools/` whose pins decide what is built.
+#[derive(Debug)]
+pub(super) struct Group {
+    folder: &'static str,
+    /// The module that gives the group its version.
+    module: &'static str,
+    go_mod: &'static str,
+    go_sum: &'static str,
+}
+
+macro_rules! group {
+    ($folder:literal, $module:literal) => {
+        Group {
+            folder: $folder,
+            module: $module,
+            go_mod: include_str!(concat!("../../tools/", $folder, "/go.mod")),
+            go_sum: include_str!(concat!("../../tools/", $folder, "/go.sum")),
+        }
+    };
+}
+
+static KUBERNETES_GROUP: Group = group!("kubernetes", "k8s.io/kubernetes");
+static ETCD_GROUP: Group = group!("etcd", "go.etcd.io/etcd/server/v3");
+pub(super) static GATEWAY_API: Group = group!("gateway-api", "sigs.k8s.io/gateway-api");
+
+impl Group {
+    /// What the stamp holds.
+    pub(super) fn pins(&self) -> String {
+        format!("{}\n{}", self.go_mod, self.go_sum)
+    }
+
+    /// Module and version, as in `k8s.io/kubernetes v1.36.3`.
+    pub(super) fn version(&self) -> String {
+        format!("{} {}", self.module, self.required().unwrap_or("of an unknown version"))
+    }
+
+    fn required(&self) -> Option<&'static str> {
+        self.go_mod.lines().find_map(|line| {
+            let line = line.trim().trim_start_matches("require ");
+            line.strip_prefix(self.module)?.strip_prefix(' ')?.split(' ').next()
+        })
+    }
+
+    /// Go's version, as this module asks for it.
+    fn go(&self) -> &'static str {
+        self.go_mod.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26")
+    }
+
+    fn folder(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(self.folder)
+    }
+
+    /// `go`, in this module. Fails, with what to do, where there is no Go that can build it.
+    fn command(&self) -> Result<Command> {
+        let command = || {
+            let mut command = Command::new("go");
+            command.current_dir(self.folder()).env("GOWORK", "off").stdin(Stdio::null());
+            command
+        };
+        let found = command().args(["list", "-m"]).output();
+        let reason = match found {
+            Ok(output) if output.status.success() => return Ok(command()),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        bail!(
+            "Go {} or newer is needed to build {}: install it, or let KUBEBUILDER_ASSETS name a folder with etcd, \
+             kube-apiserver, kube-controller-manager and kubectl, and POLICY_SYNC_CRDS one with the CRDs of the \
+             Gateway API in gateway-api/ ({reason})",
+            self.go(),
+            self.version(),
+        )
+    }
+}
+
+/// A program that Go builds.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) group: &'static Group,
+    package: &'static str,
+}
+
+pub(super) static ETCD: Program =
+    Program { name: "etcd", group: &ETCD_GROUP, package: "go.etcd.io/etcd/server/v3" };
+pub(super) static KUBE_APISERVER: Program = Program {
+    name: "kube-apiserver",
+    group: &KUBERNETES_GROUP,
+    package: "k8s.io/kubernetes/cmd/kube-apiserver",
+};
+pub(super) static KUBE_CONTROLLER_MANAGER: Program = Program {
+    name: "kube-controller-manager",
+    group: &KUBERNETES_GROUP,
+    package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+};
+pub(super) static KUBECTL: Program =
+    Program { name: "kubectl", group: &KUBERNETES_GROUP, package: "k8s.io/kubernetes/cmd/kubectl" };
+
+impl Program {
+    /// Builds it as the file `to`. A program that runs under that name goes on running.
+    pub(super) fn build(&self, to: &Path) -> Result<()> {
+        let unfinished = to.with_extension("unfinished");
+        let status = self
+            .group
+            .command()?
+            .args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+            .arg(format!("-ldflags={}", self.linker_flags()))
+            .arg("-o")
+            .arg(&unfinished)
+            .arg(self.package)
+            // What Go downloads is the progress that it shows.
+            .stdout(Stdio::null())
+            .status()
+            .context("running go build")?;
+        if !status.success() {
+            bail!("go build {}: {status}", self.package);
+        }
+        fs::rename(&unfinished, to).with_context(|| format!("moving {} into place", unfinished.display()))
+    }
+
+    /// Without the version, an API server says it is v0.0.0, and clients that ask for a version refuse it.
+    fn linker_flags(&self) -> String {
+        let strip = "-s -w".to_owned();
+        let Some(version) = self.group.required().filter(|_| self.group.folder == "kubernetes") else {
+            return strip;
+        };
+        let mut parts = version.trim_start_matches('v').split('.');
+        let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let set = "-X k8s.io/component-base/version.";
+        format!("{strip} {set}gitVersion={version} {set}gitMajor={major} {set}gitMinor={minor}")
+    }
+}
+
+/// Copies the CRDs of the Gateway API's standard channel out of its module.
+pub(super) fn copy_gateway_api(to: &Path) -> Result<()> {
+    let module = GATEWAY_API.module;
+    let run = |arguments: &[&str]| -> Result<String> {
+        let output =
+            GATEWAY_API.command()?.args(arguments).stderr(Stdio::inherit()).output().context("running go")?;
+        if !output.status.success() {
+            bail!("go {}: {}", arguments.join(" "), output.status);
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    run(&["mod", "download", module])?;
+    let from = Path::new(&run(&["list", "-m", "-mod=readonly", "-f", "{{.Dir}}", module])?)
+        .join("config/crd/standard");
+    fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
+    for old in fs::read_dir(to).with_context(|| format!("reading {}", to.display()))? {
+        fs::remove_file(old?.path()).context("removing what another version left")?;
+    }
+    for file in fs::read_dir(&from).with_context(|| format!("reading {}", from.display()))? {
+        let file = file?;
+        // Read and written, not copied: the module cache is read-only, and so would be the copy.
+        let text = fs::read(file.path()).with_context(|| format!("reading {}", file.path().display()))?;
+        fs::write(to.join(file.file_name()), text).context("writing a CRD of the Gateway API")?;
+    }
+    Ok(())
+}

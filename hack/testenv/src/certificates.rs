@@ -1,0 +1,120 @@
+//! The certificates of one control plane: an authority of its own, servers and users signed by it.
+//!
+//! Nothing here is reused between control planes: a kubeconfig of one is refused by all others.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anyhow::{Context, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair, KeyUsagePurpose, SanType,
+};
+
+/// A certificate and its key, as PEM.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key, PKCS #8.
+    pub key: String,
+}
+
+/// A user of an API server: the certificate's common name and organization.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct User {
+    /// The user's name.
+    pub name: String,
+    /// The group, besides `system:authenticated`. One, because a subject holds one organization.
+    pub group: Option<String>,
+}
+
+impl User {
+    /// A user in no group.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), group: None }
+    }
+
+    /// The same user in `group`.
+    #[must_use]
+    pub fn in_group(self, group: impl Into<String>) -> Self {
+        Self { group: Some(group.into()), ..self }
+    }
+
+    /// A user who may do everything.
+    pub fn admin() -> Self {
+        Self::new("admin").in_group("system:masters")
+    }
+}
+
+/// Signs the certificates of one control plane.
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// A new authority.
+    pub fn new(name: &str) -> Result<Self> {
+        let mut params = parameters(name, None);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate().context("making the authority's key")?;
+        let issuer =
+            CertifiedIssuer::self_signed(params, key).context("signing the authority's certificate")?;
+        Ok(Self { issuer })
+    }
+
+    /// The authority's certificate as PEM.
+    pub fn certificate(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// For a server on 127.0.0.1. It can be a client too: etcd calls itself with it.
+    pub fn server(&self, name: &str) -> Result<Identity> {
+        let mut params = parameters(name, None);
+        params.subject_alt_names = vec![
+            SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            SanType::DnsName("localhost".try_into().context("naming localhost")?),
+        ];
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params)
+    }
+
+    /// For a user.
+    pub fn user(&self, user: &User) -> Result<Identity> {
+        let mut params = parameters(&user.name, user.group.as_deref());
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params)
+    }
+
+    fn sign(&self, mut params: CertificateParams) -> Result<Identity> {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate().context("making a key")?;
+        let certificate = params.signed_by(&key, &self.issuer).context("signing a certificate")?;
+        Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authority")
+    }
+}
+
+/// The key with which an API server signs service account tokens: private, public, both PEM.
+pub fn signing_key() -> Result<(String, String)> {
+    let key = KeyPair::generate().context("making the key of service accounts")?;
+    Ok((key.serialize_pem(), key.public_key_pem()))
+}
+
+fn parameters(name: &str, organization: Option<&str>) -> CertificateParams {
+    let mut subject = DistinguishedName::new();
+    if let Some(organization) = organization {
+        subject.push(DnType::OrganizationName, organization);
+    }
+    subject.push(DnType::CommonName, name);
+    let mut params = CertificateParams::default();
+    params.distinguished_name = subject;
+    params
+}

@@ -1,0 +1,234 @@
+//! One cluster's control plane: etcd, kube-apiserver and kube-controller-manager.
+//!
+//! There are no nodes and no pods. The controller manager runs the controllers without which tests would prove little:
+//! namespaces that finish their deletion, garbage collection, and the aggregation of ClusterRoles.
+
+mod servers;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use kube::Client;
+
+use crate::binaries::{self, Binaries};
+use crate::certificates::{Authority, User};
+use crate::crds::Crd;
+use crate::kubeconfig::Access;
+use crate::ports::Port;
+use crate::process::{Server, Workplace};
+
+/// How long an API server may take: half a minute is ten times what it needs alone on a machine.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a control plane is to be.
+#[derive(Debug, Default)]
+pub struct ControlPlaneOptions {
+    /// Its name, in kubeconfigs, directories and errors.
+    pub name: String,
+    /// Installed before the controller manager starts: its garbage collector looks for new kinds only every 30 s.
+    pub crds: Vec<Crd>,
+    /// Where its files go, and stay; a temporary directory where this is missing.
+    pub directory: Option<PathBuf>,
+}
+
+impl ControlPlaneOptions {
+    /// A control plane without CRDs, in a temporary directory.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+/// A running control plane. Dropping it stops its servers and removes a temporary directory.
+#[derive(Debug)]
+pub struct ControlPlane {
+    name: String,
+    admin: kube::Config,
+    kubeconfig: PathBuf,
+    authority: Authority,
+    servers: Mutex<HashMap<&'static str, Server>>,
+    binaries: Binaries,
+    api_port: Port,
+    etcd_port: Port,
+    workplace: Workplace,
+}
+
+impl ControlPlane {
+    /// Builds what is missing, starts the servers and waits until the API server is ready and has the CRDs.
+    pub async fn start(options: ControlPlaneOptions) -> Result<Self> {
+        install_tls_provider();
+        let name = options.name.clone();
+        Self::start_unnamed(options).await.with_context(|| format!("starting the control plane {name}"))
+    }
+
+    async fn start_unnamed(options: ControlPlaneOptions) -> Result<Self> {
+        let binaries = binaries::ensure().await?;
+        let workplace = match &options.directory {
+            Some(directory) => Workplace::lasting(directory)?,
+            None => Workplace::temporary(&options.name)?,
+        };
+        let authority = Authority::new(&format!("{} authority", options.name))?;
+        let (api_port, etcd_port) = (Port::reserve()?, Port::reserve()?);
+        servers::write_certificates(&authority, workplace.path())?;
+
+        let kubeconfig = workplace.path().join("admin.kubeconfig");
+        let admin = User::admin();
+        let access = Access {
+            cluster: options.name.clone(),
+            user: admin.name.clone(),
+            server: url(&api_port),
+            authority: authority.certificate(),
+            identity: authority.user(&admin)?,
+        };
+        access.write(&kubeconfig)?;
+        let admin = access.config().await?;
+
+        let plane = Self {
+            name: options.name,
+            admin,
+            kubeconfig,
+            authority,
+            servers: Mutex::default(),
+            binaries,
+            api_port,
+            etcd_port,
+            workplace,
+        };
+        plane.start_server(servers::ETCD)?;
+        plane.start_api_server().await?;
+        crate::crds::install(&plane.client()?, &options.crds).await?;
+        plane.start_server(servers::CONTROLLER_MANAGER)?;
+        Ok(plane)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory of its files: kubeconfigs, logs, data.
+    pub fn directory(&self) -> &Path {
+        self.workplace.path()
+    }
+
+    /// Where to start further programs that must end with this control plane.
+    pub fn workplace(&self) -> &Workplace {
+        &self.workplace
+    }
+
+    /// The API server's URL.
+    pub fn url(&self) -> String {
+        url(&self.api_port)
+    }
+
+    /// The programs that it runs, and `kubectl`.
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
+    /// A new client of an administrator. A client lives on the runtime that is current here, so every test makes its own.
+    pub fn client(&self) -> Result<Client> {
+        Client::try_from(self.admin.clone()).with_context(|| format!("making a client of {}", self.name))
+    }
+
+    /// What a client of an administrator is made from, for another runtime than the current one.
+    pub fn client_config(&self) -> kube::Config {
+        self.admin.clone()
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Writes a kubeconfig for `user`, with a certificate made for it.
+    pub fn kubeconfig_for(&self, user: &User) -> Result<PathBuf> {
+        let slug: String =
+            user.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let path = self.workplace.path().join(format!("{slug}.kubeconfig"));
+        self.access(user)?.write(&path)?;
+        Ok(path)
+    }
+
+    /// A new client for `user`.
+    pub async fn client_for(&self, user: &User) -> Result<Client> {
+        let config = self.access(user)?.config().await?;
+        Client::try_from(config)
+            .with_context(|| format!("making a client of {} for {}", self.name, user.name))
+    }
+
+    /// The process ids of the servers that run.
+    pub fn pids(&self) -> Vec<u32> {
+        self.servers().values().map(Server::pid).collect()
+    }
+
+    /// Kills the API server, as a crash would. Its clients find nobody at its address until it is started again.
+    pub fn stop_api_server(&self) {
+        self.servers().remove(servers::API_SERVER);
+    }
+
+    /// Starts the API server, at its old address and with its old data, and waits until it is ready.
+    pub async fn start_api_server(&self) -> Result<()> {
+        self.start_server(servers::API_SERVER)?;
+        let client = self.client()?;
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            self.check(&[servers::ETCD, servers::API_SERVER])?;
+            let request = http::Request::get("/readyz").body(Vec::new()).context("asking for readiness")?;
+            if let Ok(Ok(_)) =
+                tokio::time::timeout(Duration::from_secs(5), client.request_text(request)).await
+            {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!(self.failure(servers::API_SERVER, &format!("is not ready after {READY_WITHIN:?}")));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn access(&self, user: &User) -> Result<Access> {
+        Ok(Access {
+            cluster: self.name.clone(),
+            user: user.name.clone(),
+            server: self.url(),
+            authority: self.authority.certificate(),
+            identity: self.authority.user(user)?,
+        })
+    }
+
+    fn start_server(&self, name: &'static str) -> Result<()> {
+        let (program, arguments) = servers::command(name, self)?;
+        let server = self.workplace.spawn(name, program, &arguments)?;
+        self.servers().insert(name, server);
+        Ok(())
+    }
+
+    fn check(&self, names: &[&'static str]) -> Result<()> {
+        let mut servers = self.servers();
+        names.iter().filter_map(|name| servers.get_mut(name).map(Server::check)).collect()
+    }
+
+    fn failure(&self, name: &'static str, what: &str) -> anyhow::Error {
+        match self.servers().get(name) {
+            Some(server) => server.failure(what),
+            None => anyhow::anyhow!("{name} {what}"),
+        }
+    }
+
+    fn servers(&self) -> std::sync::MutexGuard<'_, HashMap<&'static str, Server>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn url(port: &Port) -> String {
+    format!("https://127.0.0.1:{}", port.number())
+}
+
+/// Clients need a provider of cryptography, and a process has one.
+pub fn install_tls_provider() {
+    // The error says that there is one already, which is what we want.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

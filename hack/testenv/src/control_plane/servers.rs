@@ -1,0 +1,103 @@
+//! The flags of the servers, and the files that they read.
+//!
+//! All of it is TLS with this control plane's own authority, etcd included: on a machine with other users an open etcd
+//! would let each of them write past the API server.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::ControlPlane;
+use crate::certificates::{self, Authority, Identity, User};
+
+pub(super) const ETCD: &str = "etcd";
+pub(super) const API_SERVER: &str = "kube-apiserver";
+pub(super) const CONTROLLER_MANAGER: &str = "kube-controller-manager";
+
+/// Writes what [`command`] names.
+pub(super) fn write_certificates(authority: &Authority, directory: &Path) -> Result<()> {
+    let write = |name: &str, text: &str| {
+        let path = directory.join(name);
+        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+    };
+    let write_identity = |name: &str, identity: Identity| {
+        write(&format!("{name}.crt"), &identity.certificate)?;
+        write(&format!("{name}.key"), &identity.key)
+    };
+    write("ca.crt", &authority.certificate())?;
+    write_identity("etcd", authority.server("etcd")?)?;
+    write_identity("etcd-client", authority.user(&User::new("kube-apiserver"))?)?;
+    write_identity("api", authority.server("kube-apiserver")?)?;
+    let (private, public) = certificates::signing_key()?;
+    write("service-accounts.key", &private)?;
+    write("service-accounts.pub", &public)
+}
+
+/// The program and arguments of a server of `plane`. Paths are relative to its directory.
+pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Path, Vec<String>)> {
+    let etcd = format!("https://127.0.0.1:{}", plane.etcd_port.number());
+    let (program, flags): (&Path, Vec<(&str, String)>) = match name {
+        ETCD => (
+            &plane.binaries.etcd,
+            vec![
+                ("data-dir", "etcd".into()),
+                ("listen-client-urls", etcd.clone()),
+                ("advertise-client-urls", etcd),
+                // One member has no peers; the port is whichever is free.
+                ("listen-peer-urls", "https://127.0.0.1:0".into()),
+                ("peer-auto-tls", "true".into()),
+                ("cert-file", "etcd.crt".into()),
+                ("key-file", "etcd.key".into()),
+                ("trusted-ca-file", "ca.crt".into()),
+                ("client-cert-auth", "true".into()),
+                // What a power cut would lose is of no use after one.
+                ("unsafe-no-fsync", "true".into()),
+                ("log-level", "warn".into()),
+            ],
+        ),
+        API_SERVER => (
+            &plane.binaries.kube_apiserver,
+            vec![
+                ("etcd-servers", etcd),
+                ("etcd-cafile", "ca.crt".into()),
+                ("etcd-certfile", "etcd-client.crt".into()),
+                ("etcd-keyfile", "etcd-client.key".into()),
+                ("bind-address", "127.0.0.1".into()),
+                ("secure-port", plane.api_port.number().to_string()),
+                ("tls-cert-file", "api.crt".into()),
+                ("tls-private-key-file", "api.key".into()),
+                ("cert-dir", "api".into()),
+                ("client-ca-file", "ca.crt".into()),
+                ("authorization-mode", "RBAC".into()),
+                ("service-account-issuer", "https://localhost".into()),
+                ("service-account-key-file", "service-accounts.pub".into()),
+                ("service-account-signing-key-file", "service-accounts.key".into()),
+                ("service-cluster-ip-range", "10.0.0.0/24".into()),
+                // There are no pods, and nothing that would make the `default` ServiceAccount.
+                ("disable-admission-plugins", "ServiceAccount".into()),
+                // It would publish 127.0.0.1 as the `kubernetes` Service's endpoint, which the API refuses.
+                ("endpoint-reconciler-type", "none".into()),
+            ],
+        ),
+        CONTROLLER_MANAGER => (
+            &plane.binaries.kube_controller_manager,
+            vec![
+                ("kubeconfig", plane.kubeconfig.display().to_string()),
+                (
+                    "controllers",
+                    "clusterrole-aggregation-controller,namespace-controller,garbage-collector-controller"
+                        .into(),
+                ),
+                ("leader-elect", "false".into()),
+                // It serves nothing that is read here.
+                ("secure-port", "0".into()),
+                // Its default of 20 requests a second would make the tests wait for namespaces.
+                ("kube-api-qps", "200".into()),
+                ("kube-api-burst", "400".into()),
+            ],
+        ),
+        _ => bail!("no server is called {name}"),
+    };
+    Ok((program, flags.into_iter().map(|(flag, value)| format!("--{flag}={value}")).collect()))
+}

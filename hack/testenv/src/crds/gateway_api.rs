@@ -1,0 +1,27 @@
+//! Gateway API's CRDs, as its Go module brings them.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::{Crd, published};
+
+/// Those that hubs and spokes need. The folder holds more: further route kinds, and an admission policy that is no CRD.
+const WANTED: [&str; 4] = [
+    "gatewayclasses.gateway.networking.k8s.io",
+    "gateways.gateway.networking.k8s.io",
+    "httproutes.gateway.networking.k8s.io",
+    "referencegrants.gateway.networking.k8s.io",
+];
+
+pub(super) fn read(folder: &Path) -> Result<Vec<Crd>> {
+    let crds = published::read_files(folder, |file| WANTED.iter().any(|name| file_of(name) == file))?;
+    anyhow::ensure!(crds.len() == WANTED.len(), "{} lacks CRDs of the Gateway API", folder.display());
+    Ok(crds)
+}
+
+/// `gateways.example.com` lies in `example.com_gateways.yaml`.
+fn file_of(crd: &str) -> String {
+    let (plural, group) = crd.split_once('.').unwrap_or((crd, ""));
+    format!("{group}_{plural}.yaml")
+}

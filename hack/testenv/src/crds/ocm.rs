@@ -1,0 +1,64 @@
+//! Open Cluster Management's CRDs, from the types of this project.
+
+use anyhow::{Context, Result};
+use kube::CustomResourceExt;
+use policy_sync::api::cluster::{ManagedCluster, Placement, PlacementDecision};
+use policy_sync::api::work::ManifestWork;
+use serde_json::{Value, json};
+
+use super::Crd;
+use crate::api::{AppliedManifestWork, ManagedClusterSet, ManagedClusterSetBinding};
+
+pub(super) fn hub() -> Result<Vec<Crd>> {
+    Ok(vec![
+        generate::<ManifestWork>()?,
+        generate::<ManagedCluster>()?,
+        generate::<ManagedClusterSet>()?,
+        generate::<ManagedClusterSetBinding>()?,
+        generate::<Placement>()?,
+        generate::<PlacementDecision>()?,
+    ])
+}
+
+pub(super) fn spoke() -> Result<Vec<Crd>> {
+    Ok(vec![generate::<AppliedManifestWork>()?])
+}
+
+fn generate<K: CustomResourceExt>() -> Result<Crd> {
+    let name = K::crd_name();
+    let mut value = serde_json::to_value(K::crd()).with_context(|| format!("writing the CRD {name}"))?;
+    let versions = value["spec"]["versions"]
+        .as_array_mut()
+        .with_context(|| format!("the CRD {name} has no versions"))?;
+    for version in versions {
+        let schema = &mut version["schema"]["openAPIV3Schema"];
+        // kube's derive asks for a spec, also where a kind, like PlacementDecision, has none.
+        if let Some(root) = schema.as_object_mut() {
+            root.remove("required");
+        }
+        as_controller_gen_would(schema);
+    }
+    Crd::new(value)
+}
+
+/// Adds what Go's generator says of every type and schemars does not, and takes away what only schemars says: an `Option`
+/// may be `null` there, where a server of Go's types drops the `null` of a field with a default and refuses any other.
+fn as_controller_gen_would(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.retain(|name, value| !(name == "nullable" && *value == Value::Bool(true)));
+            if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+                if properties.contains_key("lastTransitionTime") && properties.contains_key("status") {
+                    properties["status"]["enum"] = json!(["True", "False", "Unknown"]);
+                }
+                if let Some(expressions) = properties.get_mut("matchExpressions") {
+                    expressions["x-kubernetes-list-type"] = json!("atomic");
+                    expressions["items"]["properties"]["values"]["x-kubernetes-list-type"] = json!("atomic");
+                }
+            }
+            fields.values_mut().for_each(as_controller_gen_would);
+        }
+        Value::Array(items) => items.iter_mut().for_each(as_controller_gen_would),
+        _ => {}
+    }
+}

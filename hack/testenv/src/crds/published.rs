@@ -1,0 +1,59 @@
+//! CRDs as their projects publish them, from the folder that `POLICY_SYNC_CRDS` names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::Crd;
+
+const GATEWAY_API: &str = "gateway-api";
+
+/// The folder, where one is named. An empty name is none.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os("POLICY_SYNC_CRDS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Its folder with Gateway API's CRDs, where it has one: then Go is not needed to get them.
+pub fn gateway_api() -> Option<PathBuf> {
+    folder().map(|folder| folder.join(GATEWAY_API)).filter(|folder| folder.is_dir())
+}
+
+/// All CRDs in the folders of `folder`, but for Gateway API's, which lie beside objects of other kinds.
+pub fn read(folder: &Path) -> Result<Vec<Crd>> {
+    let mut crds = Vec::new();
+    for project in
+        fs::read_dir(folder).with_context(|| format!("reading {} (POLICY_SYNC_CRDS)", folder.display()))?
+    {
+        let project = project?.path();
+        if project.is_dir() && !project.ends_with(GATEWAY_API) {
+            crds.extend(read_files(&project, |_| true)?);
+        }
+    }
+    Ok(crds)
+}
+
+/// The CRDs in those YAML files of `folder` whose names are `wanted`.
+pub(super) fn read_files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Crd>> {
+    let mut crds = Vec::new();
+    for file in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
+        let file = file?;
+        let name = file.file_name().to_string_lossy().into_owned();
+        if !name.ends_with(".yaml") || !wanted(&name) {
+            continue;
+        }
+        let path = file.path();
+        let crd = fs::read_to_string(&path)
+            .map_err(anyhow::Error::from)
+            .and_then(|text| parse(&text))
+            .with_context(|| format!("reading {}", path.display()))?;
+        crds.push(crd);
+    }
+    Ok(crds)
+}
+
+/// One CRD from YAML.
+pub(super) fn parse(text: &str) -> Result<Crd> {
+    let value = serde_saphyr::from_str(text).context("reading YAML")?;
+    Crd::new(value)
+}

@@ -1,0 +1,11 @@
+//! The objects that tests and demos begin with, valid under the published CRDs as well as under ours.
+//!
+//! Each function gives plain JSON: a test changes what it is about, and [`crate::apply`] writes it.
+
+mod hub;
+mod policies;
+
+pub use self::hub::{
+    gateway, gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,
+};
+pub use self::policies::{auth_policy, rate_limit_policy, timeout_policy};

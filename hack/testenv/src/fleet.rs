@@ -1,0 +1,144 @@
+//! A hub and its spokes.
+//!
+//! Starting one takes seconds, so that the tests of a binary share one ([`Fleet::shared`]) and keep apart by namespaces;
+//! a test that breaks something starts its own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result};
+use futures::future::try_join_all;
+use kube::Client;
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+use crate::apply::{apply, apply_all};
+use crate::binaries;
+use crate::control_plane::{ControlPlane, ControlPlaneOptions};
+use crate::crds::{self, Side};
+use crate::fixtures;
+use crate::rights;
+use crate::spoke::Spoke;
+
+/// What a fleet is to be.
+#[derive(Debug, Clone)]
+pub struct FleetOptions {
+    /// The spokes' names, with the labels of their ManagedClusters.
+    pub spokes: Vec<(String, BTreeMap<String, String>)>,
+    /// Whether the spokes have work agents from the start.
+    pub agents: bool,
+    /// Whether the spokes have policy controllers from the start.
+    pub policy_controllers: bool,
+    /// Where all files go, and stay; temporary directories where this is missing.
+    pub directory: Option<PathBuf>,
+}
+
+impl FleetOptions {
+    /// Spokes of these names, each with the label `region` (what is before the first `-`), with agents and policy controllers.
+    pub fn spokes<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let labelled = |name: &str| {
+            let region = name.split('-').next().unwrap_or(name).to_owned();
+            (name.to_owned(), BTreeMap::from([("region".to_owned(), region)]))
+        };
+        Self {
+            spokes: names.into_iter().map(labelled).collect(),
+            agents: true,
+            policy_controllers: true,
+            directory: None,
+        }
+    }
+
+    fn plane(&self, name: &str, crds: Vec<crds::Crd>) -> ControlPlaneOptions {
+        ControlPlaneOptions {
+            name: name.to_owned(),
+            crds,
+            directory: self.directory.as_ref().map(|directory| directory.join(name)),
+        }
+    }
+}
+
+/// A running fleet. Dropping it stops all of it.
+#[derive(Debug)]
+pub struct Fleet {
+    spokes: Vec<Spoke>,
+    hub: ControlPlane,
+}
+
+impl Fleet {
+    /// Starts hub and spokes side by side, then the agents.
+    pub async fn start(options: FleetOptions) -> Result<Self> {
+        let binaries = binaries::ensure().await?;
+        let (hub_crds, spoke_crds) = (crds::of(Side::Hub, &binaries)?, crds::of(Side::Spoke, &binaries)?);
+        let hub = async {
+            let hub = ControlPlane::start(options.plane("hub", hub_crds)).await?;
+            register(&hub.client()?, &options).await?;
+            anyhow::Ok(hub)
+        };
+        let planes =
+            options.spokes.iter().map(|(name, _)| Spoke::prepare(options.plane(name, spoke_crds.clone())));
+        let (hub, planes) = tokio::try_join!(hub, try_join_all(planes))?;
+        let spokes = planes.into_iter().map(|plane| Spoke::join(&hub, plane)).collect::<Result<Vec<_>>>()?;
+        let fleet = Self { spokes, hub };
+        try_join_all(fleet.spokes.iter().map(|spoke| async {
+            if options.agents {
+                spoke.start_agent().await?;
+            }
+            if options.policy_controllers {
+                spoke.start_policy_controller().await?;
+            }
+            anyhow::Ok(())
+        }))
+        .await?;
+        Ok(fleet)
+    }
+
+    /// The fleet that the tests of this process share: spokes `eu-1` and `us-1`. It ends with the process.
+    pub async fn shared() -> Result<&'static Self> {
+        static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+        let start = || async {
+            // A runtime of its own: each test has one, and takes down with it what was started there.
+            let started = shared_runtime()?.spawn(Self::start(FleetOptions::spokes(["eu-1", "us-1"])));
+            started.await.context("the shared fleet's start ended early")?
+        };
+        FLEET.get_or_try_init(start).await
+    }
+
+    /// The hub.
+    pub fn hub(&self) -> &ControlPlane {
+        &self.hub
+    }
+
+    /// The spoke of that name.
+    pub fn spoke(&self, name: &str) -> Result<&Spoke> {
+        self.spokes
+            .iter()
+            .find(|spoke| spoke.name() == name)
+            .with_context(|| format!("the fleet has no spoke {name}"))
+    }
+
+    /// All spokes.
+    pub fn spokes(&self) -> &[Spoke] {
+        &self.spokes
+    }
+}
+
+/// What the hub holds about its spokes.
+async fn register(hub: &Client, options: &FleetOptions) -> Result<()> {
+    try_join_all(options.spokes.iter().map(|(name, labels)| async move {
+        apply(hub, &fixtures::managed_cluster(name, labels)).await?;
+        apply_all(hub, &rights::on_hub(name)).await
+    }))
+    .await
+    .context("registering the spokes on the hub")?;
+    Ok(())
+}
+
+fn shared_runtime() -> Result<&'static Runtime> {
+    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
+    let build = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    RUNTIME
+        .get_or_init(build)
+        .as_ref()
+        .map_err(|error| anyhow::anyhow!("no runtime for the shared fleet: {error}"))
+}

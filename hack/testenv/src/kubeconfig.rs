@@ -1,0 +1,78 @@
+//! Kubeconfigs with everything inside: the authority, the user's certificate and key.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use k8s_openapi::ByteString;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::json;
+
+use crate::certificates::Identity;
+
+/// How one user reaches one API server.
+#[derive(Debug)]
+pub struct Access {
+    /// The cluster's name, also the context's.
+    pub cluster: String,
+    /// The user's name.
+    pub user: String,
+    /// The API server's URL.
+    pub server: String,
+    /// The certificate of its authority, PEM.
+    pub authority: String,
+    /// The user's certificate and key.
+    pub identity: Identity,
+}
+
+impl Access {
+    /// Writes the kubeconfig, readable by this user of the machine alone.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_saphyr::to_string(&self.kubeconfig()?).context("writing a kubeconfig as YAML")?;
+        if path.exists() {
+            fs::remove_file(path).with_context(|| format!("replacing {}", path.display()))?;
+        }
+        File::options()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .with_context(|| format!("writing {}", path.display()))
+    }
+
+    /// What a client needs.
+    pub async fn config(&self) -> Result<kube::Config> {
+        let kubeconfig: Kubeconfig =
+            serde_json::from_value(self.kubeconfig()?).context("reading a kubeconfig of our own")?;
+        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .with_context(|| format!("configuring a client of {}", self.cluster))
+    }
+
+    fn kubeconfig(&self) -> Result<serde_json::Value> {
+        Ok(json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": self.cluster,
+            "clusters": [{
+                "name": self.cluster,
+                "cluster": { "server": self.server, "certificate-authority-data": base64(&self.authority)? },
+            }],
+            "users": [{
+                "name": self.user,
+                "user": {
+                    "client-certificate-data": base64(&self.identity.certificate)?,
+                    "client-key-data": base64(&self.identity.key)?,
+                },
+            }],
+            "contexts": [{ "name": self.cluster, "context": { "cluster": self.cluster, "user": self.user } }],
+        }))
+    }
+}
+
+fn base64(text: &str) -> Result<serde_json::Value> {
+    serde_json::to_value(ByteString(text.as_bytes().to_vec())).context("encoding a certificate")
+}

@@ -1,0 +1,131 @@
+//! What a work agent may do: on the hub with its own cluster's works, on the spoke as a klusterlet lets it.
+//!
+//! With more than these rights, a policy kind that nobody gave the agent access to would arrive all the same.
+//! The rules are those of a [klusterlet](https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/)
+//! as far as this environment has the kinds.
+
+use serde_json::{Value, json};
+
+use crate::certificates::User;
+
+/// ClusterRoles with this label add their rules to what the agent may do on its spoke.
+pub const AGGREGATE_LABEL: &str = "open-cluster-management.io/aggregate-to-work";
+/// The ClusterRole that collects them.
+pub const AGGREGATED_ROLE: &str = "open-cluster-management:klusterlet-work:aggregate";
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// The agent of `cluster`, as the hub knows it.
+pub fn hub_user(cluster: &str) -> User {
+    User::new(format!("system:open-cluster-management:{cluster}:agent1")).in_group(hub_group(cluster))
+}
+
+/// The agent, as its spoke knows it.
+pub fn spoke_user() -> User {
+    User::new("klusterlet-work-sa")
+}
+
+fn hub_group(cluster: &str) -> String {
+    format!("system:open-cluster-management:{cluster}")
+}
+
+/// On the hub: the namespace of `cluster`, and the agent's rights in it.
+pub fn on_hub(cluster: &str) -> Vec<Value> {
+    let work = "work.open-cluster-management.io";
+    let name = format!("open-cluster-management:{cluster}:work");
+    vec![
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": cluster } }),
+        json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "Role",
+            "metadata": { "name": name, "namespace": cluster },
+            "rules": [
+                rule(work, &["manifestworks"], &["get", "list", "watch", "update", "patch"]),
+                rule(work, &["manifestworks/status"], &["patch", "update"]),
+                rule("", &["events"], &["create", "patch", "update"]),
+                rule("events.k8s.io", &["events"], &["create", "patch", "update"]),
+            ],
+        }),
+        binding("RoleBinding", &name, Some(cluster), ("Role", &name), &group(&hub_group(cluster))),
+    ]
+}
+
+/// On a spoke: what a klusterlet gives its agent.
+pub fn on_spoke() -> Vec<Value> {
+    let agent = "open-cluster-management:klusterlet-work:agent";
+    let execution = "open-cluster-management:klusterlet-work:execution";
+    let admin = "open-cluster-management:klusterlet-work:execution-admin";
+    let all = &["get", "list", "watch", "create", "update", "patch", "delete"];
+    let work = "work.open-cluster-management.io";
+    let user = user(&spoke_user().name);
+    vec![
+        json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "ClusterRole",
+            "metadata": { "name": agent },
+            "rules": [
+                rule(work, &["appliedmanifestworks"], all),
+                rule(work, &["appliedmanifestworks/status"], &["patch", "update"]),
+                rule(work, &["appliedmanifestworks/finalizers"], &["update"]),
+                rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
+                rule("", &["serviceaccounts"], &["impersonate"]),
+            ],
+        }),
+        binding("ClusterRoleBinding", agent, None, ("ClusterRole", agent), &user),
+        binding("ClusterRoleBinding", admin, None, ("ClusterRole", "admin"), &user),
+        json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "ClusterRole",
+            "metadata": { "name": execution, "labels": { AGGREGATE_LABEL: "true" } },
+            "rules": [
+                rule("apiextensions.k8s.io", &["customresourcedefinitions"],
+                     &["get", "list", "watch", "create", "update", "delete"]),
+                rule("", &["namespaces"], &["create", "update", "patch", "delete"]),
+                rule(RBAC, &["clusterrolebindings", "rolebindings"], all),
+                rule(RBAC, &["clusterroles", "roles"],
+                     &["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"]),
+            ],
+        }),
+        json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "ClusterRole",
+            "metadata": { "name": AGGREGATED_ROLE },
+            "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { AGGREGATE_LABEL: "true" } }] },
+        }),
+        binding("ClusterRoleBinding", AGGREGATED_ROLE, None, ("ClusterRole", AGGREGATED_ROLE), &user),
+        // Without it OCM's agent cannot read how to authenticate its own callers, and ends.
+        binding(
+            "RoleBinding",
+            "open-cluster-management:klusterlet-work:authentication-reader",
+            Some("kube-system"),
+            ("Role", "extension-apiserver-authentication-reader"),
+            &user,
+        ),
+    ]
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({ "apiGroups": [group], "resources": resources, "verbs": verbs })
+}
+
+fn user(name: &str) -> Value {
+    json!({ "apiGroup": RBAC, "kind": "User", "name": name })
+}
+
+fn group(name: &str) -> Value {
+    json!({ "apiGroup": RBAC, "kind": "Group", "name": name })
+}
+
+fn binding(kind: &str, name: &str, namespace: Option<&str>, role: (&str, &str), subject: &Value) -> Value {
+    let mut metadata = json!({ "name": name });
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    json!({
+        "apiVersion": format!("{RBAC}/v1"),
+        "kind": kind,
+        "metadata": metadata,
+        "roleRef": { "apiGroup": RBAC, "kind": role.0, "name": role.1 },
+        "subjects": [subject],
+    })
+}

@@ -1,0 +1,139 @@
+//! A spoke: its control plane, its work agent and its policy controller.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::{Api, Client};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+
+use crate::agent::{self, Agent, AgentConfig};
+use crate::apply::apply_all;
+use crate::control_plane::{ControlPlane, ControlPlaneOptions};
+use crate::policy_controller::{self, PolicyController};
+use crate::rights;
+
+/// How long the controller manager may take to aggregate the agent's rights.
+const AGGREGATED_WITHIN: Duration = Duration::from_secs(60);
+
+/// A running spoke.
+#[derive(Debug)]
+pub struct Spoke {
+    agent_config: AgentConfig,
+    // Fields drop in this order: what calls the API server goes before it.
+    agent: Mutex<Option<Agent>>,
+    policy_controller: Mutex<Option<PolicyController>>,
+    /// Where the tasks of agent and policy controller live. A test that restarts them has a shorter life than a shared fleet.
+    runtime: Handle,
+    plane: ControlPlane,
+}
+
+impl Spoke {
+    /// Starts the control plane and gives the agent its rights there. Agent and policy controller come later: the hub has
+    /// to be ready for them.
+    pub(crate) async fn prepare(options: ControlPlaneOptions) -> Result<ControlPlane> {
+        let plane = ControlPlane::start(options).await?;
+        let client = plane.client()?;
+        apply_all(&client, &rights::on_spoke()).await?;
+        aggregated(&client).await?;
+        Ok(plane)
+    }
+
+    /// Joins a prepared control plane to the hub as `cluster`.
+    pub(crate) fn join(hub: &ControlPlane, plane: ControlPlane) -> Result<Self> {
+        let cluster = plane.name().to_owned();
+        let agent_config = AgentConfig {
+            hub_kubeconfig: hub.kubeconfig_for(&rights::hub_user(&cluster))?,
+            spoke_kubeconfig: plane.kubeconfig_for(&rights::spoke_user())?,
+            agent_id: format!("agent-{cluster}"),
+            workplace: plane.workplace().clone(),
+            cluster,
+        };
+        Ok(Self {
+            agent_config,
+            agent: Mutex::default(),
+            policy_controller: Mutex::default(),
+            runtime: Handle::current(),
+            plane,
+        })
+    }
+
+    /// The cluster's name.
+    pub fn name(&self) -> &str {
+        self.plane.name()
+    }
+
+    /// A new client of an administrator, for the current runtime.
+    pub fn client(&self) -> Result<Client> {
+        self.plane.client()
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        self.plane.kubeconfig()
+    }
+
+    /// The control plane, to take its API server away and bring it back.
+    pub fn control_plane(&self) -> &ControlPlane {
+        &self.plane
+    }
+
+    /// Starts the work agent, if it does not run.
+    pub async fn start_agent(&self) -> Result<()> {
+        let mut agent = self.agent.lock().await;
+        if agent.is_none() {
+            let started = self.runtime.spawn(agent::spawn(self.agent_config.clone()));
+            let started = started.await.context("the agent's start ended early")?;
+            *agent = Some(started.with_context(|| format!("starting the work agent of {}", self.name()))?);
+        }
+        Ok(())
+    }
+
+    /// Ends the work agent, as a crash would.
+    pub async fn stop_agent(&self) {
+        if let Some(agent) = self.agent.lock().await.take() {
+            agent.stop().await;
+        }
+    }
+
+    /// Starts the policy controller, if it does not run.
+    pub async fn start_policy_controller(&self) -> Result<()> {
+        let mut controller = self.policy_controller.lock().await;
+        if controller.is_none() {
+            let plane_client = self.plane.client_config();
+            let started = self.runtime.spawn(async move {
+                // Made here, so that it lives as long as this runtime.
+                policy_controller::spawn(Client::try_from(plane_client).context("making a client")?).await
+            });
+            let started = started.await.context("the policy controller's start ended early")?;
+            *controller =
+                Some(started.with_context(|| format!("starting the policy controller of {}", self.name()))?);
+        }
+        Ok(())
+    }
+
+    /// Ends the policy controller.
+    pub async fn stop_policy_controller(&self) {
+        if let Some(controller) = self.policy_controller.lock().await.take() {
+            controller.stop().await;
+        }
+    }
+}
+
+/// Waits until the agent's aggregated role holds rules.
+async fn aggregated(client: &Client) -> Result<()> {
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let deadline = Instant::now() + AGGREGATED_WITHIN;
+    loop {
+        let role = roles.get(rights::AGGREGATED_ROLE).await.context("reading the agent's aggregated role")?;
+        if role.rules.is_some_and(|rules| !rules.is_empty()) {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("the agent's role {} is still empty after {AGGREGATED_WITHIN:?}", rights::AGGREGATED_ROLE);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

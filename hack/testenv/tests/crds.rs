@@ -1,0 +1,127 @@
+//! The CRDs of both sides are Established, and those that we generate say what the published ones say.
+
+#![allow(clippy::unwrap_used)]
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::runtime::conditions::is_crd_established;
+use kube::runtime::wait::Condition;
+use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries};
+use serde_json::Value;
+
+async fn all_are_established(name: &str, crds: Vec<Crd>) {
+    let names: Vec<String> = crds.iter().map(|crd| crd.name().to_owned()).collect();
+    let plane =
+        ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await.unwrap();
+    let api: Api<CustomResourceDefinition> = Api::all(plane.client().unwrap());
+    for name in names {
+        let crd = api.get(&name).await.unwrap();
+        assert!(is_crd_established().matches_object(Some(&crd)), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn of_a_hub_are_established() {
+    let binaries = binaries::ensure().await.unwrap();
+    all_are_established("hub-crds", crds::of(Side::Hub, &binaries).unwrap()).await;
+}
+
+#[tokio::test]
+async fn of_a_spoke_are_established() {
+    let binaries = binaries::ensure().await.unwrap();
+    all_are_established("spoke-crds", crds::of(Side::Spoke, &binaries).unwrap()).await;
+}
+
+/// Also where published ones take their place in the other tests.
+#[tokio::test]
+async fn that_we_generate_are_established() {
+    let mut ours = crds::generated(Side::Hub).unwrap();
+    ours.extend(crds::generated(Side::Spoke).unwrap());
+    ours.dedup_by(|a, b| a.name() == b.name());
+    all_are_established("our-crds", ours).await;
+}
+
+/// What a server does with a field: how it checks it, fills it in, merges it and prunes it.
+const KEYWORDS: [&str; 9] = [
+    "type",
+    "format",
+    "default",
+    "enum",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-preserve-unknown-fields",
+];
+
+/// Every field that we write or read has the same type, default and list type as in the published CRD; and what is
+/// required in ours is required there, so that ours takes whatever theirs takes.
+#[test]
+fn that_we_generate_agree_with_the_published_ones() {
+    let Some(folder) = crds::published_folder() else {
+        eprintln!(
+            "NOT COMPARED: POLICY_SYNC_CRDS names no folder with Open Cluster Management's CRDs in ocm/"
+        );
+        return;
+    };
+    let published = crds::read_published(&folder).unwrap();
+    let ocm = |crd: &&Crd| crd.name().ends_with("open-cluster-management.io");
+    let generated = [Side::Hub, Side::Spoke].into_iter().flat_map(|side| crds::generated(side).unwrap());
+    let (mut compared, mut faults) = (0, Vec::new());
+    for ours in generated.collect::<Vec<_>>().iter().filter(ocm) {
+        let theirs = published.iter().find(|crd| crd.name() == ours.name());
+        let theirs =
+            theirs.unwrap_or_else(|| panic!("{} is not published in {}", ours.name(), folder.display()));
+        assert_eq!(ours.value()["spec"]["names"]["kind"], theirs.value()["spec"]["names"]["kind"]);
+        assert_eq!(ours.value()["spec"]["scope"], theirs.value()["spec"]["scope"], "{}", ours.name());
+        for version in ours.value()["spec"]["versions"].as_array().unwrap() {
+            let name = version["name"].as_str().unwrap();
+            let schema = theirs.schema(name).unwrap_or_else(|| panic!("{} has no {name}", theirs.name()));
+            compare(ours.name(), ours.schema(name).unwrap(), schema, &mut faults);
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 7, "as many kinds as this environment has of Open Cluster Management");
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+fn compare(path: &str, ours: &Value, theirs: &Value, faults: &mut Vec<String>) {
+    for keyword in KEYWORDS {
+        let (ours, theirs) = (&ours[keyword], &theirs[keyword]);
+        let same = if keyword == "enum" { sorted(ours) == sorted(theirs) } else { ours == theirs };
+        if !same {
+            faults.push(format!("{path}: {keyword} is {ours}, published is {theirs}"));
+        }
+    }
+    for required in ours["required"].as_array().into_iter().flatten() {
+        if !theirs["required"].as_array().is_some_and(|all| all.contains(required)) {
+            faults.push(format!("{path}: only ours requires {required}"));
+        }
+    }
+    for (name, field) in ours["properties"].as_object().into_iter().flatten() {
+        // The one field that kube's derive makes and a PlacementDecision does not have.
+        if path.starts_with("placementdecisions.") && name == "spec" {
+            continue;
+        }
+        match theirs["properties"].get(name) {
+            Some(theirs) => compare(&format!("{path}.{name}"), field, theirs, faults),
+            None => faults.push(format!("{path}.{name} is not published")),
+        }
+    }
+    for inner in ["items", "additionalProperties"] {
+        match (&ours[inner], &theirs[inner]) {
+            (Value::Object(_), Value::Object(_)) => {
+                compare(&format!("{path}[]"), &ours[inner], &theirs[inner], faults);
+            }
+            (ours, theirs) if ours == theirs => {}
+            (ours, theirs) => faults.push(format!("{path}: {inner} is {ours}, published is {theirs}")),
+        }
+    }
+}
+
+fn sorted(values: &Value) -> Vec<String> {
+    let mut values: Vec<String> = values.as_array().into_iter().flatten().map(Value::to_string).collect();
+    values.sort();
+    values
+}
