@@ -20,7 +20,12 @@
 //! Nothing flows back against the arrows. [`api`] holds the wire types that all of them share.
 
 pub mod api;
+pub mod apply;
+pub mod cli;
 pub mod clock;
+pub mod health;
 pub mod mirror;
 pub mod plan;
+pub mod server;
+pub mod telemetry;
 pub mod watch;

@@ -21,7 +21,12 @@ pub struct Feed {
 impl Feed {
     /// A feed into `mirror` that passes the keys affected to `affected`.
     #[must_use]
-    pub fn new(mirror: Arc<Mirror>, affected: UnboundedSender<Key>, controller: ControllerName, clock: Clock) -> Self {
+    pub fn new(
+        mirror: Arc<Mirror>,
+        affected: UnboundedSender<Key>,
+        controller: ControllerName,
+        clock: Clock,
+    ) -> Self {
         Self { mirror, affected, controller, clock }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use kube::Client;
-use kube::core::{ObjectList, Request, WatchEvent};
 use kube::api::{ListParams, WatchParams};
+use kube::core::{ObjectList, Request, WatchEvent};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use tracing::{debug, warn};
@@ -93,7 +93,8 @@ impl Followed {
     }
 
     async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
-        let mut params = ListParams { label_selector: self.labels(feed), ..ListParams::default() }.limit(PAGE);
+        let mut params =
+            ListParams { label_selector: self.labels(feed), ..ListParams::default() }.limit(PAGE);
         params.field_selector = self.fields();
         feed.begin_resync(&self.source);
         loop {
@@ -116,10 +117,16 @@ impl Followed {
         }
     }
 
-    async fn watch(&self, client: &Client, feed: &Feed, version: &mut String) -> Result<WatchEnd, FollowError> {
+    async fn watch(
+        &self,
+        client: &Client,
+        feed: &Feed,
+        version: &mut String,
+    ) -> Result<WatchEnd, FollowError> {
         let mut params = WatchParams { label_selector: self.labels(feed), ..WatchParams::default() };
         params.field_selector = self.fields();
-        let request = self.request().watch(&params.timeout(WATCH_SECONDS), version).map_err(FollowError::Build)?;
+        let request =
+            self.request().watch(&params.timeout(WATCH_SECONDS), version).map_err(FollowError::Build)?;
         let events = match client.request_events::<HubObject>(request).await {
             Ok(events) => events,
             Err(kube::Error::Api(status)) if status.code == 410 => return Ok(WatchEnd::Expired),

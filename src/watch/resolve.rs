@@ -22,11 +22,16 @@ pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Reso
     let definition = match definitions.get_opt(&gvr.kind.to_string()).await {
         Ok(Some(definition)) => definition,
         Ok(None) => return Resolution::Gone,
-        Err(kube::Error::Api(status)) if status.code == 403 => return Resolution::Forbidden(status.message.clone()),
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            return Resolution::Forbidden(status.message.clone());
+        }
         Err(error) => return Resolution::Unknown(error.to_string()),
     };
     let established = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    if !established.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True") {
+    if !established
+        .into_iter()
+        .any(|condition| condition.type_ == "Established" && condition.status == "True")
+    {
         return Resolution::UnknownVersion("the hub does not serve the kind yet".into());
     }
     if let Err(resolution) = check(&definition.spec, gvr) {
@@ -40,9 +45,10 @@ pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Reso
         }
     }
     match allowed(client, gvr, "patch").await {
-        Ok(can_patch) => {
-            Resolution::Resolved(PolicyKindInfo { kind: definition.spec.names.kind.as_str().into(), can_patch })
-        }
+        Ok(can_patch) => Resolution::Resolved(PolicyKindInfo {
+            kind: definition.spec.names.kind.as_str().into(),
+            can_patch,
+        }),
         Err(error) => Resolution::Unknown(error.to_string()),
     }
 }
@@ -51,7 +57,8 @@ fn check(spec: &CustomResourceDefinitionSpec, gvr: &GroupVersionResource) -> Res
     if spec.scope != "Namespaced" {
         return Err(Resolution::NotAPolicy("it is cluster-scoped".into()));
     }
-    let served: Vec<&CustomResourceDefinitionVersion> = spec.versions.iter().filter(|version| version.served).collect();
+    let served: Vec<&CustomResourceDefinitionVersion> =
+        spec.versions.iter().filter(|version| version.served).collect();
     let Some(version) = served.iter().find(|version| version.name == *gvr.version) else {
         let names: Vec<&str> = served.iter().map(|version| version.name.as_str()).collect();
         return Err(Resolution::UnknownVersion(format!("the hub serves {}", names.join(", "))));

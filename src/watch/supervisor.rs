@@ -27,7 +27,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 const DEFINITIONS: usize = 64;
 
 /// Runs one task for each source.
-#[derive(Debug)]
 pub struct Supervisor {
     client: Client,
     feed: Feed,
@@ -191,7 +190,8 @@ async fn definitions(
     }
     gone.keys().for_each(|name| tell(name));
     let version = list.metadata.resource_version.unwrap_or_default();
-    let watch = request.watch_metadata(&WatchParams::default(), &version).map_err(kube::Error::BuildRequest)?;
+    let watch =
+        request.watch_metadata(&WatchParams::default(), &version).map_err(kube::Error::BuildRequest)?;
     let mut events = std::pin::pin!(client.request_events::<HubObject>(watch).await?);
     while let Some(event) = events.try_next().await? {
         match event {

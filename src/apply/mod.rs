@@ -1,0 +1,76 @@
+//! The apply side: keys in, writes out.
+//!
+//! ```text
+//! keys ──▶ queue ──▶ worker: view ──▶ plan ──▶ diff ──▶ requests ──▶ hub
+//!            ▲                                   │
+//!            └── backoff, recheck ───────────────┘
+//! ```
+//!
+//! A key is planned from a view that already shows the key's own last writes; until the watch has brought them,
+//! what they touched is left alone. So no write is repeated, and none is decided from what it has overtaken.
+
+mod cause;
+mod objects;
+mod pending;
+mod queue;
+mod requests;
+mod worker;
+mod works;
+
+pub use queue::Queue;
+pub use worker::{Worker, WorkerOptions};
+
+/// Why a key could not be carried out. It is planned again, after a backoff.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// A request failed.
+    #[error("cannot {verb} {object}")]
+    Request {
+        /// `create`, `patch`.
+        verb: &'static str,
+        /// The object.
+        object: String,
+        /// Why.
+        source: requests::RequestError,
+    },
+    /// The server knows something that the mirror does not know yet.
+    #[error("deletes wait: the hub has changed {0} since it was seen")]
+    CauseChanged(String),
+    /// A work of the planned name exists that the watch does not show.
+    #[error("cluster {cluster} has a ManifestWork {name} that is not ours: it is left alone")]
+    ForeignWork {
+        /// The cluster.
+        cluster: String,
+        /// The work.
+        name: String,
+    },
+    /// Several of a key's writes failed.
+    #[error("{count} writes failed, the first")]
+    Several {
+        /// How many.
+        count: usize,
+        /// The first.
+        #[source]
+        first: Box<ApplyError>,
+    },
+}
+
+impl ApplyError {
+    /// A stable word for metrics.
+    #[must_use]
+    pub fn category(&self) -> &'static str {
+        match self {
+            Self::Request { source, .. } => source.category(),
+            Self::CauseChanged(_) => "cause_changed",
+            Self::ForeignWork { .. } => "foreign_work",
+            Self::Several { first, .. } => first.category(),
+        }
+    }
+
+    /// One error for all that a key's writes ended in, `None` for none.
+    fn from_all(errors: Vec<Self>) -> Option<Self> {
+        let count = errors.len();
+        let first = errors.into_iter().next()?;
+        Some(if count == 1 { first } else { Self::Several { count, first: Box::new(first) } })
+    }
+}

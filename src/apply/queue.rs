@@ -1,0 +1,170 @@
+//! A queue of keys: each is there once, none is worked on twice at a time, and each has its own backoff.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::mirror::Key;
+use crate::telemetry::metrics::Metrics;
+
+/// The first wait after a failure; it doubles with each further one.
+const FIRST_BACKOFF: Duration = Duration::from_millis(50);
+/// The longest wait.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+/// A de-duplicating queue.
+#[derive(Debug)]
+pub struct Queue {
+    state: Mutex<State>,
+    changed: Notify,
+    metrics: Metrics,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Watches, classes and access first: what they do, many others wait for.
+    urgent: VecDeque<Key>,
+    ready: VecDeque<Key>,
+    queued: HashSet<Key>,
+    active: HashSet<Key>,
+    /// Keys that were added while they were worked on.
+    again: HashSet<Key>,
+    timers: BTreeSet<(Instant, Key)>,
+    due: HashMap<Key, Instant>,
+    failures: HashMap<Key, u32>,
+}
+
+impl State {
+    fn push(&mut self, key: Key) -> bool {
+        if self.active.contains(&key) {
+            return self.again.insert(key);
+        }
+        if !self.queued.insert(key.clone()) {
+            return false;
+        }
+        match key {
+            Key::Watches | Key::Class(_) | Key::Access(_) => self.urgent.push_back(key),
+            Key::Works(_) | Key::Fold(_) => self.ready.push_back(key),
+        }
+        true
+    }
+
+    fn schedule(&mut self, key: Key, at: Instant) {
+        match self.due.get(&key) {
+            Some(due) if *due <= at => return,
+            Some(due) => {
+                self.timers.remove(&(*due, key.clone()));
+            }
+            None => {}
+        }
+        self.due.insert(key.clone(), at);
+        self.timers.insert((at, key));
+    }
+
+    fn unschedule(&mut self, key: &Key) {
+        if let Some(due) = self.due.remove(key) {
+            self.timers.remove(&(due, key.clone()));
+        }
+    }
+
+    fn mature(&mut self, now: Instant) {
+        while self.timers.first().is_some_and(|(due, _)| *due <= now) {
+            if let Some((_, key)) = self.timers.pop_first() {
+                self.due.remove(&key);
+                self.push(key);
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(metrics: Metrics) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), metrics }
+    }
+
+    /// Adds a key to be worked on as soon as possible, whatever its backoff.
+    pub fn add(&self, key: Key) {
+        let mut state = self.state.lock();
+        state.unschedule(&key);
+        let category = key.category();
+        if state.push(key) {
+            self.metrics.added(category);
+        }
+        self.settle(&state);
+    }
+
+    /// Adds a key to be worked on after `delay`, or when it is due already, whichever is earlier.
+    pub fn add_after(&self, key: Key, delay: Duration) {
+        let mut state = self.state.lock();
+        if !state.queued.contains(&key) {
+            state.schedule(key, Instant::now() + delay);
+        }
+        self.settle(&state);
+    }
+
+    /// Waits for a key and takes it; [`Queue::done`] gives it back.
+    pub async fn next(&self) -> Key {
+        loop {
+            let wait = {
+                let mut state = self.state.lock();
+                state.mature(Instant::now());
+                let next = state.urgent.pop_front().or_else(|| state.ready.pop_front());
+                if let Some(key) = next {
+                    state.queued.remove(&key);
+                    state.active.insert(key.clone());
+                    self.settle(&state);
+                    return key;
+                }
+                state.timers.first().map(|(due, _)| *due)
+            };
+            match wait {
+                Some(due) => {
+                    tokio::select! {
+                        () = self.changed.notified() => {}
+                        () = tokio::time::sleep_until(due) => {}
+                    }
+                }
+                None => self.changed.notified().await,
+            }
+        }
+    }
+
+    /// Gives a key back that was worked on well.
+    pub fn done(&self, key: &Key) {
+        let mut state = self.state.lock();
+        state.failures.remove(key);
+        self.release(&mut state, key);
+    }
+
+    /// Gives a key back that failed: it is added again after its backoff.
+    pub fn failed(&self, key: &Key) {
+        let mut state = self.state.lock();
+        let failures = state.failures.entry(key.clone()).or_default();
+        let backoff = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(LONGEST_BACKOFF);
+        *failures += 1;
+        self.metrics.retried(key.category());
+        state.schedule(key.clone(), Instant::now() + backoff);
+        self.release(&mut state, key);
+    }
+
+    fn release(&self, state: &mut State, key: &Key) {
+        state.active.remove(key);
+        if state.again.remove(key) {
+            state.push(key.clone());
+        }
+        self.settle(state);
+    }
+
+    fn settle(&self, state: &State) {
+        self.metrics.queue(state.active.len(), state.queued.len());
+        self.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! Requests to the hub: bounded in number and in time, counted, and answered with metadata alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Request, header};
+use kube::Client;
+use kube::core::{Status, request};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+
+use crate::api::names::GroupVersionResource;
+use crate::api::object::Metadata;
+use crate::telemetry::metrics::Metrics;
+
+/// How many requests may be under way at once.
+const CONCURRENT: usize = 64;
+/// How long a request may take, the client's own retries included.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Asks for an object's metadata instead of the object.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// The same for a list.
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The server refused it.
+    #[error("{} ({})", .0.message, .0.code)]
+    Refused(Box<Status>),
+    /// There was no answer in time.
+    #[error("no answer in {} s", TIMEOUT.as_secs())]
+    Timeout,
+    /// There was no answer.
+    #[error("no answer")]
+    Connection(#[source] kube::Error),
+    /// The request cannot be made, or its answer cannot be read.
+    #[error("not a request that can be made")]
+    Build(#[source] request::Error),
+}
+
+impl RequestError {
+    /// The server's status code, 0 where there was no answer.
+    pub(super) fn code(&self) -> u16 {
+        match self {
+            Self::Refused(status) => status.code,
+            _ => 0,
+        }
+    }
+
+    /// A stable word for metrics.
+    pub(super) fn category(&self) -> &'static str {
+        match self {
+            Self::Refused(status) => match status.code {
+                403 => "forbidden",
+                404 => "not_found",
+                409 | 422 => "conflict",
+                429 => "throttled",
+                _ => "refused",
+            },
+            Self::Timeout => "timeout",
+            Self::Connection(_) => "connection",
+            Self::Build(_) => "build",
+        }
+    }
+}
+
+/// The metadata of an object, as a write is answered.
+#[derive(Debug, Deserialize)]
+pub(super) struct Written {
+    #[serde(default)]
+    pub(super) metadata: Metadata,
+}
+
+/// The metadata of a list's objects.
+#[derive(Debug, Deserialize)]
+pub(super) struct Listed {
+    #[serde(default)]
+    pub(super) items: Vec<Written>,
+}
+
+/// Sends requests.
+#[derive(Clone)]
+pub(super) struct Requests {
+    client: Client,
+    metrics: Metrics,
+    slots: Arc<Semaphore>,
+}
+
+impl Requests {
+    pub(super) fn new(client: Client, metrics: Metrics) -> Self {
+        Self { client, metrics, slots: Arc::new(Semaphore::new(CONCURRENT)) }
+    }
+
+    /// Sends a request about one object and returns the object's metadata.
+    pub(super) async fn write(
+        &self,
+        resource: &str,
+        request: Result<Request<Vec<u8>>, request::Error>,
+    ) -> Result<Metadata, RequestError> {
+        let written: Written = self.send(resource, request, METADATA_ONLY).await?;
+        Ok(written.metadata)
+    }
+
+    /// Lists the metadata of objects.
+    pub(super) async fn list(
+        &self,
+        resource: &str,
+        request: Result<Request<Vec<u8>>, request::Error>,
+    ) -> Result<Vec<Metadata>, RequestError> {
+        let listed: Listed = self.send(resource, request, METADATA_LIST).await?;
+        Ok(listed.items.into_iter().map(|item| item.metadata).collect())
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &self,
+        resource: &str,
+        request: Result<Request<Vec<u8>>, request::Error>,
+        accept: &'static str,
+    ) -> Result<T, RequestError> {
+        let mut request = request.map_err(RequestError::Build)?;
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(accept));
+        let method = request.method().clone();
+        let _slot = self.slots.acquire().await;
+        let answer = tokio::time::timeout(TIMEOUT, self.client.request(request)).await;
+        let answer = match answer {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(kube::Error::Api(status))) => Err(RequestError::Refused(status)),
+            Ok(Err(error)) => Err(RequestError::Connection(error)),
+            Err(_) => Err(RequestError::Timeout),
+        };
+        self.metrics.requested(
+            method.as_str(),
+            resource,
+            answer.as_ref().map_or_else(RequestError::code, |_| 200),
+        );
+        answer
+    }
+}
+
+/// The requests for the objects of a kind in a namespace, an empty one for cluster-scoped objects.
+pub(super) fn of_kind(gvr: &GroupVersionResource, namespace: &str) -> request::Request {
+    let (group, version, resource) = (&gvr.kind.group, &gvr.version, &gvr.kind.resource);
+    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    request::Request::new(if namespace.is_empty() {
+        format!("{root}/{resource}")
+    } else {
+        format!("{root}/namespaces/{namespace}/{resource}")
+    })
+}

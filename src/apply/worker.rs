@@ -1,0 +1,266 @@
+//! Takes keys from the queue, plans them and carries the plans out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::Client;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+use super::pending::Pending;
+use super::requests::Requests;
+use super::{ApplyError, Queue, cause, objects, works};
+use crate::api::names::{ObjectKey, Parent};
+use crate::clock::Clock;
+use crate::mirror::{Key, Mirror, Moment, Source, View};
+use crate::plan::cause::Read;
+use crate::plan::diff::{Diff, WorkAction};
+use crate::plan::fold::Fold;
+use crate::plan::watches::Wanted;
+use crate::plan::{self, Settings};
+use crate::telemetry::metrics::Metrics;
+
+/// How many keys are worked on at once.
+const CONCURRENT_KEYS: usize = 32;
+/// How many writes of one key are under way at once.
+const CONCURRENT_WRITES: usize = 32;
+
+/// Works keys off.
+pub struct Worker {
+    mirror: Arc<Mirror>,
+    settings: Settings,
+    requests: Requests,
+    queue: Arc<Queue>,
+    pending: Pending,
+    clock: Clock,
+    metrics: Metrics,
+    fold_window: Duration,
+    wanted: watch::Sender<Wanted>,
+}
+
+/// What a key's plan comes to, all from one view.
+struct Decision {
+    actions: Vec<WorkAction>,
+    recheck: Option<Moment>,
+    /// What to read again before the deletes among the actions.
+    reads: BTreeSet<Read>,
+}
+
+/// What a worker needs to know.
+pub struct WorkerOptions {
+    /// How this controller is set up.
+    pub settings: Settings,
+    /// Within this time, changes of a policy's answers are one write.
+    pub fold_window: Duration,
+    /// Where it says what should be watched.
+    pub wanted: watch::Sender<Wanted>,
+}
+
+impl Worker {
+    /// A worker for the keys of `queue`.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        mirror: Arc<Mirror>,
+        queue: Arc<Queue>,
+        clock: Clock,
+        metrics: Metrics,
+        options: WorkerOptions,
+    ) -> Self {
+        Self {
+            requests: Requests::new(client, metrics.clone()),
+            mirror,
+            settings: options.settings,
+            queue,
+            pending: Pending::default(),
+            clock,
+            metrics,
+            fold_window: options.fold_window,
+            wanted: options.wanted,
+        }
+    }
+
+    /// Queues the keys that watches report until they stop. A policy's fold waits for its window, so that many
+    /// answers become one write.
+    pub async fn enqueue(
+        queue: Arc<Queue>,
+        fold_window: Duration,
+        mut affected: mpsc::UnboundedReceiver<Key>,
+    ) {
+        while let Some(key) = affected.recv().await {
+            match key {
+                Key::Fold(_) => queue.add_after(key, fold_window),
+                _ => queue.add(key),
+            }
+        }
+    }
+
+    /// Works until `stop`, then finishes the keys in hand.
+    pub async fn run(self, stop: CancellationToken) {
+        let worker = Arc::new(self);
+        let slots = Arc::new(Semaphore::new(CONCURRENT_KEYS));
+        let tasks = TaskTracker::new();
+        loop {
+            let next = async {
+                let slot = slots.clone().acquire_owned().await;
+                (slot, worker.queue.next().await)
+            };
+            let (slot, key) = tokio::select! {
+                () = stop.cancelled() => break,
+                next = next => next,
+            };
+            let worker = worker.clone();
+            tasks.spawn(async move {
+                worker.work(&key).await;
+                drop(slot);
+            });
+        }
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    async fn work(&self, key: &Key) {
+        let started = Instant::now();
+        let outcome = self.carry_out(key).await;
+        let result = outcome.as_ref().map_or_else(ApplyError::category, |()| "success");
+        self.metrics.reconciled(key.category(), result, started.elapsed().as_secs_f64());
+        match outcome {
+            Ok(()) => self.queue.done(key),
+            Err(error) => {
+                match &error {
+                    // Routine: the watch is a moment behind.
+                    ApplyError::CauseChanged(_) => debug!(?key, %error, "will be planned again"),
+                    error => warn!(?key, error = error as &dyn std::error::Error, "will be planned again"),
+                }
+                self.queue.failed(key);
+            }
+        }
+    }
+
+    async fn carry_out(&self, key: &Key) -> Result<(), ApplyError> {
+        match key {
+            Key::Watches => self.watches(),
+            Key::Class(class) => return self.class(key, class).await,
+            Key::Access(cluster) => {
+                let decision = self.decide(key, |view| {
+                    let plan = plan::access::plan(view, cluster);
+                    (plan::diff::access(view, cluster, &plan), None, BTreeSet::new())
+                });
+                return self.write(key, decision.actions).await;
+            }
+            Key::Works(parent) => return self.works(key, parent).await,
+            Key::Fold(parent) => return self.fold(key, parent).await,
+        }
+        Ok(())
+    }
+
+    fn watches(&self) {
+        let wanted = plan::watches::plan(self.mirror.read().view(self.clock.now()));
+        self.wanted.send_if_modified(|current| {
+            let changed = *current != wanted;
+            *current = wanted;
+            changed
+        });
+    }
+
+    async fn class(&self, key: &Key, class: &ObjectKey) -> Result<(), ApplyError> {
+        let status = {
+            let guard = self.mirror.read();
+            let view = guard.view(self.clock.now());
+            self.pending
+                .is_visible(key, view.version(&Source::Classes))
+                .then(|| plan::class::plan(view, class))
+        };
+        let Some(status) = status.flatten() else { return Ok(()) };
+        let manager = self.manager();
+        let written =
+            objects::class_status(&self.requests, &manager, class, &status.uid, &status.conditions).await?;
+        self.pending.wrote_object(key, written);
+        Ok(())
+    }
+
+    async fn works(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
+        let Decision { actions, recheck, reads } = self.decide(key, |view| {
+            let plan = plan::plan_works(view, &self.settings, parent);
+            (plan::diff::works(view, parent, &plan), plan.recheck, plan::cause::of(view, parent))
+        });
+        if let Some(recheck) = recheck {
+            self.queue.add_after(key.clone(), recheck.since(self.clock.now()));
+        }
+        let (deletes, others): (Vec<_>, Vec<_>) =
+            actions.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
+        if deletes.is_empty() {
+            return self.write(key, others).await;
+        }
+        // What is no delete does not wait with them.
+        let (others, cause) = futures::join!(self.write(key, others), cause::check(&self.requests, reads));
+        let deletes = match cause {
+            Ok(()) => self.write(key, deletes).await,
+            Err(error) => Err(error),
+        };
+        others.and(deletes)
+    }
+
+    /// Plans from one view; what the watch has not brought yet of the key's own writes is left out.
+    fn decide(
+        &self,
+        key: &Key,
+        plan: impl FnOnce(View<'_>) -> (Diff, Option<Moment>, BTreeSet<Read>),
+    ) -> Decision {
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        let (diff, recheck, reads) = plan(view);
+        for problem in &diff.problems {
+            warn!(?key, %problem, "left alone");
+        }
+        Decision { actions: self.pending.visible(view, key, diff.actions), recheck, reads }
+    }
+
+    async fn write(&self, key: &Key, actions: Vec<WorkAction>) -> Result<(), ApplyError> {
+        let results = futures::stream::iter(actions)
+            .map(|action| async move {
+                let written = works::write(&self.requests, &action).await?;
+                if let Some(written) = written {
+                    self.pending.wrote(key, (action.name().clone(), action.cluster().clone()), written);
+                }
+                Ok(())
+            })
+            .buffer_unordered(CONCURRENT_WRITES)
+            .filter_map(|result: Result<(), ApplyError>| async { result.err() });
+        ApplyError::from_all(results.collect().await).map_or(Ok(()), Err)
+    }
+
+    async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
+        let fold = {
+            let guard = self.mirror.read();
+            let view = guard.view(self.clock.now());
+            let seen = view.version(&Source::Policies(parent.kind.clone()));
+            self.pending.is_visible(key, seen).then(|| plan::fold::plan(view, &self.settings, parent))
+        };
+        match fold {
+            // Our own last write is still on its way back; what it missed is one window later.
+            None => self.queue.add_after(key.clone(), self.fold_window),
+            Some(Fold::Settled) => {}
+            Some(Fold::OwnedBy(owners)) => {
+                warn!(object = %parent, ?owners, "another controller owns the annotations: they are left alone");
+            }
+            Some(Fold::Write { gvr, kind, uid, annotations }) => {
+                let manager = self.manager();
+                let written =
+                    objects::annotate(&self.requests, &manager, (&gvr, &kind), parent, &uid, &annotations)
+                        .await?;
+                self.pending.wrote_object(key, written);
+            }
+        }
+        Ok(())
+    }
+
+    fn manager(&self) -> String {
+        self.mirror.read().view(self.clock.now()).controller().hub_field_manager()
+    }
+}

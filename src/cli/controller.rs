@@ -1,0 +1,164 @@
+//! `policy-sync controller`: runs until SIGTERM or SIGINT.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use kube::Client;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::Answer;
+use super::hub::HubArguments;
+use crate::api::names::ControllerName;
+use crate::apply::{Queue, Worker, WorkerOptions};
+use crate::clock::Clock;
+use crate::mirror::Mirror;
+use crate::plan::Settings;
+use crate::server::{self, Served};
+use crate::telemetry::logs;
+use crate::telemetry::metrics::Metrics;
+use crate::watch::{Feed, Supervisor};
+
+/// How long work in hand may take once the controller is asked to stop.
+const STOP_WITHIN: Duration = Duration::from_secs(4);
+
+/// Arguments of `policy-sync controller`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Serve metrics here; 0 switches them off.
+    #[arg(long, default_value = "0.0.0.0:8080", value_parser = address, value_name = "ADDRESS")]
+    metrics_bind_address: Bind,
+    /// Serve health and readiness here; 0 switches them off.
+    #[arg(long, default_value = "0.0.0.0:8081", value_parser = address, value_name = "ADDRESS")]
+    health_probe_bind_address: Bind,
+    /// The GatewayClasses with this `spec.controllerName` are ours.
+    #[arg(long, default_value = "kuadrant.io/policy-sync", value_name = "NAME")]
+    controller_name: String,
+    /// What a hub namespace's name is prefixed with on the spokes.
+    #[arg(long, default_value = "kuadrant-", value_name = "PREFIX")]
+    downstream_namespace_prefix: String,
+    /// Namespaces of the spokes that are never written to; `*` stands for any text.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "PATTERN",
+        default_value = "kuadrant-system,istio-system,default,kube-*,open-cluster-management*"
+    )]
+    reserved_namespaces: Vec<String>,
+    /// Changes of a policy's answers within this many milliseconds are one write.
+    #[arg(long, default_value_t = 1000, value_name = "MILLISECONDS")]
+    fold_window: u64,
+}
+
+/// Where to listen, if anywhere.
+#[derive(Clone, Copy, Debug)]
+struct Bind(Option<SocketAddr>);
+
+fn address(text: &str) -> Result<Bind, String> {
+    if text == "0" {
+        return Ok(Bind(None));
+    }
+    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    full.parse()
+        .map(|address| Bind(Some(address)))
+        .map_err(|_| format!("{text:?} is no address such as 127.0.0.1:8080"))
+}
+
+impl Arguments {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        if self.controller_name.is_empty() {
+            bail!("--controller-name must not be empty");
+        }
+        let prefix = &self.downstream_namespace_prefix;
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if prefix.is_empty() || prefix.starts_with('-') || !prefix.chars().all(fits) {
+            bail!(
+                "--downstream-namespace-prefix {prefix:?} must start a namespace's name: a-z, 0-9 and -, not empty"
+            );
+        }
+        Ok(Settings {
+            downstream_namespace_prefix: prefix.clone(),
+            reserved_namespaces: self.reserved_namespaces.clone(),
+        })
+    }
+}
+
+/// Runs the controller until it is asked to stop.
+///
+/// # Errors
+///
+/// Where an argument is wrong, the hub is not configured, or an address cannot be opened.
+pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Answer> {
+    logs::start();
+    let settings = arguments.settings()?;
+    let client = hub.client().await?;
+    let metrics = Metrics::new().context("cannot set metrics up")?;
+    let stop = CancellationToken::new();
+    let clock = Clock::start();
+    let controller = ControllerName::new(&arguments.controller_name);
+    let mirror = Arc::new(Mirror::new(controller.clone()));
+
+    let served = Served { mirror: mirror.clone(), metrics: metrics.clone(), clock };
+    let servers = [
+        (arguments.metrics_bind_address, server::metrics(served.clone())),
+        (arguments.health_probe_bind_address, server::probes(served)),
+    ];
+    let mut tasks = tokio::task::JoinSet::new();
+    for (Bind(address), router) in servers {
+        let listener = server::listen(address).await;
+        if let Some(listener) = listener.with_context(|| format!("cannot listen on {address:?}"))? {
+            info!(address = %listener.local_addr()?, "listening");
+            tasks.spawn(server::serve(listener, router, stop.clone()));
+        }
+    }
+
+    let fold_window = Duration::from_millis(arguments.fold_window);
+    let working = start(client, mirror, controller, clock, metrics, settings, fold_window, stop.clone());
+    let asked = asked_to_stop()?;
+    info!(controller = arguments.controller_name, "started");
+    asked.await;
+    info!("stopping");
+    stop.cancel();
+    if tokio::time::timeout(STOP_WITHIN, working).await.is_err() {
+        info!("gave up on requests in hand: the next start carries on from the hub's state");
+    }
+    Ok(Answer::Fine)
+}
+
+/// Starts the flow from watch to apply; the handle ends once `stop` is cancelled and work in hand is done.
+#[allow(clippy::too_many_arguments)]
+fn start(
+    client: Client,
+    mirror: Arc<Mirror>,
+    controller: ControllerName,
+    clock: Clock,
+    metrics: Metrics,
+    settings: Settings,
+    fold_window: Duration,
+    stop: CancellationToken,
+) -> tokio::task::JoinHandle<()> {
+    let (affected, keys) = mpsc::unbounded_channel();
+    let (wanted, wants) = watch::channel(Default::default());
+    let feed = Feed::new(mirror.clone(), affected, controller, clock);
+    tokio::spawn(Supervisor::new(client.clone(), feed).run(wants));
+    let queue = Arc::new(Queue::new(metrics.clone()));
+    tokio::spawn(Worker::enqueue(queue.clone(), fold_window, keys));
+    let options = WorkerOptions { settings, fold_window, wanted };
+    tokio::spawn(Worker::new(client, mirror, queue, clock, metrics, options).run(stop))
+}
+
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,48 @@
+//! The command line: one file for each command. Arguments become a validated configuration before a port opens.
+
+pub mod controller;
+pub mod hub;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Sync Gateway API policies from a hub to its spokes through Open Cluster Management.
+#[derive(Debug, Parser)]
+#[command(name = "policy-sync", version, about, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    hub: hub::HubArguments,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the controller on a hub.
+    Controller(controller::Arguments),
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// All is well.
+    Fine,
+    /// The answer is no: invalid, denied, not in sync.
+    No,
+}
+
+/// Runs the command line and returns the exit code: 0 fine, 1 the answer is no, 2 usage or no connection.
+pub async fn run(cli: Cli) -> ExitCode {
+    let answer = match cli.command {
+        Command::Controller(arguments) => controller::run(&cli.hub, arguments).await,
+    };
+    match answer {
+        Ok(Answer::Fine) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("policy-sync: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Metrics, by the conventions of controller-runtime where there is one; our own start with `policy_sync_`.
+//!
+//! Labels are bounded: kinds of keys, verbs and states, never names of objects or clusters.
+
+use std::sync::Arc;
+
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
+
+/// Seconds from a millisecond to a minute.
+const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+/// All metrics of a process.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    reconciles: IntCounterVec,
+    reconcile_seconds: HistogramVec,
+    active: IntGauge,
+    queue_depth: IntGauge,
+    queue_adds: IntCounterVec,
+    queue_retries: IntCounterVec,
+    requests: IntCounterVec,
+    works: IntGaugeVec,
+    frozen: IntGaugeVec,
+    watch_failing: IntGaugeVec,
+    applied_seconds: HistogramVec,
+}
+
+impl Metrics {
+    /// A registry with every metric in it.
+    ///
+    /// # Errors
+    ///
+    /// Never in practice: only where two metrics had one name.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let counter = |name: &str, help: &str, labels: &[&str]| {
+            let metric = IntCounterVec::new(Opts::new(name, help), labels)?;
+            registry.register(Box::new(metric.clone()))?;
+            Ok::<_, prometheus::Error>(metric)
+        };
+        let gauge = |name: &str, help: &str| {
+            let metric = IntGauge::new(name, help)?;
+            registry.register(Box::new(metric.clone()))?;
+            Ok::<_, prometheus::Error>(metric)
+        };
+        let gauges = |name: &str, help: &str, labels: &[&str]| {
+            let metric = IntGaugeVec::new(Opts::new(name, help), labels)?;
+            registry.register(Box::new(metric.clone()))?;
+            Ok::<_, prometheus::Error>(metric)
+        };
+        let seconds = |name: &str, help: &str, labels: &[&str]| {
+            let metric = HistogramVec::new(HistogramOpts::new(name, help).buckets(SECONDS.into()), labels)?;
+            registry.register(Box::new(metric.clone()))?;
+            Ok::<_, prometheus::Error>(metric)
+        };
+        Ok(Self(Arc::new(Inner {
+            reconciles: counter(
+                "controller_runtime_reconcile_total",
+                "Plans made and carried out, by kind of key and result.",
+                &["controller", "result"],
+            )?,
+            reconcile_seconds: seconds(
+                "controller_runtime_reconcile_time_seconds",
+                "Time to plan a key and to carry the plan out.",
+                &["controller"],
+            )?,
+            active: gauge("controller_runtime_active_workers", "Keys that are worked on now.")?,
+            queue_depth: gauge("workqueue_depth", "Keys that wait to be worked on.")?,
+            queue_adds: counter("workqueue_adds_total", "Keys added to the queue.", &["name"])?,
+            queue_retries: counter(
+                "workqueue_retries_total",
+                "Keys added again after a failure.",
+                &["name"],
+            )?,
+            requests: counter(
+                "rest_client_requests_total",
+                "Requests to the API server, by verb, resource and status code; code 0 had no answer.",
+                &["method", "resource", "code"],
+            )?,
+            works: gauges("policy_sync_works", "ManifestWorks, by what they are for.", &["for"])?,
+            frozen: gauges("policy_sync_problems", "Objects with a problem, by category.", &["category"])?,
+            watch_failing: gauges(
+                "policy_sync_watch_failing",
+                "1 for a kind that cannot be listed or watched.",
+                &["source"],
+            )?,
+            applied_seconds: seconds(
+                "policy_sync_applied_seconds",
+                "Time from a policy's change until its last cluster has applied it.",
+                &[],
+            )?,
+            registry,
+        })))
+    }
+
+    /// A key was planned and carried out.
+    pub fn reconciled(&self, category: &str, result: &str, seconds: f64) {
+        self.0.reconciles.with_label_values(&[category, result]).inc();
+        self.0.reconcile_seconds.with_label_values(&[category]).observe(seconds);
+    }
+
+    /// So many keys are worked on, and so many wait.
+    pub fn queue(&self, active: usize, waiting: usize) {
+        self.0.active.set(gauge_value(active));
+        self.0.queue_depth.set(gauge_value(waiting));
+    }
+
+    /// A key was added to the queue.
+    pub fn added(&self, category: &str) {
+        self.0.queue_adds.with_label_values(&[category]).inc();
+    }
+
+    /// A key was added again after a failure.
+    pub fn retried(&self, category: &str) {
+        self.0.queue_retries.with_label_values(&[category]).inc();
+    }
+
+    /// A request was answered with `code`, 0 where there was no answer.
+    pub fn requested(&self, method: &str, resource: &str, code: u16) {
+        self.0.requests.with_label_values(&[method, resource, &code.to_string()]).inc();
+    }
+
+    /// So many works there are for `purpose`.
+    pub fn works(&self, purpose: &str, count: usize) {
+        self.0.works.with_label_values(&[purpose]).set(gauge_value(count));
+    }
+
+    /// So many objects there are with each category of problem.
+    pub fn problems<'c>(&self, counts: impl IntoIterator<Item = (&'c str, usize)>) {
+        self.0.frozen.reset();
+        for (category, count) in counts {
+            self.0.frozen.with_label_values(&[category]).set(gauge_value(count));
+        }
+    }
+
+    /// These sources cannot be listed or watched.
+    pub fn failing<'s>(&self, sources: impl IntoIterator<Item = &'s str>) {
+        self.0.watch_failing.reset();
+        for source in sources {
+            self.0.watch_failing.with_label_values(&[source]).set(1);
+        }
+    }
+
+    /// A policy's change was applied by its last cluster after so long.
+    pub fn applied(&self, seconds: f64) {
+        self.0.applied_seconds.with_label_values(&[] as &[&str]).observe(seconds);
+    }
+
+    /// All metrics in the text format of Prometheus.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = Vec::new();
+        // Encoding fails only where the writer does, and a Vec does not.
+        let _ = TextEncoder::new().encode(&self.0.registry.gather(), &mut text);
+        String::from_utf8(text).unwrap_or_default()
+    }
+}
+
+fn gauge_value(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
