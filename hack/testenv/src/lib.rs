@@ -13,9 +13,11 @@
 pub mod agent;
 pub mod api;
 pub mod apply;
+pub mod audit;
 pub mod binaries;
 pub mod certificates;
 pub mod control_plane;
+pub mod controller;
 pub mod crds;
 pub mod fixtures;
 pub mod fleet;
@@ -25,7 +27,9 @@ pub mod ports;
 pub mod process;
 pub mod rights;
 pub mod spoke;
+pub mod wait;
 
 pub use control_plane::{ControlPlane, ControlPlaneOptions};
+pub use controller::Controller;
 pub use fleet::{Fleet, FleetOptions};
 pub use spoke::Spoke;

@@ -168,9 +168,14 @@ impl Server {
         &self.log
     }
 
+    /// How it ended, `None` while it runs.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().with_context(|| format!("asking for the state of {}", self.name))
+    }
+
     /// Fails, with the end of its log, where the server is no longer running.
     pub fn check(&mut self) -> Result<()> {
-        match self.child.try_wait().with_context(|| format!("asking for the state of {}", self.name))? {
+        match self.ended()? {
             None => Ok(()),
             Some(status) => Err(self.failure(&format!("ended: {}", describe(status)))),
         }

@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::ControlPlane;
+use crate::audit;
 use crate::certificates::{self, Authority, Identity, User};
 
 pub(super) const ETCD: &str = "etcd";
@@ -26,6 +27,7 @@ pub(super) fn write_certificates(authority: &Authority, directory: &Path) -> Res
         write(&format!("{name}.key"), &identity.key)
     };
     write("ca.crt", &authority.certificate())?;
+    write(audit::POLICY_FILE, audit::POLICY)?;
     write_identity("etcd", authority.server("etcd")?)?;
     write_identity("etcd-client", authority.user(&User::new("kube-apiserver"))?)?;
     write_identity("api", authority.server("kube-apiserver")?)?;
@@ -78,6 +80,8 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("disable-admission-plugins", "ServiceAccount".into()),
                 // It would publish 127.0.0.1 as the `kubernetes` Service's endpoint, which the API refuses.
                 ("endpoint-reconciler-type", "none".into()),
+                ("audit-policy-file", audit::POLICY_FILE.into()),
+                ("audit-log-path", audit::LOG_FILE.into()),
             ],
         ),
         CONTROLLER_MANAGER => (

@@ -1,0 +1,89 @@
+//! What an API server was asked, by whom: its own audit log.
+//!
+//! Tests count requests with it, refused ones included, and tell the controller's from those of agents and users.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::ControlPlane;
+
+pub(crate) const POLICY_FILE: &str = "audit-policy.yaml";
+pub(crate) const LOG_FILE: &str = "audit.log";
+
+/// Every request but watches, once it is answered, without its body.
+pub(crate) const POLICY: &str = r#"
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted, Panic]
+rules:
+- level: None
+  nonResourceURLs: ["*"]
+- level: None
+  resources: [{group: authorization.k8s.io}]
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection, get, list]
+"#;
+
+/// A request, as the server logged it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// `create`, `patch`, `get`.
+    pub verb: String,
+    /// What it was about.
+    pub object_ref: Option<ObjectRef>,
+    user: User,
+    response_status: Option<Status>,
+}
+
+/// What a request was about.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ObjectRef {
+    /// The plural name of the kind.
+    pub resource: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The name, empty for a list.
+    pub name: String,
+    /// The subresource, empty for the object itself.
+    pub subresource: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct User {
+    username: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Status {
+    #[serde(default)]
+    code: u16,
+}
+
+impl Request {
+    /// Whether it would change something.
+    pub fn is_write(&self) -> bool {
+        !matches!(self.verb.as_str(), "get" | "list")
+    }
+
+    /// The status code of the answer.
+    pub fn code(&self) -> u16 {
+        self.response_status.as_ref().map_or(0, |status| status.code)
+    }
+
+    /// What it was about, empty where it was about nothing.
+    pub fn object(&self) -> ObjectRef {
+        self.object_ref.clone().unwrap_or_default()
+    }
+}
+
+/// The requests of `user` to `plane`, in order. A line that is still being written is left out.
+pub fn requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
+    let path = plane.directory().join(LOG_FILE);
+    let log = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let requests = log.lines().filter_map(|line| serde_json::from_str::<Request>(line).ok());
+    Ok(requests.filter(|request| request.user.username == user).collect())
+}

@@ -1,0 +1,154 @@
+//! The controller under test, as a process of its own and under a name of its own on the hub.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::ControlPlane;
+use crate::audit::{self, Request};
+use crate::certificates::User;
+use crate::ports::Port;
+use crate::process::Server;
+use crate::wait;
+
+/// How long a start or a stop may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A running controller. Dropping it kills it.
+#[derive(Debug)]
+pub struct Controller {
+    server: Server,
+    user: User,
+    probes: Port,
+    metrics: Port,
+}
+
+impl Controller {
+    /// Starts `binary` (`policy-sync`) on `hub`, as an administrator, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not start or does not become ready, with the end of its log.
+    pub async fn start(binary: &Path, hub: &ControlPlane, arguments: &[&str]) -> Result<Self> {
+        let mut controller = Self::launch(binary, hub, arguments, None)?;
+        controller.ready().await?;
+        Ok(controller)
+    }
+
+    /// Starts `binary` with the rights of `user`, of an administrator where it is missing, and does not wait.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not start.
+    pub fn launch(binary: &Path, hub: &ControlPlane, arguments: &[&str], user: Option<User>) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("controller-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let user = user.unwrap_or_else(|| User::new(&name).in_group("system:masters"));
+        let kubeconfig: PathBuf = hub.kubeconfig_for(&user)?;
+        let (probes, metrics) = (Port::reserve()?, Port::reserve()?);
+        let mut all = vec![
+            "controller".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--health-probe-bind-address=127.0.0.1:{}", probes.number()),
+            format!("--metrics-bind-address=127.0.0.1:{}", metrics.number()),
+        ];
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let server = hub.workplace().spawn(&name, binary, &all)?;
+        Ok(Self { server, user, probes, metrics })
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// Where it ends, or does not become ready in time.
+    pub async fn ready(&mut self) -> Result<()> {
+        let port = self.probes.number();
+        wait::until("the controller is ready", LIMIT, || {
+            let ended = self.server.check();
+            async move {
+                ended?;
+                let (code, text) = get(port, "/readyz").await?;
+                ensure!(code == 200, "{text}");
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    /// What `/readyz` answers: the status code and the text.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no answer.
+    pub async fn readiness(&self) -> Result<(u16, String)> {
+        get(self.probes.number(), "/readyz").await
+    }
+
+    /// What `/metrics` answers.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no answer.
+    pub async fn metrics(&self) -> Result<String> {
+        Ok(get(self.metrics.number(), "/metrics").await?.1)
+    }
+
+    /// The requests that it has sent to `hub`: all that would change something, and its gets and lists.
+    ///
+    /// # Errors
+    ///
+    /// Where the audit log cannot be read.
+    pub fn requests(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
+        audit::requests_of(hub, &self.user.name)
+    }
+
+    /// Its log so far.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read.
+    pub fn log(&self) -> Result<String> {
+        std::fs::read_to_string(self.server.log()).context("reading the controller's log")
+    }
+
+    /// Kills it, as a crash would.
+    pub fn kill(self) {
+        drop(self);
+    }
+
+    /// Asks it to stop, waits until it has, and returns how long that took.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not stop, or does not end well.
+    pub async fn terminate(mut self) -> Result<Duration> {
+        let started = std::time::Instant::now();
+        let status = Command::new("kill").args(["-TERM", &self.server.pid().to_string()]).status();
+        ensure!(status.context("asking the controller to stop")?.success(), "the controller was not there");
+        let ended = wait::until("the controller stops", LIMIT, || {
+            let ended = self.server.ended();
+            async move { ended?.context("it still runs") }
+        })
+        .await?;
+        ensure!(ended.success(), "the controller ended with {ended}");
+        Ok(started.elapsed())
+    }
+}
+
+/// One GET over plain HTTP to this machine; a client library would be a dependency for this alone.
+async fn get(port: u16, path: &str) -> Result<(u16, String)> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.context("connecting")?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.context("asking")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.context("reading the answer")?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
+    let code =
+        head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("an answer without a code")?;
+    Ok((code, body.to_owned()))
+}

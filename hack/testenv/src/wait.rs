@@ -1,0 +1,30 @@
+//! Waiting for something to become true, with a limit.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// Looks until `look` gives a value, for at most `limit`.
+///
+/// # Errors
+///
+/// That `what` did not happen, with what `look` last said about why not.
+pub async fn until<T, F>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    let start = Instant::now();
+    loop {
+        let missing = match look().await {
+            Ok(value) => return Ok(value),
+            Err(missing) => missing,
+        };
+        if start.elapsed() > limit {
+            bail!("{what}: not within {limit:?}: {missing:#}");
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
