@@ -4,7 +4,7 @@
 //! rights of the cluster's agent, the spoke's with those of a klusterlet.
 
 mod external;
-mod stand_in;
+pub mod stand_in;
 
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ pub fn external_binary() -> Option<PathBuf> {
 pub async fn spawn(config: AgentConfig) -> Result<Agent> {
     Ok(match external_binary() {
         Some(binary) => Agent::External(external::External::start(&binary, &config)?),
-        None => Agent::StandIn(stand_in::StandIn::start(config).await?),
+        None => Agent::StandIn(stand_in::StandIn::start(stand_in::StandInConfig::read(&config).await?)),
     })
 }
 

@@ -1,0 +1,79 @@
+//! Feedback: which values of an object go back to the hub, and with which types.
+//!
+//! The limits are those of OCM's agent with raw JSON feedback off: integers, strings and booleans of any length; of
+//! several matches the first; a list, an object or a fraction is an error of that one path, and the others still arrive.
+
+use policy_sync::api::work::{FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, FieldValueType};
+use serde_json::Value;
+
+use super::path::{Path, go_type};
+
+/// The values that the rules of one manifest gave, and what went wrong beside them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Feedback {
+    /// Whether the manifest asks for any.
+    pub(super) asked: bool,
+    /// One for each path that gave a value.
+    pub(super) values: Vec<FeedbackValue>,
+    /// One for each path that failed.
+    pub(super) errors: Vec<String>,
+}
+
+/// Evaluates `rules` on `object`.
+pub(super) fn evaluate(rules: &[FeedbackRule], object: &Value) -> Feedback {
+    let mut feedback = Feedback { asked: !rules.is_empty(), ..Feedback::default() };
+    for rule in rules {
+        match rule.rule {
+            FeedbackRuleType::WellKnownStatus => {
+                feedback.errors.push(format!(
+                    "cannot find the wellknown statuses for resource with gvk {}",
+                    kind_of(object)
+                ));
+            }
+            FeedbackRuleType::JSONPaths => {
+                for path in &rule.json_paths {
+                    match value_at(&path.name, &path.path, object) {
+                        Ok(Some(field_value)) => {
+                            feedback.values.push(FeedbackValue { name: path.name.clone(), field_value });
+                        }
+                        Ok(None) => {}
+                        Err(error) => feedback.errors.push(error),
+                    }
+                }
+            }
+        }
+    }
+    feedback
+}
+
+fn kind_of(object: &Value) -> String {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    format!("{}, Kind={}", text("apiVersion"), text("kind"))
+}
+
+fn value_at(name: &str, path: &str, object: &Value) -> Result<Option<FieldValue>, String> {
+    let parsed = Path::parse(path)
+        .map_err(|error| format!("failed to parse json path {path} of {name} with error: {error}"))?;
+    let value = parsed
+        .first(object)
+        .map_err(|error| format!("failed to find value for {name} with error: {error}"))?;
+    let Some(value) = value else { return Ok(None) };
+    let empty =
+        |value_type| FieldValue { value_type, integer: None, string: None, boolean: None, json_raw: None };
+    match value {
+        Value::Null => Ok(None),
+        Value::Bool(boolean) => {
+            Ok(Some(FieldValue { boolean: Some(*boolean), ..empty(FieldValueType::Boolean) }))
+        }
+        Value::String(string) => {
+            Ok(Some(FieldValue { string: Some(string.clone()), ..empty(FieldValueType::String) }))
+        }
+        Value::Number(number) if number.is_i64() => {
+            Ok(Some(FieldValue { integer: number.as_i64(), ..empty(FieldValueType::Integer) }))
+        }
+        other => Err(format!("the type {} of the value for {name} is not found", go_type(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! The hub's API server, as the agent writes to it: statuses and finalizers of the works in its cluster's namespace.
+//!
+//! Each write carries the uid and the resourceVersion that were read: two loops write one status, and neither may undo
+//! what the other said.
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use policy_sync::api::work::{CLEANUP_FINALIZER, ManifestWork, ManifestWorkStatus};
+use serde_json::{Value, json};
+
+/// Whether the agent holds the work.
+pub(super) fn is_held(work: &ManifestWork) -> bool {
+    work.finalizers().iter().any(|finalizer| finalizer == CLEANUP_FINALIZER)
+}
+
+fn guarded(work: &ManifestWork) -> Value {
+    json!({"uid": work.metadata.uid, "resourceVersion": work.metadata.resource_version})
+}
+
+/// Writes `status` where it differs from the work's.
+pub(super) async fn write_status(
+    works: &Api<ManifestWork>,
+    work: &ManifestWork,
+    status: &ManifestWorkStatus,
+) -> kube::Result<()> {
+    if work.status.as_ref() == Some(status)
+        || (work.status.is_none() && *status == ManifestWorkStatus::default())
+    {
+        return Ok(());
+    }
+    let patch = json!({"metadata": guarded(work), "status": status});
+    gone_is_fine(works.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
+}
+
+/// Takes hold of the work.
+pub(super) async fn hold(works: &Api<ManifestWork>, work: &ManifestWork) -> kube::Result<()> {
+    let mut finalizers = work.finalizers().to_vec();
+    finalizers.push(CLEANUP_FINALIZER.into());
+    write_finalizers(works, work, &finalizers).await
+}
+
+/// Lets go of the work.
+pub(super) async fn release(works: &Api<ManifestWork>, work: &ManifestWork) -> kube::Result<()> {
+    let rest: Vec<_> =
+        work.finalizers().iter().filter(|finalizer| *finalizer != CLEANUP_FINALIZER).cloned().collect();
+    write_finalizers(works, work, &rest).await
+}
+
+async fn write_finalizers(
+    works: &Api<ManifestWork>,
+    work: &ManifestWork,
+    finalizers: &[String],
+) -> kube::Result<()> {
+    let mut metadata = guarded(work);
+    metadata["finalizers"] = json!(finalizers);
+    let patch = json!({"metadata": metadata});
+    gone_is_fine(works.patch_metadata(&work.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
+}
+
+fn gone_is_fine<T>(result: kube::Result<T>) -> kube::Result<()> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,63 @@
+//! The observing loop: from the objects on the spoke to `Available` and feedback in the work's status.
+//!
+//! It looks at the manifests that the status names, not at those of the spec, so that it can tell the hub about objects of
+//! the last generation while the present one is still being applied. That is OCM's way, and a producer has to live with it.
+
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use policy_sync::api::work::{ManifestWork, ResourceMeta};
+
+use super::feedback::evaluate;
+use super::hub;
+use super::manifest::Configuration;
+use super::spoke::text;
+use super::state::Agent;
+use super::status::{self, Look};
+use super::watches::Known;
+
+/// Looks at every object of the work once.
+pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<(), String> {
+    let Some(before) = work.status.as_ref() else { return Ok(()) };
+    let applied = before.conditions.iter().any(|condition| condition.type_ == "Applied");
+    if !hub::is_held(work) || !applied {
+        return Ok(());
+    }
+    let manifests: Vec<_> =
+        before.resource_status.manifests.iter().map(|manifest| &manifest.resource_meta).collect();
+    let configurations: Vec<_> =
+        manifests.iter().map(|meta| Configuration::of(meta, &work.spec.manifest_configs)).collect();
+
+    // Listening comes before looking: what changes in between is then looked at once more.
+    if work.metadata.deletion_timestamp.is_none() {
+        let watched = manifests.iter().zip(&configurations).filter(|(meta, configuration)| {
+            configuration.watched && !meta.resource.is_empty() && !meta.name.is_empty()
+        });
+        let watched: Vec<ResourceMeta> = watched.map(|(meta, _)| (*meta).clone()).collect();
+        agent.watches.listen(&work.name_any(), &watched);
+    }
+    let mut looks = Vec::new();
+    for (meta, configuration) in manifests.iter().zip(&configurations) {
+        looks.push(look(agent, meta, configuration).await);
+    }
+    let generation = work.metadata.generation.unwrap_or_default();
+    let after = status::observed(before, &looks, generation, Timestamp::now());
+    hub::write_status(&agent.works, work, &after).await.map_err(|error| text(&error))
+}
+
+async fn look(agent: &Agent, meta: &ResourceMeta, configuration: &Configuration) -> Look {
+    if meta.resource.is_empty() || meta.version.is_empty() || meta.name.is_empty() {
+        return Look::Incomplete;
+    }
+    let object = match agent.watches.read(meta) {
+        Known::Object(object) => object.map(|object| serde_json::to_value(&*object)),
+        Known::Nothing => match agent.spoke.get(meta).await {
+            Ok(object) => object.map(serde_json::to_value),
+            Err(error) => return Look::Unreadable(text(&error)),
+        },
+    };
+    match object {
+        None => Look::Missing,
+        Some(Ok(object)) => Look::Found(evaluate(&configuration.feedback_rules, &object)),
+        Some(Err(error)) => Look::Unreadable(error.to_string()),
+    }
+}

@@ -1,0 +1,112 @@
+//! Keeping the AppliedManifestWork of a work: made before anything is applied, gone only after everything is removed.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use policy_sync::api::work::ManifestWork;
+use serde_json::json;
+
+use crate::api::{AppliedManifestWork, AppliedManifestWorkSpec, AppliedManifestWorkStatus, AppliedResource};
+
+/// The finalizer with which the agent holds the record until the objects in it are gone.
+const FINALIZER: &str = "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
+
+/// The records of one agent.
+pub(super) struct Records {
+    api: Api<AppliedManifestWork>,
+    hub_hash: String,
+    agent_id: String,
+}
+
+impl Records {
+    /// Records of the works of the hub at `hub_url`, looked after by `agent_id`.
+    pub(super) fn new(spoke: Client, hub_url: &str, agent_id: String) -> Self {
+        let hub_hash = blake3::hash(hub_url.as_bytes()).to_hex().to_string();
+        Self { api: Api::all(spoke), hub_hash, agent_id }
+    }
+
+    /// The name of a work's record.
+    fn name(&self, work: &str) -> String {
+        format!("{}-{work}", self.hub_hash)
+    }
+
+    /// The record of a work, if there is one.
+    pub(super) async fn get(&self, work: &str) -> kube::Result<Option<AppliedManifestWork>> {
+        self.api.get_opt(&self.name(work)).await
+    }
+
+    /// The record of a work, made or brought up to date.
+    pub(super) async fn ensure(&self, work: &ManifestWork) -> kube::Result<AppliedManifestWork> {
+        let name = work.name_any();
+        let spec = AppliedManifestWorkSpec {
+            hub_hash: self.hub_hash.clone(),
+            agent_id: Some(self.agent_id.clone()),
+            manifest_work_name: name.clone(),
+        };
+        match self.get(&name).await? {
+            Some(record) if record.spec == spec => Ok(record),
+            Some(record) => {
+                let patch = json!({"spec": spec});
+                self.api.patch(&record.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await
+            }
+            None => {
+                let mut record = AppliedManifestWork::new(&self.name(&name), spec);
+                record.metadata.labels.clone_from(&work.metadata.labels);
+                record.metadata.finalizers = Some(vec![FINALIZER.into()]);
+                self.api.create(&PostParams::default(), &record).await
+            }
+        }
+    }
+
+    /// Writes what the work has on the spoke, where it differs.
+    pub(super) async fn write(
+        &self,
+        record: &AppliedManifestWork,
+        mut resources: Vec<AppliedResource>,
+    ) -> kube::Result<()> {
+        resources.sort();
+        if resources == recorded(record) {
+            return Ok(());
+        }
+        let status =
+            AppliedManifestWorkStatus { applied_resources: Some(resources), eviction_start_time: None };
+        let patch = json!({"metadata": {"uid": record.metadata.uid}, "status": status});
+        let params = PatchParams::default();
+        self.api.patch_status(&record.name_any(), &params, &Patch::Merge(patch)).await.map(|_| ())
+    }
+
+    /// Begins the removal of a record.
+    pub(super) async fn delete(&self, record: &AppliedManifestWork) -> kube::Result<()> {
+        self.api.delete(&record.name_any(), &DeleteParams::default()).await.map(|_| ())
+    }
+
+    /// Lets go of a record.
+    pub(super) async fn release(&self, record: &AppliedManifestWork) -> kube::Result<()> {
+        let rest: Vec<_> = record.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).collect();
+        let patch = json!({"metadata": {
+            "uid": record.metadata.uid,
+            "resourceVersion": record.metadata.resource_version,
+            "finalizers": rest,
+        }});
+        self.api
+            .patch_metadata(&record.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .map(|_| ())
+    }
+}
+
+/// The objects in a record.
+pub(super) fn recorded(record: &AppliedManifestWork) -> &[AppliedResource] {
+    record.status.as_ref().and_then(|status| status.applied_resources.as_deref()).unwrap_or_default()
+}
+
+/// The record as the owner of what it holds.
+pub(super) fn owner(record: &AppliedManifestWork) -> OwnerReference {
+    OwnerReference {
+        api_version: "work.open-cluster-management.io/v1".into(),
+        kind: "AppliedManifestWork".into(),
+        name: record.name_any(),
+        uid: record.metadata.uid.clone().unwrap_or_default(),
+        ..OwnerReference::default()
+    }
+}

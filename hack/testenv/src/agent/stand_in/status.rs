@@ -1,0 +1,219 @@
+//! What the agent says about a work: a function of what was said before and of what happened on the spoke.
+//!
+//! Two loops write one status, as in OCM's agent: the applying loop owns every `Applied`, the observing loop everything
+//! else. So `Available` can carry the new generation before the new spec is applied, and only `Applied` says that it is.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use policy_sync::api::work::{ManifestStatus, ManifestWorkStatus, ResourceMeta, StatusFeedback};
+
+use super::feedback::Feedback;
+
+/// What became of one manifest.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// Which manifest.
+    pub(super) meta: ResourceMeta,
+    /// Why it could not be applied.
+    pub(super) error: Option<String>,
+}
+
+/// What a look at one manifest's object found.
+#[derive(Clone, Debug)]
+pub(super) enum Look {
+    /// The kind is not known on the spoke.
+    Incomplete,
+    /// There is no such object.
+    Missing,
+    /// It could not be read.
+    Unreadable(String),
+    /// The object is there.
+    Found(Feedback),
+}
+
+/// The moment as a condition carries it, in whole seconds.
+pub(super) fn moment(now: Timestamp) -> Time {
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+fn condition(kind: &str, status: &str, reason: &str, message: String, generation: Option<i64>) -> Condition {
+    Condition {
+        type_: kind.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message,
+        observed_generation: generation,
+        last_transition_time: Time(Timestamp::UNIX_EPOCH),
+    }
+}
+
+/// Puts `wanted` among `conditions`; its moment is `now` only where its status is a new one.
+pub(super) fn set(conditions: &mut Vec<Condition>, mut wanted: Condition, now: Timestamp) {
+    match conditions.iter_mut().find(|condition| condition.type_ == wanted.type_) {
+        Some(known) => {
+            wanted.last_transition_time =
+                if known.status == wanted.status { known.last_transition_time.clone() } else { moment(now) };
+            *known = wanted;
+        }
+        None => {
+            wanted.last_transition_time = moment(now);
+            conditions.push(wanted);
+        }
+    }
+}
+
+/// The status once the manifests of `generation` were applied, or refused, with these outcomes.
+pub(super) fn applied(
+    before: &ManifestWorkStatus,
+    outcomes: &[Outcome],
+    generation: i64,
+    now: Timestamp,
+) -> ManifestWorkStatus {
+    let mut status = before.clone();
+    let known = &before.resource_status.manifests;
+    status.resource_status.manifests =
+        outcomes.iter().map(|outcome| applied_manifest(known, outcome, generation, now)).collect();
+    if !outcomes.is_empty() {
+        let wanted = if outcomes.iter().all(|outcome| outcome.error.is_none()) {
+            let message = "Apply manifest work complete".into();
+            condition("Applied", "True", "AppliedManifestWorkComplete", message, Some(generation))
+        } else {
+            let message = "Failed to apply manifest work".into();
+            condition("Applied", "False", "AppliedManifestWorkFailed", message, Some(generation))
+        };
+        set(&mut status.conditions, wanted, now);
+    }
+    status
+}
+
+fn applied_manifest(
+    known: &[ManifestStatus],
+    outcome: &Outcome,
+    generation: i64,
+    now: Timestamp,
+) -> ManifestStatus {
+    let mut conditions = Vec::new();
+    let mut status_feedback = StatusFeedback::default();
+    if let Some(same) = same_manifest(known, &outcome.meta) {
+        conditions.clone_from(&same.conditions);
+        status_feedback = same.status_feedback.clone();
+    }
+    // A new generation starts a new transition, whatever its status.
+    conditions.retain(|known| known.type_ != "Applied" || known.observed_generation == Some(generation));
+    let wanted = match &outcome.error {
+        None => {
+            let message = "Apply manifest complete".into();
+            condition("Applied", "True", "AppliedManifestComplete", message, Some(generation))
+        }
+        Some(error) => {
+            let message = format!("Failed to apply manifest: {error}");
+            condition("Applied", "False", "AppliedManifestFailed", message, Some(generation))
+        }
+    };
+    set(&mut conditions, wanted, now);
+    ManifestStatus { resource_meta: outcome.meta.clone(), status_feedback, conditions }
+}
+
+/// The entry of the same manifest, at its place or moved to another one.
+fn same_manifest<'a>(known: &'a [ManifestStatus], meta: &ResourceMeta) -> Option<&'a ManifestStatus> {
+    let moved = |entry: &&ManifestStatus| {
+        ResourceMeta { ordinal: meta.ordinal, ..entry.resource_meta.clone() } == *meta
+    };
+    known.iter().find(|entry| entry.resource_meta == *meta).or_else(|| {
+        let mut found = known.iter().filter(moved);
+        found.next().filter(|_| found.next().is_none())
+    })
+}
+
+/// The status once the objects of the manifests in it were looked at, one look for each.
+pub(super) fn observed(
+    before: &ManifestWorkStatus,
+    looks: &[Look],
+    generation: i64,
+    now: Timestamp,
+) -> ManifestWorkStatus {
+    let mut status = before.clone();
+    for (manifest, look) in status.resource_status.manifests.iter_mut().zip(looks) {
+        observe_manifest(manifest, look, now);
+    }
+    let available = available(&status.resource_status.manifests, generation);
+    set(&mut status.conditions, available, now);
+    status
+}
+
+fn observe_manifest(manifest: &mut ManifestStatus, look: &Look, now: Timestamp) {
+    let (status, reason, message) = match look {
+        Look::Incomplete => ("Unknown", "IncompleteResourceMeta", "Resource meta is incomplete".to_owned()),
+        Look::Missing => ("False", "ResourceNotAvailable", "Resource is not available".to_owned()),
+        Look::Unreadable(error) => {
+            ("Unknown", "FetchingResourceFailed", format!("Failed to fetch resource: {error}"))
+        }
+        Look::Found(_) => ("True", "ResourceAvailable", "Resource is available".to_owned()),
+    };
+    set(&mut manifest.conditions, condition("Available", status, reason, message, None), now);
+    let Look::Found(feedback) = look else { return };
+
+    if manifest.status_feedback.values != feedback.values {
+        manifest.conditions.retain(|known| known.type_ != "StatusFeedbackSynced");
+        manifest.status_feedback.values.clone_from(&feedback.values);
+    }
+    let (status, reason, message) = match feedback.errors.as_slice() {
+        _ if !feedback.asked => ("True", "NoStatusFeedbackSynced", String::new()),
+        [] => ("True", "StatusFeedbackSynced", String::new()),
+        errors => {
+            let message = format!("Sync status feedback failed with error {}", aggregate(errors));
+            ("False", "StatusFeedbackSyncFailed", message)
+        }
+    };
+    set(&mut manifest.conditions, condition("StatusFeedbackSynced", status, reason, message, None), now);
+}
+
+/// Several errors as Kubernetes' libraries write them.
+fn aggregate(errors: &[String]) -> String {
+    let mut distinct: Vec<&str> = Vec::new();
+    for error in errors {
+        if !distinct.contains(&error.as_str()) {
+            distinct.push(error);
+        }
+    }
+    match distinct.as_slice() {
+        [one] => (*one).to_owned(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}
+
+fn available(manifests: &[ManifestStatus], generation: i64) -> Condition {
+    let count = |status: &str| {
+        let conditions = manifests.iter().flat_map(|manifest| &manifest.conditions);
+        conditions.filter(|found| found.type_ == "Available" && found.status == status).count()
+    };
+    let total = manifests.len();
+    let (status, reason, message) = match (count("False"), count("Unknown"), count("True")) {
+        (0, 0, 0) => ("Unknown", "ResourcesStatusUnknown", "cannot get any available resource ".to_owned()),
+        (0, 0, _) => ("True", "ResourcesAvailable", "All resources are available".to_owned()),
+        (0, unknown, _) => (
+            "Unknown",
+            "ResourcesStatusUnknown",
+            format!("{unknown} of {total} resources have unknown status"),
+        ),
+        (missing, _, _) => {
+            ("False", "ResourcesNotAvailable", format!("{missing} of {total} resources are not available"))
+        }
+    };
+    condition("Available", status, reason, message, Some(generation))
+}
+
+/// The status of a work whose removal began.
+pub(super) fn deleting(before: &ManifestWorkStatus, generation: i64, now: Timestamp) -> ManifestWorkStatus {
+    let mut status = before.clone();
+    let message = "ManifestWork is being deleted".into();
+    set(
+        &mut status.conditions,
+        condition("Deleting", "True", "WorkDeleting", message, Some(generation)),
+        now,
+    );
+    status
+}
+
+#[cfg(test)]
+mod tests;

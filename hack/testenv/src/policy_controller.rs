@@ -1,0 +1,184 @@
+//! A policy controller for spokes: sets `Accepted` and `Enforced` on policies, as Kuadrant's would, without enforcing anything.
+//!
+//! It honours the annotation that no released Kuadrant honours yet: a synced policy yields to a local one of its kind for
+//! the same target (RFC 0007, Policy Hierarchy).
+//!
+//! ```text
+//! watches: policies of each kind, Gateways ──▶ tables ──▶ verdicts (pure) ──▶ status patches, where they differ
+//! ```
+
+mod tables;
+mod verdict;
+
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, SelectAll};
+use futures::{FutureExt, StreamExt};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::runtime::utils::Backoff;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use policy_sync::api::names::GroupVersionResource;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use tables::{Source, Tables, Write};
+
+/// How many statuses are written at once.
+const WRITERS: usize = 16;
+/// When writes are tried again that failed.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// The kinds of the demo and the tests.
+#[must_use]
+pub fn default_kinds() -> Vec<GroupVersionResource> {
+    vec![
+        GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"),
+        GroupVersionResource::new("kuadrant.io", "v1", "authpolicies"),
+        GroupVersionResource::new("policies.example.com", "v1alpha1", "timeoutpolicies"),
+    ]
+}
+
+/// Runs a controller of these kinds on the cluster of `client` until `stop` is cancelled. A kind that is not served is
+/// tried again, quietly.
+pub async fn run(client: Client, kinds: Vec<GroupVersionResource>, stop: CancellationToken) {
+    stop.run_until_cancelled(control(client, kinds)).await;
+}
+
+/// A running policy controller. Dropping it ends it.
+#[derive(Debug)]
+pub struct PolicyController {
+    stop: CancellationToken,
+    task: AbortOnDropHandle<()>,
+}
+
+impl PolicyController {
+    /// Starts one for the cluster that `client` reaches, on the runtime that is current here.
+    #[must_use]
+    pub fn start(client: Client, kinds: Vec<GroupVersionResource>) -> Self {
+        let stop = CancellationToken::new();
+        let task = AbortOnDropHandle::new(tokio::spawn(run(client, kinds, stop.clone())));
+        Self { stop, task }
+    }
+
+    /// Ends it, and returns when it does nothing any more.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        // A task that has panicked has ended, too.
+        let _ = self.task.await;
+    }
+}
+
+/// Starts one of the [`default_kinds`].
+///
+/// # Errors
+/// None at present; the type leaves room for a start that fails.
+pub async fn spawn(client: Client) -> anyhow::Result<PolicyController> {
+    Ok(PolicyController::start(client, default_kinds()))
+}
+
+type Events = SelectAll<BoxStream<'static, (Source, watcher::Result<watcher::Event<DynamicObject>>)>>;
+
+async fn control(client: Client, kinds: Vec<GroupVersionResource>) {
+    let gateways = GroupVersionResource::new(policy_sync::api::gateway::GROUP, "v1", "gateways");
+    let mut events: Events = SelectAll::new();
+    events.push(watch(&client, &gateways, Source::Gateways));
+    for (index, kind) in kinds.iter().enumerate() {
+        events.push(watch(&client, kind, Source::Policies(index)));
+    }
+    let mut tables = Tables::new(kinds.len());
+    let mut retry: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            Some((source, event)) = events.next() => take(&mut tables, source, event),
+            () = tokio::time::sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {}
+        }
+        // One verdict for all that arrived together.
+        while let Some(Some((source, event))) = events.next().now_or_never() {
+            take(&mut tables, source, event);
+        }
+        let writes = tables.due();
+        let results: Vec<_> = stream::iter(writes)
+            .map(|due| write(&client, &kinds, due))
+            .buffer_unordered(WRITERS)
+            .collect()
+            .await;
+        let mut failed = false;
+        for (write, result) in results {
+            match result {
+                Ok(object) => tables.written(&write, &object),
+                // A newer object, or none, is on its way here.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => {
+                    tracing::debug!(policy = %write.key, %error, "writing a policy's status failed");
+                    failed = true;
+                }
+            }
+        }
+        retry = failed.then(|| Instant::now() + RETRY);
+    }
+}
+
+fn take(tables: &mut Tables, source: Source, event: watcher::Result<watcher::Event<DynamicObject>>) {
+    match event {
+        Ok(event) => tables.take(source, event),
+        Err(error) => {
+            tracing::debug!(?source, %error, "a watch of the policy controller failed");
+            tables.failed(source);
+        }
+    }
+}
+
+async fn write(
+    client: &Client,
+    kinds: &[GroupVersionResource],
+    write: Write,
+) -> (Write, kube::Result<DynamicObject>) {
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), &write.key.namespace, &resource(&kinds[write.kind]));
+    let patch = Patch::Merge(&write.patch);
+    let result = api.patch_status(&write.key.name, &PatchParams::default(), &patch).await;
+    (write, result)
+}
+
+fn resource(kind: &GroupVersionResource) -> ApiResource {
+    ApiResource {
+        group: kind.kind.group.to_string(),
+        version: kind.version.to_string(),
+        api_version: kind.api_version(),
+        kind: String::new(),
+        plural: kind.kind.resource.to_string(),
+    }
+}
+
+fn watch(
+    client: &Client,
+    kind: &GroupVersionResource,
+    source: Source,
+) -> BoxStream<'static, (Source, watcher::Result<watcher::Event<DynamicObject>>)> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
+    let events = watcher(api, watcher::Config::default()).backoff(Retry::default());
+    events.map(move |event| (source, event)).boxed()
+}
+
+/// From 100 ms, doubling, at most 2 s: a CRD may come at any moment, and tests wait for what follows.
+#[derive(Default)]
+struct Retry(u32);
+
+impl Iterator for Retry {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let delay = Duration::from_millis(100) * (1 << self.0.min(5));
+        self.0 += 1;
+        Some(delay.min(Duration::from_secs(2)))
+    }
+}
+
+impl Backoff for Retry {
+    fn reset(&mut self) {
+        self.0 = 0;
+    }
+}

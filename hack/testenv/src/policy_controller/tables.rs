@@ -1,0 +1,172 @@
+//! What the controller knows, from its watches and from the answers to its own writes, and which statuses are due.
+
+use std::collections::{HashMap, HashSet};
+
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use kube::runtime::watcher::Event;
+use policy_sync::api::names::ObjectKey;
+use serde_json::{Value, json};
+
+use super::verdict::{Policy, Verdict, verdicts};
+
+/// Where an event comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The watch of Gateways.
+    Gateways,
+    /// The watch of a kind of policies, by its index.
+    Policies(usize),
+}
+
+/// A status that is due.
+#[derive(Debug)]
+pub(super) struct Write {
+    /// The policy's kind, by its index.
+    pub(super) kind: usize,
+    /// The policy.
+    pub(super) key: ObjectKey,
+    /// A merge patch of its status, good for the version that was read.
+    pub(super) patch: Value,
+    verdict: Verdict,
+}
+
+/// The objects of one source.
+struct Table<T> {
+    ready: bool,
+    objects: HashMap<ObjectKey, T>,
+    listed: HashSet<ObjectKey>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { ready: false, objects: HashMap::new(), listed: HashSet::new() }
+    }
+}
+
+impl<T> Table<T> {
+    fn take(
+        &mut self,
+        event: Event<DynamicObject>,
+        keep: impl Fn(&DynamicObject) -> T,
+        newer: impl Fn(&T, &T) -> bool,
+    ) {
+        match event {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(object) => {
+                self.listed.insert(key(&object));
+                self.put(&object, &keep, &newer);
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                self.objects.retain(|key, _| listed.contains(key));
+                self.ready = true;
+            }
+            Event::Apply(object) => self.put(&object, &keep, &newer),
+            Event::Delete(object) => {
+                self.objects.remove(&key(&object));
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        object: &DynamicObject,
+        keep: &impl Fn(&DynamicObject) -> T,
+        newer: &impl Fn(&T, &T) -> bool,
+    ) {
+        let (key, kept) = (key(object), keep(object));
+        if self.objects.get(&key).is_none_or(|known| newer(&kept, known)) {
+            self.objects.insert(key, kept);
+        }
+    }
+}
+
+fn key(object: &DynamicObject) -> ObjectKey {
+    ObjectKey::new(&object.namespace().unwrap_or_default(), &object.name_any())
+}
+
+/// Whether `one` is not older than `other`, or another instance.
+fn is_newer(one: &Policy, other: &Policy) -> bool {
+    let version = |policy: &Policy| policy.resource_version.parse::<u64>().ok();
+    one.uid != other.uid || version(one) >= version(other)
+}
+
+/// All that the controller knows.
+pub(super) struct Tables {
+    gateways: Table<()>,
+    policies: Vec<Table<Policy>>,
+    /// What the server did not keep when it was written: not written again.
+    refused: HashMap<(usize, ObjectKey), Verdict>,
+}
+
+impl Tables {
+    /// Empty tables for `kinds` kinds of policies.
+    pub(super) fn new(kinds: usize) -> Self {
+        let policies = (0..kinds).map(|_| Table::default()).collect();
+        Self { gateways: Table::default(), policies, refused: HashMap::new() }
+    }
+
+    /// Takes in an event of a watch.
+    pub(super) fn take(&mut self, source: Source, event: Event<DynamicObject>) {
+        match source {
+            Source::Gateways => self.gateways.take(event, |_| (), |(), ()| true),
+            Source::Policies(kind) => self.policies[kind].take(event, Policy::of, is_newer),
+        }
+    }
+
+    /// A watch failed. A kind that is not served has no objects, and holds up no other kind.
+    pub(super) fn failed(&mut self, source: Source) {
+        if source == Source::Gateways {
+            self.gateways.ready = true;
+        }
+    }
+
+    /// The statuses that differ from what they should be. Before a source is listed, nothing is judged by it.
+    pub(super) fn due(&self) -> Vec<Write> {
+        if !self.gateways.ready {
+            return Vec::new();
+        }
+        let gateways = self.gateways.objects.keys().cloned().collect();
+        let now = Timestamp::now();
+        let mut due = Vec::new();
+        for (kind, table) in self.policies.iter().enumerate().filter(|(_, table)| table.ready) {
+            for (key, policy, verdict) in verdicts(&table.objects, &gateways) {
+                let refused = || self.refused.get(&(kind, key.clone())) == Some(&verdict);
+                let Some(conditions) = verdict.conditions_for(policy, now).filter(|_| !refused()) else {
+                    continue;
+                };
+                let patch = json!({
+                    "metadata": {"uid": policy.uid, "resourceVersion": policy.resource_version},
+                    "status": {"observedGeneration": policy.generation, "conditions": conditions},
+                });
+                due.push(Write { kind, key: key.clone(), patch, verdict });
+            }
+        }
+        due
+    }
+
+    /// Takes in the answer to a write.
+    pub(super) fn written(&mut self, write: &Write, object: &DynamicObject) {
+        let policy = Policy::of(object);
+        let at = (write.kind, write.key.clone());
+        if write.verdict.conditions_for(&policy, Timestamp::now()).is_some()
+            && policy.generation == write.generation()
+        {
+            self.refused.insert(at, write.verdict.clone());
+        } else {
+            self.refused.remove(&at);
+        }
+        self.policies[write.kind].put(object, &Policy::of, &is_newer);
+    }
+}
+
+impl Write {
+    fn generation(&self) -> i64 {
+        self.patch["status"]["observedGeneration"].as_i64().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! What a producer sees of a spoke's work agent: ours, or OCM's where `POLICY_SYNC_WORK_AGENT` names it.
+//!
+//! The tests share a fleet and keep apart by namespaces; each looks at a spoke only through what it wrote itself.
+
+#![allow(clippy::unwrap_used)]
+
+mod spokes;
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use policy_sync_testenv::api::AppliedManifestWork;
+use policy_sync_testenv::apply::{apply, apply_status};
+use policy_sync_testenv::fixtures::{auth_policy, gateway, namespace, rate_limit_policy};
+use serde_json::json;
+
+use spokes::{Bench, Work, config, orphaned_namespace, reads};
+
+#[tokio::test]
+async fn applies_a_policy_and_feeds_it_back() {
+    let bench = Bench::on("eu-1", "feedback").await;
+    apply(&bench.spoke, &namespace("feedback")).await.unwrap();
+    apply(&bench.spoke, &gateway("feedback", "web", "istio", None)).await.unwrap();
+    let work = bench.create(&policy_work("feedback-policy", "feedback", 10)).await;
+
+    let work = bench.applied(&work).await;
+    let manifest = &work.status.as_ref().unwrap().resource_status.manifests[1];
+    let meta = &manifest.resource_meta;
+    assert_eq!((meta.ordinal, meta.group.as_str(), meta.version.as_str()), (1, "kuadrant.io", "v1"));
+    assert_eq!((meta.kind.as_str(), meta.resource.as_str()), ("RateLimitPolicy", "ratelimitpolicies"));
+    assert_eq!((meta.namespace.as_str(), meta.name.as_str()), ("feedback", "limits"));
+
+    bench.until(&work, "enforced is fed back", |work| reads(work, 1, "_enforced") == json!("True")).await;
+    let work = bench
+        .until(&work, "the generation is fed back", |work| reads(work, 1, "_observed") == json!(1))
+        .await;
+    assert_eq!(reads(&work, 1, "_revision"), json!("r1"));
+    assert_eq!(reads(&work, 1, "_absent"), json!(null), "a missing key gives nothing");
+    bench.until_condition(&work, "Available", "True", "ResourcesAvailable").await;
+}
+
+#[tokio::test]
+async fn feedback_has_ocms_types_and_limits() {
+    let bench = Bench::on("eu-1", "types").await;
+    let paths = [
+        ("number", ".spec.limits.all.rates[0].limit"),
+        ("text", ".spec.limits.all.rates[0].window"),
+        ("list", ".spec.limits.all.rates"),
+        ("beyond", ".spec.limits.all.rates[7].limit"),
+        ("quoted", r#".metadata["name"]"#),
+        ("name", ".metadata['name']"),
+    ];
+    let work = Work::new("types")
+        .manifest(orphaned_namespace("types"))
+        .orphan("", "namespaces", "", "types")
+        .manifest(rate_limit_policy("types", "limits", "web"))
+        .config(config("kuadrant.io", "ratelimitpolicies", "types", "limits", &paths))
+        .config(spokes::create_only("", "namespaces", "", "types"));
+    let work = bench.create(&work).await;
+    let work =
+        bench.until(&work, "the name is fed back", |work| reads(work, 1, "name") == json!("limits")).await;
+    assert_eq!(reads(&work, 1, "number"), json!(10));
+    assert_eq!(reads(&work, 1, "text"), json!("10s"));
+    for absent in ["list", "beyond", "quoted"] {
+        assert_eq!(reads(&work, 1, absent), json!(null), "{absent}");
+    }
+    let synced = spokes::manifest_condition(&work, 1, "StatusFeedbackSynced").unwrap();
+    assert_eq!((synced.status.as_str(), synced.reason.as_str()), ("False", "StatusFeedbackSyncFailed"));
+    assert!(
+        synced.message.contains("the type []interface {} of the value for list is not found"),
+        "{}",
+        synced.message
+    );
+    assert!(synced.message.contains("array index out of bounds: index 7, length 1"), "{}", synced.message);
+}
+
+#[tokio::test]
+async fn reports_a_conflict_and_leaves_theirs() {
+    let bench = Bench::on("eu-1", "conflict").await;
+    apply(&bench.spoke, &namespace("conflict")).await.unwrap();
+    let theirs = rate_limit_policy("conflict", "limits", "theirs");
+    let api = bench.policies("conflict");
+    let params = PatchParams::apply("kubectl").force();
+    api.patch("limits", &params, &Patch::Apply(&theirs)).await.unwrap();
+
+    let work = bench.create(&policy_work("conflict-policy", "conflict", 10)).await;
+    let work = bench.until_condition(&work, "Applied", "False", "AppliedManifestWorkFailed").await;
+    let applied = spokes::manifest_condition(&work, 1, "Applied").unwrap();
+    assert_eq!((applied.reason.as_str(), applied.observed_generation), ("AppliedManifestFailed", Some(1)));
+    let shape = r#"Failed to apply manifest: Apply failed with 1 conflict: conflict with "kubectl""#;
+    assert!(applied.message.starts_with(shape), "{}", applied.message);
+    assert!(applied.message.ends_with(": .spec.targetRef.name"), "{}", applied.message);
+
+    bench.delete(&work).await;
+    assert_eq!(api.get("limits").await.unwrap().data["spec"]["targetRef"]["name"], "theirs");
+}
+
+#[tokio::test]
+async fn follows_the_spec_and_removes_what_is_dropped() {
+    let bench = Bench::on("eu-1", "follow").await;
+    let both = policy_work("follow-policy", "follow", 10)
+        .manifest(auth_policy("follow", "login", "web"))
+        .config(spokes::server_side_apply("kuadrant.io", "authpolicies", "follow", "login"));
+    let work = bench.create(&both).await;
+    bench.applied(&work).await;
+    assert!(bench.logins("follow").get_opt("login").await.unwrap().is_some());
+
+    let work = bench.replace(&policy_work("follow-policy", "follow", 20)).await;
+    let work = bench.applied(&work).await;
+    assert_eq!(work.status.unwrap().resource_status.manifests.len(), 2);
+    let policy = bench.policies("follow").get("limits").await.unwrap();
+    assert_eq!(policy.data["spec"]["limits"]["all"]["rates"][0]["limit"], 20);
+    bench
+        .gone("the dropped policy", || async {
+            bench.logins("follow").get_opt("login").await.unwrap().is_none()
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn cleans_up_and_leaves_an_orphan() {
+    let bench = Bench::on("eu-1", "cleanup").await;
+    let work = bench.create(&policy_work("cleanup-policy", "cleanup", 10)).await;
+    let work = bench.applied(&work).await;
+    let records: kube::Api<AppliedManifestWork> = kube::Api::all(bench.spoke.clone());
+    let all = records.list(&Default::default()).await.unwrap();
+    let record = all.into_iter().find(|record| record.spec.manifest_work_name == "cleanup-policy").unwrap();
+    let name = record.metadata.name.unwrap();
+    let (hash, rest) = name.split_at(64);
+    assert!(hash.chars().all(|digit| digit.is_ascii_hexdigit()) && rest == "-cleanup-policy", "{name}");
+    assert_eq!(hash, record.spec.hub_hash);
+
+    bench.delete(&work).await;
+    assert!(bench.policies("cleanup").get_opt("limits").await.unwrap().is_none());
+    assert!(records.get_opt(&name).await.unwrap().is_none());
+    let namespace = bench.namespaces().get("cleanup").await.unwrap();
+    assert_eq!(namespace.metadata.deletion_timestamp, None);
+}
+
+#[tokio::test]
+async fn applies_once_it_has_the_right() {
+    let bench = Bench::without_access("us-1").await;
+    let name = "late-rights";
+    let policy = policy_sync_testenv::fixtures::timeout_policy(name, "timeouts", &["web"]);
+    let work = Work::new(name)
+        .manifest(orphaned_namespace(name))
+        .orphan("", "namespaces", "", name)
+        .config(spokes::create_only("", "namespaces", "", name))
+        .manifest(policy)
+        .config(spokes::server_side_apply("policies.example.com", "timeoutpolicies", name, "timeouts"));
+    let work = bench.create(&work).await;
+    let work = bench.until_condition(&work, "Applied", "False", "AppliedManifestWorkFailed").await;
+    let message = &spokes::manifest_condition(&work, 1, "Applied").unwrap().message;
+    assert!(message.contains("is forbidden: User"), "{message}");
+
+    bench.create(&spokes::access("late-access", "policies.example.com", "timeoutpolicies")).await;
+    bench.applied(&work).await;
+}
+
+#[tokio::test]
+async fn applies_once_there_is_the_kind() {
+    let bench = Bench::on("us-1", "late-kind").await;
+    let group = "late.example.com";
+    let thing = json!({"apiVersion": "late.example.com/v1", "kind": "Thing",
+        "metadata": {"name": "one", "namespace": "late-kind"}, "spec": {"size": 1}});
+    let work = Work::new("late-kind")
+        .manifest(orphaned_namespace("late-kind"))
+        .orphan("", "namespaces", "", "late-kind")
+        .config(spokes::create_only("", "namespaces", "", "late-kind"))
+        .manifest(thing)
+        .config(spokes::server_side_apply(group, "things", "late-kind", "one"));
+    bench.create(&spokes::access("late-kind-access", group, "things")).await;
+    let work = bench.create(&work).await;
+    let work = bench.until_condition(&work, "Applied", "False", "AppliedManifestWorkFailed").await;
+    let message = &spokes::manifest_condition(&work, 1, "Applied").unwrap().message;
+    assert_eq!(message, r#"Failed to apply manifest: the server doesn't have a resource type "Thing""#);
+
+    apply(&bench.spoke, &spokes::crd(group, "things", "Thing")).await.unwrap();
+    bench.applied(&work).await;
+}
+
+#[tokio::test]
+async fn carries_on_after_a_restart() {
+    let bench = Bench::alone("restart").await;
+    let (kept, dropped) = (policy_work("kept", "restart", 10), policy_work("dropped", "restart-too", 10));
+    let (kept, dropped) = (bench.create(&kept).await, bench.create(&dropped).await);
+    tokio::join!(bench.applied(&kept), bench.applied(&dropped));
+
+    bench.stop_agent().await;
+    bench.replace(&policy_work("kept", "restart", 30)).await;
+    bench.start_delete(&dropped).await;
+    bench.start_agent().await;
+    let kept = bench.until(&kept, "the change is there", |work| work.metadata.generation == Some(2)).await;
+    bench.applied(&kept).await;
+    bench.deleted(&dropped).await;
+    assert!(bench.policies("restart-too").get_opt("limits").await.unwrap().is_none());
+    let policy = bench.policies("restart").get("limits").await.unwrap();
+    assert_eq!(policy.data["spec"]["limits"]["all"]["rates"][0]["limit"], 30);
+}
+
+#[tokio::test]
+async fn a_local_policy_overrides_the_synced_one_while_it_is_there() {
+    let bench = Bench::on("eu-1", "overridden").await;
+    let work = bench.create(&policy_work("overridden-policy", "overridden", 10)).await;
+    let reason = |expected: &'static str| {
+        move |work: &policy_sync::api::work::ManifestWork| {
+            reads(work, 1, "_enforced_reason") == json!(expected)
+        }
+    };
+    let status = |field: &'static str, expected: &'static str| {
+        move |work: &policy_sync::api::work::ManifestWork| reads(work, 1, field) == json!(expected)
+    };
+    bench.until(&work, "the target is missing", status("_accepted_reason", "TargetNotFound")).await;
+    apply(&bench.spoke, &gateway("overridden", "web", "istio", None)).await.unwrap();
+    bench.until(&work, "enforced", reason("Enforced")).await;
+
+    apply(&bench.spoke, &rate_limit_policy("overridden", "local", "web")).await.unwrap();
+    let work = bench.until(&work, "overridden", reason("Overridden")).await;
+    assert_eq!(reads(&work, 1, "_enforced"), json!("False"));
+    assert_eq!(reads(&work, 1, "_enforced_message"), json!("Policy is overridden by [overridden/local]"));
+
+    bench.policies("overridden").delete("local", &DeleteParams::default()).await.unwrap();
+    bench.until(&work, "enforced again", reason("Enforced")).await;
+    bench.policies_gateways("overridden").delete("web", &DeleteParams::default()).await.unwrap();
+    bench.until(&work, "the target is missing again", status("_accepted_reason", "TargetNotFound")).await;
+}
+
+/// A status that is written by hand, as a policy controller would, arrives without a poll.
+#[tokio::test]
+async fn a_change_of_status_arrives_at_once() {
+    let bench = Bench::without_policy_controller("us-1", "at-once", "thing.example.com").await;
+    let group = "thing.example.com";
+    let thing = json!({"apiVersion": "thing.example.com/v1", "kind": "Thing",
+        "metadata": {"name": "one", "namespace": "at-once"}, "spec": {"size": 1}});
+    let work = Work::new("at-once")
+        .manifest(orphaned_namespace("at-once"))
+        .orphan("", "namespaces", "", "at-once")
+        .config(spokes::create_only("", "namespaces", "", "at-once"))
+        .manifest(thing.clone())
+        .config(config(group, "things", "at-once", "one", &[("size", ".status.size")]));
+    let work = bench.create(&work).await;
+    bench.applied(&work).await;
+    for size in 1..=20 {
+        let mut thing = thing.clone();
+        thing["status"] = json!({"size": size});
+        apply_status(&bench.spoke, &thing).await.unwrap();
+        let before = std::time::Instant::now();
+        bench.until(&work, "the size is fed back", |work| reads(work, 1, "size") == json!(size)).await;
+        // The shortest poll is 2 s, and twenty in a row would not all hit one.
+        assert!(before.elapsed() < std::time::Duration::from_secs(2), "{:?}", before.elapsed());
+    }
+}
+
+fn policy_work(name: &str, namespace: &str, limit: i64) -> Work {
+    let mut policy = rate_limit_policy(namespace, "limits", "web");
+    policy["metadata"]["annotations"] =
+        json!({"kuadrant.io/policy-synced": "shop/limits", "kuadrant.io/revision": "r1"});
+    policy["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(limit);
+    let paths = [
+        ("_revision", r".metadata.annotations['kuadrant\.io/revision']"),
+        ("_observed", ".status.observedGeneration"),
+        ("_absent", ".status.nothing"),
+        ("_accepted_reason", r#".status.conditions[?(@.type=="Accepted")].reason"#),
+        ("_enforced", r#".status.conditions[?(@.type=="Enforced")].status"#),
+        ("_enforced_reason", r#".status.conditions[?(@.type=="Enforced")].reason"#),
+        ("_enforced_message", r#".status.conditions[?(@.type=="Enforced")].message"#),
+    ];
+    Work::new(name)
+        .manifest(orphaned_namespace(namespace))
+        .orphan("", "namespaces", "", namespace)
+        .config(spokes::create_only("", "namespaces", "", namespace))
+        .manifest(policy)
+        .config(config("kuadrant.io", "ratelimitpolicies", namespace, "limits", &paths))
+}

@@ -1,0 +1,212 @@
+//! A spoke to send works to, and waiting for what comes of them.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+mod work;
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, ResourceExt};
+use policy_sync::api::work::ManifestWork;
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::{Fleet, FleetOptions};
+use serde_json::json;
+
+pub(crate) use self::work::*;
+
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A fleet, one of its spokes, and clients of both.
+pub(crate) struct Bench {
+    own: Option<Fleet>,
+    cluster: String,
+    pub(crate) hub: Client,
+    pub(crate) spoke: Client,
+}
+
+impl Bench {
+    /// On a spoke of the shared fleet, whose agent may write the sample policies. `_space` is the caller's own namespace.
+    pub(crate) async fn on(cluster: &str, _space: &str) -> Self {
+        let bench = Self::without_access(cluster).await;
+        bench.give_access().await;
+        bench
+    }
+
+    /// On a spoke of the shared fleet.
+    pub(crate) async fn without_access(cluster: &str) -> Self {
+        let fleet = Fleet::shared().await.unwrap();
+        let spoke = fleet.spoke(cluster).unwrap().client().unwrap();
+        Self { own: None, cluster: cluster.into(), hub: fleet.hub().client().unwrap(), spoke }
+    }
+
+    /// With a kind of its own, `things`, for which there is no policy controller.
+    pub(crate) async fn without_policy_controller(cluster: &str, space: &str, group: &str) -> Self {
+        let bench = Self::without_access(cluster).await;
+        apply(&bench.spoke, &crd(group, "things", "Thing")).await.unwrap();
+        bench.applied(&bench.create(&access(&format!("{space}-access"), group, "things")).await).await;
+        bench
+    }
+
+    /// On a fleet of its own with one spoke.
+    pub(crate) async fn alone(cluster: &str) -> Self {
+        let bench = Self::with_fleet(cluster, FleetOptions::spokes([cluster])).await;
+        bench.give_access().await;
+        bench
+    }
+
+    /// On a fleet of its own with one spoke that has neither agent nor policy controller.
+    pub(crate) async fn without_agents(cluster: &str) -> Self {
+        let options =
+            FleetOptions { agents: false, policy_controllers: false, ..FleetOptions::spokes([cluster]) };
+        Self::with_fleet(cluster, options).await
+    }
+
+    async fn with_fleet(cluster: &str, options: FleetOptions) -> Self {
+        let fleet = Fleet::start(options).await.unwrap();
+        let spoke = fleet.spoke(cluster).unwrap().client().unwrap();
+        let hub = fleet.hub().client().unwrap();
+        Self { own: Some(fleet), cluster: cluster.into(), hub, spoke }
+    }
+
+    /// The fleet, where it is the bench's own.
+    pub(crate) fn fleet(&self) -> &Fleet {
+        self.own.as_ref().unwrap()
+    }
+
+    pub(crate) async fn give_access(&self) {
+        for resource in ["ratelimitpolicies", "authpolicies"] {
+            let work = access(&format!("access-{resource}"), "kuadrant.io", resource);
+            apply(&self.hub, &work.in_cluster(&self.cluster)).await.unwrap();
+        }
+    }
+
+    pub(crate) async fn stop_agent(&self) {
+        self.fleet().spoke(&self.cluster).unwrap().stop_agent().await;
+    }
+
+    pub(crate) async fn start_agent(&self) {
+        self.fleet().spoke(&self.cluster).unwrap().start_agent().await.unwrap();
+    }
+
+    fn works(&self) -> Api<ManifestWork> {
+        Api::namespaced(self.hub.clone(), &self.cluster)
+    }
+
+    fn objects(&self, group: &str, version: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+        let resource = ApiResource {
+            group: group.into(),
+            version: version.into(),
+            api_version: format!("{group}/{version}"),
+            kind: String::new(),
+            plural: plural.into(),
+        };
+        Api::namespaced_with(self.spoke.clone(), namespace, &resource)
+    }
+
+    pub(crate) fn policies(&self, namespace: &str) -> Api<DynamicObject> {
+        self.objects("kuadrant.io", "v1", "ratelimitpolicies", namespace)
+    }
+
+    pub(crate) fn logins(&self, namespace: &str) -> Api<DynamicObject> {
+        self.objects("kuadrant.io", "v1", "authpolicies", namespace)
+    }
+
+    pub(crate) fn policies_gateways(&self, namespace: &str) -> Api<DynamicObject> {
+        self.objects("gateway.networking.k8s.io", "v1", "gateways", namespace)
+    }
+
+    pub(crate) fn namespaces(&self) -> Api<Namespace> {
+        Api::all(self.spoke.clone())
+    }
+
+    pub(crate) async fn create(&self, work: &Work) -> ManifestWork {
+        let work = serde_json::from_value(work.in_cluster(&self.cluster)).unwrap();
+        self.works().create(&PostParams::default(), &work).await.unwrap()
+    }
+
+    /// The whole spec, as a producer's JSON Patch would put it.
+    pub(crate) async fn replace(&self, work: &Work) -> ManifestWork {
+        let patch =
+            json!([{"op": "replace", "path": "/spec", "value": work.in_cluster(&self.cluster)["spec"]}]);
+        let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
+        self.works().patch(&work.name, &PatchParams::default(), &patch).await.unwrap()
+    }
+
+    pub(crate) async fn start_delete(&self, work: &ManifestWork) {
+        self.works().delete(&work.name_any(), &DeleteParams::default()).await.unwrap();
+    }
+
+    pub(crate) async fn deleted(&self, work: &ManifestWork) {
+        let (uid, name) = (work.uid().unwrap(), work.name_any());
+        let gone = await_condition(self.works(), &name, kube::runtime::conditions::is_deleted(&uid));
+        let result = tokio::time::timeout(PATIENCE, gone).await;
+        assert!(result.is_ok(), "the work {} is still there", work.name_any());
+    }
+
+    pub(crate) async fn delete(&self, work: &ManifestWork) {
+        self.start_delete(work).await;
+        self.deleted(work).await;
+    }
+
+    /// The work once `is` holds.
+    pub(crate) async fn until(
+        &self,
+        work: &ManifestWork,
+        what: &str,
+        is: impl Fn(&ManifestWork) -> bool,
+    ) -> ManifestWork {
+        let holds = |found: Option<&ManifestWork>| found.is_some_and(&is);
+        let name = work.name_any();
+        let wait = await_condition(self.works(), &name, holds);
+        match tokio::time::timeout(PATIENCE, wait).await {
+            Ok(found) => found.unwrap().unwrap(),
+            Err(_) => {
+                let now = self.works().get(&work.name_any()).await.unwrap();
+                let status = serde_json::to_string_pretty(&now.status).unwrap();
+                panic!("{}: still not so: {what}\n{status}", work.name_any());
+            }
+        }
+    }
+
+    pub(crate) async fn until_condition(
+        &self,
+        work: &ManifestWork,
+        kind: &str,
+        status: &str,
+        reason: &str,
+    ) -> ManifestWork {
+        let is = |work: &ManifestWork| {
+            work_condition(work, kind).is_some_and(|found| {
+                found.status == status
+                    && found.reason == reason
+                    && found.observed_generation == work.metadata.generation
+            })
+        };
+        self.until(work, &format!("{kind}={status}/{reason}"), is).await
+    }
+
+    /// The work once what it says now is applied.
+    pub(crate) async fn applied(&self, work: &ManifestWork) -> ManifestWork {
+        let generation = work.metadata.generation;
+        let is = |work: &ManifestWork| {
+            work.metadata.generation >= generation
+                && work_condition(work, "Applied").is_some_and(|found| {
+                    found.status == "True" && found.observed_generation == work.metadata.generation
+                })
+        };
+        self.until(work, "Applied", is).await
+    }
+
+    /// Asks again and again, for what cannot be watched.
+    pub(crate) async fn gone<F: Future<Output = bool>>(&self, what: &str, is: impl Fn() -> F) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is().await {
+            assert!(Instant::now() < deadline, "{what} is still there");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
