@@ -96,12 +96,25 @@ impl Fleet {
     /// The fleet that the tests of this process share: spokes `eu-1` and `us-1`. It ends with the process.
     pub async fn shared() -> Result<&'static Self> {
         static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+        Self::shared_in(&FLEET, FleetOptions::spokes(["eu-1", "us-1"])).await
+    }
+
+    /// A hub that the tests of this process share, with the clusters `eu-1` and `us-1` in name only: what their agents
+    /// would answer, tests write themselves.
+    pub async fn shared_hub() -> Result<&'static Self> {
+        static HUB: OnceCell<Fleet> = OnceCell::const_new();
+        let fleet = Self::shared_in(&HUB, FleetOptions::spokes([])).await?;
+        register(&fleet.hub.client()?, &FleetOptions::spokes(["eu-1", "us-1"])).await?;
+        Ok(fleet)
+    }
+
+    async fn shared_in(cell: &'static OnceCell<Self>, options: FleetOptions) -> Result<&'static Self> {
         let start = || async {
             // A runtime of its own: each test has one, and takes down with it what was started there.
-            let started = shared_runtime()?.spawn(Self::start(FleetOptions::spokes(["eu-1", "us-1"])));
+            let started = shared_runtime()?.spawn(Self::start(options));
             started.await.context("the shared fleet's start ended early")?
         };
-        FLEET.get_or_try_init(start).await
+        cell.get_or_try_init(start).await
     }
 
     /// The hub.

@@ -28,8 +28,10 @@ pub mod process;
 pub mod rights;
 pub mod spoke;
 pub mod wait;
+pub mod world;
 
 pub use control_plane::{ControlPlane, ControlPlaneOptions};
 pub use controller::Controller;
 pub use fleet::{Fleet, FleetOptions};
 pub use spoke::Spoke;
+pub use world::World;

@@ -1,0 +1,371 @@
+//! One tenant of a hub: a namespace, a GatewayClass with parameters, a placed Gateway, and a controller of its own.
+//!
+//! Controllers of different names leave each other alone, so any number of worlds share one hub: a test sees, counts
+//! and breaks only what is its own.
+
+mod answer;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use policy_sync::api::annotations::{CONTROLLER, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync::api::names::ControllerName;
+use policy_sync::api::work::ManifestWork;
+use serde_json::{Value, json};
+
+use crate::apply::{api_for, apply, apply_all, apply_status};
+use crate::audit::Request;
+use crate::{ControlPlane, Controller, fixtures, wait};
+
+pub use answer::Answer;
+
+/// How long anything may take on a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(60);
+/// How long a controller must not write before it counts as settled: longer than its window and the rule about
+/// rewritten slices together.
+const QUIET: Duration = Duration::from_secs(7);
+
+/// A tenant of a hub.
+pub struct World<'h> {
+    hub: &'h ControlPlane,
+    binary: &'h Path,
+    client: Client,
+    name: String,
+}
+
+impl<'h> World<'h> {
+    /// The tenant `name` of `hub`: a namespace, a class and a controller of this name, and a Gateway `web` that the
+    /// Placement `all` places on `clusters`. RateLimitPolicies, AuthPolicies and TimeoutPolicies are synced.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub refuses one of the objects.
+    pub async fn new(hub: &'h ControlPlane, binary: &'h Path, name: &str, clusters: &[&str]) -> Result<Self> {
+        let world = Self { hub, binary, client: hub.client()?, name: name.to_owned() };
+        apply(&world.client, &fixtures::namespace(name)).await?;
+        world.place("all", clusters).await?;
+        world.parameters(&all_kinds()).await?;
+        apply_all(
+            &world.client,
+            [
+                &fixtures::gateway_class(name, &world.controller_name(), Some((name, "params"))),
+                &fixtures::gateway(name, "web", name, Some("all")),
+            ],
+        )
+        .await?;
+        Ok(world)
+    }
+
+    /// The hub.
+    pub fn hub(&self) -> &'h ControlPlane {
+        self.hub
+    }
+
+    /// A client of an administrator of the hub.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The name of the namespace and of the class.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name that the class and the controller have in common.
+    pub fn controller_name(&self) -> String {
+        format!("example.com/{}", self.name)
+    }
+
+    /// Starts this world's controller and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::start`].
+    pub async fn controller(&self) -> Result<Controller> {
+        self.controller_with(&[]).await
+    }
+
+    /// The same, with more arguments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::start`].
+    pub async fn controller_with(&self, arguments: &[&str]) -> Result<Controller> {
+        let name = format!("--controller-name={}", self.controller_name());
+        let arguments: Vec<&str> = [name.as_str()].into_iter().chain(arguments.iter().copied()).collect();
+        Controller::start(self.binary, self.hub, &arguments).await
+    }
+
+    /// Writes the class's parameters.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub refuses them.
+    pub async fn parameters(&self, parameters: &Value) -> Result<()> {
+        apply(&self.client, &fixtures::params_config_map(&self.name, "params", parameters)).await.map(drop)
+    }
+
+    /// Makes the Placement `placement` choose `clusters`, decision first, as its controller does.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub refuses an object.
+    pub async fn place(&self, placement: &str, clusters: &[&str]) -> Result<()> {
+        self.decide(placement, 1, clusters).await?;
+        self.select(placement, clusters.len()).await
+    }
+
+    /// Writes one slice of a Placement's decisions.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub refuses it.
+    pub async fn decide(&self, placement: &str, slice: usize, clusters: &[&str]) -> Result<()> {
+        let decision = fixtures::placement_decision(&self.name, placement, slice, clusters);
+        apply(&self.client, &without_status(&decision)).await?;
+        apply_status(&self.client, &decision).await.map(drop)
+    }
+
+    /// Writes how many clusters a Placement has chosen.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub refuses it.
+    pub async fn select(&self, placement: &str, selected: usize) -> Result<()> {
+        let placement = fixtures::placement(&self.name, placement, selected);
+        apply(&self.client, &without_status(&placement)).await?;
+        apply_status(&self.client, &placement).await.map(drop)
+    }
+
+    /// Writes an object as a user would.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub refuses it.
+    pub async fn apply(&self, object: &Value) -> Result<DynamicObject> {
+        apply(&self.client, object).await
+    }
+
+    /// Changes an object by a JSON merge patch, as a user would.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub refuses it.
+    pub async fn merge(&self, object: &Value, patch: &Value) -> Result<DynamicObject> {
+        let (api, name) = api_for(&self.client, object).await?;
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.context("merging")
+    }
+
+    /// Reads an object again.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read.
+    pub async fn get(&self, object: &Value) -> Result<DynamicObject> {
+        let (api, name) = api_for(&self.client, object).await?;
+        api.get(&name).await.with_context(|| format!("reading {name}"))
+    }
+
+    /// Deletes an object, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be deleted, or does not go.
+    pub async fn delete(&self, object: &Value) -> Result<()> {
+        let (api, name) = api_for(&self.client, object).await?;
+        api.delete(&name, &DeleteParams::background()).await.with_context(|| format!("deleting {name}"))?;
+        wait::until(&format!("{name} goes"), LIMIT, || async {
+            ensure!(api.get_opt(&name).await?.is_none(), "it is still there");
+            Ok(())
+        })
+        .await
+    }
+
+    /// The works of this world's controller, by cluster and then by name.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be listed.
+    pub async fn works(&self) -> Result<Vec<ManifestWork>> {
+        let controller = ControllerName::new(&self.controller_name());
+        let selector = ListParams::default().labels(&format!("{CONTROLLER}={}", controller.hash()));
+        let mut works = Api::<ManifestWork>::all(self.client.clone()).list(&selector).await?.items;
+        works.sort_by_key(|work| (work.namespace(), work.name_any()));
+        Ok(works)
+    }
+
+    /// Which works there are: `<cluster>/<kind>-<name>`, without the hash; access works as `<cluster>/access`.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be listed.
+    pub async fn work_names(&self) -> Result<Vec<String>> {
+        let name = |work: &ManifestWork| {
+            let name = work.name_any();
+            let readable = name.rsplit_once('-').map_or(name.as_str(), |(readable, _)| readable);
+            format!("{}/{readable}", work.namespace().unwrap_or_default())
+        };
+        Ok(self.works().await?.iter().map(name).collect())
+    }
+
+    /// Waits until exactly these works are there (as [`World::work_names`] writes them, sorted).
+    ///
+    /// # Errors
+    ///
+    /// With what is there instead.
+    pub async fn until_works(&self, expected: &[&str]) -> Result<()> {
+        wait::until("the works are as expected", LIMIT, || async {
+            let found = self.work_names().await?;
+            ensure!(found == expected, "expected {expected:?}, found {found:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// The work `<kind>-<name>` in `cluster`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none.
+    pub async fn work(&self, cluster: &str, readable: &str) -> Result<ManifestWork> {
+        let mut works = self.works().await?.into_iter();
+        let fits = |work: &ManifestWork| {
+            work.namespace().as_deref() == Some(cluster)
+                && work.name_any().starts_with(&format!("{readable}-"))
+        };
+        works.find(fits).with_context(|| format!("{cluster} has no work {readable}"))
+    }
+
+    /// Waits until a work is as `fits` wants it.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not become so.
+    pub async fn until_work(
+        &self,
+        cluster: &str,
+        readable: &str,
+        fits: impl Fn(&ManifestWork) -> bool,
+    ) -> Result<ManifestWork> {
+        wait::until(&format!("work {readable} of {cluster} is as expected"), LIMIT, || async {
+            let work = self.work(cluster, readable).await?;
+            ensure!(fits(&work), "it is {}", json!({"metadata": work.metadata, "spec": work.spec}));
+            Ok(work)
+        })
+        .await
+    }
+
+    /// Writes what a spoke's agent would say about a work.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub refuses it.
+    pub async fn answer(&self, work: &ManifestWork, answer: &Answer) -> Result<()> {
+        let api: Api<ManifestWork> =
+            Api::namespaced(self.client.clone(), &work.namespace().unwrap_or_default());
+        let status = json!({ "status": answer.status_of(work) });
+        let patched =
+            api.patch_status(&work.name_any(), &PatchParams::default(), &Patch::Merge(status)).await;
+        patched.map(drop).context("answering for an agent")
+    }
+
+    /// Waits until what is folded on `policy` is as `fits` wants it.
+    ///
+    /// # Errors
+    ///
+    /// With what is folded instead.
+    pub async fn until_folded(
+        &self,
+        policy: &Value,
+        fits: impl Fn(&[Synced], &Summary) -> bool,
+    ) -> Result<(Vec<Synced>, Summary)> {
+        wait::until("the fold is as expected", LIMIT, || async {
+            let annotations = self.annotations(policy).await?;
+            let text =
+                |key: &str| annotations.get(key).with_context(|| format!("there is no annotation {key}"));
+            let entries: Vec<Synced> = serde_json::from_str(text(POLICIES_SYNCED)?)?;
+            let summary: Summary = serde_json::from_str(text(POLICIES_SYNCED_SUMMARY)?)?;
+            ensure!(fits(&entries, &summary), "found {annotations:?}");
+            Ok((entries, summary))
+        })
+        .await
+    }
+
+    /// The annotations of an object.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read.
+    pub async fn annotations(&self, object: &Value) -> Result<BTreeMap<String, String>> {
+        Ok(self.get(object).await?.metadata.annotations.unwrap_or_default())
+    }
+
+    /// Waits until `controller` has not written for longer than any of its own delays, and returns all its writes.
+    ///
+    /// # Errors
+    ///
+    /// Where it goes on writing.
+    pub async fn settled(&self, controller: &Controller) -> Result<Vec<Request>> {
+        let mut seen = usize::MAX;
+        let mut since = std::time::Instant::now();
+        wait::until("the controller settles", LIMIT, || {
+            let writes = self.writes(controller);
+            let counted = writes.as_ref().map_or(0, Vec::len);
+            if counted != seen {
+                seen = counted;
+                since = std::time::Instant::now();
+            }
+            let quiet = since.elapsed();
+            async move {
+                let writes = writes?;
+                ensure!(quiet >= QUIET, "its last write was {quiet:?} ago: {:?}", writes.last());
+                Ok(writes)
+            }
+        })
+        .await
+    }
+
+    /// What `controller` has asked the hub to change so far, Events, Leases and access reviews apart.
+    ///
+    /// # Errors
+    ///
+    /// Where the audit log cannot be read.
+    pub fn writes(&self, controller: &Controller) -> Result<Vec<Request>> {
+        let counts = |request: &Request| {
+            request.is_write() && !matches!(request.object().resource.as_str(), "events" | "leases")
+        };
+        Ok(controller.requests(self.hub)?.into_iter().filter(counts).collect())
+    }
+}
+
+/// Parameters that sync the three sample kinds.
+pub fn all_kinds() -> Value {
+    json!({ "policiesToSync": [rate_limit_policies(), auth_policies(), timeout_policies()] })
+}
+
+/// The entry of `policiesToSync` for RateLimitPolicies.
+pub fn rate_limit_policies() -> Value {
+    json!({ "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies" })
+}
+
+/// The entry of `policiesToSync` for AuthPolicies.
+pub fn auth_policies() -> Value {
+    json!({ "group": "kuadrant.io", "version": "v1", "resource": "authpolicies" })
+}
+
+/// The entry of `policiesToSync` for TimeoutPolicies.
+pub fn timeout_policies() -> Value {
+    json!({ "group": "policies.example.com", "version": "v1alpha1", "resource": "timeoutpolicies" })
+}
+
+fn without_status(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    object
+}

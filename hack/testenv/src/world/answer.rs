@@ -1,0 +1,128 @@
+//! What a spoke's agent says about a work, as a test makes it up.
+
+use policy_sync::api::annotations::REVISION;
+use policy_sync::api::work::ManifestWork;
+use serde_json::{Value, json};
+
+/// An agent's answer, by default that everything is applied and nothing is known of the copy's status.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    applied: Result<(), String>,
+    revision: Option<String>,
+    generation: i64,
+    observed_generation: Option<i64>,
+    conditions: Vec<(String, String, String, String)>,
+    values: Vec<Value>,
+}
+
+impl Answer {
+    /// All is applied.
+    pub fn applied() -> Self {
+        Self {
+            applied: Ok(()),
+            revision: None,
+            generation: 1,
+            observed_generation: None,
+            conditions: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    /// The copy could not be applied, for the reason `message`.
+    pub fn refused(message: &str) -> Self {
+        Self { applied: Err(message.to_owned()), ..Self::applied() }
+    }
+
+    /// The copy has a condition, at the generation that is fed back.
+    #[must_use]
+    pub fn condition(mut self, condition: &str, status: &str, reason: &str, message: &str) -> Self {
+        self.observed_generation = Some(self.generation);
+        self.conditions.push((condition.into(), status.into(), reason.into(), message.into()));
+        self
+    }
+
+    /// The copy's status is for generation `observed` while the copy has `generation`.
+    #[must_use]
+    pub fn observed(mut self, observed: i64, generation: i64) -> Self {
+        (self.observed_generation, self.generation) = (Some(observed), generation);
+        self
+    }
+
+    /// The answer is about the copy of another revision.
+    #[must_use]
+    pub fn revision(mut self, revision: &str) -> Self {
+        self.revision = Some(revision.to_owned());
+        self
+    }
+
+    /// One more value is fed back.
+    #[must_use]
+    pub fn value(mut self, name: &str, value: Value) -> Self {
+        let (value_type, field) = match value {
+            Value::Bool(_) => ("Boolean", "boolean"),
+            Value::Number(_) => ("Integer", "integer"),
+            _ => ("String", "string"),
+        };
+        self.values.push(json!({ "name": name, "fieldValue": { "type": value_type, field: value } }));
+        self
+    }
+
+    /// The status that an agent would give `work`.
+    pub(super) fn status_of(&self, work: &ManifestWork) -> Value {
+        let generation = work.metadata.generation;
+        let (status, reason, message) = match &self.applied {
+            Ok(()) => ("True", "AppliedManifestComplete", "Apply manifest complete"),
+            Err(message) => ("False", "AppliedManifestFailed", message.as_str()),
+        };
+        let condition = |reason: &str, message: &str| {
+            json!({
+                "type": "Applied", "status": status, "reason": reason, "message": message,
+                "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
+            })
+        };
+        let manifests: Vec<Value> = work
+            .spec
+            .workload
+            .manifests
+            .iter()
+            .zip(&work.spec.manifest_configs)
+            .enumerate()
+            .map(|(ordinal, (manifest, config))| {
+                let identifier = &config.resource_identifier;
+                let mut manifest_status = json!({
+                    "resourceMeta": {
+                        "ordinal": ordinal, "group": identifier.group, "version": "v1", "kind": manifest.0["kind"],
+                        "resource": identifier.resource, "name": identifier.name, "namespace": identifier.namespace,
+                    },
+                    "conditions": [condition(reason, message)],
+                });
+                if !config.feedback_rules.is_empty() {
+                    manifest_status["statusFeedback"] = json!({ "values": self.values_of(&manifest.0) });
+                }
+                manifest_status
+            })
+            .collect();
+        json!({
+            "conditions": [condition("AppliedManifestWorkComplete", "Apply manifest work complete")],
+            "resourceStatus": { "manifests": manifests },
+        })
+    }
+
+    fn values_of(&self, copy: &Value) -> Vec<Value> {
+        let text = |name: &str, value: &str| json!({ "name": name, "fieldValue": { "type": "String", "string": value } });
+        let integer = |name: &str, value: i64| json!({ "name": name, "fieldValue": { "type": "Integer", "integer": value } });
+        let planned = copy["metadata"]["annotations"][REVISION].as_str().unwrap_or_default();
+        let mut values = vec![
+            text("_revision", self.revision.as_deref().unwrap_or(planned)),
+            integer("_generation", self.generation),
+        ];
+        values.extend(self.observed_generation.map(|observed| integer("_observedGeneration", observed)));
+        for (condition, status, reason, message) in &self.conditions {
+            for (part, value) in [("status", status), ("reason", reason), ("message", message)] {
+                values.push(text(&format!("_{condition}_{part}"), value));
+            }
+        }
+        values.extend(self.values.clone());
+        values
+    }
+}

@@ -1,0 +1,144 @@
+//! Invariants 1 to 3: it converges, then nothing writes; a restart writes nothing; a change costs what it must.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::audit::Request;
+use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy, timeout_policy};
+use policy_sync_testenv::world::Answer;
+use serde_json::json;
+
+use crate::world;
+
+/// How often each kind of write came: `create manifestworks`.
+fn counted(writes: &[Request]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for write in writes {
+        *counts.entry(format!("{} {}", write.verb, write.object().resource)).or_default() += 1;
+    }
+    counts
+}
+
+#[tokio::test]
+async fn it_converges_and_then_writes_nothing() -> Result<()> {
+    let world = world("converges", &["eu-1", "us-1"]).await?;
+    let controller = world.controller().await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.apply(&auth_policy(world.name(), "auth", "web")).await?;
+    world.apply(&timeout_policy(world.name(), "timeouts", &["web", "elsewhere"])).await?;
+    world
+        .until_works(&[
+            "eu-1/access",
+            "eu-1/authpolicy-auth",
+            "eu-1/gateway-web",
+            "eu-1/ratelimitpolicy-limits",
+            "eu-1/timeoutpolicy-timeouts",
+            "us-1/access",
+            "us-1/authpolicy-auth",
+            "us-1/gateway-web",
+            "us-1/ratelimitpolicy-limits",
+            "us-1/timeoutpolicy-timeouts",
+        ])
+        .await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    for write in world.settled(&controller).await? {
+        ensure!((200..300).contains(&write.code()), "the hub refused {write:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_restart_writes_nothing() -> Result<()> {
+    let world = world("restarts", &["eu-1", "us-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    // What the server keeps in another form than it was written in must not look like a difference.
+    let mut timeouts = timeout_policy(world.name(), "timeouts", &["web"]);
+    timeouts["spec"]["odd"] = json!({
+        "null": null, "whole": 1.0, "large": 9_007_199_254_740_993_i64, "larger": 1e300, "negative": -0.0,
+        "größe": "ß", "empty": {}, "list": [],
+    });
+    world.apply(&limits).await?;
+    world.apply(&timeouts).await?;
+    let controller = world.controller().await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    world.answer(&world.work("eu-1", "ratelimitpolicy-limits").await?, &Answer::applied()).await?;
+    world.until_folded(&limits, |_, summary| summary.applied == 1).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    let controller = world.controller().await?;
+    let writes = world.settled(&controller).await?;
+    ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_change_costs_one_write_for_each_cluster_and_one_fold() -> Result<()> {
+    let world = world("costs", &["eu-1", "us-1"]).await?;
+    let controller = world.controller().await?;
+    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    for cluster in ["eu-1", "us-1"] {
+        world.answer(&world.work(cluster, "ratelimitpolicy-limits").await?, &Answer::applied()).await?;
+    }
+    world.until_folded(&limits, |_, summary| summary.applied == 2).await?;
+    let before = world.settled(&controller).await?.len();
+
+    limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
+    world.apply(&limits).await?;
+    world.until_folded(&limits, |_, summary| summary.pending == 2).await?;
+    let after = world.settled(&controller).await?;
+    ensure!(
+        counted(&after[before..])
+            == BTreeMap::from([
+                ("patch manifestworks".to_owned(), 2),
+                ("patch ratelimitpolicies".to_owned(), 1)
+            ]),
+        "the change cost {:?}",
+        &after[before..]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn many_answers_are_one_fold() -> Result<()> {
+    let world = world("storms", &["eu-1", "us-1"]).await?;
+    let controller = world.controller().await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    let before = world.settled(&controller).await?.len();
+
+    let started = std::time::Instant::now();
+    for round in 0..20 {
+        for cluster in ["eu-1", "us-1"] {
+            let work = world.work(cluster, "ratelimitpolicy-limits").await?;
+            let answer =
+                Answer::applied().condition("Enforced", "False", "Unknown", &format!("round {round}"));
+            world.answer(&work, &answer).await?;
+        }
+    }
+    let windows = usize::try_from(started.elapsed().as_secs())? + 2;
+    world
+        .until_folded(&limits, |entries, _| {
+            entries
+                .iter()
+                .all(|entry| entry.conditions.iter().any(|c| c.message.as_deref() == Some("round 19")))
+        })
+        .await?;
+    let folds = world.settled(&controller).await?.len() - before;
+    ensure!(folds <= windows, "{folds} writes in {windows} windows");
+    Ok(())
+}
+
+#[tokio::test]
+async fn it_stops_within_five_seconds() -> Result<()> {
+    let world = world("stops", &["eu-1"]).await?;
+    let controller = world.controller().await?;
+    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
+    let took = controller.terminate().await?;
+    ensure!(took.as_secs_f64() < 5.0, "it took {took:?}");
+    Ok(())
+}
