@@ -39,6 +39,13 @@ pub fn of(view: View<'_>) -> Health {
             }
         };
     }
+    let schema = match view.work_schema().map(|schema| schema.fault()) {
+        Some(None) => "[+]schema of manifestworks ok".to_owned(),
+        Some(Some(fault)) => format!("[-]schema of manifestworks: {fault}"),
+        None => "[-]schema of manifestworks not read yet".to_owned(),
+    };
+    ready &= schema.starts_with("[+]");
+    let _ = writeln!(text, "{schema}");
     if ready { Health::Ready(text) } else { Health::Starting(text) }
 }
 

@@ -125,18 +125,14 @@ pub struct ManifestConfig {
     /// Values to feed back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feedback_rules: Vec<FeedbackRule>,
-    /// Whether the agent polls the object or watches it.
-    #[serde(default)]
-    #[schemars(default = "feedback_scrape_type_default")]
-    pub feedback_scrape_type: FeedbackScrapeType,
+    /// Whether the agent polls the object or watches it; older versions lack the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "Poll"))]
+    pub feedback_scrape_type: Option<FeedbackScrapeType>,
     /// Conditions that the agent computes from the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["condition"]))]
     pub condition_rules: Vec<ConditionRule>,
-}
-
-fn feedback_scrape_type_default() -> FeedbackScrapeType {
-    FeedbackScrapeType::Poll
 }
 
 /// How an object is written on the spoke.

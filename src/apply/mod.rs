@@ -10,9 +10,11 @@
 //! what they touched is left alone. So no write is repeated, and none is decided from what it has overtaken.
 
 mod cause;
+mod events;
 mod objects;
 mod pending;
 mod queue;
+mod reports;
 mod requests;
 mod worker;
 mod works;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
@@ -12,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use super::events::Events;
 use super::pending::Pending;
+use super::reports::Reports;
 use super::requests::Requests;
 use super::{ApplyError, Queue, cause, objects, works};
 use crate::api::names::{ObjectKey, Parent};
@@ -20,7 +23,7 @@ use crate::clock::Clock;
 use crate::mirror::{Key, Mirror, Moment, Source, View};
 use crate::plan::cause::Read;
 use crate::plan::diff::{Diff, WorkAction};
-use crate::plan::fold::Fold;
+use crate::plan::fold::{Fold, FoldPlan};
 use crate::plan::watches::Wanted;
 use crate::plan::{self, Settings};
 use crate::telemetry::metrics::Metrics;
@@ -37,6 +40,7 @@ pub struct Worker {
     requests: Requests,
     queue: Arc<Queue>,
     pending: Pending,
+    reports: Reports,
     clock: Clock,
     metrics: Metrics,
     fold_window: Duration,
@@ -73,6 +77,7 @@ impl Worker {
         options: WorkerOptions,
     ) -> Self {
         Self {
+            reports: Reports::new(Events::start(client.clone()), metrics.clone()),
             requests: Requests::new(client, metrics.clone()),
             mirror,
             settings: options.settings,
@@ -187,7 +192,11 @@ impl Worker {
     async fn works(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
         let Decision { actions, recheck, reads } = self.decide(key, |view| {
             let plan = plan::plan_works(view, &self.settings, parent);
-            (plan::diff::works(view, parent, &plan), plan.recheck, plan::cause::of(view, parent))
+            let diff = plan::diff::works(view, parent, &plan);
+            let problems = plan.problems.into_iter().chain(diff.problems.iter().cloned());
+            let lasting = problems.filter(|problem| !problem.passes());
+            self.reports.problems(key, reference(view, parent), lasting.collect());
+            (diff, plan.recheck, plan::cause::of(view, parent))
         });
         if let Some(recheck) = recheck {
             self.queue.add_after(key.clone(), recheck.since(self.clock.now()));
@@ -215,9 +224,6 @@ impl Worker {
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
         let (diff, recheck, reads) = plan(view);
-        for problem in &diff.problems {
-            warn!(?key, %problem, "left alone");
-        }
         Decision { actions: self.pending.visible(view, key, diff.actions), recheck, reads }
     }
 
@@ -240,7 +246,12 @@ impl Worker {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
             let seen = view.version(&Source::Policies(parent.kind.clone()));
-            self.pending.is_visible(key, seen).then(|| plan::fold::plan(view, &self.settings, parent))
+            let plan =
+                self.pending.is_visible(key, seen).then(|| plan::fold::plan(view, &self.settings, parent));
+            if let Some(plan) = &plan {
+                self.report(view, parent, plan);
+            }
+            plan.map(|plan| plan.fold)
         };
         match fold {
             // Our own last write is still on its way back; what it missed is one window later.
@@ -260,7 +271,36 @@ impl Worker {
         Ok(())
     }
 
+    fn report(&self, view: View<'_>, parent: &Parent, plan: &FoldPlan) {
+        match (view.policy(parent), &plan.summary) {
+            (None, _) => self.reports.forget(parent),
+            (Some(policy), Some(summary)) if summary.clusters > 0 && summary.synced => {
+                self.reports.applied(parent, policy.generation, policy.changed.0, view.now);
+            }
+            _ => {}
+        }
+    }
+
     fn manager(&self) -> String {
         self.mirror.read().view(self.clock.now()).controller().hub_field_manager()
     }
+}
+
+/// The object that events about `parent` are for, where it is there.
+fn reference(view: View<'_>, parent: &Parent) -> Option<ObjectReference> {
+    let (api_version, kind, uid) = if parent.is_gateway() {
+        let gateway = view.gateway(&parent.object)?;
+        (format!("{}/v1", parent.kind.group), "Gateway".to_owned(), gateway.uid.to_string())
+    } else {
+        let (gvr, info) = view.resolved_kinds().find(|(gvr, _)| gvr.kind == parent.kind)?;
+        (gvr.api_version(), info.kind.to_string(), view.policy(parent)?.uid.to_string())
+    };
+    Some(ObjectReference {
+        api_version: Some(api_version),
+        kind: Some(kind),
+        namespace: Some(parent.object.namespace.to_string()),
+        name: Some(parent.object.name.to_string()),
+        uid: Some(uid),
+        ..ObjectReference::default()
+    })
 }

@@ -125,7 +125,8 @@ impl Tables {
     }
 
     pub(super) fn policy_changed(&self, kind: PolicyKind, object: ObjectKey) -> Keys {
-        self.when_ready(|| both(&Parent { kind, object }).into_iter().collect())
+        // A kind that is listed no more is watched until its last annotation is gone.
+        self.when_ready(|| both(&Parent { kind, object }).into_iter().chain([Key::Watches]).collect())
     }
 
     pub(super) fn kind_changed(&self, kind: &PolicyKind) -> Keys {

@@ -3,11 +3,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::rows::Seen;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
 use super::rows::gateway::Gateway;
 use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
+use super::rows::schema::WorkSchema;
 use super::rows::work::{Purpose, Work};
 use super::{Keys, Moment, PolicyKind, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
@@ -106,6 +108,8 @@ pub enum Change {
     },
     /// It was found out whether a kind can be synced.
     Resolved(GroupVersionResource, Resolution),
+    /// It was found out what ManifestWorks can say.
+    WorkSchema(WorkSchema),
     /// A source could not be listed or watched; `None` once it can again.
     Failing(Source, Option<String>),
 }
@@ -142,6 +146,7 @@ pub struct Tables {
     pub(super) works_of: HashMap<Arc<Parent>, BTreeSet<WorkKey>>,
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
+    pub(super) work_schema: Option<WorkSchema>,
     pub(super) failing: HashMap<Source, String>,
     strings: HashSet<Arc<str>>,
 }
@@ -163,6 +168,7 @@ impl Tables {
             works: Table::default(),
             works_of: HashMap::new(),
             carried: HashMap::new(),
+            work_schema: None,
             failing: HashMap::new(),
             strings: HashSet::new(),
         }
@@ -173,6 +179,10 @@ impl Tables {
             Change::Applied { source, key, version, row } => self.apply(source, key, version, row, now),
             Change::Deleted { source, key, version } => self.delete(&source, &key, version, now),
             Change::Resolved(gvr, resolution) => self.resolve(gvr, resolution),
+            Change::WorkSchema(schema) => {
+                let changed = self.work_schema.replace(schema) != Some(schema);
+                if changed && self.ready() { self.everything() } else { Keys::new() }
+            }
             Change::Failing(source, fault) => {
                 match fault {
                     Some(fault) => self.failing.insert(source, fault),
@@ -225,8 +235,15 @@ impl Tables {
                 keys
             }
             (Source::Works, Row::Work(row)) => self.apply_work(&key, *row, version),
-            (Source::Policies(kind), Row::Policy(row)) => {
+            (Source::Policies(kind), Row::Policy(mut row)) => {
                 let table = self.policies.entry(kind.clone()).or_default();
+                row.changed = match table.get(&key) {
+                    Some(before) if before.generation == row.generation && before.uid == row.uid => {
+                        before.changed
+                    }
+                    // What the first listing brings may have changed at any time before.
+                    _ => Seen(table.synced().map(|_| now)),
+                };
                 let before = table.apply(key.clone(), *row, version);
                 let changed = before.as_ref() != table.get(&key);
                 if changed { self.policy_changed(kind, key) } else { Keys::new() }
@@ -452,7 +469,8 @@ impl Tables {
     }
 
     pub(super) fn ready(&self) -> bool {
-        Source::FIXED.iter().all(|source| self.synced(source).is_some())
+        self.work_schema.is_some_and(|schema| schema.fault().is_none())
+            && Source::FIXED.iter().all(|source| self.synced(source).is_some())
     }
 
     pub(super) fn config_map(&self, key: &ObjectKey) -> Option<&ConfigMap> {

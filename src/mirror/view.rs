@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::rows::class::Class;
 use super::rows::cluster::{Cluster, Placement};
 use super::rows::gateway::Gateway;
+use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
+use super::rows::schema::WorkSchema;
 use super::rows::work::{Purpose, Work};
 use super::tables::{KindState, Source, Tables};
 use super::{Moment, PolicyKind};
@@ -62,10 +64,16 @@ impl<'m> View<'m> {
         Self { tables, now }
     }
 
-    /// Whether the kinds without which nothing can be planned have been listed.
+    /// Whether the kinds without which nothing can be planned have been listed, and works can say what they must.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.tables.ready()
+    }
+
+    /// What the hub's ManifestWork can say, once that is known.
+    #[must_use]
+    pub fn work_schema(&self) -> Option<WorkSchema> {
+        self.tables.work_schema
     }
 
     /// The controller that this mirror is for.
@@ -232,6 +240,19 @@ impl<'m> View<'m> {
     #[must_use]
     pub fn kind(&self, gvr: &GroupVersionResource) -> Option<&'m KindState> {
         self.tables.kinds.get(gvr)
+    }
+
+    /// The kinds that resolve, whether or not parameters still list them, each with its version.
+    pub fn resolved_kinds(&self) -> impl Iterator<Item = (&'m GroupVersionResource, &'m PolicyKindInfo)> {
+        self.tables.kinds.iter().filter_map(|(gvr, state)| match &state.resolution {
+            Resolution::Resolved(info) => Some((gvr, info)),
+            _ => None,
+        })
+    }
+
+    /// The policies of one kind, in no order.
+    pub fn policies_of(&self, kind: &PolicyKind) -> impl Iterator<Item = (&'m ObjectKey, &'m Policy)> {
+        self.tables.policies.get(kind).into_iter().flat_map(super::Table::iter)
     }
 
     /// A work by its name.

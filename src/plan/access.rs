@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Outcome, PlannedWork, WorksPlan, work};
+use super::work::{self, schema};
+use super::{Outcome, PlannedWork, WorksPlan};
 use crate::api::names::{ClusterName, GroupResource, WorkName};
 use crate::mirror::View;
 
@@ -18,7 +19,7 @@ pub fn plan(view: View<'_>, cluster: &ClusterName) -> WorksPlan {
         return WorksPlan { name, ..WorksPlan::default() };
     }
     let kinds: BTreeSet<GroupResource> = carried.into_iter().chain([GroupResource::gateways()]).collect();
-    let work: PlannedWork = work::access(view.controller(), kinds);
+    let work: PlannedWork = work::access(view.controller(), schema(view), kinds);
     WorksPlan {
         name,
         outcomes: [(cluster.clone(), Outcome::Work(Arc::new(work)))].into(),

@@ -23,6 +23,19 @@ pub const ALL_LIMIT: usize = 240 * 1024;
 /// How many problems a message names.
 const NAMED: usize = 10;
 
+/// What all clusters say about a policy, and what to do about its annotations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldPlan {
+    /// The list in numbers, `None` where the policy is gone or nothing can be known of it.
+    pub summary: Option<Summary>,
+    /// What to do.
+    pub fold: Fold,
+}
+
+impl FoldPlan {
+    const NOTHING: Self = Self { summary: None, fold: Fold::Settled };
+}
+
 /// What to do about the annotations of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fold {
@@ -45,45 +58,58 @@ pub enum Fold {
 
 /// Plans the annotations of the policy `parent`.
 #[must_use]
-pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> Fold {
-    let KindStanding::Listed(gvr, info) = of_kind(view, &parent.kind) else { return Fold::Settled };
-    let Some(policy) = view.policy(parent).filter(|policy| info.can_patch && !policy.deleting) else {
-        return Fold::Settled;
+pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
+    let (gvr, info) = match of_kind(view, &parent.kind) {
+        KindStanding::Listed(gvr, info) => (gvr, info),
+        // Frozen, its annotations say why; unlisted, they go. Either takes a kind that is still watched.
+        KindStanding::Frozen(..) | KindStanding::Unlisted => {
+            match view.resolved_kinds().find(|(gvr, _)| gvr.kind == parent.kind) {
+                Some((gvr, info)) => (gvr.clone(), info.clone()),
+                None => return FoldPlan::NOTHING,
+            }
+        }
     };
-    let annotations = annotations(view, settings, parent, policy.folded.other_bytes);
+    let Some(policy) = view.policy(parent).filter(|policy| !policy.deleting) else {
+        return FoldPlan::NOTHING;
+    };
+    let works = plan_works(view, settings, parent);
+    if works.problems.iter().any(Problem::passes) {
+        return FoldPlan::NOTHING;
+    }
+    let entries = entries(view, settings, parent, &works);
+    let summary = Summary::of(&entries);
+    let problems: BTreeSet<Problem> =
+        works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
+    let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.folded.other_bytes);
     let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Folded::hash(text)));
-    if hashes == policy.folded.hashes {
-        return Fold::Settled;
-    }
-    if !policy.folded.other_owners.is_empty() {
-        return Fold::OwnedBy(policy.folded.other_owners.clone());
-    }
-    Fold::Write { gvr, kind: info.kind, uid: policy.uid.clone(), annotations }
+    let fold = if !info.can_patch || hashes == policy.folded.hashes {
+        Fold::Settled
+    } else if !policy.folded.other_owners.is_empty() {
+        Fold::OwnedBy(policy.folded.other_owners.clone())
+    } else {
+        Fold::Write { gvr, kind: info.kind, uid: policy.uid.clone(), annotations }
+    };
+    FoldPlan { summary: Some(summary), fold }
 }
 
 fn annotations(
-    view: View<'_>,
-    settings: &Settings,
-    parent: &Parent,
+    problems: &BTreeSet<Problem>,
+    entries: &[Synced],
+    targeted: bool,
+    summary: &Summary,
     other_bytes: usize,
 ) -> BTreeMap<&'static str, String> {
-    let works = plan_works(view, settings, parent);
-    let entries = entries(view, settings, parent, &works);
     let mut annotations = BTreeMap::new();
-    let problems: BTreeSet<Problem> =
-        works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
     if !problems.is_empty() {
-        annotations.insert(POLICY_SYNC_MESSAGE, message(&problems));
+        annotations.insert(POLICY_SYNC_MESSAGE, message(problems));
     }
-    if works.targeted || !entries.is_empty() {
-        let summary = serde_json::to_string(&Summary::of(&entries)).unwrap_or_default();
-        let taken: usize = annotations.iter().map(|(key, text)| key.len() + text.len()).sum::<usize>()
-            + POLICIES_SYNCED.len()
-            + POLICIES_SYNCED_DETAIL.len()
-            + POLICIES_SYNCED_SUMMARY.len()
-            + summary.len();
+    if targeted || !entries.is_empty() {
+        let summary = serde_json::to_string(summary).unwrap_or_default();
+        let keys = [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY].map(str::len);
+        let texts = annotations.iter().map(|(key, text)| key.len() + text.len());
+        let taken = texts.chain(keys).sum::<usize>() + summary.len();
         let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(other_bytes)).saturating_sub(taken);
-        let (detail, text) = detail::fit(&entries, room);
+        let (detail, text) = detail::fit(entries, room);
         annotations.insert(POLICIES_SYNCED, text);
         annotations.insert(POLICIES_SYNCED_DETAIL, detail);
         annotations.insert(POLICIES_SYNCED_SUMMARY, summary);

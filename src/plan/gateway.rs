@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::copy::{copy, rewrite_namespaces, travelling};
 use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, of_gateway};
-use super::work::WorkTemplate;
+use super::work::{WorkTemplate, schema};
 use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Parent, WorkName};
@@ -74,6 +74,7 @@ fn work(
         name,
         parent,
         downstream_namespace: &downstream_namespace,
+        schema: schema(view),
     };
     template.carry(copy, &[&key.name], &[], params.conflicts)
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::copy::{copy, travelling};
 use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, KindStanding, of_kind, of_target};
-use super::work::WorkTemplate;
+use super::work::{WorkTemplate, schema};
 use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, selector};
 use crate::api::annotations::{CLUSTER_SELECTOR, POLICY_SYNCED};
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
@@ -241,6 +241,7 @@ impl Planner<'_> {
             name: &name(self.view, self.parent, info),
             parent: self.parent,
             downstream_namespace,
+            schema: schema(self.view),
         };
         let names: Vec<&str> = gateways.iter().map(|key| &*key.name).collect();
         template.carry(copy, &names, &fields(&params, gvr), conflicts)

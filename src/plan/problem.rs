@@ -92,6 +92,12 @@ impl Problem {
         }
     }
 
+    /// Whether it passes by itself within moments of a start, and so is nothing to tell an owner.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Unread(_))
+    }
+
     /// Whether the object's works are left as they are until the problem is mended.
     #[must_use]
     pub fn freezes(&self) -> bool {

@@ -1,5 +1,5 @@
 //! What to watch beside the fixed kinds: the ConfigMaps of all classes of ours, and every kind that one of them
-//! lists, in one version each.
+//! lists, in one version each. A kind that is listed no more is watched on until our annotations are gone from it.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +25,13 @@ pub fn plan(view: View<'_>) -> Wanted {
             if gvr < *version {
                 *version = gvr;
             }
+        }
+    }
+    for (gvr, info) in view.resolved_kinds() {
+        let annotated = || view.policies_of(&gvr.kind).any(|(_, policy)| policy.folded.is_ours_to_remove());
+        let source = Source::Policies(gvr.kind.clone());
+        if info.can_patch && !wanted.contains_key(&source) && annotated() {
+            wanted.insert(source, gvr.clone());
         }
     }
     wanted

@@ -12,7 +12,9 @@ use crate::api::work::{
     DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
     ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
 };
+use crate::mirror::View;
 use crate::mirror::rows::Strings;
+use crate::mirror::rows::schema::WorkSchema;
 use crate::mirror::rows::work::Content;
 
 /// The most bytes that the manifests of one work may have: what Open Cluster Management's webhook takes.
@@ -77,6 +79,7 @@ pub(super) struct WorkTemplate<'a> {
     pub(super) name: &'a WorkName,
     pub(super) parent: &'a Parent,
     pub(super) downstream_namespace: &'a str,
+    pub(super) schema: WorkSchema,
 }
 
 impl WorkTemplate<'_> {
@@ -117,14 +120,14 @@ impl WorkTemplate<'_> {
                         server_side_apply: None,
                     }),
                     feedback_rules: Vec::new(),
-                    feedback_scrape_type: FeedbackScrapeType::Poll,
+                    feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Poll),
                     condition_rules: Vec::new(),
                 },
                 ManifestConfig {
                     resource_identifier: object,
                     update_strategy: Some(server_side_apply(self.controller, conflicts)),
                     feedback_rules: feedback::rules(fields),
-                    feedback_scrape_type: FeedbackScrapeType::Watch,
+                    feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Watch),
                     condition_rules: Vec::new(),
                 },
             ],
@@ -138,9 +141,20 @@ impl WorkTemplate<'_> {
     }
 }
 
+/// What works can say. Before it is known nothing is planned for real.
+pub(super) fn schema(view: View<'_>) -> WorkSchema {
+    view.work_schema().unwrap_or(WorkSchema::FULL)
+}
+
+/// How an object is to be looked at, where the hub's ManifestWork can say it.
+fn scrape(schema: WorkSchema, wanted: FeedbackScrapeType) -> Option<FeedbackScrapeType> {
+    schema.feedback_scrape_type.then_some(wanted)
+}
+
 /// The work that gives a cluster's agent access to `kinds`.
 pub(super) fn access(
     controller: &ControllerName,
+    schema: WorkSchema,
     kinds: impl IntoIterator<Item = GroupResource>,
 ) -> PlannedWork {
     let role = format!("policy-sync-{}", controller.hash());
@@ -171,7 +185,7 @@ pub(super) fn access(
             resource_identifier: identifier("rbac.authorization.k8s.io", "clusterroles", "", &role),
             update_strategy: Some(server_side_apply(controller, Conflicts::Keep)),
             feedback_rules: Vec::new(),
-            feedback_scrape_type: FeedbackScrapeType::Poll,
+            feedback_scrape_type: scrape(schema, FeedbackScrapeType::Poll),
             condition_rules: Vec::new(),
         }],
     };

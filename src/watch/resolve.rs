@@ -12,6 +12,7 @@ use kube::{Api, Client};
 
 use crate::api::names::GroupVersionResource;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use crate::mirror::rows::schema::WorkSchema;
 
 /// The rights without which a kind cannot be synced.
 const NEEDED: [&str; 3] = ["get", "list", "watch"];
@@ -51,6 +52,12 @@ pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Reso
         }),
         Err(error) => Resolution::Unknown(error.to_string()),
     }
+}
+
+/// Reads what the ManifestWork of the definition `name` can say.
+pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchema, kube::Error> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    Ok(WorkSchema::of(&definitions.get(name).await?))
 }
 
 fn check(spec: &CustomResourceDefinitionSpec, gvr: &GroupVersionResource) -> Result<(), Resolution> {

@@ -46,6 +46,9 @@ impl Supervisor {
     /// Watches the fixed kinds, and of the others what `wanted` says, until the sender of it is gone.
     pub async fn run(mut self, mut wanted: watch::Receiver<BTreeMap<Source, GroupVersionResource>>) {
         self.tasks.spawn(follow_definitions(self.client.clone(), self.definitions.clone()));
+        let (client, feed, definitions) =
+            (self.client.clone(), self.feed.clone(), self.definitions.subscribe());
+        self.tasks.spawn(follow_work_schema(client, feed, definitions));
         for source in Source::FIXED {
             if let Some(gvr) = fixed_kind(&source) {
                 self.start(source, gvr);
@@ -141,6 +144,28 @@ async fn follow_resolved(
             }
         };
         tokio::time::sleep(wait).await;
+    }
+}
+
+/// Finds out what the hub's ManifestWork can say, again whenever its definition changes.
+async fn follow_work_schema(client: Client, feed: Feed, mut definitions: broadcast::Receiver<Arc<str>>) {
+    let name = format!("manifestworks.{}", crate::api::work::GROUP);
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        match resolve::work_schema(&client, &name).await {
+            Ok(schema) => {
+                backoff.reset();
+                if !schema.feedback_scrape_type {
+                    warn!("the hub's ManifestWork has no feedbackScrapeType: spokes' answers will come late");
+                }
+                feed.change(Change::WorkSchema(schema));
+                changed(&mut definitions, &name).await;
+            }
+            Err(error) => {
+                warn!(error = &error as &dyn std::error::Error, "cannot read the definition of ManifestWork");
+                tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
+            }
+        }
     }
 }
 

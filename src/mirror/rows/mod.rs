@@ -8,11 +8,13 @@ pub mod cluster;
 pub mod gateway;
 pub mod kind;
 pub mod policy;
+pub mod schema;
 pub mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Moment;
 use crate::api::object::HubObject;
 
 /// A resource version that takes no part in comparisons.
@@ -20,6 +22,16 @@ use crate::api::object::HubObject;
 pub struct Version(pub u64);
 
 impl PartialEq for Version {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// Since when something has been seen, which takes no part in comparisons.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen(pub Option<Moment>);
+
+impl PartialEq for Seen {
     fn eq(&self, _: &Self) -> bool {
         true
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{RawSpec, Strings, Version, raw_spec};
+use super::{RawSpec, Seen, Strings, Version, raw_spec};
 use crate::api::annotations;
 use crate::api::json::Hash;
 use crate::api::object::{HubObject, Metadata};
@@ -22,6 +22,8 @@ pub struct Policy {
     pub uid: Arc<str>,
     /// Changes with the spec.
     pub generation: i64,
+    /// Since when this process has seen its generation, `None` where it was there at the start.
+    pub changed: Seen,
     /// Whether it was asked to go.
     pub deleting: bool,
     /// Labels.
@@ -46,6 +48,12 @@ pub struct Folded {
 }
 
 impl Folded {
+    /// Whether any of our annotations is there, and ours to take away.
+    #[must_use]
+    pub fn is_ours_to_remove(&self) -> bool {
+        self.other_owners.is_empty() && self.hashes.iter().any(Option::is_some)
+    }
+
     /// The hash of an annotation's text.
     #[must_use]
     pub fn hash(text: &str) -> Hash {
@@ -63,6 +71,7 @@ impl Policy {
             version: Version(metadata.version()),
             uid: metadata.uid.as_str().into(),
             generation: metadata.generation,
+            changed: Seen::default(),
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels.clone(),
             annotations: metadata

@@ -72,7 +72,7 @@ impl Configuration {
             if found.feedback_rules.is_empty() {
                 found.feedback_rules.clone_from(&config.feedback_rules);
             }
-            found.watched = config.feedback_scrape_type == FeedbackScrapeType::Watch;
+            found.watched = config.feedback_scrape_type == Some(FeedbackScrapeType::Watch);
         }
         found
     }

@@ -30,7 +30,7 @@ fn config(identifier: ResourceIdentifier) -> ManifestConfig {
         resource_identifier: identifier,
         update_strategy: None,
         feedback_rules: Vec::new(),
-        feedback_scrape_type: FeedbackScrapeType::Watch,
+        feedback_scrape_type: Some(FeedbackScrapeType::Watch),
         condition_rules: Vec::new(),
     }
 }

@@ -1,0 +1,67 @@
+//! What was last reported of each key, so that a change is told once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use parking_lot::Mutex;
+use tracing::warn;
+
+use super::events::Events;
+use crate::api::names::Parent;
+use crate::mirror::{Key, Moment};
+use crate::plan::Problem;
+use crate::telemetry::metrics::Metrics;
+
+/// What was last reported of each key.
+pub(super) struct Reports {
+    problems: Mutex<HashMap<Key, BTreeSet<Problem>>>,
+    applied: Mutex<HashMap<Parent, i64>>,
+    events: Events,
+    metrics: Metrics,
+}
+
+impl Reports {
+    pub(super) fn new(events: Events, metrics: Metrics) -> Self {
+        Self { problems: Mutex::default(), applied: Mutex::default(), events, metrics }
+    }
+
+    /// Reports the problems of a key, those of `object` that were not there before as events.
+    pub(super) fn problems(&self, key: &Key, object: Option<ObjectReference>, problems: BTreeSet<Problem>) {
+        let mut all = self.problems.lock();
+        let before = all.get(key);
+        if before == Some(&problems) || (before.is_none() && problems.is_empty()) {
+            return;
+        }
+        for problem in problems.iter().filter(|problem| before.is_none_or(|before| !before.contains(problem)))
+        {
+            warn!(?key, category = problem.category(), %problem, "cannot be synced as it is");
+            if let Some(object) = &object {
+                self.events.tell(object.clone(), problem.clone());
+            }
+        }
+        if problems.is_empty() {
+            all.remove(key);
+        } else {
+            all.insert(key.clone(), problems);
+        }
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for problem in all.values().flatten() {
+            *counts.entry(problem.category()).or_default() += 1;
+        }
+        self.metrics.problems(counts);
+    }
+
+    /// Reports how long it took until every cluster of a policy had applied it, once for each generation that this
+    /// process saw come.
+    pub(super) fn applied(&self, parent: &Parent, generation: i64, since: Option<Moment>, now: Moment) {
+        let told = self.applied.lock().insert(parent.clone(), generation) == Some(generation);
+        if let Some(since) = since.filter(|_| !told) {
+            self.metrics.applied(now.since(since).as_secs_f64());
+        }
+    }
+
+    /// Forgets a policy that is gone.
+    pub(super) fn forget(&self, parent: &Parent) {
+        self.applied.lock().remove(parent);
+    }
+}
