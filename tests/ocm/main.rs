@@ -1,0 +1,58 @@
+//! Hub and spokes with real agents: ours by default, Open Cluster Management's where `POLICY_SYNC_WORK_AGENT` names
+//! its binary. What is asserted here is what users see, on the spokes and on the hub.
+
+mod conflicts;
+mod fields;
+mod journey;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use kube::Client;
+use kube::api::DynamicObject;
+use policy_sync_testenv::apply::api_for;
+use policy_sync_testenv::{Fleet, World, wait};
+use serde_json::Value;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A world of its own, on the fleet that all tests share.
+async fn world(name: &str, clusters: &[&str]) -> Result<(World<'static>, &'static Fleet)> {
+    let fleet = Fleet::shared().await?;
+    let world = World::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await?;
+    Ok((world, fleet))
+}
+
+/// `object` as it is on a spoke: the same kind and name, in the namespace that its own maps to.
+fn downstream(object: &Value) -> Value {
+    let mut copy = object.clone();
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    copy["metadata"]["namespace"] = format!("kuadrant-{namespace}").into();
+    copy
+}
+
+/// Waits until the copy of `object` on a spoke is as `fits` wants it.
+async fn until_copied(
+    spoke: &Client,
+    object: &Value,
+    fits: impl Fn(&DynamicObject) -> bool,
+) -> Result<DynamicObject> {
+    let (api, name) = api_for(spoke, &downstream(object)).await?;
+    wait::until(&format!("the copy of {name} is as expected"), LIMIT, || async {
+        let copy = api.get(&name).await?;
+        ensure!(fits(&copy), "it is {}", serde_json::to_string(&copy)?);
+        Ok(copy)
+    })
+    .await
+}
+
+/// Waits until a spoke has no copy of `object`.
+async fn until_gone(spoke: &Client, object: &Value) -> Result<()> {
+    let (api, name) = api_for(spoke, &downstream(object)).await?;
+    wait::until(&format!("the copy of {name} goes"), LIMIT, || async {
+        ensure!(api.get_opt(&name).await?.is_none(), "it is still there");
+        Ok(())
+    })
+    .await
+}
