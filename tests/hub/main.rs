@@ -1,6 +1,8 @@
 //! The controller on a real API server. What agents would answer, the tests write themselves, so that they can
 //! answer late, wrongly or never.
 
+mod freezing;
+mod kinds;
 mod placement;
 mod settling;
 

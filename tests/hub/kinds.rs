@@ -1,0 +1,292 @@
+//! Kinds of policies coming and going while the controller runs.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use kube::Api;
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::fixtures::{
+    auth_policy, gateway, gateway_class, params_config_map, rate_limit_policy,
+};
+use policy_sync_testenv::world::{World, all_kinds, auth_policies, rate_limit_policies};
+use policy_sync_testenv::{Controller, wait};
+use serde_json::{Value, json};
+
+use crate::world;
+
+/// The definition of `QuotaPolicy` in `group`, stored in the first of `versions` and served in those not in `hidden`.
+fn definition(group: &str, versions: &[&str], hidden: &[&str]) -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {
+        "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+            "targetRef": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        }},
+    }}});
+    let versions: Vec<Value> = versions
+        .iter()
+        .enumerate()
+        .map(|(index, name)| json!({"name": name, "served": !hidden.contains(name), "storage": index == 0, "schema": schema}))
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("quotapolicies.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "versions": versions,
+            "names": {"kind": "QuotaPolicy", "listKind": "QuotaPolicyList", "plural": "quotapolicies", "singular": "quotapolicy"},
+        },
+    })
+}
+
+fn quota_policy(group: &str, version: &str, namespace: &str) -> Value {
+    json!({
+        "apiVersion": format!("{group}/{version}"),
+        "kind": "QuotaPolicy",
+        "metadata": {"name": "quota", "namespace": namespace},
+        "spec": {"targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"}},
+    })
+}
+
+fn quota_policies(group: &str, version: &str) -> Value {
+    json!({"policiesToSync": [{"group": group, "version": version, "resource": "quotapolicies"}]})
+}
+
+async fn until_resolved(world: &World<'_>, class: &str, reason: &str) -> Result<String> {
+    let class = gateway_class(class, &world.controller_name(), None);
+    wait::until(&format!("PoliciesResolved is {reason}"), Duration::from_secs(60), || async {
+        let class = world.get(&class).await?;
+        let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found =
+            conditions.iter().find(|found| found["type"] == "PoliciesResolved" && found["reason"] == reason);
+        let message = found.and_then(|found| found["message"].as_str());
+        Ok(message.ok_or_else(|| anyhow::anyhow!("found {conditions:?}"))?.to_owned())
+    })
+    .await
+}
+
+/// Writes `object` as soon as its kind is served.
+async fn apply_once_served(world: &World<'_>, object: &Value) -> Result<()> {
+    wait::until("the kind is served", Duration::from_secs(30), || async {
+        world.apply(object).await.map(drop)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_kind_that_is_installed_later_is_synced_and_one_that_goes_is_withdrawn() -> Result<()> {
+    let group = "arrives.example.com";
+    let world = world("arrives", &["eu-1"]).await?;
+    world.parameters(&quota_policies(group, "v1")).await?;
+    let _controller = world.controller().await?;
+    let message = until_resolved(&world, "arrives", "UnknownResource").await?;
+    ensure!(message == format!("{group}/v1 quotapolicies: the hub has no such kind"), "{message}");
+    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
+
+    world.apply(&definition(group, &["v1"], &[])).await?;
+    apply_once_served(&world, &quota_policy(group, "v1", world.name())).await?;
+    until_resolved(&world, "arrives", "Resolved").await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"]).await?;
+
+    // One that loses its version only is frozen, not withdrawn: its objects are still there.
+    world.apply(&definition(group, &["v1", "v2"], &["v1"])).await?;
+    until_resolved(&world, "arrives", "UnknownResource").await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"]).await?;
+
+    world.delete(&definition(group, &["v1"], &[])).await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
+}
+
+#[tokio::test]
+async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
+    let world = world("shares", &["eu-1"]).await?;
+    let second =
+        params_config_map(world.name(), "second", &json!({"policiesToSync": [rate_limit_policies()]}));
+    world.apply(&second).await?;
+    let class = gateway_class("shares-second", &world.controller_name(), Some((world.name(), "second")));
+    world.apply(&class).await?;
+    world.apply(&gateway(world.name(), "api", "shares-second", Some("all"))).await?;
+    world.apply(&rate_limit_policy(world.name(), "first", "web")).await?;
+    world.apply(&rate_limit_policy(world.name(), "second", "api")).await?;
+    let _controller = world.controller().await?;
+    world
+        .until_works(&[
+            "eu-1/access",
+            "eu-1/gateway-api",
+            "eu-1/gateway-web",
+            "eu-1/ratelimitpolicy-first",
+            "eu-1/ratelimitpolicy-second",
+        ])
+        .await?;
+    // The first class drops the kind: only its gateways' policies go, and the second's are still followed.
+    world.parameters(&json!({"policiesToSync": [auth_policies()]})).await?;
+    let rest = ["eu-1/access", "eu-1/gateway-api", "eu-1/gateway-web", "eu-1/ratelimitpolicy-second"];
+    world.until_works(&rest).await?;
+    let mut changed = rate_limit_policy(world.name(), "second", "api");
+    changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
+    world.apply(&changed).await?;
+    let limit = |work: &policy_sync::api::work::ManifestWork| {
+        work.spec.workload.manifests[1].0["spec"]["limits"]["all"]["rates"][0]["limit"] == 77
+    };
+    world.until_work("eu-1", "ratelimitpolicy-second", limit).await?;
+    world.delete(&class).await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
+}
+
+#[tokio::test]
+async fn a_kind_in_two_versions_is_frozen() -> Result<()> {
+    let group = "versions.example.com";
+    let world = world("versions", &["eu-1"]).await?;
+    world.apply(&definition(group, &["v1", "v2"], &[])).await?;
+    world.parameters(&quota_policies(group, "v1")).await?;
+    let quota = quota_policy(group, "v1", world.name());
+    apply_once_served(&world, &quota).await?;
+    let _controller = world.controller().await?;
+    let synced = ["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"];
+    world.until_works(&synced).await?;
+    world.apply(&params_config_map(world.name(), "second", &quota_policies(group, "v2"))).await?;
+    let class = gateway_class("versions-second", &world.controller_name(), Some((world.name(), "second")));
+    world.apply(&class).await?;
+    wait::until("the message names both versions", Duration::from_secs(60), || async {
+        let annotations = world.annotations(&quota).await?;
+        let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
+        ensure!(message.contains("in different versions (v1, v2)"), "{annotations:?}");
+        Ok(())
+    })
+    .await?;
+    world.until_works(&synced).await?;
+    world.delete(&class).await?;
+    wait::until("the message goes", Duration::from_secs(60), || async {
+        let annotations = world.annotations(&quota).await?;
+        ensure!(!annotations.contains_key("kuadrant.io/policy-sync-message"), "{annotations:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// A user with what a controller needs, but for the kinds of `kuadrant.io`: of those only what `verbs` allow, only
+/// on RateLimitPolicies.
+async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
+    let user = User::new(format!("limited-{}", world.name()));
+    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
+    let read = ["get", "list", "watch"];
+    let rules = [
+        rule(&[""], &["configmaps"], &read),
+        rule(&["gateway.networking.k8s.io"], &["gateways", "gatewayclasses"], &read),
+        rule(&["gateway.networking.k8s.io"], &["gatewayclasses/status"], &["patch"]),
+        rule(
+            &["cluster.open-cluster-management.io"],
+            &["managedclusters", "placements", "placementdecisions"],
+            &read,
+        ),
+        rule(
+            &["work.open-cluster-management.io"],
+            &["manifestworks"],
+            &["get", "list", "watch", "create", "patch", "delete"],
+        ),
+        rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &read),
+        rule(&["kuadrant.io"], &["ratelimitpolicies"], verbs),
+    ];
+    let metadata = json!({"name": user.name});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules});
+    world.apply(&role).await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user.name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name}],
+    });
+    world.apply(&binding).await?;
+    Ok(user)
+}
+
+async fn limited_controller(world: &World<'_>, user: User) -> Result<Controller> {
+    let name = format!("--controller-name={}", world.controller_name());
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
+    let mut controller = Controller::launch(binary, world.hub(), &[&name], Some(user))?;
+    controller.ready().await?;
+    Ok(controller)
+}
+
+#[tokio::test]
+async fn a_missing_right_is_named_and_stops_no_other_kind() -> Result<()> {
+    let world = world("forbidden", &["eu-1"]).await?;
+    world.parameters(&all_kinds()).await?;
+    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
+    world.apply(&auth_policy(world.name(), "auth", "web")).await?;
+    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
+    let controller = limited_controller(&world, user).await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
+    let message = until_resolved(&world, "forbidden", "Forbidden").await?;
+    ensure!(message.contains("kuadrant.io/v1 authpolicies: the controller may not get it"), "{message}");
+    let (code, text) = controller.readiness().await?;
+    ensure!(code == 200 && text.contains("[!]authpolicies.kuadrant.io failing"), "{code}: {text}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kind_that_may_no_longer_be_listed_is_not_withdrawn() -> Result<()> {
+    let world = world("revoked", &["eu-1"]).await?;
+    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
+    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
+    let controller = limited_controller(&world, user).await?;
+    let synced = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
+    world.until_works(&synced).await?;
+    controller.kill();
+
+    let user = limited(&world, &["get"]).await?;
+    let controller = limited_controller(&world, user).await?;
+    let message = until_resolved(&world, "revoked", "Forbidden").await?;
+    ensure!(message.contains("ratelimitpolicies: the controller may not list it"), "{message}");
+    world.settled(&controller).await?;
+    world.until_works(&synced).await?;
+    // What is known still withdraws.
+    world.place("all", &[]).await?;
+    world.until_works(&[]).await
+}
+
+#[tokio::test]
+async fn without_the_right_to_patch_only_annotations_are_missing() -> Result<()> {
+    let world = world("readonly", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let user = limited(&world, &["get", "list", "watch"]).await?;
+    let controller = limited_controller(&world, user).await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
+    for write in world.settled(&controller).await? {
+        ensure!(write.code() != 403, "it tried {write:?}");
+    }
+    let annotations = world.annotations(&limits).await?;
+    ensure!(annotations.is_empty(), "{annotations:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_old_hub_without_server_side_apply_makes_it_unready() -> Result<()> {
+    let fleet = policy_sync_testenv::Fleet::start(policy_sync_testenv::FleetOptions::spokes([])).await?;
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
+    let api: Api<
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    > = Api::all(fleet.hub().client()?);
+    let name = "manifestworks.work.open-cluster-management.io";
+    let full = api.get(name).await?;
+    let mut old = serde_json::to_value(&full)?;
+    let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/manifestConfigs/items/properties/updateStrategy/properties/type/enum";
+    *old.pointer_mut(path).ok_or_else(|| anyhow::anyhow!("no {path}"))? = json!(["Update", "CreateOnly"]);
+    api.replace(name, &Default::default(), &serde_json::from_value(old)?).await?;
+
+    let controller = Controller::launch(binary, fleet.hub(), &[], None)?;
+    wait::until("it says why it is not ready", Duration::from_secs(30), || async {
+        let (code, text) = controller.readiness().await?;
+        ensure!(code == 503 && text.contains("no update strategy ServerSideApply"), "{code}: {text}");
+        Ok(())
+    })
+    .await?;
+    let latest = api.get(name).await?;
+    let mut full = full;
+    full.metadata.resource_version = latest.metadata.resource_version;
+    api.replace(name, &Default::default(), &full).await?;
+    wait::until("it becomes ready", Duration::from_secs(30), || async {
+        let (code, text) = controller.readiness().await?;
+        ensure!(code == 200, "{code}: {text}");
+        Ok(())
+    })
+    .await
+}
