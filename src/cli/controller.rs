@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,6 +14,7 @@ use tracing::info;
 
 use super::Answer;
 use super::hub::HubArguments;
+use super::settings::SettingsArguments;
 use crate::api::names::ControllerName;
 use crate::apply::{Queue, Worker, WorkerOptions};
 use crate::clock::Clock;
@@ -36,20 +37,8 @@ pub struct Arguments {
     /// Serve health and readiness here; 0 switches them off.
     #[arg(long, default_value = "0.0.0.0:8081", value_parser = address, value_name = "ADDRESS")]
     health_probe_bind_address: Bind,
-    /// The GatewayClasses with this `spec.controllerName` are ours.
-    #[arg(long, default_value = "kuadrant.io/policy-sync", value_name = "NAME")]
-    controller_name: String,
-    /// What a hub namespace's name is prefixed with on the spokes.
-    #[arg(long, default_value = "kuadrant-", value_name = "PREFIX")]
-    downstream_namespace_prefix: String,
-    /// Namespaces of the spokes that are never written to; `*` stands for any text.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "PATTERN",
-        default_value = "kuadrant-system,istio-system,default,kube-*,open-cluster-management*"
-    )]
-    reserved_namespaces: Vec<String>,
+    #[command(flatten)]
+    settings: SettingsArguments,
     /// Changes of a policy's answers within this many milliseconds are one write.
     #[arg(long, default_value_t = 1000, value_name = "MILLISECONDS")]
     fold_window: u64,
@@ -69,25 +58,6 @@ fn address(text: &str) -> Result<Bind, String> {
         .map_err(|_| format!("{text:?} is no address such as 127.0.0.1:8080"))
 }
 
-impl Arguments {
-    fn settings(&self) -> anyhow::Result<Settings> {
-        if self.controller_name.is_empty() {
-            bail!("--controller-name must not be empty");
-        }
-        let prefix = &self.downstream_namespace_prefix;
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if prefix.is_empty() || prefix.starts_with('-') || !prefix.chars().all(fits) {
-            bail!(
-                "--downstream-namespace-prefix {prefix:?} must start a namespace's name: a-z, 0-9 and -, not empty"
-            );
-        }
-        Ok(Settings {
-            downstream_namespace_prefix: prefix.clone(),
-            reserved_namespaces: self.reserved_namespaces.clone(),
-        })
-    }
-}
-
 /// Runs the controller until it is asked to stop.
 ///
 /// # Errors
@@ -95,12 +65,12 @@ impl Arguments {
 /// Where an argument is wrong, the hub is not configured, or an address cannot be opened.
 pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Answer> {
     logs::start();
-    let settings = arguments.settings()?;
+    let settings = arguments.settings.settings()?;
+    let controller = arguments.settings.controller()?;
     let client = hub.client().await?;
     let metrics = Metrics::new().context("cannot set metrics up")?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
-    let controller = ControllerName::new(&arguments.controller_name);
     let mirror = Arc::new(Mirror::new(controller.clone()));
 
     let served = Served { mirror: mirror.clone(), metrics: metrics.clone(), clock };
@@ -118,9 +88,10 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     }
 
     let fold_window = Duration::from_millis(arguments.fold_window);
+    let name = controller.as_str().to_owned();
     let working = start(client, mirror, controller, clock, metrics, settings, fold_window, stop.clone());
     let asked = asked_to_stop()?;
-    info!(controller = arguments.controller_name, "started");
+    info!(controller = name, "started");
     asked.await;
     info!("stopping");
     stop.cancel();

@@ -2,6 +2,7 @@
 
 pub mod controller;
 pub mod hub;
+pub mod settings;
 
 use std::process::ExitCode;
 

@@ -4,14 +4,12 @@
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
 use crate::api::names::GroupVersionResource;
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use crate::mirror::rows::kind::{PolicyKindInfo, Resolution, check};
 use crate::mirror::rows::schema::WorkSchema;
 
 /// The rights without which a kind cannot be synced.
@@ -60,25 +58,6 @@ pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchem
     Ok(WorkSchema::of(&definitions.get(name).await?))
 }
 
-fn check(spec: &CustomResourceDefinitionSpec, gvr: &GroupVersionResource) -> Result<(), Resolution> {
-    if spec.scope != "Namespaced" {
-        return Err(Resolution::NotAPolicy("it is cluster-scoped".into()));
-    }
-    let served: Vec<&CustomResourceDefinitionVersion> =
-        spec.versions.iter().filter(|version| version.served).collect();
-    let Some(version) = served.iter().find(|version| version.name == *gvr.version) else {
-        let names: Vec<&str> = served.iter().map(|version| version.name.as_str()).collect();
-        return Err(Resolution::UnknownVersion(format!("the hub serves {}", names.join(", "))));
-    };
-    let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
-    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec")?.properties.as_ref());
-    if spec.is_some_and(|spec| spec.contains_key("targetRef") || spec.contains_key("targetRefs")) {
-        Ok(())
-    } else {
-        Err(Resolution::NotAPolicy("its schema has neither spec.targetRef nor spec.targetRefs".into()))
-    }
-}
-
 async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Result<bool, kube::Error> {
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
@@ -96,6 +75,3 @@ async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Res
     let answer = reviews.create(&PostParams::default(), &review).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
-
-#[cfg(test)]
-mod tests;

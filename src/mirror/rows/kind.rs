@@ -2,6 +2,12 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
+};
+
+use crate::api::names::GroupVersionResource;
+
 /// A kind of policies that can be synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyKindInfo {
@@ -53,3 +59,34 @@ impl Resolution {
         }
     }
 }
+
+/// Whether `definition` makes the kind `gvr` one that can be synced, whatever the rights: the version is served, it
+/// is namespaced, and its schema has a target reference.
+///
+/// # Errors
+///
+/// What it resolves to instead.
+pub fn check(
+    definition: &CustomResourceDefinitionSpec,
+    gvr: &GroupVersionResource,
+) -> Result<(), Resolution> {
+    if definition.scope != "Namespaced" {
+        return Err(Resolution::NotAPolicy("it is cluster-scoped".into()));
+    }
+    let served: Vec<&CustomResourceDefinitionVersion> =
+        definition.versions.iter().filter(|version| version.served).collect();
+    let Some(version) = served.iter().find(|version| version.name == *gvr.version) else {
+        let names: Vec<&str> = served.iter().map(|version| version.name.as_str()).collect();
+        return Err(Resolution::UnknownVersion(format!("the hub serves {}", names.join(", "))));
+    };
+    let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec")?.properties.as_ref());
+    if spec.is_some_and(|spec| spec.contains_key("targetRef") || spec.contains_key("targetRefs")) {
+        Ok(())
+    } else {
+        Err(Resolution::NotAPolicy("its schema has neither spec.targetRef nor spec.targetRefs".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

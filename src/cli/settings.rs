@@ -1,0 +1,77 @@
+//! The arguments on which plans depend: the same for every command that plans, so that all plan the same.
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::api::names::ControllerName;
+use crate::plan::Settings;
+
+/// Whose GatewayClasses are ours.
+#[derive(Debug, Args)]
+pub struct ControllerArguments {
+    /// The GatewayClasses with this `spec.controllerName` are ours.
+    #[arg(long, default_value = "kuadrant.io/policy-sync", value_name = "NAME")]
+    controller_name: String,
+}
+
+impl ControllerArguments {
+    /// The controller.
+    ///
+    /// # Errors
+    ///
+    /// Where its name is empty.
+    pub fn controller(&self) -> anyhow::Result<ControllerName> {
+        if self.controller_name.is_empty() {
+            bail!("--controller-name must not be empty");
+        }
+        Ok(ControllerName::new(&self.controller_name))
+    }
+}
+
+/// How plans are made.
+#[derive(Debug, Args)]
+pub struct SettingsArguments {
+    #[command(flatten)]
+    controller: ControllerArguments,
+    /// What a hub namespace's name is prefixed with on the spokes.
+    #[arg(long, default_value = "kuadrant-", value_name = "PREFIX")]
+    downstream_namespace_prefix: String,
+    /// Namespaces of the spokes that are never written to; `*` stands for any text.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "PATTERN",
+        default_value = "kuadrant-system,istio-system,default,kube-*,open-cluster-management*"
+    )]
+    reserved_namespaces: Vec<String>,
+}
+
+impl SettingsArguments {
+    /// The controller.
+    ///
+    /// # Errors
+    ///
+    /// Where its name is empty.
+    pub fn controller(&self) -> anyhow::Result<ControllerName> {
+        self.controller.controller()
+    }
+
+    /// The settings of plans.
+    ///
+    /// # Errors
+    ///
+    /// Where the prefix starts no name of a namespace.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let prefix = &self.downstream_namespace_prefix;
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if prefix.is_empty() || prefix.starts_with('-') || !prefix.chars().all(fits) {
+            bail!(
+                "--downstream-namespace-prefix {prefix:?} must start a namespace's name: a-z, 0-9 and -, not empty"
+            );
+        }
+        Ok(Settings {
+            downstream_namespace_prefix: prefix.clone(),
+            reserved_namespaces: self.reserved_namespaces.clone(),
+        })
+    }
+}
