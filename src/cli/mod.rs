@@ -2,7 +2,11 @@
 
 pub mod controller;
 pub mod hub;
+pub mod output;
+pub mod plan;
+pub mod scratch;
 pub mod settings;
+pub mod text;
 
 use std::process::ExitCode;
 
@@ -22,6 +26,8 @@ pub struct Cli {
 enum Command {
     /// Run the controller on a hub.
     Controller(controller::Arguments),
+    /// Print the works that the controller would make of manifests, without a hub.
+    Plan(plan::Arguments),
 }
 
 /// How a command ended.
@@ -37,6 +43,7 @@ pub enum Answer {
 pub async fn run(cli: Cli) -> ExitCode {
     let answer = match cli.command {
         Command::Controller(arguments) => controller::run(&cli.hub, arguments).await,
+        Command::Plan(arguments) => plan::run(&arguments),
     };
     match answer {
         Ok(Answer::Fine) => ExitCode::SUCCESS,

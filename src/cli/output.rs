@@ -1,0 +1,58 @@
+//! Results on standard output, everything else on standard error.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::text::printable_json;
+
+/// Prints `text`. A reader that has seen enough, as in `… | head`, is no error.
+///
+/// # Errors
+///
+/// Where standard output cannot be written.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says `line` on standard error, where nobody may be left to hear it.
+pub fn say(line: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// `value` as JSON for people.
+///
+/// # Errors
+///
+/// Where it has keys that are no strings.
+pub fn json(value: &impl Serialize) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
+    Ok(printable_json(&text) + "\n")
+}
+
+/// `value` as a YAML document.
+///
+/// # Errors
+///
+/// Where YAML cannot hold it.
+pub fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
+    serde_saphyr::to_string(value).context("cannot write YAML")
+}
+
+/// `values` as YAML documents.
+///
+/// # Errors
+///
+/// Where YAML cannot hold one of them.
+pub fn yaml_documents<T: Serialize>(values: &[T]) -> anyhow::Result<String> {
+    let documents = values.iter().map(yaml).collect::<anyhow::Result<Vec<String>>>()?;
+    Ok(documents.join("---\n"))
+}

@@ -1,0 +1,186 @@
+//! Fills a mirror with the objects given, in the controller's order: the fixed kinds, then the parameters that these
+//! name, then the kinds that those list.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::inventory::{Inventory, is_policy, version};
+use super::kinds::{Told, tell};
+use super::manifests::Manifest;
+use super::remark::{Remark, Subject};
+use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey, Parent};
+use crate::api::params::Params;
+use crate::cli::scratch::Scratch;
+use crate::mirror::{ClassParams, Source, View};
+use crate::plan::watches;
+
+/// A mirror of the objects given.
+pub(super) struct Filled {
+    pub(super) scratch: Scratch,
+    /// The Gateways and the policies that it holds.
+    pub(super) parents: BTreeMap<Parent, Subject>,
+    pub(super) remarks: Vec<Remark>,
+}
+
+/// Fills a mirror with `inventory`.
+pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled {
+    let mut filled = Filled {
+        scratch: Scratch::new(controller.clone()),
+        parents: BTreeMap::new(),
+        remarks: inventory.remarks.clone(),
+    };
+    for source in Source::FIXED {
+        filled.scratch.list(&source, inventory.of(&source).map(|(_, manifest)| &manifest.object));
+    }
+    for (key, manifest) in inventory.of(&Source::Gateways) {
+        filled.parents.insert(Parent::gateway(key.clone()), Subject::of(manifest));
+    }
+    filled.classes(inventory, controller);
+    filled.parameters(inventory);
+    filled.policies(inventory);
+    filled
+}
+
+/// Which kinds the classes list, and each class's parameters with where they stand.
+#[derive(Default)]
+struct Listed {
+    versions: BTreeMap<GroupResource, BTreeSet<Arc<str>>>,
+    by: Vec<(GroupVersionResource, Subject)>,
+}
+
+impl Filled {
+    fn look<T>(&self, at: impl FnOnce(View<'_>) -> T) -> T {
+        at(self.scratch.read().view(Scratch::settled()))
+    }
+
+    fn wanted(&self) -> watches::Wanted {
+        self.look(watches::plan)
+    }
+
+    fn classes(&mut self, inventory: &Inventory, controller: &ControllerName) {
+        let ours: BTreeSet<ObjectKey> = self.look(|view| view.our_classes().into_keys().cloned().collect());
+        let others = inventory.of(&Source::Classes).filter(|(key, _)| !ours.contains(*key));
+        for (_, manifest) in others {
+            let text = format!("not used: spec.controllerName is not {}", controller.as_str());
+            self.remarks.push(Subject::of(manifest).note(text));
+        }
+    }
+
+    fn parameters(&mut self, inventory: &Inventory) {
+        let wanted = self.wanted();
+        for source in wanted.keys() {
+            if let Source::ConfigMap(key) = source {
+                self.scratch.list(source, inventory.config_maps.get(key).map(|manifest| &manifest.object));
+            }
+        }
+        let unused = inventory
+            .config_maps
+            .iter()
+            .filter(|(key, _)| !wanted.contains_key(&Source::ConfigMap((*key).clone())));
+        let notes = unused.map(|(_, manifest)| {
+            Subject::of(manifest).note("not used: it holds the parameters of no GatewayClass of ours")
+        });
+        self.remarks.extend(notes);
+    }
+
+    fn policies(&mut self, inventory: &Inventory) {
+        let listed = self.listed(inventory);
+        let mut told: BTreeMap<GroupVersionResource, Told> = BTreeMap::new();
+        for (gvr, subject) in &listed.by {
+            let told = told.entry(gvr.clone()).or_insert_with(|| tell(inventory, gvr));
+            self.remarks.extend(remark(gvr, told, subject));
+        }
+        let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
+        for (source, gvr) in self.wanted() {
+            let (Source::Policies(kind), Some(told)) = (&source, told.get(&gvr)) else { continue };
+            let name = told.kind().unwrap_or_default();
+            let versions = listed.versions.get(kind).cloned().unwrap_or_default();
+            let objects =
+                inventory.others.iter().find(|((group, kind), _)| **group == *gvr.kind.group && kind == name);
+            let mut taken: Vec<&Manifest> = Vec::new();
+            if let Some(((group, kind), objects)) = objects {
+                used.insert((group, kind));
+                for (key, manifest) in objects {
+                    let subject = Subject::of(manifest);
+                    if versions.contains(version(&manifest.object.api_version)) {
+                        let parent = Parent { kind: gvr.kind.clone(), object: key.clone() };
+                        self.parents.insert(parent, subject);
+                        taken.push(manifest);
+                    } else {
+                        self.remarks.push(subject.error(format!(
+                            "parameters list {gvr}, and only a hub can convert it to that version"
+                        )));
+                    }
+                }
+            }
+            self.scratch.resolve(&gvr, told.resolution());
+            self.scratch.list(&source, taken.into_iter().map(|manifest| &manifest.object));
+        }
+        self.unused(inventory, &used);
+    }
+
+    /// What the classes list; what is wrong with their parameters goes into the remarks.
+    fn listed(&mut self, inventory: &Inventory) -> Listed {
+        let mut listed = Listed::default();
+        let classes: Vec<(ObjectKey, Option<ObjectKey>, Option<ClassParams>)> = self.look(|view| {
+            let classes = view.our_classes().into_iter();
+            classes
+                .map(|(key, class)| {
+                    (key.clone(), class.config_map().ok().flatten(), view.class_params(&key.name))
+                })
+                .collect()
+        });
+        for (class, config_map, params) in classes {
+            let config_map = config_map.and_then(|key| inventory.config_maps.get(&key));
+            let Some(manifest) = config_map.or_else(|| inventory.class(&class.name)) else { continue };
+            let subject = Subject::of(manifest);
+            match params {
+                Some(ClassParams::Valid(params)) => listed.take(&params, &subject),
+                Some(ClassParams::Invalid { error, .. }) if config_map.is_some() => {
+                    self.remarks.push(subject.error(format!("parameters of GatewayClass {class}: {error}")));
+                }
+                Some(ClassParams::Invalid { place, error, .. }) => {
+                    self.remarks.push(subject.error(format!("{place}: {error}")));
+                }
+                Some(ClassParams::Unread { .. }) | None => {}
+            }
+        }
+        listed
+    }
+
+    fn unused(&mut self, inventory: &Inventory, used: &BTreeSet<(&str, &str)>) {
+        let unused = |(group, kind): &(String, String)| !used.contains(&(group.as_str(), kind.as_str()));
+        let objects = inventory.others.iter().filter(|(kind, _)| unused(kind));
+        for manifest in objects.flat_map(|(_, objects)| objects.values()) {
+            self.remarks.push(Subject::of(manifest).note(if is_policy(&manifest.object) {
+                "not used: the parameters of no GatewayClass of ours list its kind"
+            } else {
+                "not used: no plan depends on its kind"
+            }));
+        }
+    }
+}
+
+impl Listed {
+    fn take(&mut self, params: &Params, subject: &Subject) {
+        for policy in &params.policies_to_sync {
+            let gvr = policy.gvr();
+            self.versions.entry(gvr.kind.clone()).or_default().insert(gvr.version.clone());
+            self.by.push((gvr, subject.clone()));
+        }
+    }
+}
+
+fn remark(gvr: &GroupVersionResource, told: &Told, subject: &Subject) -> Option<Remark> {
+    match told {
+        Told::Defined(_, resolution) => {
+            (!resolution.fault().is_empty()).then(|| subject.error(format!("{gvr}: {}", resolution.fault())))
+        }
+        Told::Inferred(kind) => Some(subject.note(format!(
+            "{gvr}: no CustomResourceDefinition is given, so this is taken to be the kind {kind} of the policies given"
+        ))),
+        Told::Absent => Some(subject.note(format!(
+            "{gvr}: neither a CustomResourceDefinition nor a policy of this kind is given"
+        ))),
+    }
+}

@@ -1,0 +1,127 @@
+//! The objects given, by what they are to a plan.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionSpec;
+
+use super::manifests::Manifest;
+use super::remark::{Remark, Subject};
+use crate::api::names::ObjectKey;
+use crate::api::object::HubObject;
+use crate::api::{cluster, gateway};
+use crate::mirror::Source;
+
+/// Objects of one kind, by namespace and name.
+pub(super) type Objects = BTreeMap<ObjectKey, Manifest>;
+
+/// All objects given.
+#[derive(Debug, Default)]
+pub(super) struct Inventory {
+    fixed: BTreeMap<Source, Objects>,
+    pub(super) config_maps: Objects,
+    /// The definitions of kinds, by `<plural>.<group>`.
+    pub(super) definitions: BTreeMap<String, CustomResourceDefinitionSpec>,
+    /// Of all other kinds, by group and kind: policies, and what a plan does not use.
+    pub(super) others: BTreeMap<(String, String), Objects>,
+    pub(super) remarks: Vec<Remark>,
+}
+
+enum Role {
+    Fixed(Source),
+    ConfigMap,
+    Definition,
+    Other,
+}
+
+fn role(group: &str, kind: &str) -> Role {
+    match (group, kind) {
+        (gateway::GROUP, "GatewayClass") => Role::Fixed(Source::Classes),
+        (gateway::GROUP, "Gateway") => Role::Fixed(Source::Gateways),
+        (cluster::GROUP, "ManagedCluster") => Role::Fixed(Source::Clusters),
+        (cluster::GROUP, "Placement") => Role::Fixed(Source::Placements),
+        (cluster::GROUP, "PlacementDecision") => Role::Fixed(Source::Decisions),
+        ("", "ConfigMap") => Role::ConfigMap,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => Role::Definition,
+        _ => Role::Other,
+    }
+}
+
+impl Inventory {
+    /// Sorts `manifests`; those without a namespace that need one are in `namespace`.
+    pub(super) fn new(manifests: Vec<Manifest>, namespace: &str) -> Self {
+        let mut inventory = Self::default();
+        for manifest in manifests {
+            inventory.add(manifest, namespace);
+        }
+        inventory
+    }
+
+    /// The objects of a fixed kind.
+    pub(super) fn of(&self, source: &Source) -> impl Iterator<Item = (&ObjectKey, &Manifest)> {
+        self.fixed.get(source).into_iter().flatten()
+    }
+
+    /// A GatewayClass.
+    pub(super) fn class(&self, name: &str) -> Option<&Manifest> {
+        self.fixed.get(&Source::Classes)?.get(&ObjectKey::new("", name))
+    }
+
+    fn add(&mut self, mut manifest: Manifest, namespace: &str) {
+        let (group, kind) = (group(&manifest.object.api_version).to_owned(), manifest.object.kind.clone());
+        let role = role(&group, &kind);
+        let namespaced = match role {
+            Role::Fixed(Source::Classes | Source::Clusters) | Role::Definition => false,
+            Role::Fixed(_) | Role::ConfigMap => true,
+            // Of what is no policy, nothing is known.
+            Role::Other => is_policy(&manifest.object),
+        };
+        let metadata = &mut manifest.object.metadata;
+        match (&role, namespaced, metadata.namespace.is_empty()) {
+            (_, true, true) => namespace.clone_into(&mut metadata.namespace),
+            (Role::Other, ..) | (_, true, false) => {}
+            (_, false, _) => metadata.namespace.clear(),
+        }
+        let objects = match role {
+            Role::Fixed(source) => self.fixed.entry(source).or_default(),
+            Role::ConfigMap => &mut self.config_maps,
+            Role::Other => self.others.entry((group, kind)).or_default(),
+            Role::Definition => return self.define(&manifest),
+        };
+        let subject = Subject::of(&manifest);
+        let key = ObjectKey::new(&manifest.object.metadata.namespace, &manifest.object.metadata.name);
+        if let Some(earlier) = objects.insert(key, manifest) {
+            self.remarks.push(subject.warning(format!("takes the place of the one at {}", earlier.place)));
+        }
+    }
+
+    fn define(&mut self, manifest: &Manifest) {
+        let spec: Result<CustomResourceDefinitionSpec, _> =
+            serde_path_to_error::deserialize(manifest.object.spec_value());
+        match spec {
+            Ok(spec) => {
+                let name = format!("{}.{}", spec.names.plural, spec.group);
+                self.definitions.insert(name, spec);
+            }
+            Err(error) => {
+                let text = format!("spec.{}: {}", error.path(), error.inner());
+                self.remarks.push(Subject::of(manifest).error(text));
+            }
+        }
+    }
+}
+
+/// Whether `object` has a target reference.
+pub(super) fn is_policy(object: &HubObject) -> bool {
+    let spec = object.spec_value();
+    !spec["targetRef"].is_null() || !spec["targetRefs"].is_null()
+}
+
+/// The group of an apiVersion, empty for core.
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// The version of an apiVersion.
+pub(super) fn version(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or(api_version, |(_, version)| version)
+}

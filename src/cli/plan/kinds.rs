@@ -1,0 +1,62 @@
+//! What a kind that parameters list is, told by the definitions and the policies given.
+
+use kube::core::GroupVersionKind;
+use kube::discovery::ApiResource;
+
+use super::inventory::Inventory;
+use crate::api::names::{GroupResource, GroupVersionResource};
+use crate::mirror::rows::kind::{PolicyKindInfo, Resolution, check};
+
+/// How a kind was told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// By its definition: its name in objects, and whether it can be synced.
+    Defined(String, Resolution),
+    /// By the name of a kind that policies given have.
+    Inferred(String),
+    /// Not at all: there is neither a definition nor a policy of it.
+    Absent,
+}
+
+impl Told {
+    /// Whether it can be synced.
+    pub(super) fn resolution(&self) -> Resolution {
+        match self {
+            Self::Defined(_, resolution) => resolution.clone(),
+            Self::Inferred(kind) => resolved(kind),
+            Self::Absent => Resolution::Gone,
+        }
+    }
+
+    /// Its name in objects.
+    pub(super) fn kind(&self) -> Option<&str> {
+        match self {
+            Self::Defined(kind, _) | Self::Inferred(kind) => Some(kind),
+            Self::Absent => None,
+        }
+    }
+}
+
+fn resolved(kind: &str) -> Resolution {
+    Resolution::Resolved(PolicyKindInfo { kind: kind.into(), can_patch: true })
+}
+
+/// What `gvr` is.
+pub(super) fn tell(inventory: &Inventory, gvr: &GroupVersionResource) -> Told {
+    if let Some(definition) = inventory.definitions.get(&gvr.kind.to_string()) {
+        let kind = &definition.names.kind;
+        let resolution = check(definition, gvr).err().unwrap_or_else(|| resolved(kind));
+        return Told::Defined(kind.clone(), resolution);
+    }
+    let mut kinds = inventory.others.keys();
+    let fits = |(group, kind): &&(String, String)| **group == *gvr.kind.group && is_plural(&gvr.kind, kind);
+    kinds.find(fits).map_or(Told::Absent, |(_, kind)| Told::Inferred(kind.clone()))
+}
+
+/// Whether the plural of `kind` is usually that of `resource`.
+fn is_plural(resource: &GroupResource, kind: &str) -> bool {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(&resource.group, "", kind)).plural == *resource.resource
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+use super::*;
+use crate::cli::plan::manifests;
+
+fn told(manifests: &str, version: &str) -> Told {
+    let inventory = Inventory::new(manifests::parse("file", manifests).unwrap(), "default");
+    tell(&inventory, &GroupVersionResource::new("example.com", version, "ratelimitpolicies"))
+}
+
+const DEFINITION: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ratelimitpolicies.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: RateLimitPolicy, plural: ratelimitpolicies}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {targetRef: {type: object}}}}}}
+";
+
+#[test]
+fn a_definition_tells_most() {
+    assert_eq!(told(DEFINITION, "v1"), Told::Defined("RateLimitPolicy".into(), resolved("RateLimitPolicy")));
+    let Told::Defined(_, Resolution::UnknownVersion(fault)) = told(DEFINITION, "v2") else { panic!() };
+    assert_eq!(fault, "the hub serves v1");
+}
+
+#[test]
+fn without_it_a_policy_tells_its_kind() {
+    let policy = |kind: &str| format!("apiVersion: example.com/v1\nkind: {kind}\nmetadata: {{name: a}}");
+    assert_eq!(told(&policy("RateLimitPolicy"), "v1"), Told::Inferred("RateLimitPolicy".into()));
+    assert_eq!(told(&policy("AuthPolicy"), "v1"), Told::Absent);
+    assert_eq!(told("", "v1"), Told::Absent);
+}

@@ -1,0 +1,140 @@
+//! The objects in files, directories and on standard input, each with the place where it stands.
+
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail};
+use serde_json::Value;
+
+use super::documents::documents;
+use crate::api::object::HubObject;
+
+/// The names that files of a directory end in.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// Where an object stands: a file, and the line in which its document begins.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    file: Arc<str>,
+    line: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// An object and its place.
+#[derive(Clone, Debug)]
+pub(super) struct Manifest {
+    pub(super) place: Place,
+    pub(super) object: HubObject,
+}
+
+/// Reads the objects of all `sources`: files, directories (not those in them), and `-` for standard input.
+///
+/// # Errors
+///
+/// Where something cannot be read, or holds something that is no object of Kubernetes: the file, and the place in it.
+pub(super) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
+    let mut manifests = Vec::new();
+    for source in sources {
+        if source.as_os_str() == "-" {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+            manifests.extend(parse("stdin", &text)?);
+        } else if source.is_dir() {
+            for file in files(source)? {
+                manifests.extend(read_file(&file)?);
+            }
+        } else {
+            manifests.extend(read_file(source)?);
+        }
+    }
+    Ok(manifests)
+}
+
+fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let unreadable = || format!("cannot read {}", directory.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).with_context(unreadable)? {
+        let path = entry.with_context(unreadable)?.path();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) && !path.is_dir() {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        bail!("{} has no .yaml, .yml or .json file", directory.display());
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Vec<Manifest>> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&path.display().to_string(), &text)
+}
+
+/// Reads the objects of `text`, the content of `file`.
+pub(super) fn parse(file: &str, text: &str) -> anyhow::Result<Vec<Manifest>> {
+    let documents = documents(text).map_err(|fault| anyhow!("{file}: {fault}"))?;
+    let file: Arc<str> = file.into();
+    let mut manifests = Vec::new();
+    for document in documents {
+        let place = Place { file: file.clone(), line: document.line };
+        collect(&place, "", document.value, &mut manifests).map_err(|fault| anyhow!("{place}: {fault}"))?;
+    }
+    Ok(manifests)
+}
+
+/// Adds the object `value`, or where it is a list the objects in it. `within` is its path in the document.
+fn collect(place: &Place, within: &str, mut value: Value, to: &mut Vec<Manifest>) -> Result<(), String> {
+    let kind = value["kind"].as_str().unwrap_or_default().to_owned();
+    if let (Some(item_kind), Some(Value::Array(items))) =
+        (kind.strip_suffix("List"), value.get_mut("items").map(Value::take))
+    {
+        for (index, mut item) in items.into_iter().enumerate() {
+            if !item_kind.is_empty() && item.is_object() && item.get("kind").is_none() {
+                // The API server leaves both out of the items of a typed list.
+                item["kind"] = item_kind.into();
+                item["apiVersion"] = value["apiVersion"].clone();
+            }
+            collect(place, &format!("{within}items[{index}]."), item, to)?;
+        }
+        return Ok(());
+    }
+    to.push(Manifest { place: place.clone(), object: object(within, value)? });
+    Ok(())
+}
+
+fn object(within: &str, mut value: Value) -> Result<HubObject, String> {
+    let item = within.trim_end_matches('.');
+    let at = if item.is_empty() { String::new() } else { format!("{item}: ") };
+    if !value.is_object() {
+        return Err(format!("{at}expected an object of Kubernetes"));
+    }
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        // A null there is nothing at all, as in `creationTimestamp: null`.
+        metadata.retain(|_, value| !value.is_null());
+    }
+    let object: HubObject = serde_path_to_error::deserialize(value)
+        .map_err(|error| format!("{within}{}: {}", error.path(), error.inner()))?;
+    for (field, text) in [
+        ("apiVersion", &object.api_version),
+        ("kind", &object.kind),
+        ("metadata.name", &object.metadata.name),
+    ] {
+        if text.is_empty() {
+            return Err(format!("{at}an object without {field}"));
+        }
+    }
+    Ok(object)
+}
+
+#[cfg(test)]
+mod tests;

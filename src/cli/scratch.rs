@@ -1,0 +1,56 @@
+//! A mirror that nothing watches, filled by hand: with it, a command decides as the controller would.
+
+use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::object::HubObject;
+use crate::mirror::rows::kind::Resolution;
+use crate::mirror::{Change, Mirror, MirrorGuard, Moment, PLACEMENT_SETTLES, Row, Source};
+
+/// When everything in it was seen.
+const SEEN: Moment = Moment(0);
+
+/// A mirror and what fills it.
+#[derive(Debug)]
+pub struct Scratch {
+    mirror: Mirror,
+    controller: ControllerName,
+}
+
+impl Scratch {
+    /// An empty one, for the works of `controller`.
+    #[must_use]
+    pub fn new(controller: ControllerName) -> Self {
+        Self { mirror: Mirror::new(controller.clone()), controller }
+    }
+
+    /// The moment at which all that it holds has settled.
+    #[must_use]
+    pub fn settled() -> Moment {
+        SEEN.after(PLACEMENT_SETTLES)
+    }
+
+    /// Takes `objects` in as all that there is of `source`.
+    pub fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>) {
+        self.mirror.begin_resync(source);
+        for object in objects {
+            let change = Change::Applied {
+                source: source.clone(),
+                key: ObjectKey::new(&object.metadata.namespace, &object.metadata.name),
+                version: object.metadata.version(),
+                row: Row::prune(source, object, &self.controller),
+            };
+            self.mirror.change(change, SEEN);
+        }
+        self.mirror.end_resync(source, 0, SEEN);
+    }
+
+    /// Takes in whether the kind `gvr` can be synced.
+    pub fn resolve(&self, gvr: &GroupVersionResource, resolution: Resolution) {
+        self.mirror.change(Change::Resolved(gvr.clone(), resolution), SEEN);
+    }
+
+    /// A look at all of it.
+    #[must_use]
+    pub fn read(&self) -> MirrorGuard<'_> {
+        self.mirror.read()
+    }
+}

@@ -1,0 +1,22 @@
+use super::*;
+
+#[test]
+fn what_moves_a_cursor_is_escaped() {
+    assert_eq!(printable("a\nb\t\u{1b}[31mred\u{9b}"), "a\\nb\\t\\u{1b}[31mred\\u{9b}");
+    assert_eq!(printable("\u{202e}drowssap"), "\\u{202e}drowssap");
+    assert_eq!(printable("grün 日本"), "grün 日本");
+}
+
+#[test]
+fn json_stays_the_same_json() {
+    let value = serde_json::json!({"a": "\u{9b}\u{7f}\u{202e}\u{1b}\n"});
+    let text = printable_json(&serde_json::to_string_pretty(&value).unwrap());
+    assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || reorders(c))), "{text:?}");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+}
+
+#[test]
+fn a_cut_text_says_so() {
+    assert_eq!(cut("abcdef", 6), "abcdef");
+    assert_eq!(cut("äbcdefg", 6), "äbcde…");
+}

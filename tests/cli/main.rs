@@ -1,0 +1,6 @@
+//! The commands as a user runs them: what they print where, and how they end.
+
+#![allow(clippy::unwrap_used)]
+
+mod plan;
+mod run;

@@ -1,0 +1,138 @@
+//! `policy-sync plan`: manifests to works.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::run::{Ran, run, run_with};
+
+const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hack/testenv/crds");
+
+/// Cluster and name of each work, without the hash.
+fn works(yaml: &str) -> Vec<String> {
+    let works: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+    let name = |work: &Value| {
+        let metadata = &work["metadata"];
+        let name = metadata["name"].as_str().unwrap().rsplit_once('-').unwrap().0.to_owned();
+        format!("{} {name}", metadata["namespace"].as_str().unwrap())
+    };
+    works.iter().map(name).collect()
+}
+
+#[test]
+fn a_directory_becomes_the_works_of_all_clusters() {
+    let ran = run(&["plan", "-f", "shop", "-f", CRDS]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("shop", ran.stdout);
+    assert_eq!(
+        works(&ran.stdout),
+        [
+            "eu-1 access",
+            "eu-1 gateway-web",
+            "eu-1 ratelimitpolicy-limits",
+            "eu-1 timeoutpolicy-timeouts",
+            "us-1 access",
+            "us-1 gateway-web",
+            "us-1 ratelimitpolicy-limits",
+        ]
+    );
+}
+
+#[test]
+fn without_definitions_the_kinds_are_those_of_the_policies() {
+    let ran = run(&["plan", "-f", "shop"]);
+    assert_eq!(ran.code, 0);
+    insta::assert_snapshot!("inferred", ran.stderr);
+    assert_eq!(ran.stdout, run(&["plan", "-f", "shop", "-f", CRDS]).stdout);
+}
+
+#[test]
+fn what_is_wrong_is_said_and_the_rest_is_planned() {
+    let ran = run(&["plan", "-f", "faults", "-f", CRDS]);
+    assert_eq!(ran.code, 1);
+    insta::assert_snapshot!("faults", ran.stderr);
+    assert_eq!(works(&ran.stdout), ["eu-1 access", "eu-1 gateway-web", "eu-1 retrypolicy-retries"]);
+}
+
+#[test]
+fn the_output_does_not_depend_on_the_order_of_the_files() {
+    let files = ["shop/class.yaml", "shop/fleet.json", "shop/gateway.yml", "shop/policies.yaml"];
+    let plan = |files: &[&str]| {
+        let arguments: Vec<&str> =
+            ["plan"].into_iter().chain(files.iter().flat_map(|file| ["-f", file])).collect();
+        run(&arguments).stdout
+    };
+    let forward = plan(&files);
+    let mut backward = files;
+    backward.reverse();
+    assert_eq!(forward, plan(&backward));
+    assert_eq!(forward, plan(&["shop"]));
+    assert!(!forward.is_empty());
+}
+
+#[test]
+fn json_holds_the_same() {
+    let list: Value = serde_json::from_str(&run(&["plan", "-f", "shop", "-o", "json"]).stdout).unwrap();
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&run(&["plan", "-f", "shop"]).stdout).unwrap();
+    assert_eq!(list["kind"], "List");
+    assert_eq!(list["items"], Value::from(documents));
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let policies =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/data/shop/policies.yaml"));
+    let files = ["-f", "shop/class.yaml", "-f", "shop/fleet.json", "-f", "shop/gateway.yml", "-f", "-"];
+    let arguments: Vec<&str> = ["plan"].into_iter().chain(files).collect();
+    let ran = run_with(&arguments, &policies.unwrap());
+    assert_eq!(ran.stdout, run(&["plan", "-f", "shop"]).stdout);
+}
+
+#[test]
+fn the_controllers_arguments_count() {
+    let ran = run(&["plan", "-f", "shop", "--downstream-namespace-prefix", "hub-"]);
+    assert!(ran.stdout.contains("namespace: hub-shop") && !ran.stdout.contains("kuadrant-shop"));
+    let ran = run(&["plan", "-f", "shop", "--controller-name", "example.com/other"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    assert!(ran.stderr.contains("class.yaml:1: GatewayClass synced: note: not used"), "{}", ran.stderr);
+    let ran = run(&["plan", "-f", "shop", "--reserved-namespaces", "kuadrant-*"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(
+        ran.stderr.contains("Gateway shop/web: error: namespace shop maps to kuadrant-shop"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_namespace_is_given_to_what_has_none() {
+    let policy = "{apiVersion: kuadrant.io/v1, kind: RateLimitPolicy, metadata: {name: more}, spec: {targetRef: \
+                  {group: gateway.networking.k8s.io, kind: Gateway, name: web}}}";
+    let ran = run_with(&["plan", "-f", "shop", "-f", "-", "-n", "shop"], policy);
+    assert!(works(&ran.stdout).contains(&"eu-1 ratelimitpolicy-more".to_owned()), "{}", ran.stderr);
+}
+
+fn refused(ran: &Ran, says: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_its_place() {
+    refused(&run(&["plan", "-f", "nowhere.yaml"]), "cannot read nowhere.yaml: No such file");
+    refused(&run_with(&["plan", "-f", "-"], "a: 1\n---\nb: [\n"), "stdin: unclosed bracket '[' at line 3");
+    refused(&run_with(&["plan", "-f", "-"], "---\na: 1\n"), "stdin:2: an object without apiVersion");
+    refused(&run_with(&["plan", "-f", "-"], "{\"kind\": \"a\",\n]"), "stdin: key must be a string at line 2");
+    let empty = tempfile::tempdir().unwrap();
+    refused(&run(&["plan", "-f", empty.path().to_str().unwrap()]), "has no .yaml, .yml or .json file");
+    let binary = empty.path().join("binary.yaml");
+    fs::write(&binary, [0xff, 0xfe, 0x00]).unwrap();
+    refused(&run(&["plan", "-f", binary.to_str().unwrap()]), "stream did not contain valid UTF-8");
+}
+
+#[test]
+fn wrong_arguments_end_with_2() {
+    assert_eq!(run(&["plan"]).code, 2);
+    assert_eq!(run(&["plan", "-f", "shop", "-o", "table"]).code, 2);
+    refused(&run(&["plan", "-f", "shop", "--controller-name", ""]), "--controller-name must not be empty");
+}
