@@ -1,8 +1,10 @@
 //! How every command finds its hub: Kubernetes' habits.
 
+use std::error::Error;
+use std::fmt::Display;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -26,18 +28,26 @@ impl HubArguments {
     /// Where no kubeconfig can be read, or it has no such context.
     pub async fn config(&self) -> anyhow::Result<Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        // The errors of the library name their causes themselves, some in several lines.
+        let said = |error: &dyn Display| error.to_string().lines().next().unwrap_or_default().to_owned();
         match &self.kubeconfig {
             Some(file) => {
-                let kubeconfig = Kubeconfig::read_from(file)
-                    .with_context(|| format!("cannot read kubeconfig {}", file.display()))?;
+                let place = file.display();
+                let kubeconfig = Kubeconfig::read_from(file).map_err(|error| {
+                    anyhow!("cannot read kubeconfig {place}: {}", said(&innermost(&error)))
+                })?;
                 Config::from_custom_kubeconfig(kubeconfig, &options)
                     .await
-                    .with_context(|| format!("kubeconfig {}", file.display()))
+                    .map_err(|error| anyhow!("kubeconfig {place}: {}", said(&error)))
             }
-            None if self.context.is_some() => {
-                Config::from_kubeconfig(&options).await.context("cannot read the kubeconfig")
-            }
-            None => Config::infer().await.context("no hub is configured: set --kubeconfig or KUBECONFIG"),
+            None if self.context.is_some() => Config::from_kubeconfig(&options)
+                .await
+                .map_err(|error| anyhow!("cannot read the kubeconfig: {}", said(&error))),
+            None => Config::infer().await.map_err(|error| {
+                // Its text also says that this is no pod; its source is what is wrong with the kubeconfig.
+                let reason = error.source().map_or_else(|| said(&error), |source| said(&source));
+                anyhow!("no hub is configured: set --kubeconfig or KUBECONFIG ({reason})")
+            }),
         }
     }
 
@@ -49,4 +59,14 @@ impl HubArguments {
     pub async fn client(&self) -> anyhow::Result<Client> {
         Client::try_from(self.config().await?).context("cannot make a client")
     }
+}
+
+/// The innermost of an error's causes: what really happened.
+#[must_use]
+pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost
 }

@@ -6,6 +6,7 @@ pub mod output;
 pub mod plan;
 pub mod scratch;
 pub mod settings;
+pub mod status;
 pub mod text;
 
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ enum Command {
     Controller(controller::Arguments),
     /// Print the works that the controller would make of manifests, without a hub.
     Plan(plan::Arguments),
+    /// Show how far the policies of a hub are synced.
+    Status(status::Arguments),
 }
 
 /// How a command ended.
@@ -44,12 +47,13 @@ pub async fn run(cli: Cli) -> ExitCode {
     let answer = match cli.command {
         Command::Controller(arguments) => controller::run(&cli.hub, arguments).await,
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
     };
     match answer {
         Ok(Answer::Fine) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("policy-sync: {error:#}");
+            output::say(text::printable(&format!("policy-sync: {error:#}")));
             ExitCode::from(2)
         }
     }

@@ -4,3 +4,4 @@
 
 mod plan;
 mod run;
+mod status;

@@ -112,6 +112,20 @@ fn a_namespace_is_given_to_what_has_none() {
     assert!(works(&ran.stdout).contains(&"eu-1 ratelimitpolicy-more".to_owned()), "{}", ran.stderr);
 }
 
+#[test]
+fn of_an_object_given_twice_the_later_counts() {
+    let gateway = "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: web, namespace: shop}, \
+                   spec: {gatewayClassName: synced}}";
+    let ran = run_with(&["plan", "-f", "shop", "-f", "-"], gateway);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    assert!(
+        ran.stderr
+            .contains("stdin:1: Gateway shop/web: warning: takes the place of the one at shop/gateway.yml:1"),
+        "{}",
+        ran.stderr
+    );
+}
+
 fn refused(ran: &Ran, says: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);

@@ -1,0 +1,202 @@
+//! What is read of the hub: classes, their parameters, and the metadata of the policies.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use kube::api::{GetParams, ListParams};
+use kube::core::{ObjectList, Request};
+use kube::{Client, Config};
+
+use super::kinds::PolicyKind;
+use crate::api::gateway;
+use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::object::HubObject;
+use crate::cli::hub::innermost;
+use crate::cli::scratch::Scratch;
+use crate::mirror::{ClassParams, Source};
+use crate::plan::watches;
+
+/// How long to wait for a connection, and for each answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How many objects a page has.
+const PAGE: u32 = 500;
+
+/// A hub to read.
+pub(super) struct Hub {
+    client: Client,
+    url: String,
+}
+
+/// The kinds that the classes of ours list, and what is wrong with the others.
+pub(super) struct Kinds {
+    pub(super) kinds: Vec<PolicyKind>,
+    pub(super) faults: Vec<String>,
+    /// Whether there is any class of ours.
+    pub(super) classes: bool,
+}
+
+/// Which policies of a kind to read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection<'s> {
+    /// In this namespace, or in all.
+    pub(super) namespace: Option<&'s str>,
+    /// Of this name, or all.
+    pub(super) name: Option<&'s str>,
+}
+
+impl Hub {
+    /// The hub that `config` leads to. Nothing is asked of it yet.
+    pub(super) fn new(mut config: Config) -> anyhow::Result<Self> {
+        config.connect_timeout = Some(PATIENCE);
+        config.read_timeout = Some(PATIENCE);
+        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        match Client::try_from(config) {
+            Ok(client) => Ok(Self { client, url }),
+            Err(error) => bail!("cannot make a client of {url}: {}", cause(&error)),
+        }
+    }
+
+    /// The kinds that the parameters of the GatewayClasses of `controller` list.
+    pub(super) async fn kinds(&self, controller: &ControllerName) -> anyhow::Result<Kinds> {
+        let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
+        let classes = match self.list(&path(&gvr, None), None, false).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                bail!("the hub at {} has no GatewayClasses: Gateway API is not installed", self.url)
+            }
+            classes => classes.map_err(|error| self.failure("list GatewayClasses", &error))?,
+        };
+        let scratch = Scratch::new(controller.clone());
+        scratch.list(&Source::Classes, &classes);
+        let mut faults = Vec::new();
+        for source in wanted(&scratch).keys() {
+            if let Source::ConfigMap(key) = source {
+                match self.config_map(key).await {
+                    Ok(config_map) => scratch.list(source, &config_map),
+                    Err(error @ kube::Error::Api(_)) => {
+                        faults.push(format!("cannot read ConfigMap {key}: {}", cause(&error)));
+                    }
+                    Err(error) => return Err(self.failure("read parameters", &error)),
+                }
+            }
+        }
+        let guard = scratch.read();
+        let view = guard.view(Scratch::settled());
+        for class in view.our_classes().keys() {
+            if let Some(ClassParams::Invalid { place, error, .. }) = view.class_params(&class.name) {
+                faults.push(format!("GatewayClass {class}: {place}: {error}"));
+            }
+        }
+        let classes = !view.our_classes().is_empty();
+        let wanted = watches::plan(view);
+        drop(guard);
+        let gvrs = wanted
+            .into_iter()
+            .filter(|(source, _)| matches!(source, Source::Policies(_)))
+            .map(|(_, gvr)| gvr);
+        let kinds = self.resolve(gvrs, &mut faults).await?;
+        Ok(Kinds { kinds, faults, classes })
+    }
+
+    async fn resolve(
+        &self,
+        gvrs: impl Iterator<Item = GroupVersionResource>,
+        faults: &mut Vec<String>,
+    ) -> anyhow::Result<Vec<PolicyKind>> {
+        let mut served: BTreeMap<String, Option<APIResourceList>> = BTreeMap::new();
+        let mut kinds = Vec::new();
+        for gvr in gvrs {
+            let api_version = gvr.api_version();
+            if !served.contains_key(&api_version) {
+                let list = match self.client.list_api_group_resources(&api_version).await {
+                    Ok(list) => Some(list),
+                    Err(kube::Error::Api(status)) if status.code == 404 => None,
+                    Err(error) => return Err(self.failure(&format!("look {gvr} up"), &error)),
+                };
+                served.insert(api_version.clone(), list);
+            }
+            let list = served.get(&api_version).and_then(Option::as_ref);
+            let found = list.and_then(|list| list.resources.iter().find(|r| *r.name == *gvr.kind.resource));
+            match found {
+                Some(found) => kinds.push(PolicyKind::new(gvr, found)),
+                None => faults.push(format!("{gvr}: the hub has no such kind")),
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// The metadata of the policies of `kind`.
+    pub(super) async fn policies(
+        &self,
+        kind: &PolicyKind,
+        selection: Selection<'_>,
+    ) -> anyhow::Result<Vec<HubObject>> {
+        let path = path(&kind.gvr, selection.namespace);
+        let name = selection.name.map(|name| format!("metadata.name={name}"));
+        let listed = self.list(&path, name, true).await;
+        listed.map_err(|error| self.failure(&format!("list {}", kind.gvr.kind), &error))
+    }
+
+    async fn config_map(&self, key: &ObjectKey) -> Result<Option<HubObject>, kube::Error> {
+        let gvr = GroupVersionResource::new("", "v1", "configmaps");
+        let request = Request::new(path(&gvr, Some(&key.namespace)));
+        let request = request.get(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+        match self.client.request(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn list(
+        &self,
+        path: &str,
+        fields: Option<String>,
+        metadata: bool,
+    ) -> Result<Vec<HubObject>, kube::Error> {
+        let request = Request::new(path);
+        let mut params = ListParams { field_selector: fields, ..ListParams::default() }.limit(PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let page = if metadata { request.list_metadata(&params) } else { request.list(&params) };
+            let page: ObjectList<HubObject> =
+                self.client.request(page.map_err(kube::Error::BuildRequest)?).await?;
+            objects.extend(page.items);
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(objects);
+            }
+        }
+    }
+
+    fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
+        match error {
+            kube::Error::Api(_) => anyhow!("cannot {what} on the hub at {}: {}", self.url, cause(error)),
+            _ => anyhow!("cannot reach the hub at {}: {}", self.url, cause(error)),
+        }
+    }
+}
+
+fn wanted(scratch: &Scratch) -> watches::Wanted {
+    watches::plan(scratch.read().view(Scratch::settled()))
+}
+
+fn path(gvr: &GroupVersionResource, namespace: Option<&str>) -> String {
+    let version = &gvr.version;
+    let api = match &*gvr.kind.group {
+        "" => format!("/api/{version}"),
+        group => format!("/apis/{group}/{version}"),
+    };
+    let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
+    format!("{api}{namespace}/{}", gvr.kind.resource)
+}
+
+/// What is behind an error: the server's own words, or the innermost of its causes.
+fn cause(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        let words = if status.message.is_empty() { &status.reason } else { &status.message };
+        return format!("{words} ({})", status.code);
+    }
+    innermost(error).to_string()
+}

@@ -1,0 +1,88 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+
+use super::*;
+use crate::api::names::GroupVersionResource;
+
+pub(in crate::cli::status) fn report(annotations: &[(&str, &str)]) -> Report {
+    let served = APIResource { kind: "RateLimitPolicy".into(), ..APIResource::default() };
+    let kind = PolicyKind::new(GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), &served);
+    let mut object: HubObject = serde_json::from_value(json!({
+        "metadata": {"name": "limits", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    }))
+    .unwrap();
+    object.metadata.annotations = annotations
+        .iter()
+        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
+        .collect::<BTreeMap<_, _>>();
+    Report::new(&kind, &object)
+}
+
+pub(in crate::cli::status) const SUMMARY: &str =
+    r#"{"clusters":2,"applied":2,"enforced":1,"overridden":1,"pending":0,"synced":true}"#;
+pub(in crate::cli::status) const CLUSTERS: &str = r#"[
+    {"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop","applied":true,
+     "conditions":[{"type":"Enforced","status":"False","reason":"Overridden","message":"by local/limits"}]},
+    {"cluster":"us-1","name":"limits","namespace":"kuadrant-shop","applied":true,
+     "conditions":[{"type":"Enforced","status":"True","reason":"Enforced"}]}]"#;
+
+#[test]
+fn what_the_controller_writes_is_read() {
+    let report = report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, CLUSTERS)]);
+    assert!(report.in_sync() && report.faults.is_empty());
+    assert_eq!(report.overridden(), Some(vec!["eu-1"]));
+    assert_eq!(report.summary.said().unwrap().applied, 2);
+    assert_eq!(report.json()["clusters"][0]["conditions"][0]["message"], "by local/limits");
+}
+
+#[test]
+fn without_annotations_there_is_nothing_to_sync() {
+    let report = report(&[]);
+    assert!(report.in_sync() && report.faults.is_empty());
+    assert_eq!((report.overridden(), report.first_message()), (None, None));
+}
+
+#[test]
+fn a_message_or_a_cluster_that_lags_is_not_in_sync() {
+    let lags = SUMMARY.replace("true", "false");
+    assert!(!report(&[(POLICIES_SYNCED_SUMMARY, &lags), (POLICIES_SYNCED, CLUSTERS)]).in_sync());
+    let frozen = report(&[
+        (POLICIES_SYNCED_SUMMARY, SUMMARY),
+        (POLICIES_SYNCED, CLUSTERS),
+        (POLICY_SYNC_MESSAGE, "namespace is reserved"),
+    ]);
+    assert!(!frozen.in_sync());
+    assert_eq!(frozen.first_message().as_deref(), Some("namespace is reserved"));
+}
+
+#[test]
+fn what_cannot_be_read_is_a_fault() {
+    let deep = "[".repeat(100_000);
+    for text in ["", "null", "{}", "[{}]", "[1]", "{\"clusters\":-1}", "\u{0}", deep.as_str()] {
+        let report = report(&[(POLICIES_SYNCED_SUMMARY, text), (POLICIES_SYNCED, text)]);
+        assert_eq!(
+            (&report.summary, &report.clusters),
+            (&Reading::Unreadable, &Reading::Unreadable),
+            "{text:.20}"
+        );
+        assert_eq!(report.faults.len(), 2);
+        assert!(!report.in_sync());
+    }
+    let half = report(&[(POLICIES_SYNCED, "[]")]);
+    assert_eq!(half.faults, ["annotation kuadrant.io/policies-synced-summary is missing"]);
+}
+
+#[test]
+fn a_shortened_list_claims_nothing() {
+    let keys = r#"[{"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop"}]"#;
+    for detail in ["keys", "first 1 of 9", "something new"] {
+        let report = report(&[
+            (POLICIES_SYNCED_SUMMARY, SUMMARY),
+            (POLICIES_SYNCED, keys),
+            (POLICIES_SYNCED_DETAIL, detail),
+        ]);
+        assert_eq!((report.detail, report.overridden()), (Detail::Names, None));
+        assert!(report.json()["clusters"][0].get("applied").is_none());
+    }
+}

@@ -1,0 +1,113 @@
+use super::super::report::tests::{CLUSTERS, SUMMARY, report};
+use super::*;
+use crate::api::annotations::{
+    POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+};
+
+fn style(wide: bool) -> Style {
+    Style { namespaces: true, wide, now: "2026-01-05T06:00:00Z".parse().unwrap() }
+}
+
+fn synced(message: &str) -> Report {
+    report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, CLUSTERS), (POLICY_SYNC_MESSAGE, message)])
+}
+
+#[test]
+fn policies_are_rows() {
+    let reports = [
+        synced(&"a long message ".repeat(8)),
+        report(&[]),
+        report(&[(POLICIES_SYNCED_SUMMARY, "?"), (POLICIES_SYNCED, "?")]),
+    ];
+    insta::assert_snapshot!(policies(&reports, style(false)), @r"
+    NAMESPACE   KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE                                                        AGE
+    shop        RateLimitPolicy   limits   2/2        1/2        eu-1         a long message a long message a long message a long message…   4d6h
+    shop        RateLimitPolicy   limits   -          -          -            -                                                              4d6h
+    shop        RateLimitPolicy   limits   ?          ?          ?            -                                                              4d6h
+    ");
+}
+
+#[test]
+fn clusters_are_rows_where_there_is_one_policy() {
+    let failing = r#"[
+        {"cluster":"eu-1","name":"l","namespace":"n","applied":false,"message":"conflict with \"kubectl\""},
+        {"cluster":"eu-2","name":"l","namespace":"n","applied":true,"pending":true},
+        {"cluster":"eu-3","name":"l","namespace":"n","deleting":true},
+        {"cluster":"eu-4","name":"l","namespace":"n","applied":true,
+         "conditions":[{"type":"Accepted","status":"False","reason":"Invalid","message":"no such gateway"}]},
+        {"cluster":"eu-5","name":"l","namespace":"n","applied":true,
+         "conditions":[{"type":"Enforced","status":"False","reason":"Overridden","message":"by local/limits"}]}]"#;
+    let failing = report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, failing)]);
+    insta::assert_snapshot!(clusters(&failing), @r#"
+    CLUSTER   APPLIED    ENFORCED   REASON                    MESSAGE
+    eu-1      no         -          -                         conflict with "kubectl"
+    eu-2      yes        pending    -                         -
+    eu-3      deleting   -          -                         -
+    eu-4      yes        -          Accepted=False: Invalid   no such gateway
+    eu-5      yes        False      Overridden                by local/limits
+    "#);
+}
+
+#[test]
+fn many_clusters_are_cut_unless_wide() {
+    let entry = |index: usize| {
+        format!(
+            r#"{{"cluster":"eu-{index}","name":"l","namespace":"n","applied":true,
+                "conditions":[{{"type":"Enforced","status":"False","reason":"Overriden"}}]}}"#
+        )
+    };
+    let list = format!("[{}]", (1..=5).map(entry).collect::<Vec<_>>().join(","));
+    let report = report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, &list)]);
+    assert_eq!(overridden(&report, false), "eu-1,eu-2,eu-3,+2");
+    assert_eq!(overridden(&report, true), "eu-1,eu-2,eu-3,eu-4,eu-5");
+}
+
+#[test]
+fn a_shortened_list_is_counted() {
+    let keys = r#"[{"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop"}]"#;
+    let report = report(&[
+        (POLICIES_SYNCED_SUMMARY, SUMMARY),
+        (POLICIES_SYNCED, keys),
+        (POLICIES_SYNCED_DETAIL, "keys"),
+    ]);
+    assert_eq!(overridden(&report, false), "(1)");
+    assert_eq!(clusters(&report).lines().last(), Some("eu-1      ?         ?          ?        ?"));
+}
+
+#[test]
+fn no_text_of_a_spoke_moves_the_cursor() {
+    let evil = "\u{1b}[2J\r\nNAMESPACE\u{9b}\u{202e}";
+    let list = serde_json::json!([{"cluster": evil, "name": "l", "namespace": "n", "message": evil,
+        "conditions": [{"type": "Enforced", "status": evil, "reason": evil, "message": evil}]}]);
+    let report = report(&[
+        (POLICIES_SYNCED_SUMMARY, SUMMARY),
+        (POLICIES_SYNCED, &list.to_string()),
+        (POLICY_SYNC_MESSAGE, evil),
+    ]);
+    for text in [clusters(&report), policies(&[report], style(true))] {
+        assert_eq!(text.lines().count(), 2, "{text:?}");
+        assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
+    }
+}
+
+#[test]
+fn ages_are_as_kubectl_shows_them() {
+    let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+    let ago = |seconds: i64| age(Timestamp::from_second(now.as_second() - seconds).unwrap(), now);
+    let expected = [
+        (-5, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (130, "2m10s"),
+        (601, "10m"),
+        (3 * 3600 + 61, "3h1m"),
+        (47 * 3600, "47h"),
+        (3 * 86400 + 7200, "3d2h"),
+        (100 * 86400, "100d"),
+        (3 * 365 * 86400, "3y"),
+    ];
+    for (seconds, text) in expected {
+        assert_eq!(ago(seconds), text, "{seconds}");
+    }
+}

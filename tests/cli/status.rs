@@ -1,0 +1,213 @@
+//! `policy-sync status`, of a real hub on which the tests write what the controller would.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use policy_sync::api::annotations::{
+    OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries, fixtures};
+use serde_json::{Value, json};
+
+use crate::run::{Ran, command, finish, run};
+
+/// A policy on two clusters; on `eu-1`, a policy of the spoke's own wins.
+fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
+    let entry = |cluster: &str, applied: bool, status: &str, reason: &str| {
+        json!({"cluster": cluster, "name": "limits", "namespace": "kuadrant-shop", "applied": applied,
+               "conditions": [{"type": "Enforced", "status": status, "reason": reason}]})
+    };
+    let entries = [entry("eu-1", true, "False", "Overridden"), entry("us-1", applied, "True", "Enforced")];
+    let summary = json!({"clusters": 2, "applied": 1 + usize::from(applied), "enforced": 1, "overridden": 1,
+        "pending": usize::from(!applied), "synced": applied});
+    BTreeMap::from([
+        (POLICIES_SYNCED, json!(entries).to_string()),
+        (POLICIES_SYNCED_SUMMARY, summary.to_string()),
+    ])
+}
+
+/// Writes `policy` with these annotations and no other of the controller's. A patch is read as JSON, where server-side
+/// apply is read as YAML, which refuses some of the characters that may come from a spoke.
+async fn annotated(client: &Client, policy: Value, annotations: BTreeMap<&str, String>) {
+    apply(client, &policy).await.unwrap();
+    let all = OF_POLICY.map(|key| (key, annotations.get(key)));
+    let (policies, name) = api_for(client, &policy).await.unwrap();
+    let patch = json!({"metadata": {"annotations": BTreeMap::from(all)}});
+    policies.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+    let mut command = command(&["status", "--kubeconfig", kubeconfig.to_str().unwrap()]);
+    command.args(arguments);
+    finish(command, "")
+}
+
+/// The words of each line, without those of the last column, which is an age.
+fn rows(ran: &Ran) -> Vec<Vec<&str>> {
+    ran.stdout
+        .lines()
+        .map(|line| {
+            let mut words: Vec<&str> = line.split_whitespace().collect();
+            words.pop();
+            words
+        })
+        .collect()
+}
+
+fn refused(ran: &Ran, says: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+}
+
+#[test]
+fn without_a_hub_one_line_says_why() {
+    refused(&run(&["status"]), "no hub is configured");
+    refused(&run(&["status", "--kubeconfig", "nowhere"]), "cannot read kubeconfig nowhere");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "clusters: [").unwrap();
+    refused(&status(file.path(), &[]), "kubeconfig");
+    assert_eq!(run(&["status", "-n", "shop", "-A"]).code, 2);
+}
+
+#[tokio::test]
+async fn a_hub_is_read() {
+    let hub = ControlPlane::start(ControlPlaneOptions::named("status")).await.unwrap();
+    let client = hub.client().unwrap();
+    let kubeconfig = hub.kubeconfig();
+
+    refused(&status(kubeconfig, &[]), "Gateway API is not installed");
+
+    crds::install(&client, &crds::of(Side::Hub, &binaries::ensure().await.unwrap()).unwrap()).await.unwrap();
+    let ran = status(kubeconfig, &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no GatewayClass of the hub has the controllerName"), "{}", ran.stderr);
+
+    let gvr = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
+    let listed = json!({"policiesToSync": [
+        gvr("kuadrant.io", "v1", "ratelimitpolicies"),
+        gvr("policies.example.com", "v1alpha1", "timeoutpolicies"),
+    ]});
+    for object in [
+        fixtures::namespace("shop"),
+        fixtures::namespace("other"),
+        fixtures::params_config_map("shop", "params", &listed),
+        fixtures::gateway_class("synced", "kuadrant.io/policy-sync", Some(("shop", "params"))),
+    ] {
+        apply(&client, &object).await.unwrap();
+    }
+    let ran = status(kubeconfig, &["-A"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", "no policy found\n"));
+
+    all_is_well(&client, kubeconfig).await;
+    something_is_wrong(&client, kubeconfig).await;
+    wrong_parameters(&client, kubeconfig).await;
+
+    let nobody = hub.kubeconfig_for(&User::new("nobody")).unwrap();
+    refused(&status(&nobody, &[]), "cannot list GatewayClasses on the hub at");
+    hub.stop_api_server();
+    refused(&status(kubeconfig, &[]), "cannot reach the hub at");
+}
+
+async fn all_is_well(client: &Client, kubeconfig: &Path) {
+    annotated(client, fixtures::rate_limit_policy("shop", "limits", "web"), annotations(true)).await;
+    annotated(client, fixtures::timeout_policy("other", "timeouts", &["web"]), BTreeMap::new()).await;
+
+    let ran = status(kubeconfig, &["-A"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert_eq!(
+        rows(&ran),
+        [
+            vec!["NAMESPACE", "KIND", "NAME", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE"],
+            vec!["other", "TimeoutPolicy", "timeouts", "-", "-", "-", "-"],
+            vec!["shop", "RateLimitPolicy", "limits", "2/2", "1/2", "eu-1", "-"],
+        ]
+    );
+    // The context names no namespace.
+    assert_eq!(status(kubeconfig, &[]).stderr, "no policy found in namespace default\n");
+    for word in ["ratelimitpolicies", "RateLimitPolicy", "ratelimitpolicy", "ratelimitpolicies.kuadrant.io"] {
+        let ran = status(kubeconfig, &[word, "limits", "-n", "shop"]);
+        assert_eq!(rows(&ran)[1..], [vec!["RateLimitPolicy", "limits", "2/2", "1/2", "eu-1", "-"]]);
+    }
+    let ran = status(kubeconfig, &["ratelimitpolicy", "limits", "-n", "shop", "-o", "wide"]);
+    assert_eq!(
+        ran.stdout,
+        "CLUSTER   APPLIED   ENFORCED   REASON       MESSAGE\n\
+         eu-1      yes       False      Overridden   -\n\
+         us-1      yes       True       Enforced     -\n"
+    );
+    let json: Value = serde_json::from_str(&status(kubeconfig, &["-A", "-o", "json"]).stdout).unwrap();
+    assert_eq!(json["items"][1]["summary"]["enforced"], 1);
+    assert_eq!(json["items"][1]["clusters"][0]["conditions"][0]["reason"], "Overridden");
+    assert_eq!(json["items"][0]["clusters"], Value::Null);
+    let yaml: Value = serde_saphyr::from_str(&status(kubeconfig, &["-A", "-o", "yaml"]).stdout).unwrap();
+    assert_eq!(yaml, json);
+
+    refused(&status(kubeconfig, &["authpolicies"]), "\"authpolicies\" is no kind of policies that is synced");
+    refused(&status(kubeconfig, &["-n", "../.."]), "is no name of Kubernetes");
+    let ran = status(kubeconfig, &["ratelimitpolicy", "nothing", "-n", "shop"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, "no policy nothing found in namespace shop\n"));
+}
+
+async fn something_is_wrong(client: &Client, kubeconfig: &Path) {
+    annotated(client, fixtures::rate_limit_policy("shop", "limits", "web"), annotations(false)).await;
+    let ran = status(kubeconfig, &["-n", "shop"]);
+    assert_eq!(
+        (ran.code, &rows(&ran)[1][..]),
+        (1, &["RateLimitPolicy", "limits", "1/2", "1/2", "eu-1", "-"][..])
+    );
+
+    let evil = "frozen\n\u{1b}[31mred\u{9b}";
+    let mut frozen = annotations(true);
+    frozen.insert(POLICY_SYNC_MESSAGE, evil.to_owned());
+    annotated(client, fixtures::rate_limit_policy("shop", "limits", "web"), frozen).await;
+    let ran = status(kubeconfig, &["-n", "shop"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stdout.contains("frozen\\n\\u{1b}[31mred\\u{9b}"), "{}", ran.stdout);
+    for output in ["json", "yaml"] {
+        let text = status(kubeconfig, &["-n", "shop", "-o", output]).stdout;
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        let value: Value = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(value["items"][0]["message"], evil);
+    }
+
+    let broken =
+        BTreeMap::from([(POLICIES_SYNCED, "[".to_owned()), (POLICIES_SYNCED_SUMMARY, "{}".to_owned())]);
+    annotated(client, fixtures::rate_limit_policy("shop", "limits", "web"), broken).await;
+    let ran = status(kubeconfig, &["-n", "shop"]);
+    assert_eq!((ran.code, &rows(&ran)[1][..]), (1, &["RateLimitPolicy", "limits", "?", "?", "?", "-"][..]));
+    assert!(
+        ran.stderr.contains("shop/limits: annotation kuadrant.io/policies-synced: EOF"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("policies-synced-summary: missing field"), "{}", ran.stderr);
+}
+
+async fn wrong_parameters(client: &Client, kubeconfig: &Path) {
+    let listed =
+        json!({"policiesToSync": [{"group": "example.com", "version": "v1", "resource": "nonepolicies"}]});
+    apply(client, &fixtures::params_config_map("shop", "params", &listed)).await.unwrap();
+    let ran = status(kubeconfig, &["-A"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(
+        ran.stderr.contains("error: example.com/v1 nonepolicies: the hub has no such kind"),
+        "{}",
+        ran.stderr
+    );
+
+    let invalid = json!({"policiesToSync": 1});
+    apply(client, &fixtures::params_config_map("shop", "params", &invalid)).await.unwrap();
+    let ran = status(kubeconfig, &["-A"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(
+        ran.stderr
+            .contains("error: GatewayClass synced: parameters shop/params: policiesToSync: invalid type"),
+        "{}",
+        ran.stderr
+    );
+}
