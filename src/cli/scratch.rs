@@ -3,6 +3,7 @@
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::mirror::rows::kind::Resolution;
+use crate::mirror::rows::schema::WorkSchema;
 use crate::mirror::{Change, Mirror, MirrorGuard, Moment, PLACEMENT_SETTLES, Row, Source};
 
 /// When everything in it was seen.
@@ -46,6 +47,11 @@ impl Scratch {
     /// Takes in whether the kind `gvr` can be synced.
     pub fn resolve(&self, gvr: &GroupVersionResource, resolution: Resolution) {
         self.mirror.change(Change::Resolved(gvr.clone(), resolution), SEEN);
+    }
+
+    /// Takes in what the hub's ManifestWork can say.
+    pub fn work_schema(&self, schema: WorkSchema) {
+        self.mirror.change(Change::WorkSchema(schema), SEEN);
     }
 
     /// A look at all of it.

@@ -126,6 +126,33 @@ fn of_an_object_given_twice_the_later_counts() {
     );
 }
 
+#[test]
+fn works_say_only_what_their_definition_has() {
+    let definition = |strategies: &str| {
+        format!(
+            "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
+             metadata: {{name: manifestworks.work.open-cluster-management.io}}, \
+             spec: {{group: work.open-cluster-management.io, scope: Namespaced, \
+             names: {{kind: ManifestWork, plural: manifestworks}}, \
+             versions: [{{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object, properties: \
+             {{spec: {{type: object, properties: {{manifestConfigs: {{type: array, items: {{type: object, properties: \
+             {{updateStrategy: {{type: object, properties: {{type: {{type: string, enum: [{strategies}]}}, \
+             serverSideApply: {{type: object}}}}}}}}}}}}}}}}}}}}}}}}]}}}}"
+        )
+    };
+    let old =
+        run_with(&["plan", "-f", "shop", "-f", "-"], &definition("Update, CreateOnly, ServerSideApply"));
+    assert_eq!((old.code, works(&old.stdout).len()), (0, 7), "{}", old.stderr);
+    assert!(!old.stdout.contains("feedbackScrapeType"));
+    let older = run_with(&["plan", "-f", "shop", "-f", "-"], &definition("Update"));
+    assert_eq!((older.code, older.stdout.as_str()), (1, ""));
+    assert!(
+        older.stderr.contains("error: the hub's ManifestWork has no update strategy"),
+        "{}",
+        older.stderr
+    );
+}
+
 fn refused(ran: &Ran, says: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);

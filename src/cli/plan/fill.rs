@@ -11,8 +11,12 @@ use super::remark::{Remark, Subject};
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::Params;
 use crate::cli::scratch::Scratch;
+use crate::mirror::rows::schema::WorkSchema;
 use crate::mirror::{ClassParams, Source, View};
 use crate::plan::watches;
+
+/// The definition of works.
+const WORKS: &str = "manifestworks.work.open-cluster-management.io";
 
 /// A mirror of the objects given.
 pub(super) struct Filled {
@@ -38,6 +42,7 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
     filled.classes(inventory, controller);
     filled.parameters(inventory);
     filled.policies(inventory);
+    filled.works(inventory);
     filled
 }
 
@@ -55,6 +60,18 @@ impl Filled {
 
     fn wanted(&self) -> watches::Wanted {
         self.look(watches::plan)
+    }
+
+    /// What works can say: what their definition does where it is given, otherwise everything.
+    fn works(&mut self, inventory: &Inventory) {
+        let Some(given) = inventory.definitions.get(WORKS) else { return };
+        let schema = WorkSchema::of(&given.definition);
+        self.scratch.work_schema(schema);
+        if let Some(fault) = schema.fault() {
+            self.remarks.push(given.subject.error(fault));
+            // The controller would not begin.
+            self.parents.clear();
+        }
     }
 
     fn classes(&mut self, inventory: &Inventory, controller: &ControllerName) {

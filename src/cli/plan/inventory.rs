@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionSpec;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionSpec,
+};
 
 use super::manifests::Manifest;
 use super::remark::{Remark, Subject};
@@ -14,13 +16,20 @@ use crate::mirror::Source;
 /// Objects of one kind, by namespace and name.
 pub(super) type Objects = BTreeMap<ObjectKey, Manifest>;
 
+/// The definition of a kind.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) subject: Subject,
+    pub(super) definition: CustomResourceDefinition,
+}
+
 /// All objects given.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
     fixed: BTreeMap<Source, Objects>,
     pub(super) config_maps: Objects,
     /// The definitions of kinds, by `<plural>.<group>`.
-    pub(super) definitions: BTreeMap<String, CustomResourceDefinitionSpec>,
+    pub(super) definitions: BTreeMap<String, Definition>,
     /// Of all other kinds, by group and kind: policies, and what a plan does not use.
     pub(super) others: BTreeMap<(String, String), Objects>,
     pub(super) remarks: Vec<Remark>,
@@ -100,7 +109,8 @@ impl Inventory {
         match spec {
             Ok(spec) => {
                 let name = format!("{}.{}", spec.names.plural, spec.group);
-                self.definitions.insert(name, spec);
+                let definition = CustomResourceDefinition { spec, ..CustomResourceDefinition::default() };
+                self.definitions.insert(name, Definition { subject: Subject::of(manifest), definition });
             }
             Err(error) => {
                 let text = format!("spec.{}: {}", error.path(), error.inner());

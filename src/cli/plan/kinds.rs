@@ -43,7 +43,8 @@ fn resolved(kind: &str) -> Resolution {
 
 /// What `gvr` is.
 pub(super) fn tell(inventory: &Inventory, gvr: &GroupVersionResource) -> Told {
-    if let Some(definition) = inventory.definitions.get(&gvr.kind.to_string()) {
+    if let Some(given) = inventory.definitions.get(&gvr.kind.to_string()) {
+        let definition = &given.definition.spec;
         let kind = &definition.names.kind;
         let resolution = check(definition, gvr).err().unwrap_or_else(|| resolved(kind));
         return Told::Defined(kind.clone(), resolution);
