@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tracing::info;
 
 use super::ApplyError;
@@ -29,7 +30,7 @@ pub(super) async fn annotate(
         "metadata": {"name": key.name, "namespace": key.namespace, "uid": uid, "annotations": annotations},
     });
     let params = PatchParams::apply(manager).force();
-    let request = of_kind(gvr, &key.namespace).patch(&key.name, &params, &Patch::Apply(body));
+    let request = of_kind(gvr, &key.namespace).patch(&key.name, &params, &Patch::Apply(as_yaml(&body)));
     let written = requests.write(&gvr.kind.resource, request).await;
     let metadata = written.map_err(|source| ApplyError::Request {
         verb: "annotate",
@@ -56,7 +57,8 @@ pub(super) async fn class_status(
         "status": {"conditions": conditions},
     });
     let params = PatchParams::apply(manager).force();
-    let request = of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &Patch::Apply(body));
+    let request =
+        of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &Patch::Apply(as_yaml(&body)));
     let written = requests.write(&gvr.kind.resource, request).await;
     let metadata = written.map_err(|source| ApplyError::Request {
         verb: "update",
@@ -65,4 +67,22 @@ pub(super) async fn class_status(
     })?;
     info!(object = %format!("GatewayClass {class}"), action = "status", "wrote a class's status");
     Ok(metadata.version())
+}
+
+/// `value` as JSON that is YAML, too. The server reads an apply as YAML, which allows fewer characters than JSON does;
+/// one that a spoke put into a message would have the whole apply refused.
+fn as_yaml(value: &Value) -> Box<RawValue> {
+    let breaks_yaml = |c: char| {
+        matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if breaks_yaml(c) {
+            // Such characters stand in strings only, where this means the same.
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    RawValue::from_string(text).unwrap_or_default()
 }

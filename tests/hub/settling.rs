@@ -142,3 +142,36 @@ async fn it_stops_within_five_seconds() -> Result<()> {
     ensure!(took.as_secs_f64() < 5.0, "it took {took:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
+    let world = world("texts", &["eu-1"]).await?;
+    let controller = world.controller().await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    let work = world.work("eu-1", "ratelimitpolicy-limits").await?;
+    let controls: String = (0..0xa0).filter_map(char::from_u32).collect();
+    for text in [
+        controls + "\u{feff}\u{fffe}\u{ffff}\u{2028}\u{202e}😀",
+        "\"'\\{}[]\n- a: b # c".to_owned(),
+        "é".repeat(500),
+    ] {
+        world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &text)).await?;
+        let message = |entry: &policy_sync::api::annotations::Synced| {
+            entry.conditions.first().and_then(|condition| condition.message.clone()).unwrap_or_default()
+        };
+        world.until_folded(&limits, |entries, _| message(&entries[0]) == text).await?;
+    }
+    let long = "é".repeat(5000);
+    world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
+    world
+        .until_folded(&limits, |entries, _| {
+            entries[0].conditions[0].message.as_deref().is_some_and(|message| message.ends_with("é…"))
+        })
+        .await?;
+    for write in world.writes(&controller)? {
+        ensure!((200..300).contains(&write.code()), "the hub refused {write:?}");
+    }
+    Ok(())
+}
