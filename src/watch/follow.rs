@@ -18,8 +18,8 @@ use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
 use crate::mirror::{Change, Source};
 
-/// How many objects a page has.
-const PAGE: u32 = 500;
+/// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
+const PAGE: u32 = 100;
 /// How long the server keeps a watch open.
 const WATCH_SECONDS: u32 = 290;
 /// How long a watch may be silent; the server sends a bookmark every minute.
