@@ -51,9 +51,7 @@ pub fn of(view: View<'_>) -> Health {
 
 /// Brings the metrics that show the mirror up to date.
 pub fn measure(view: View<'_>, metrics: &Metrics) {
-    for (purpose, count) in view.work_counts() {
-        metrics.works(purpose, count);
-    }
+    metrics.works(view.work_counts());
     let failing: Vec<String> = view.failing().keys().map(|source| name(source)).collect();
     metrics.failing(failing.iter().map(String::as_str));
 }

@@ -228,9 +228,14 @@ impl Worker {
     }
 
     async fn write(&self, key: &Key, actions: Vec<WorkAction>) -> Result<(), ApplyError> {
+        let object = match key {
+            Key::Works(parent) => parent.to_string(),
+            key => key.category().to_owned(),
+        };
+        let object = object.as_str();
         let results = futures::stream::iter(actions)
             .map(|action| async move {
-                let written = works::write(&self.requests, &action).await?;
+                let written = works::write(&self.requests, object, &action).await?;
                 if let Some(written) = written {
                     self.pending.wrote(key, (action.name().clone(), action.cluster().clone()), written);
                 }

@@ -14,8 +14,12 @@ use crate::api::work::GROUP;
 use crate::plan::PlannedWork;
 use crate::plan::diff::WorkAction;
 
-/// Carries an action out; `None` where what it was to do is done already.
-pub(super) async fn write(requests: &Requests, action: &WorkAction) -> Result<Option<Written>, ApplyError> {
+/// Carries an action out for `object`; `None` where what it was to do is done already.
+pub(super) async fn write(
+    requests: &Requests,
+    object: &str,
+    action: &WorkAction,
+) -> Result<Option<Written>, ApplyError> {
     let (cluster, name) = (action.cluster(), action.name());
     let written = match action {
         WorkAction::Create { work, .. } => create(requests, cluster, work).await?,
@@ -24,7 +28,7 @@ pub(super) async fn write(requests: &Requests, action: &WorkAction) -> Result<Op
         }
         WorkAction::Delete { uid, .. } => delete(requests, cluster, name, uid).await?,
     };
-    info!(cluster = %cluster, work = %name, action = action.verb(), "wrote a work");
+    info!(object, cluster = %cluster, work = %name, action = action.verb(), "wrote a work");
     Ok(written)
 }
 

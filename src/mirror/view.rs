@@ -282,10 +282,10 @@ impl<'m> View<'m> {
         self.tables.carried.get(cluster).map(|kinds| kinds.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// How many works there are: for Gateways, for policies, for access, and not proven to be ours.
+    /// How many works there are, by what they are for and by the state they are in.
     #[must_use]
-    pub fn work_counts(&self) -> BTreeMap<&'static str, usize> {
-        let mut counts = BTreeMap::from([("access", 0), ("foreign", 0), ("gateway", 0), ("policy", 0)]);
+    pub fn work_counts(&self) -> BTreeMap<(&'static str, &'static str), usize> {
+        let mut counts = BTreeMap::new();
         for (_, _, work) in self.works() {
             let purpose = match &work.purpose {
                 Purpose::Access(_) => "access",
@@ -293,7 +293,7 @@ impl<'m> View<'m> {
                 Purpose::Parent(parent) if parent.is_gateway() => "gateway",
                 Purpose::Parent(_) => "policy",
             };
-            *counts.entry(purpose).or_default() += 1;
+            *counts.entry((purpose, work.state())).or_default() += 1;
         }
         counts
     }

@@ -83,7 +83,11 @@ impl Metrics {
                 "Requests to the API server, by verb, resource and status code; code 0 had no answer.",
                 &["method", "resource", "code"],
             )?,
-            works: gauges("policy_sync_works", "ManifestWorks, by what they are for.", &["for"])?,
+            works: gauges(
+                "policy_sync_works",
+                "ManifestWorks, by what they are for and by state.",
+                &["for", "state"],
+            )?,
             frozen: gauges("policy_sync_problems", "Objects with a problem, by category.", &["category"])?,
             watch_failing: gauges(
                 "policy_sync_watch_failing",
@@ -126,9 +130,12 @@ impl Metrics {
         self.0.requests.with_label_values(&[method, resource, &code.to_string()]).inc();
     }
 
-    /// So many works there are for `purpose`.
-    pub fn works(&self, purpose: &str, count: usize) {
-        self.0.works.with_label_values(&[purpose]).set(gauge_value(count));
+    /// So many works there are, by what they are for and by state.
+    pub fn works<'w>(&self, counts: impl IntoIterator<Item = ((&'w str, &'w str), usize)>) {
+        self.0.works.reset();
+        for ((purpose, state), count) in counts {
+            self.0.works.with_label_values(&[purpose, state]).set(gauge_value(count));
+        }
     }
 
     /// So many objects there are with each category of problem.

@@ -141,6 +141,17 @@ impl Work {
         }
     }
 
+    /// `deleting`, `applied`, `refused` or, while its agent has not answered for what it holds now, `pending`.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match &self.answer {
+            _ if self.deleting.is_some() => "deleting",
+            Some(answer) if answer.applied => "applied",
+            Some(answer) if answer.message.is_some() => "refused",
+            _ => "pending",
+        }
+    }
+
     /// Its parent, where it is proven to have one.
     #[must_use]
     pub fn parent(&self) -> Option<&Arc<Parent>> {
