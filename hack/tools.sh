@@ -12,6 +12,13 @@ needs_rust() {
     command -v cargo >/dev/null || missing "cargo is missing: install Rust $wanted or newer, see https://rustup.rs"
 }
 
+# A component of the Rust toolchain: rustfmt, clippy.
+needs_component() {
+    local command=cargo-$1
+    [ "$1" = rustfmt ] && command=rustfmt
+    command -v "$command" >/dev/null || missing "$1 is missing: rustup component add $1"
+}
+
 # For ring and mimalloc, and for linking.
 needs_c_compiler() {
     command -v cc >/dev/null || missing "a C compiler (cc) is missing: on Debian and Ubuntu, apt-get install gcc libc6-dev"
