@@ -3,3 +3,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod dependencies;
+mod parameters;
+mod samples;
