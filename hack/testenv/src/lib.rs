@@ -19,6 +19,7 @@ pub mod certificates;
 pub mod control_plane;
 pub mod controller;
 pub mod crds;
+pub mod demo;
 pub mod fixtures;
 pub mod fleet;
 pub mod kubeconfig;

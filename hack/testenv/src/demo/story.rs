@@ -1,0 +1,286 @@
+//! The steps, in their order. Each writes as a user would, and waits for what is to follow.
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use policy_sync::api::annotations::{MANAGED, POLICY_SYNCED, REVISION, Synced};
+use policy_sync::mirror::PLACEMENT_SETTLES;
+use serde_json::{Value, json};
+
+use super::look::{self, Fold};
+use super::report::Report;
+use super::stage::{SPOKES, Stage};
+use crate::apply::{api_for, apply, apply_all, apply_status};
+use crate::fixtures;
+
+/// The namespace on the hub.
+const SHOP: &str = "shop";
+/// Where it is on the spokes.
+const DOWNSTREAM: &str = "kuadrant-shop";
+
+/// All steps.
+pub(super) async fn tell(stage: &Stage, report: &Report) -> Result<()> {
+    configure(stage, report).await?;
+    write_a_policy(stage, report).await?;
+    read_the_answers(stage, report).await?;
+    override_on_a_spoke(stage, report).await?;
+    change_the_policy(stage, report).await?;
+    unplace_a_cluster(stage, report).await?;
+    delete(stage, report).await
+}
+
+fn class() -> Value {
+    fixtures::gateway_class(
+        "multi-cluster",
+        "kuadrant.io/policy-sync",
+        Some(("policy-sync", "multi-cluster")),
+    )
+}
+
+fn gateway() -> Value {
+    fixtures::gateway(SHOP, "web", "multi-cluster", Some("everywhere"))
+}
+
+fn policy(limit: u32) -> Value {
+    let mut policy = fixtures::rate_limit_policy(SHOP, "limits", "web");
+    policy["spec"]["limits"]["all"]["rates"][0]["limit"] = limit.into();
+    policy
+}
+
+/// An object of a hub namespace as it is named on the spokes.
+fn downstream(object: &Value) -> Value {
+    let mut object = object.clone();
+    object["metadata"]["namespace"] = DOWNSTREAM.into();
+    object
+}
+
+async fn place(stage: &Stage, clusters: &[&str]) -> Result<()> {
+    let hub = stage.hub()?;
+    let placement = fixtures::placement(SHOP, "everywhere", clusters.len());
+    let decision = fixtures::placement_decision(SHOP, "everywhere", 0, clusters);
+    for object in [decision, placement] {
+        let mut spec = object.clone();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.remove("status");
+        }
+        apply(&hub, &spec).await?;
+        apply_status(&hub, &object).await?;
+    }
+    Ok(())
+}
+
+async fn configure(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The platform team says which policies travel, and where to");
+    let hub = stage.hub()?;
+    let parameters = json!({
+        "downstreamClass": "istio",
+        "policiesToSync": [{
+            "group": "kuadrant.io",
+            "version": "v1",
+            "resource": "ratelimitpolicies",
+            "statusFields": [{ "name": "generation", "path": ".status.observedGeneration" }],
+        }],
+    });
+    let namespaces = [fixtures::namespace("policy-sync"), fixtures::namespace(SHOP)];
+    apply_all(&hub, &namespaces).await?;
+    apply(&hub, &fixtures::params_config_map("policy-sync", "multi-cluster", &parameters)).await?;
+    apply(&hub, &class()).await?;
+    report
+        .say("GatewayClass multi-cluster, of the controller kuadrant.io/policy-sync, with these parameters:");
+    report.excerpt(&parameters);
+    place(stage, &SPOKES).await?;
+    report.say("Placement shop/everywhere; its decisions: eu-1, us-1");
+    for kind in ["Accepted", "PoliciesResolved"] {
+        let what = format!("GatewayClass multi-cluster is {kind}");
+        let said = |class: &_| look::condition(class, kind).unwrap_or_else(|| "nothing".into());
+        look::there(&hub, &what, &class(), |class| {
+            let said = said(class);
+            ensure!(said.starts_with("True"), "it says {said}");
+            Ok(())
+        })
+        .await?;
+        report.seen(&format!("GatewayClass multi-cluster: {kind}=True"));
+    }
+    Ok(())
+}
+
+async fn write_a_policy(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("A team writes a Gateway and a RateLimitPolicy, on the hub alone");
+    let hub = stage.hub()?;
+    let (gateway, policy) = (gateway(), policy(10));
+    report.excerpt(&json!({
+        "kind": policy["kind"],
+        "metadata": { "namespace": SHOP, "name": policy["metadata"]["name"] },
+        "spec": { "targetRef": { "kind": "Gateway", "name": "web" }, "limits": policy["spec"]["limits"] },
+    }));
+    apply_all(&hub, [&gateway, &policy]).await?;
+    try_join_all(SPOKES.map(|spoke| copies_arrive(stage, report, spoke))).await?;
+    let copy =
+        look::there(&stage.spoke("eu-1")?, "the copy on eu-1", &downstream(&policy), |_| Ok(())).await?;
+    report.say("the copy on eu-1, aimed at the Gateway there:");
+    report.excerpt(&json!({
+        "kind": "RateLimitPolicy",
+        "metadata": {
+            "namespace": copy.namespace(),
+            "name": copy.name_any(),
+            "annotations": { POLICY_SYNCED: copy.annotations().get(POLICY_SYNCED) },
+        },
+        "spec": { "targetRef": { "kind": "Gateway", "name": copy.data["spec"]["targetRef"]["name"] } },
+    }));
+    Ok(())
+}
+
+async fn copies_arrive(stage: &Stage, report: &Report, spoke: &str) -> Result<()> {
+    let client = stage.spoke(spoke)?;
+    let a_gateway = async {
+        let what = format!("the copy of the Gateway on {spoke}");
+        look::there(&client, &what, &downstream(&gateway()), |copy| {
+            ensure!(copy.data["spec"]["gatewayClassName"] == "istio", "its class is not istio");
+            ensure!(copy.labels().get(MANAGED).is_some_and(|value| value == "true"), "it has no {MANAGED}");
+            Ok(())
+        })
+        .await?;
+        report.seen(&format!("{spoke}: Gateway {DOWNSTREAM}/web, of class istio"));
+        anyhow::Ok(())
+    };
+    let a_policy = policy_arrives(stage, report, spoke, 10);
+    tokio::try_join!(a_gateway, a_policy).map(drop)
+}
+
+async fn policy_arrives(stage: &Stage, report: &Report, spoke: &str, limit: u32) -> Result<()> {
+    let what = format!("the copy of the RateLimitPolicy on {spoke}");
+    look::there(&stage.spoke(spoke)?, &what, &downstream(&policy(limit)), |copy| {
+        let spec = &copy.data["spec"];
+        let found = &spec["limits"]["all"]["rates"][0]["limit"];
+        ensure!(*found == limit, "its limit is {found}");
+        ensure!(spec["targetRef"]["name"] == "web", "it targets something else");
+        ensure!(copy.annotations().contains_key(REVISION), "it has no {REVISION}");
+        let origin = copy.annotations().get(POLICY_SYNCED).context("it does not say where it is from")?;
+        ensure!(origin == "shop/limits", "it says it is from {origin}");
+        Ok(())
+    })
+    .await?;
+    report.seen(&format!("{spoke}: RateLimitPolicy {DOWNSTREAM}/limits, limit {limit}"));
+    Ok(())
+}
+
+async fn read_the_answers(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The hub policy says what each spoke does with it");
+    let fold = look::folded(&stage.hub()?, "both spokes enforce the policy", &policy(10), |fold| {
+        clusters(fold, &SPOKES)?;
+        ensure!(fold.summary.synced && fold.summary.enforced == 2, "it says {:?}", fold.summary);
+        ensure!(fold.entries.iter().all(|e| e.fields.get("generation") == Some(&json!(1))), "no generation");
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+async fn override_on_a_spoke(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The people of us-1 write a policy of their own for that Gateway, and it wins there");
+    let theirs = fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web");
+    apply(&stage.spoke("us-1")?, &theirs).await?;
+    let fold = look::folded(&stage.hub()?, "us-1 overrides the policy", &policy(10), |fold| {
+        let overridden = |cluster: &str| {
+            let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == cluster);
+            entry.is_some_and(|entry| entry.conditions.iter().any(|c| c.is_overridden()))
+        };
+        ensure!(overridden("us-1"), "us-1 does not say so");
+        ensure!(!overridden("eu-1"), "eu-1 says so too");
+        ensure!((fold.summary.enforced, fold.summary.overridden) == (1, 1), "it says {:?}", fold.summary);
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+async fn change_the_policy(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The team raises the limit on the hub, from 10 to 100");
+    apply(&stage.hub()?, &policy(100)).await?;
+    try_join_all(SPOKES.map(|spoke| policy_arrives(stage, report, spoke, 100))).await?;
+    let fold = look::folded(&stage.hub()?, "both spokes answer for the new limit", &policy(100), |fold| {
+        let current = |entry: &_| answered(entry) == Some(2);
+        ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
+        ensure!(fold.entries.iter().all(current), "a spoke still answers for the old one");
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+fn answered(entry: &Synced) -> Option<i64> {
+    entry.fields.get("generation")?.as_i64()
+}
+
+async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
+    let settles = PLACEMENT_SETTLES;
+    report.step("The placement no longer chooses us-1");
+    report.say(&format!("(it counts once nothing of the placement has changed for {settles:?})"));
+    place(stage, &["eu-1"]).await?;
+    let us = stage.spoke("us-1")?;
+    look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
+    let took = report.since_step();
+    ensure!(took >= settles, "us-1 lost its copy after {took:?}, before the placement had settled");
+    report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    look::gone(&us, "the copy of the Gateway leaves us-1", &downstream(&gateway())).await?;
+    report.seen("us-1: Gateway kuadrant-shop/web is gone");
+    let theirs = fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web");
+    look::there(&us, "the policy of us-1's own people stays", &theirs, |_| Ok(())).await?;
+    report.seen("us-1: RateLimitPolicy kuadrant-shop/ours, which its people wrote, is still there");
+    look::there(&stage.spoke("eu-1")?, "the copy stays on eu-1", &downstream(&policy(100)), |_| Ok(()))
+        .await?;
+    let fold = look::folded(&stage.hub()?, "the hub policy names eu-1 alone", &policy(100), |fold| {
+        clusters(fold, &["eu-1"])?;
+        ensure!(fold.summary.synced && fold.summary.enforced == 1, "it says {:?}", fold.summary);
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+async fn delete(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The team deletes the policy, then the Gateway");
+    let (hub, eu) = (stage.hub()?, stage.spoke("eu-1")?);
+    delete_object(stage, &policy(100)).await?;
+    look::gone(&eu, "the copy of the policy leaves eu-1", &downstream(&policy(100))).await?;
+    report.seen("eu-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    look::there(&eu, "the Gateway stays on eu-1", &downstream(&gateway()), |_| Ok(())).await?;
+    look::no_works(&hub, "the policy's works go", &["gateway", "access"]).await?;
+    report.seen("hub: no ManifestWork is left of the policy");
+    delete_object(stage, &gateway()).await?;
+    look::gone(&eu, "the copy of the Gateway leaves eu-1", &downstream(&gateway())).await?;
+    report.seen("eu-1: Gateway kuadrant-shop/web is gone");
+    look::no_works(&hub, "all works go", &[]).await?;
+    report.seen("hub: no ManifestWork is left at all");
+    for spoke in SPOKES {
+        look::namespace_stays(&stage.spoke(spoke)?, DOWNSTREAM).await?;
+    }
+    report.seen("eu-1 and us-1: the namespace kuadrant-shop is still there, with what others have in it");
+    Ok(())
+}
+
+async fn delete_object(stage: &Stage, object: &Value) -> Result<()> {
+    let (api, name) = api_for(&stage.hub()?, object).await?;
+    api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
+    Ok(())
+}
+
+/// For those who want to look around: the Gateway and the policy again, on both spokes.
+pub(super) async fn put_back(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("For you to look around: both again, on both spokes");
+    place(stage, &SPOKES).await?;
+    apply_all(&stage.hub()?, [&gateway(), &policy(100)]).await?;
+    try_join_all(SPOKES.map(|spoke| policy_arrives(stage, report, spoke, 100))).await?;
+    Ok(())
+}
+
+fn clusters(fold: &Fold, expected: &[&str]) -> Result<()> {
+    let found: Vec<&str> = fold.entries.iter().map(|entry| &*entry.cluster.0).collect();
+    ensure!(found == expected, "it names {found:?}");
+    Ok(())
+}

@@ -1,0 +1,41 @@
+# Sourced by the commands in this folder: says which tool is missing and how to get it.
+
+missing() {
+    printf '%s: %s\n' "$(basename "$0")" "$1" >&2
+    exit 2
+}
+
+# Rust, at least of the version in Cargo.toml; cargo itself refuses an older one, with a message that says so.
+needs_rust() {
+    local wanted
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+    command -v cargo >/dev/null || missing "cargo is missing: install Rust $wanted or newer, see https://rustup.rs"
+}
+
+# A component of the Rust toolchain: rustfmt, clippy.
+needs_component() {
+    local command=cargo-$1
+    [ "$1" = rustfmt ] && command=rustfmt
+    command -v "$command" >/dev/null || missing "$1 is missing: rustup component add $1"
+}
+
+# For ring and mimalloc, and for linking.
+needs_c_compiler() {
+    command -v cc >/dev/null || missing "a C compiler (cc) is missing: on Debian and Ubuntu, apt-get install gcc libc6-dev"
+}
+
+# For etcd and the Kubernetes servers, unless KUBEBUILDER_ASSETS has them and POLICY_SYNC_CRDS the Gateway API.
+# An older Go from 1.21 on fetches the right one by itself, unless GOTOOLCHAIN=local forbids it.
+needs_go() {
+    local wanted
+    wanted=$(sed -n 's/^go //p' hack/testenv/tools/*/go.mod | sort -V | tail -n 1)
+    [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -d "${POLICY_SYNC_CRDS:-}/gateway-api" ] && return
+    command -v go >/dev/null || missing "go is missing: install Go $wanted or newer, see https://go.dev/dl; it builds \
+etcd, kube-apiserver, kube-controller-manager and kubectl once (or set KUBEBUILDER_ASSETS and POLICY_SYNC_CRDS, see \
+hack/testenv/README.md)"
+}
+
+# Where cargo puts what it builds.
+target_directory() {
+    cargo metadata --format-version 1 --no-deps --locked | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
+}

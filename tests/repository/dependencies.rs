@@ -1,0 +1,198 @@
+//! Licences, bans and sources of all that is built in, against `deny.toml`.
+//!
+//! cargo-deny would check the same, but building it takes longer than building this project. Of its file this reads what
+//! is used here, and refuses every key that it does not know: nothing in the file is without effect.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde::Deserialize;
+use spdx::{Expression, ParseMode};
+
+/// `deny.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    #[serde(rename = "graph")]
+    _graph: Graph,
+    licenses: Licenses,
+    bans: Bans,
+    sources: Sources,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Graph {
+    #[serde(rename = "all-features")]
+    _all_features: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Licenses {
+    allow: BTreeSet<String>,
+    private: Private,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Private {
+    ignore: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Bans {
+    multiple_versions: String,
+    wildcards: String,
+    allow_wildcard_paths: bool,
+    deny: Vec<Ban>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Ban {
+    #[serde(rename = "crate")]
+    name: String,
+    reason: String,
+    #[serde(default)]
+    deny_multiple_versions: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Sources {
+    unknown_registry: String,
+    unknown_git: String,
+}
+
+/// What cargo says.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    license: Option<String>,
+    source: Option<String>,
+    publish: Option<Vec<String>>,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    req: String,
+    path: Option<String>,
+}
+
+fn rules() -> Rules {
+    toml::from_str(include_str!("../../deny.toml")).unwrap()
+}
+
+/// All packages that a build on this machine can use.
+fn packages() -> Vec<Package> {
+    let rustc = Command::new("rustc").arg("-vV").output().unwrap();
+    let text = String::from_utf8(rustc.stdout).unwrap();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--locked", "--format-version=1", "--all-features", "--filter-platform", host])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).unwrap();
+    metadata.packages
+}
+
+fn is_private(package: &Package) -> bool {
+    package.publish.as_ref().is_some_and(Vec::is_empty)
+}
+
+/// Why `license` is refused.
+fn fault(license: Option<&str>, allowed: &BTreeSet<String>) -> Option<String> {
+    let Some(license) = license else { return Some("names no licence".into()) };
+    // Lax: crates of old separate with `/`.
+    match Expression::parse_mode(license, ParseMode::LAX) {
+        Err(error) => Some(format!("{license}: {error}")),
+        Ok(expression) => expression
+            .evaluate_with_failures(|requirement| allowed.contains(&requirement.to_string()))
+            .err()
+            .map(|_| format!("{license} is not allowed")),
+    }
+}
+
+#[test]
+fn licences_are_allowed() {
+    let licenses = rules().licenses;
+    let theirs = |package: &Package| !(licenses.private.ignore && is_private(package));
+    let faults: Vec<String> = packages()
+        .iter()
+        .filter(|package| theirs(package))
+        .filter_map(|package| {
+            let fault = fault(package.license.as_deref(), &licenses.allow)?;
+            Some(format!("{} {}: {fault}", package.name, package.version))
+        })
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn a_licence_is_read_as_an_expression() {
+    let allowed = BTreeSet::from(["MIT".to_owned(), "Apache-2.0 WITH LLVM-exception".to_owned()]);
+    let allows = |license| fault(Some(license), &allowed).is_none();
+    assert!(allows("MIT OR GPL-3.0-only"));
+    assert!(allows("MIT/Apache-2.0"));
+    assert!(allows("Apache-2.0 WITH LLVM-exception"));
+    assert!(!allows("MIT AND GPL-3.0-only"));
+    assert!(!allows("Apache-2.0"));
+    assert!(!allows("my own"));
+    assert!(fault(None, &allowed).is_some());
+}
+
+#[test]
+fn what_is_banned_is_not_built_in() {
+    let bans = rules().bans;
+    assert_eq!(bans.multiple_versions, "allow", "nothing else is checked here");
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in packages() {
+        versions.entry(package.name).or_default().insert(package.version);
+    }
+    for ban in bans.deny {
+        let found = versions.get(&ban.name).map_or(0, BTreeSet::len);
+        let allowed = usize::from(ban.deny_multiple_versions);
+        assert!(found <= allowed, "{} is there in {found} versions: {}", ban.name, ban.reason);
+    }
+}
+
+#[test]
+fn no_version_is_a_wildcard() {
+    let bans = rules().bans;
+    assert!(bans.wildcards == "deny" && bans.allow_wildcard_paths, "nothing else is checked here");
+    for package in packages().iter().filter(|package| is_private(package)) {
+        let mut wildcards = package.dependencies.iter().filter(|dependency| dependency.req == "*");
+        let found = wildcards.find(|dependency| dependency.path.is_none());
+        assert!(found.is_none(), "{} takes any version of {}", package.name, found.unwrap().name);
+    }
+}
+
+#[test]
+fn everything_comes_from_the_one_registry() {
+    let sources = rules().sources;
+    assert!(
+        sources.unknown_registry == "deny" && sources.unknown_git == "deny",
+        "nothing else is checked here"
+    );
+    for package in packages() {
+        match package.source.as_deref() {
+            None => assert!(is_private(&package), "{} is here, but not of this workspace", package.name),
+            Some(source) => {
+                let expected = "registry+https://github.com/rust-lang/crates.io-index";
+                assert_eq!(source, expected, "{} {}", package.name, package.version);
+            }
+        }
+    }
+}

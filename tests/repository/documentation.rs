@@ -1,0 +1,64 @@
+//! The documentation names what there is: its links lead somewhere, and every flag is in it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The Markdown files of the repository's own folders.
+fn pages() -> Vec<PathBuf> {
+    let folders = ["", "docs", "gatewayclass-params", "ocm-manifests", "hack/testenv"];
+    let files = folders.iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let paths = files.map(|file| file.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+/// The targets of `[text](target)`.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+}
+
+/// A heading as it is linked to.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    heading.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in links(&text).filter(|link| !link.starts_with("https://")) {
+            let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            if !fragment.is_empty() {
+                let target = fs::read_to_string(target).unwrap();
+                let mut headings = target.lines().filter(|line| line.starts_with('#'));
+                assert!(headings.any(|h| anchor(h) == fragment), "{}: {link} leads nowhere", page.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flag_of_the_controller_is_in_the_readme() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_policy-sync")).args(["controller", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let flags: BTreeSet<&str> = help
+        .lines()
+        .filter_map(|line| line.trim_start_matches("  -h,").trim().strip_prefix("--"))
+        .filter_map(|line| line.split([' ', '=']).next())
+        .filter(|flag| *flag != "help")
+        .collect();
+    assert!(flags.len() > 5, "{help}");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for flag in flags {
+        assert!(readme.contains(&format!("`--{flag}`")), "README.md does not name --{flag}");
+    }
+}
