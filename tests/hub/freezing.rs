@@ -51,6 +51,7 @@ async fn settled(name: &str) -> Result<(World<'static>, Controller, Value)> {
     let controller = world.controller().await?;
     let limits = rate_limit_policy(world.name(), "limits", "web");
     world.apply(&limits).await?;
+    world.until_works(&BOTH).await?;
     world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     Ok((world, controller, limits))
 }

@@ -62,7 +62,8 @@ async fn a_restart_writes_nothing() -> Result<()> {
     world.apply(&timeouts).await?;
     let controller = world.controller().await?;
     world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    world.answer(&world.work("eu-1", "ratelimitpolicy-limits").await?, &Answer::applied()).await?;
+    let work = world.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+    world.answer(&work, &Answer::applied()).await?;
     world.until_folded(&limits, |_, summary| summary.applied == 1).await?;
     world.settled(&controller).await?;
     controller.terminate().await?;
@@ -81,7 +82,8 @@ async fn one_change_costs_one_write_for_each_cluster_and_one_fold() -> Result<()
     world.apply(&limits).await?;
     world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     for cluster in ["eu-1", "us-1"] {
-        world.answer(&world.work(cluster, "ratelimitpolicy-limits").await?, &Answer::applied()).await?;
+        let work = world.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
+        world.answer(&work, &Answer::applied()).await?;
     }
     world.until_folded(&limits, |_, summary| summary.applied == 2).await?;
     let before = world.settled(&controller).await?.len();
@@ -114,7 +116,7 @@ async fn many_answers_are_one_fold() -> Result<()> {
     let started = std::time::Instant::now();
     for round in 0..20 {
         for cluster in ["eu-1", "us-1"] {
-            let work = world.work(cluster, "ratelimitpolicy-limits").await?;
+            let work = world.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
             let answer =
                 Answer::applied().condition("Enforced", "False", "Unknown", &format!("round {round}"));
             world.answer(&work, &answer).await?;
@@ -150,7 +152,7 @@ async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
     let limits = rate_limit_policy(world.name(), "limits", "web");
     world.apply(&limits).await?;
     world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
-    let work = world.work("eu-1", "ratelimitpolicy-limits").await?;
+    let work = world.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
     let controls: String = (0..0xa0).filter_map(char::from_u32).collect();
     for text in [
         controls + "\u{feff}\u{fffe}\u{ffff}\u{2028}\u{202e}😀",

@@ -153,6 +153,8 @@ impl Parser {
                     text.push('.');
                 }
                 Some('\\') => return self.fault("only `.` can be escaped in quotes"),
+                // The agent's JSONPath would read two names.
+                Some('.') if mark == '\'' => return self.fault("a dot in a quoted name is written `\\.`"),
                 Some(c) if c.is_control() => return self.fault("a control character"),
                 Some(c) => text.push(c),
             }

@@ -37,6 +37,7 @@ fn anything_else_is_refused_with_its_position() {
         (".status[01]", "01 is no index at character 9"),
         (".status[\"x\"]", "a name is quoted with ' here at character 9"),
         (".status['x", "expected ' at character 11"),
+        (".a['b.c']", "a dot in a quoted name is written `\\.` at character 6"),
         (".a[?(@.b>1)]", "a filter compares with `==` at character 9"),
         (".a[?(@.b==1)]", "a filter compares with a quoted text at character 11"),
         (".a[?(@.b==\"x\")][?(@.c==\"y\")]", "a second filter at character 16"),
