@@ -12,10 +12,10 @@
 //!              a kind          no I/O           no clock, no async   leader only
 //! ```
 //!
-//! - `watch` owns connections: one task for each kind, started and stopped while the process runs.
-//! - `mirror` owns facts: tables that return the keys that a change affects, and a read-only view.
-//! - `plan` owns decisions: functions from a view, a key and a moment to what should exist.
-//! - `apply` owns effects: a queue of keys and workers that write the difference between plan and mirror.
+//! - [`watch`] owns connections: one task for each kind, started and stopped while the process runs.
+//! - [`mirror`] owns facts: tables that return the keys that a change affects, and a read-only view.
+//! - [`plan`] owns decisions: functions from a view, a key and a moment to what should exist.
+//! - [`apply`] owns effects: a queue of keys and workers that write the difference between plan and mirror.
 //!
 //! Nothing flows back against the arrows. [`api`] holds the wire types that all of them share.
 

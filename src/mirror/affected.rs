@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::rows::class::Class;
 use super::rows::work::{Purpose, Work};
-use super::tables::{Source, Tables, WorkKey};
-use super::{Key, Keys, Moment, PolicyKind};
+use super::tables::{Tables, WorkKey};
+use super::{Key, Keys, Moment, PolicyKind, Source};
 use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{ObjectKey, Parent};
 

@@ -10,6 +10,8 @@
 //! returns the [`Key`]s whose plan may have changed, and none where only a resource version did.
 
 mod affected;
+mod change;
+mod resync;
 pub mod rows;
 mod table;
 mod tables;
@@ -21,8 +23,9 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Parent};
 
+pub use change::{Change, Row, Source};
 pub use table::{Moment, Table};
-pub use tables::{Change, Row, Source, Tables, WorkKey};
+pub use tables::{Tables, WorkKey};
 pub use view::{ClassParams, PLACEMENT_SETTLES, View};
 
 /// Something to plan for.

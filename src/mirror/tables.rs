@@ -11,108 +11,9 @@ use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::work::{Purpose, Work};
-use super::{Keys, Moment, PolicyKind, Table};
+use super::{Change, Keys, Moment, PolicyKind, Row, Source, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
-use crate::api::object::HubObject;
 use crate::api::params::Params;
-
-/// Where rows come from: one list and watch each.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Source {
-    /// GatewayClasses.
-    Classes,
-    /// One ConfigMap that a class names.
-    ConfigMap(ObjectKey),
-    /// Gateways.
-    Gateways,
-    /// ManagedClusters.
-    Clusters,
-    /// Placements.
-    Placements,
-    /// PlacementDecisions.
-    Decisions,
-    /// Works of this controller.
-    Works,
-    /// Policies of one kind.
-    Policies(PolicyKind),
-}
-
-impl Source {
-    /// The sources without which nothing can be planned.
-    pub const FIXED: [Self; 6] =
-        [Self::Classes, Self::Gateways, Self::Clusters, Self::Placements, Self::Decisions, Self::Works];
-}
-
-/// A row of any kind.
-#[derive(Debug)]
-pub enum Row {
-    /// A GatewayClass.
-    Class(Class),
-    /// A ConfigMap with parameters.
-    ConfigMap(ConfigMap),
-    /// A Gateway.
-    Gateway(Gateway),
-    /// A ManagedCluster.
-    Cluster(Cluster),
-    /// A Placement.
-    Placement(Placement),
-    /// A PlacementDecision.
-    Decision(Decision),
-    /// A work.
-    Work(Box<Work>),
-    /// A policy.
-    Policy(Box<Policy>),
-}
-
-impl Row {
-    /// Prunes `object`, which came from `source`.
-    #[must_use]
-    pub fn prune(source: &Source, object: &HubObject, controller: &ControllerName) -> Self {
-        match source {
-            Source::Classes => Self::Class(object.into()),
-            Source::ConfigMap(_) => Self::ConfigMap(object.into()),
-            Source::Gateways => Self::Gateway(object.into()),
-            Source::Clusters => Self::Cluster(object.into()),
-            Source::Placements => Self::Placement(object.into()),
-            Source::Decisions => Self::Decision(object.into()),
-            Source::Works => Self::Work(Box::new(Work::new(object, controller))),
-            Source::Policies(_) => {
-                Self::Policy(Box::new(Policy::new(object, &controller.hub_field_manager())))
-            }
-        }
-    }
-}
-
-/// A change of the hub.
-#[derive(Debug)]
-pub enum Change {
-    /// An object is there, as this row shows it.
-    Applied {
-        /// Where it comes from.
-        source: Source,
-        /// Its namespace and name.
-        key: ObjectKey,
-        /// Its resource version.
-        version: u64,
-        /// What is kept of it.
-        row: Row,
-    },
-    /// An object is gone.
-    Deleted {
-        /// Where it came from.
-        source: Source,
-        /// Its namespace and name.
-        key: ObjectKey,
-        /// The resource version of its deletion.
-        version: u64,
-    },
-    /// It was found out whether a kind can be synced.
-    Resolved(GroupVersionResource, Resolution),
-    /// It was found out what ManifestWorks can say.
-    WorkSchema(WorkSchema),
-    /// A source could not be listed or watched; `None` once it can again.
-    Failing(Source, Option<String>),
-}
 
 /// What is known of a kind that parameters list.
 #[derive(Clone, Debug)]
@@ -148,7 +49,7 @@ pub struct Tables {
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
     pub(super) work_schema: Option<WorkSchema>,
     pub(super) failing: HashMap<Source, String>,
-    strings: HashSet<Arc<str>>,
+    pub(super) strings: HashSet<Arc<str>>,
 }
 
 impl Tables {
@@ -253,7 +154,7 @@ impl Tables {
         }
     }
 
-    fn delete(&mut self, source: &Source, key: &ObjectKey, version: u64, now: Moment) -> Keys {
+    pub(super) fn delete(&mut self, source: &Source, key: &ObjectKey, version: u64, now: Moment) -> Keys {
         match source {
             Source::Classes => {
                 let before = self.classes.delete(key, version);
@@ -349,128 +250,6 @@ impl Tables {
             keys.extend(self.kind_changed(&gvr.kind));
         }
         keys
-    }
-
-    pub(super) fn begin_resync(&mut self, source: &Source) {
-        match source {
-            Source::Classes => self.classes.begin_resync(),
-            Source::ConfigMap(name) => self.config_maps.entry(name.clone()).or_default().begin_resync(),
-            Source::Gateways => self.gateways.begin_resync(),
-            Source::Clusters => self.clusters.begin_resync(),
-            Source::Placements => self.placements.begin_resync(),
-            Source::Decisions => self.decisions.begin_resync(),
-            Source::Works => self.works.begin_resync(),
-            Source::Policies(kind) => self.policies.entry(kind.clone()).or_default().begin_resync(),
-        }
-    }
-
-    pub(super) fn end_resync(&mut self, source: &Source, version: u64, now: Moment) -> Keys {
-        let was_ready = self.ready();
-        let first = self.synced(source).is_none();
-        let mut keys = Keys::new();
-        for key in self.vanished(source, version, now) {
-            keys.extend(self.delete(source, &key, version, now));
-        }
-        if first {
-            keys.extend(self.first_synced(source));
-        }
-        self.strings.retain(|string| Arc::strong_count(string) > 1);
-        if !was_ready && self.ready() { self.everything() } else { keys }
-    }
-
-    /// Ends the listing of one table and puts what it did not bring back for a moment, so that its going takes the
-    /// same way as a deletion that was watched.
-    fn vanished(&mut self, source: &Source, version: u64, now: Moment) -> Vec<ObjectKey> {
-        fn restore<R>(table: &mut Table<ObjectKey, R>, version: u64, now: Moment) -> Vec<ObjectKey> {
-            let gone = table.end_resync(version, now);
-            gone.into_iter()
-                .map(|(key, row)| {
-                    table.apply(key.clone(), row, version);
-                    key
-                })
-                .collect()
-        }
-        match source {
-            Source::Classes => restore(&mut self.classes, version, now),
-            Source::ConfigMap(name) => {
-                self.config_maps.get_mut(name).map(|table| restore(table, version, now)).unwrap_or_default()
-            }
-            Source::Gateways => restore(&mut self.gateways, version, now),
-            Source::Clusters => restore(&mut self.clusters, version, now),
-            Source::Placements => restore(&mut self.placements, version, now),
-            Source::Decisions => restore(&mut self.decisions, version, now),
-            Source::Works => {
-                let gone = self.works.end_resync(version, now);
-                gone.into_iter()
-                    .map(|(key, row)| {
-                        self.works.apply(key.clone(), row, version);
-                        ObjectKey { namespace: key.1.0, name: key.0.0 }
-                    })
-                    .collect()
-            }
-            Source::Policies(kind) => {
-                self.policies.get_mut(kind).map(|table| restore(table, version, now)).unwrap_or_default()
-            }
-        }
-    }
-
-    pub(super) fn bookmark(&mut self, source: &Source, version: u64) {
-        match source {
-            Source::Classes => self.classes.bookmark(version),
-            Source::ConfigMap(name) => self.config_maps.entry(name.clone()).or_default().bookmark(version),
-            Source::Gateways => self.gateways.bookmark(version),
-            Source::Clusters => self.clusters.bookmark(version),
-            Source::Placements => self.placements.bookmark(version),
-            Source::Decisions => self.decisions.bookmark(version),
-            Source::Works => self.works.bookmark(version),
-            Source::Policies(kind) => self.policies.entry(kind.clone()).or_default().bookmark(version),
-        }
-    }
-
-    pub(super) fn forget(&mut self, source: &Source) -> Keys {
-        self.failing.remove(source);
-        match source {
-            Source::ConfigMap(name) => {
-                self.config_maps.remove(name);
-                Keys::new()
-            }
-            Source::Policies(kind) => {
-                let keys = self.kind_changed(kind);
-                self.policies.remove(kind);
-                self.kinds.retain(|gvr, _| gvr.kind != *kind);
-                keys
-            }
-            _ => Keys::new(),
-        }
-    }
-
-    pub(super) fn version(&self, source: &Source) -> u64 {
-        self.state(source).0
-    }
-
-    pub(super) fn synced(&self, source: &Source) -> Option<Moment> {
-        self.state(source).1
-    }
-
-    fn state(&self, source: &Source) -> (u64, Option<Moment>) {
-        fn of<K: Eq + std::hash::Hash + Clone, R>(table: &Table<K, R>) -> (u64, Option<Moment>) {
-            (table.version(), table.synced())
-        }
-        match source {
-            Source::Classes => of(&self.classes),
-            Source::ConfigMap(name) => self.config_maps.get(name).map(of).unwrap_or_default(),
-            Source::Gateways => of(&self.gateways),
-            Source::Clusters => of(&self.clusters),
-            Source::Placements => of(&self.placements),
-            Source::Decisions => of(&self.decisions),
-            Source::Works => of(&self.works),
-            Source::Policies(kind) => self.policies.get(kind).map(of).unwrap_or_default(),
-        }
-    }
-
-    pub(super) fn ready(&self) -> bool {
-        self.work_schema.is_some_and(|schema| schema.fault().is_none())
-            && Source::FIXED.iter().all(|source| self.synced(source).is_some())
     }
 
     pub(super) fn config_map(&self, key: &ObjectKey) -> Option<&ConfigMap> {

@@ -11,8 +11,8 @@ use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::work::{Purpose, Work};
-use super::tables::{KindState, Source, Tables};
-use super::{Moment, PolicyKind};
+use super::tables::{KindState, Tables};
+use super::{Moment, PolicyKind, Source};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, ParamsError};
 

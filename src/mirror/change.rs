@@ -1,0 +1,110 @@
+//! What the watch tells the mirror: which object came, went or changed, and where that was seen.
+
+use super::PolicyKind;
+use super::rows::class::{Class, ConfigMap};
+use super::rows::cluster::{Cluster, Decision, Placement};
+use super::rows::gateway::Gateway;
+use super::rows::kind::Resolution;
+use super::rows::policy::Policy;
+use super::rows::schema::WorkSchema;
+use super::rows::work::Work;
+use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::object::HubObject;
+
+/// Where rows come from: one list and watch each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// GatewayClasses.
+    Classes,
+    /// One ConfigMap that a class names.
+    ConfigMap(ObjectKey),
+    /// Gateways.
+    Gateways,
+    /// ManagedClusters.
+    Clusters,
+    /// Placements.
+    Placements,
+    /// PlacementDecisions.
+    Decisions,
+    /// Works of this controller.
+    Works,
+    /// Policies of one kind.
+    Policies(PolicyKind),
+}
+
+impl Source {
+    /// The sources without which nothing can be planned.
+    pub const FIXED: [Self; 6] =
+        [Self::Classes, Self::Gateways, Self::Clusters, Self::Placements, Self::Decisions, Self::Works];
+}
+
+/// A row of any kind.
+#[derive(Debug)]
+pub enum Row {
+    /// A GatewayClass.
+    Class(Class),
+    /// A ConfigMap with parameters.
+    ConfigMap(ConfigMap),
+    /// A Gateway.
+    Gateway(Gateway),
+    /// A ManagedCluster.
+    Cluster(Cluster),
+    /// A Placement.
+    Placement(Placement),
+    /// A PlacementDecision.
+    Decision(Decision),
+    /// A work.
+    Work(Box<Work>),
+    /// A policy.
+    Policy(Box<Policy>),
+}
+
+impl Row {
+    /// Prunes `object`, which came from `source`.
+    #[must_use]
+    pub fn prune(source: &Source, object: &HubObject, controller: &ControllerName) -> Self {
+        match source {
+            Source::Classes => Self::Class(object.into()),
+            Source::ConfigMap(_) => Self::ConfigMap(object.into()),
+            Source::Gateways => Self::Gateway(object.into()),
+            Source::Clusters => Self::Cluster(object.into()),
+            Source::Placements => Self::Placement(object.into()),
+            Source::Decisions => Self::Decision(object.into()),
+            Source::Works => Self::Work(Box::new(Work::new(object, controller))),
+            Source::Policies(_) => {
+                Self::Policy(Box::new(Policy::new(object, &controller.hub_field_manager())))
+            }
+        }
+    }
+}
+
+/// A change of the hub.
+#[derive(Debug)]
+pub enum Change {
+    /// An object is there, as this row shows it.
+    Applied {
+        /// Where it comes from.
+        source: Source,
+        /// Its namespace and name.
+        key: ObjectKey,
+        /// Its resource version.
+        version: u64,
+        /// What is kept of it.
+        row: Row,
+    },
+    /// An object is gone.
+    Deleted {
+        /// Where it came from.
+        source: Source,
+        /// Its namespace and name.
+        key: ObjectKey,
+        /// The resource version of its deletion.
+        version: u64,
+    },
+    /// It was found out whether a kind can be synced.
+    Resolved(GroupVersionResource, Resolution),
+    /// It was found out what ManifestWorks can say.
+    WorkSchema(WorkSchema),
+    /// A source could not be listed or watched; `None` once it can again.
+    Failing(Source, Option<String>),
+}
