@@ -250,7 +250,9 @@ impl Worker {
         let fold = {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
-            let seen = view.version(&Source::Policies(parent.kind.clone()));
+            let source = Source::Policies(parent.kind.clone());
+            // What is no longer watched brings nothing to wait for.
+            let seen = view.synced(&source).map_or(u64::MAX, |_| view.version(&source));
             let plan =
                 self.pending.is_visible(key, seen).then(|| plan::fold::plan(view, &self.settings, parent));
             if let Some(plan) = &plan {

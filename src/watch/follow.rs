@@ -187,3 +187,6 @@ pub(super) fn describe(error: &FollowError) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Against a scripted server: each request is answered by the next line of a script.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::api::names::{ControllerName, ObjectKey};
+use crate::clock::Clock;
+use crate::mirror::Mirror;
+
+/// The answers still to be given, and the requests that were made.
+#[derive(Clone, Default)]
+struct Script {
+    answers: Arc<Mutex<VecDeque<(u16, String)>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Script {
+    fn answer(self, code: u16, body: impl ToString) -> Self {
+        self.answers.lock().unwrap().push_back((code, body.to_string()));
+        self
+    }
+
+    fn list(self, version: &str, next: Option<&str>, names: &[&str]) -> Self {
+        let items: Vec<Value> = names.iter().map(|name| gateway(name, version)).collect();
+        let metadata = json!({"resourceVersion": version, "continue": next});
+        self.answer(200, json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items}))
+    }
+
+    /// Servers send an event's type first, and an object whose spec is kept raw relies on it.
+    fn watch(self, events: &[(&str, Value)]) -> Self {
+        let lines: Vec<String> = events
+            .iter()
+            .map(|(kind, object)| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
+            .collect();
+        self.answer(200, lines.concat())
+    }
+
+    fn client(&self) -> Client {
+        let script = self.clone();
+        let serve = move |request: Request<Body>| {
+            script.asked.lock().unwrap().push(request.uri().to_string());
+            let answer = script.answers.lock().unwrap().pop_front();
+            let (code, body) =
+                answer.unwrap_or_else(|| (500, json!({"message": "the script is over"}).to_string()));
+            let response = Response::builder().status(code).body(Body::from(body.into_bytes()));
+            async move { response.map_err(std::io::Error::other) }
+        };
+        Client::new(tower::service_fn(serve), "default")
+    }
+}
+
+fn gateway(name: &str, version: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": version}, "spec": {}})
+}
+
+fn status(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "message": "expired"})
+}
+
+struct Following {
+    mirror: Arc<Mirror>,
+    feed: Feed,
+    followed: Followed,
+    _affected: mpsc::UnboundedReceiver<crate::mirror::Key>,
+}
+
+impl Following {
+    fn new() -> Self {
+        let controller = ControllerName::new("example.com/test");
+        let mirror = Arc::new(Mirror::new(controller.clone()));
+        let (affected, receiver) = mpsc::unbounded_channel();
+        let feed = Feed::new(mirror.clone(), affected, controller, Clock::start());
+        let gvr = GroupVersionResource::new("gateway.networking.k8s.io", "v1", "gateways");
+        Self { mirror, feed, followed: Followed { source: Source::Gateways, gvr }, _affected: receiver }
+    }
+
+    /// Plays the script to its end.
+    async fn play(&self, script: &Script) -> FollowError {
+        self.followed.until_failure(&script.client(), &self.feed, &mut DefaultBackoff::default()).await
+    }
+
+    fn names(&self) -> Vec<String> {
+        let guard = self.mirror.read();
+        let view = guard.view(Clock::start().now());
+        let mut names: Vec<String> = view.gateways().map(|(key, _)| key.name.to_string()).collect();
+        names.sort();
+        names
+    }
+}
+
+#[tokio::test]
+async fn a_list_older_than_what_was_seen_is_refused() {
+    let following = Following::new();
+    following.play(&Script::default().list("20", None, &["web"])).await;
+    let error = following.play(&Script::default().list("10", None, &[])).await;
+    assert!(matches!(error, FollowError::Stale { listed: 10, seen: 20 }), "{error:?}");
+    assert_eq!(following.names(), ["web"]);
+}
+
+#[tokio::test]
+async fn what_vanished_unseen_is_gone_after_the_next_listing() {
+    let following = Following::new();
+    let script = Script::default().list("10", None, &["api", "web"]).watch(&[("ERROR", status(410))]).list(
+        "20",
+        None,
+        &["web"],
+    );
+    following.play(&script).await;
+    assert_eq!(following.names(), ["web"]);
+}
+
+#[tokio::test]
+async fn pages_are_one_listing_and_a_broken_one_deletes_nothing() {
+    let following = Following::new();
+    following.play(&Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"])).await;
+    assert_eq!(following.names(), ["api", "web"]);
+    following.play(&Script::default().list("20", Some("more"), &["api"]).answer(410, status(410))).await;
+    assert_eq!(following.names(), ["api", "web"]);
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_where_it_ended() {
+    let following = Following::new();
+    let script = Script::default()
+        .list("10", None, &["web"])
+        .watch(&[
+            ("ADDED", gateway("api", "11")),
+            (
+                "BOOKMARK",
+                json!({"kind": "Gateway", "apiVersion": "v1", "metadata": {"resourceVersion": "15"}}),
+            ),
+        ])
+        .watch(&[("DELETED", gateway("web", "16"))]);
+    following.play(&script).await;
+    assert_eq!(following.names(), ["api"]);
+    let asked = script.asked.lock().unwrap().clone();
+    assert!(asked[1].contains("resourceVersion=10") && asked[2].contains("resourceVersion=15"), "{asked:?}");
+    assert!(asked.iter().all(|request| !request.contains("resourceVersion=0&")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn an_odd_object_does_not_stop_its_kind() {
+    let following = Following::new();
+    let mut odd = gateway("odd", "11");
+    odd["spec"] = json!("not an object");
+    odd["status"] = json!([1, 2]);
+    let script = Script::default()
+        .list("10", None, &["web"])
+        .watch(&[("ADDED", odd), ("ADDED", gateway("api", "12"))]);
+    following.play(&script).await;
+    assert_eq!(following.names(), ["api", "odd", "web"]);
+}
+
+#[tokio::test]
+async fn a_failure_keeps_what_is_known_and_is_named() {
+    let following = Following::new();
+    following.play(&Script::default().list("10", None, &["web"])).await;
+    let error = following.play(&Script::default().answer(403, status(403))).await;
+    following.followed.failed(&following.feed, &error, &mut DefaultBackoff::default());
+    assert_eq!(following.names(), ["web"]);
+    let guard = following.mirror.read();
+    let failing = guard.view(Clock::start().now()).failing();
+    assert_eq!(failing[&Source::Gateways], "expired (403)");
+    assert!(guard.view(Clock::start().now()).gateway(&ObjectKey::new("shop", "web")).is_some());
+}
