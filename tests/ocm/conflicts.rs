@@ -51,3 +51,50 @@ async fn with_overwrite_the_hub_wins() -> Result<()> {
     world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
     Ok(())
 }
+
+/// What the spoke's people see when they edit a copy: it stays, and the hub is told at its next change.
+#[tokio::test]
+async fn an_edit_of_our_copy_stays_and_is_told_at_the_next_change() -> Result<()> {
+    let (world, fleet) = world("copies", &["eu-1"]).await?;
+    let _controller = world.controller().await?;
+    let spoke = fleet.spoke("eu-1")?.client()?;
+    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+
+    let mut edited = downstream(&limits);
+    edited["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
+    apply(&spoke, &edited).await?;
+    limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
+    world.apply(&limits).await?;
+    let (entries, _) =
+        world.until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.message.is_some())).await?;
+    ensure!(!entries[0].applied && entries[0].conditions.is_empty(), "{entries:?}");
+    until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 7)
+        .await?;
+
+    world.parameters(&json!({"conflicts": "overwrite", "policiesToSync": [rate_limit_policies()]})).await?;
+    until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 20)
+        .await?;
+    world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_taken_away_on_the_hub_leaves_the_spoke() -> Result<()> {
+    let (world, fleet) = world("sheds", &["eu-1"]).await?;
+    let _controller = world.controller().await?;
+    let spoke = fleet.spoke("eu-1")?.client()?;
+    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    limits["metadata"]["labels"] = json!({"team": "shop", "tier": "gold"});
+    limits["metadata"]["annotations"] = json!({"example.com/note": "hello"});
+    world.apply(&limits).await?;
+    let labels = |copy: &kube::api::DynamicObject| copy.metadata.labels.clone().unwrap_or_default().len();
+    until_copied(&spoke, &limits, |copy| labels(copy) == 2).await?;
+    limits["metadata"]["labels"] = json!({"team": "shop"});
+    limits["metadata"]["annotations"] = json!({});
+    world.apply(&limits).await?;
+    let copy = until_copied(&spoke, &limits, |copy| labels(copy) == 1).await?;
+    ensure!(!copy.metadata.annotations.unwrap_or_default().contains_key("example.com/note"));
+    Ok(())
+}

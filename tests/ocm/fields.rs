@@ -30,3 +30,44 @@ async fn configured_fields_come_back() -> Result<()> {
     ensure!(json!(entries[0].fields) == expected, "{entries:?}");
     Ok(())
 }
+
+/// Every path that parameters accept is one that the agent can read; each of these would spoil the others' answers if
+/// it were not.
+#[tokio::test]
+async fn accepted_paths_are_read_by_the_agent() -> Result<()> {
+    let (world, _) = world("paths", &["eu-1"]).await?;
+    let paths = [
+        (".metadata.name", json!("limits")),
+        (".spec.targetRef.kind", json!("Gateway")),
+        (".spec['targetRef'].kind", json!("Gateway")),
+        (".spec['targetRef']['kind']", json!("Gateway")),
+        (".spec.limits.all.rates[0].limit", json!(10)),
+        (".spec.limits['all'].rates[0]['window']", json!("10s")),
+        (r".metadata.annotations.kuadrant\.io/policy-synced", json!("paths/limits")),
+        (r".metadata.annotations['kuadrant\.io/policy-synced']", json!("paths/limits")),
+        (".status.conditions[?(@.type==\"Accepted\")].status", json!("True")),
+        (".status.conditions[?(@.type=='Accepted')].status", json!("True")),
+        (".status.conditions[?(@.reason==\"Enforced\")].type", json!("Enforced")),
+        (".metadata.labels.a-b_c", json!("dashes")),
+    ];
+    let fields: Vec<_> = paths
+        .iter()
+        .enumerate()
+        .map(|(index, (path, _))| json!({"name": format!("f{index}"), "path": path}))
+        .collect();
+    world
+        .parameters(&json!({"policiesToSync": [{
+            "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies", "statusFields": fields,
+        }]}))
+        .await?;
+    let _controller = world.controller().await?;
+    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    limits["metadata"]["labels"] = json!({"a-b_c": "dashes"});
+    world.apply(&limits).await?;
+    let (entries, _) = world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    for (index, (path, expected)) in paths.iter().enumerate() {
+        let found = entries[0].fields.get(&format!("f{index}"));
+        ensure!(found == Some(expected), "{path} gave {found:?}");
+    }
+    Ok(())
+}
