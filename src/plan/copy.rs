@@ -48,13 +48,21 @@ impl Settings {
 }
 
 /// Whether `text` fits `pattern`, in which `*` stands for any text.
+///
+/// Between two stars the first place that fits is as good as any other, so this takes no more than one pass a star.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((head, tail)) => text.strip_prefix(head).is_some_and(|rest| {
-            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(tail, &rest[at..]))
-        }),
-    }
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut text) = text.strip_prefix(head).and_then(|text| text.strip_suffix(tail)) else {
+        return false;
+    };
+    middle.split('*').all(|part| match text.find(part) {
+        Some(at) => {
+            text = &text[at + part.len()..];
+            true
+        }
+        None => false,
+    })
 }
 
 /// The labels or annotations of an object that travel.

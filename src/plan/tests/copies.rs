@@ -63,6 +63,16 @@ fn parameters_can_make_more_stay() {
 }
 
 #[test]
+fn a_pattern_of_many_stars_is_matched_in_no_time() {
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["metadataToSkip"] = json!([format!("{}b", "*a".repeat(40))]);
+    let key = "a".repeat(300);
+    let world =
+        with(policy("limits").targets("web").annotation(&key, "")).params("multi", &params.to_string());
+    assert_eq!(world.copy("limits", "eu-1")["metadata"]["annotations"][&key], "");
+}
+
+#[test]
 fn it_names_the_policy_it_came_from() {
     let annotations = with(policy("limits").targets("web")).copy("limits", "eu-1")["metadata"].clone();
     assert_eq!(annotations["annotations"]["kuadrant.io/policy-synced"], "shop/limits");
