@@ -100,6 +100,9 @@ pub(super) fn copy(
     Copy { object, revision }
 }
 
+/// Maps whose keys are the user's own, so that `name` and `namespace` in them are no reference.
+const USERS_KEYS: [&str; 3] = ["annotations", "labels", "matchLabels"];
+
 /// Rewrites the namespaces in references: every object with a name and a namespace is one.
 pub(super) fn rewrite_namespaces(value: &mut Value, settings: &Settings) {
     match value {
@@ -109,7 +112,8 @@ pub(super) fn rewrite_namespaces(value: &mut Value, settings: &Settings) {
             {
                 *namespace = settings.prefixed(namespace);
             }
-            fields.values_mut().for_each(|value| rewrite_namespaces(value, settings));
+            let others = fields.iter_mut().filter(|(key, _)| !USERS_KEYS.contains(&key.as_str()));
+            others.for_each(|(_, value)| rewrite_namespaces(value, settings));
         }
         Value::Array(items) => items.iter_mut().for_each(|value| rewrite_namespaces(value, settings)),
         _ => {}

@@ -167,6 +167,27 @@ fn a_gateway_gets_the_downstream_class_and_our_label() {
 }
 
 #[test]
+fn a_gateways_references_are_rewritten_and_nothing_else_of_it() {
+    let listeners = json!([{
+        "name": "https", "port": 443, "protocol": "HTTPS",
+        "allowedRoutes": {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"name": "a", "namespace": "b"}}}},
+        "tls": {"certificateRefs": [{"name": "cert", "namespace": "certs"}, {"name": "own"}]},
+    }]);
+    let labels =
+        json!({"labels": {"name": "a", "namespace": "b"}, "annotations": {"name": "a", "namespace": "b"}});
+    let web =
+        gateway("web").placed_on("all").spec("listeners", listeners).spec("infrastructure", labels.clone());
+    let spec = shop(&["eu-1"]).with(web).copy_of(&gateway_parent("web"), "eu-1")["spec"].clone();
+    let listener = &spec["listeners"][0];
+    assert_eq!(
+        listener["tls"]["certificateRefs"],
+        json!([{"name": "cert", "namespace": "kuadrant-certs"}, {"name": "own"}])
+    );
+    assert_eq!(listener["allowedRoutes"]["namespaces"]["selector"]["matchLabels"]["namespace"], "b");
+    assert_eq!(spec["infrastructure"], labels);
+}
+
+#[test]
 fn clusters_that_get_the_same_copy_share_one_work() {
     let world = shop(&["eu-1", "us-1"])
         .with(cluster("eu-1").label("region", "eu"))
