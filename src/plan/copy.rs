@@ -73,6 +73,33 @@ pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
     strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
+/// The deepest spec that is copied. Kubernetes' own limit is far beyond what JSON readers take, ours among them, and
+/// a copy must be read back with the work around it.
+const DEPTH_LIMIT: usize = 100;
+
+/// The spec of a hub object, null where it has none.
+///
+/// # Errors
+///
+/// [`Problem::BadSpec`] where it cannot be copied.
+pub(super) fn read_spec(spec: &str) -> Result<Value, Problem> {
+    let spec: Value = serde_json::from_str(spec).map_err(|error| Problem::BadSpec(error.to_string()))?;
+    if depth(&spec) > DEPTH_LIMIT {
+        return Err(Problem::BadSpec(format!(
+            "more than {DEPTH_LIMIT} lists and objects are inside each other"
+        )));
+    }
+    Ok(spec)
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
 /// A copy: a whole object, and the hash by which a spoke's answer is told to be for it.
 #[derive(Clone, Debug)]
 pub(super) struct Copy {

@@ -50,7 +50,10 @@ pub enum Problem {
         /// The limit.
         limit: usize,
     },
-    /// The spec is no JSON object, or its target references are of another shape.
+    /// The spec cannot be read.
+    #[error("spec: {0}")]
+    BadSpec(String),
+    /// The target references are of another shape.
     #[error("spec.{place}: {fault}")]
     BadReference {
         /// `targetRef`, `targetRefs[1]`.
@@ -85,6 +88,7 @@ impl Problem {
             Self::KindNotResolved { .. } => "KindNotResolved",
             Self::InvalidParameters { .. } => "InvalidParameters",
             Self::TooLarge { .. } => "TooLarge",
+            Self::BadSpec(_) => "BadSpec",
             Self::BadReference { .. } => "BadReference",
             Self::ForeignReference(_) => "ForeignReference",
             Self::ForeignWork { .. } => "ForeignWork",

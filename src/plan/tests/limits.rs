@@ -99,3 +99,40 @@ fn a_gateway_too_large_is_frozen_alone() {
     assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)"]);
     assert_eq!(world.writes("limits"), ["create eu-1"]);
 }
+
+/// The policy `limits` and the Gateway `web`, written and then changed to have a spec of this depth.
+fn deep(levels: usize) -> World {
+    let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written();
+    let lists = format!("{}1{}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+    let text = |name: &str, field: &str| {
+        let labels = r#"{"cluster.open-cluster-management.io/placement": "all"}"#;
+        format!(
+            r#"{{"metadata": {{"name": "{name}", "namespace": "shop", "uid": "{name}-uid", "labels": {labels}}},
+                "spec": {{{field}, "deep": {lists}}}}}"#
+        )
+    };
+    let reference = format!(r#""targetRef": {}"#, target("web"));
+    world.apply_text(&policy("limits").source, &text("limits", &reference));
+    world.apply_text(&gateway("web").source, &text("web", r#""gatewayClassName": "multi""#));
+    world
+}
+
+#[test]
+fn a_deep_spec_is_read_back_as_it_was_written() {
+    let world = deep(100);
+    assert_eq!(world.writes("limits"), ["update eu-1"]);
+    assert_eq!(world.writes_of(&gateway_parent("web")), ["update eu-1"]);
+    let world = world.written();
+    assert_eq!(world.writes("limits"), Vec::<String>::new());
+    assert_eq!(world.writes_of(&gateway_parent("web")), Vec::<String>::new());
+}
+
+#[test]
+fn a_spec_too_deep_to_be_read_freezes() {
+    for levels in [101, 127, 128, 10_000] {
+        let world = deep(levels);
+        assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"], "{levels}");
+        assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)"], "{levels}");
+        assert!(world.problems("limits")[0].starts_with("spec: "), "{:?}", world.problems("limits"));
+    }
+}
