@@ -118,7 +118,7 @@ fn annotations(
 }
 
 fn message(problems: &BTreeSet<Problem>) -> String {
-    let mut parts: Vec<String> = problems.iter().take(NAMED).map(ToString::to_string).collect();
+    let mut parts: Vec<String> = problems.iter().take(NAMED).map(Problem::text).collect();
     if problems.len() > NAMED {
         parts.push(format!("and {} more", problems.len() - NAMED));
     }

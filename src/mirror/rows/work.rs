@@ -14,6 +14,7 @@ use crate::api::annotations;
 use crate::api::json::Hash;
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
 use crate::api::object::HubObject;
+use crate::api::text;
 use crate::api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
 use crate::mirror::Moment;
 
@@ -287,9 +288,5 @@ fn condition<'c>(conditions: &'c [Condition], condition_type: &str) -> Option<&'
 }
 
 fn capped(text: &str) -> Box<str> {
-    if text.len() <= TEXT_LIMIT {
-        return text.into();
-    }
-    let end = (0..=TEXT_LIMIT - '…'.len_utf8()).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}…", &text[..end]).into()
+    text::capped(text, TEXT_LIMIT).into()
 }

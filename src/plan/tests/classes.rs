@@ -87,6 +87,17 @@ fn invalid_parameters_name_the_place_and_the_fault() {
 }
 
 #[test]
+fn a_message_has_room_in_a_condition() {
+    let params = format!(
+        r#"{{"policiesToSync": [{{"group": "{}", "version": "v1", "resource": "a"}}]}}"#,
+        "Ü".repeat(500_000)
+    );
+    let (_, _, message) = said(&shop(&[]).params("multi", &params), "Accepted");
+    assert!(message.chars().count() <= 32_768, "{}", message.len());
+    assert!(message.starts_with("parameters params/multi: policiesToSync[0].group: "));
+}
+
+#[test]
 fn the_reason_is_that_of_the_first_kind_that_does_not_resolve() {
     let kinds = ["a", "b", "c", "d"];
     let world = world()

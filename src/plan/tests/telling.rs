@@ -11,6 +11,16 @@ fn written() -> World {
 }
 
 #[test]
+fn a_long_problem_is_cut() {
+    let bad = policy("limits")
+        .targets("web")
+        .annotation("kuadrant.io/cluster-selector", &"\u{1}x y".repeat(40_000));
+    let annotations = written().with(bad).annotations("limits");
+    let message = &annotations["kuadrant.io/policy-sync-message"];
+    assert!(message.len() <= 1_024 && message.ends_with('…'), "{}", message.len());
+}
+
+#[test]
 fn a_message_names_ten_problems_then_counts() {
     let mut targets = vec![target("web")];
     let mut world = written();
