@@ -61,6 +61,15 @@ fn parameters_that_are_gone_freeze() {
 }
 
 #[test]
+fn a_class_that_turns_into_a_loop_freezes_with_the_kinds_it_had() {
+    let mut params = listing(&[]);
+    params["downstreamClass"] = "multi".into();
+    let world = growing().params("multi", &params.to_string());
+    assert_eq!(world.writes("limits"), NOTHING);
+    assert!(world.problems("limits")[0].contains("is itself a class of kuadrant.io/policy-sync"));
+}
+
+#[test]
 fn invalid_parameters_stop_no_withdrawal() {
     let invalid = || growing().params("multi", "nonsense");
     assert_eq!(invalid().without(policy("limits")).writes("limits"), ["delete eu-1"], "policy deleted");
