@@ -109,6 +109,10 @@ fn freezing(class: &str, params: &ClassParams) -> Option<Problem> {
     match params {
         ClassParams::Valid(_) => None,
         ClassParams::Invalid { place, error, .. } => {
+fn known(view: View<'_>, key: &ObjectKey) -> Option<Arc<Params>> {
+    view.class_params(&view.gateway(key)?.class)?.known().cloned()
+}
+
             Some(Problem::InvalidParameters { class: class.to_owned(), fault: format!("{place}: {error}") })
         }
         ClassParams::Unread { .. } => {

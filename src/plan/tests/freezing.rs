@@ -183,6 +183,17 @@ fn another_class_that_cannot_be_read_is_of_no_matter() {
 }
 
 #[test]
+fn a_gateway_whose_invalid_class_never_listed_the_kind_is_no_target() {
+    let world = shop(&["eu-1"])
+        .with(class("second"))
+        .params("second", "{}")
+        .with(gateway("internal").of_class("second").placed_on("all"))
+        .with(policy("limits").targets_all(&["web", "internal"]))
+        .params("second", "nonsense");
+    assert_eq!(world.writes("limits"), ["create eu-1"]);
+}
+
+#[test]
 fn on_a_cluster_with_a_frozen_gateway_nothing_changes_and_elsewhere_it_does() {
     let world = shop(&["eu-1", "us-1"])
         .class("second", &listing(&["ratelimitpolicies"]))
