@@ -147,6 +147,12 @@ fn classes_that_disagree_on_a_version_freeze() {
 }
 
 #[test]
+fn a_definition_that_is_gone_is_gone_in_every_version() {
+    let world = disagreeing().resolution("ratelimitpolicies", Resolution::Gone);
+    assert_eq!(world.writes("limits"), ["delete eu-1"]);
+}
+
+#[test]
 fn a_bad_selector_freezes_and_stops_no_withdrawal() {
     let bad = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a in b");
     let world = growing().with(bad);
