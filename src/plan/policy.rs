@@ -109,6 +109,8 @@ impl Planner<'_> {
         plan.recheck = targets.values().fold(None, |least, target| earliest(least, target.placed.settles));
         plan.problems.extend(self.dropped());
         if !plan.targeted {
+            // What keeps its kind from being synced is nothing to tell the owner of a policy that is not.
+            plan.problems.retain(|problem| !problem.freezes());
             return plan;
         }
 

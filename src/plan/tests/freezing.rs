@@ -274,3 +274,18 @@ fn another_kind_goes_on() {
     assert_eq!(world.writes_of(&tokens), ["create eu-1", "create us-1"]);
     assert_eq!(world.writes_of(&policy_parent("limits")), NOTHING);
 }
+
+#[test]
+fn a_policy_that_targets_nothing_of_ours_is_told_of_no_fault() {
+    for (object, fault) in [
+        (policy("theirs").targets("unknown"), Resolution::Forbidden("no".into())),
+        (
+            policy("theirs").targets("unknown").annotation("kuadrant.io/cluster-selector", "a in b"),
+            resolved("RateLimitPolicy"),
+        ),
+    ] {
+        let world = growing().with(object).resolution("ratelimitpolicies", fault);
+        assert_eq!(world.problems("theirs"), NOTHING);
+        assert!(!world.plan("theirs").targeted);
+    }
+}
