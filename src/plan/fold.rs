@@ -77,7 +77,7 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
         return FoldPlan::NOTHING;
     }
     let entries = entries(view, settings, parent, &works);
-    let summary = Summary::of(&entries);
+    let summary = Summary::of(&entries, |cluster| works.outcomes.contains_key(cluster));
     let problems: BTreeSet<Problem> =
         works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.folded.other_bytes);

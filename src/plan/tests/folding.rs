@@ -148,6 +148,13 @@ fn a_terminating_work_is_deleting() {
 }
 
 #[test]
+fn a_terminating_work_that_is_wanted_again_is_not_in_sync() {
+    let world = written().terminating(&policy_parent("limits"), "eu-1");
+    assert_eq!(entry(&world), json!({"applied": false, "deleting": true}));
+    assert!(!summary(&world).synced);
+}
+
+#[test]
 fn a_frozen_policy_still_shows_what_its_spokes_say() {
     let world = written().answered("eu-1", &enforced());
     let world =
