@@ -21,6 +21,13 @@ fn a_long_problem_is_cut() {
 }
 
 #[test]
+fn other_annotations_take_room_even_where_they_do_not_travel() {
+    let key = "kubectl.kubernetes.io/last-applied-configuration";
+    let full = policy("limits").targets("web").annotation(key, &"x".repeat(ALL_LIMIT - key.len()));
+    assert_eq!(written().with(full).fold("limits").fold, Fold::Settled);
+}
+
+#[test]
 fn a_message_names_ten_problems_then_counts() {
     let mut targets = vec![target("web")];
     let mut world = written();
