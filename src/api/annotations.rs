@@ -38,6 +38,9 @@ pub const MANAGED_BY_US: &str = "policy-sync";
 pub const OF_POLICY: [&str; 4] =
     [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE];
 
+/// The conditions of a copy that are fed back.
+pub const CONDITIONS: [&str; 4] = ["Accepted", "Enforced", "Programmed", "Ready"];
+
 /// What one cluster says about a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Synced {

@@ -113,6 +113,31 @@ fn a_status_of_another_shape_says_nothing() {
 }
 
 #[test]
+fn values_of_another_type_are_not_taken() {
+    for (name, field) in [
+        ("_generation", json!({"type": "String", "string": "1"})),
+        ("_observedGeneration", json!({"type": "Boolean", "boolean": true})),
+    ] {
+        let answer = answered(|status| {
+            values(status).retain(|value| value["name"] != name);
+            values(status).push(json!({"name": name, "fieldValue": field}));
+        });
+        assert_eq!(if name == "_generation" { answer.generation } else { answer.observed_generation }, None);
+    }
+    let answer =
+        fed_back(&json!({"name": "_Enforced_status", "fieldValue": {"type": "Integer", "integer": 1}}));
+    assert!(answer.conditions.is_empty(), "{answer:?}");
+}
+
+#[test]
+fn values_of_unknown_names_are_not_taken() {
+    let value = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": "x"}});
+    for name in ["_", "__", "_unknown", "_Enforced_unknown", "_Unknown_status", "_status", "_Enforced"] {
+        assert_eq!(fed_back(&value(name)), answered(|_| {}), "{name:?}");
+    }
+}
+
+#[test]
 fn of_two_values_of_one_name_the_last_counts() {
     let value = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
     let answer = fed_back(&value);

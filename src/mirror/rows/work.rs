@@ -234,6 +234,7 @@ fn answer(object: &HubObject, purpose: &Purpose) -> Answer {
             for value in &manifest.status_feedback.values {
                 answer.take(&value.name, &value.field_value);
             }
+            answer.conditions.retain(|condition| !condition.status.is_empty());
         }
     }
     answer
@@ -254,6 +255,9 @@ impl Answer {
             Some("observedGeneration") => self.observed_generation = value.integer,
             Some(other) => {
                 let Some((condition_type, part)) = other.split_once('_') else { return };
+                if !annotations::CONDITIONS.contains(&condition_type) {
+                    return;
+                }
                 let condition = self.condition_mut(condition_type);
                 match part {
                     "status" => condition.status = text().unwrap_or_default(),

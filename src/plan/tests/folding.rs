@@ -125,6 +125,13 @@ fn a_generation_that_was_not_fed_back_is_no_proof() {
 }
 
 #[test]
+fn only_conditions_that_were_asked_for_count() {
+    let answer =
+        applied().condition("Invented", "False", "R", "").string("_Ready_message", "without a status");
+    assert_eq!(said(&answer), json!({"applied": true}));
+}
+
+#[test]
 fn configured_fields_are_shown_with_their_types() {
     let answer = applied()
         .integer("generation", 2)
