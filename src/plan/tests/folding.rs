@@ -108,6 +108,12 @@ fn without_its_own_generation_that_of_the_status_counts() {
 }
 
 #[test]
+fn its_own_generation_counts_more_than_that_of_the_status() {
+    let answer = enforced().condition_observed("Enforced", 1).observed(0);
+    assert_eq!(said(&answer)["conditions"][0]["status"], "True");
+}
+
+#[test]
 fn without_conditions_a_status_of_another_generation_is_pending() {
     assert_eq!(said(&applied().observed(0)), json!({"applied": true, "pending": true}));
 }
