@@ -38,6 +38,9 @@ pub const MANAGED_BY_US: &str = "policy-sync";
 pub const OF_POLICY: [&str; 4] =
     [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE];
 
+/// The conditions of a copy that are fed back.
+pub const CONDITIONS: [&str; 4] = ["Accepted", "Enforced", "Programmed", "Ready"];
+
 /// What one cluster says about a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Synced {
@@ -111,9 +114,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The numbers of `entries`.
+    /// The numbers of `entries`; `placed` tells where the policy should be.
     #[must_use]
-    pub fn of(entries: &[Synced]) -> Self {
+    pub fn of(entries: &[Synced], placed: impl Fn(&ClusterName) -> bool) -> Self {
         let count = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
         let enforced = |entry: &Synced| {
             entry.conditions.iter().any(|c| c.condition_type == "Enforced" && c.status == "True")
@@ -124,7 +127,7 @@ impl Summary {
             enforced: count(&enforced),
             overridden: count(&|entry| entry.conditions.iter().any(SyncedCondition::is_overridden)),
             pending: count(&|entry| !entry.applied || entry.pending),
-            synced: entries.iter().all(|entry| entry.applied || entry.deleting),
+            synced: entries.iter().all(|entry| entry.applied || !placed(&entry.cluster)),
         }
     }
 }

@@ -10,4 +10,5 @@ pub mod json;
 pub mod names;
 pub mod object;
 pub mod params;
+pub mod text;
 pub mod work;

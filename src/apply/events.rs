@@ -28,7 +28,7 @@ impl Events {
                 let event = Event {
                     type_: EventType::Warning,
                     reason: problem.category().into(),
-                    note: Some(problem.to_string()),
+                    note: Some(problem.text()),
                     action: "Sync".into(),
                     secondary: None,
                 };

@@ -67,3 +67,6 @@ impl Pending {
         self.objects.lock().insert(key.clone(), version);
     }
 }
+
+#[cfg(test)]
+mod tests;

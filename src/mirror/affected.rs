@@ -208,18 +208,13 @@ impl Tables {
     /// Keeps the last valid parameters of every class of ours, and of no other.
     fn remember_params(&mut self) {
         let mut known = std::mem::take(&mut self.known_params);
-        for (key, class) in
-            self.classes.iter().filter(|(_, class)| *class.controller_name == *self.controller.as_str())
-        {
-            let valid = match class.config_map() {
-                Ok(None) => Some(Arc::default()),
-                Ok(Some(name)) => self.config_map(&name).and_then(|row| row.params.clone().ok()),
-                Err(_) => None,
-            };
-            if let Some(params) = valid.or_else(|| known.remove(key)) {
-                self.known_params.insert(key.clone(), params);
-            }
-        }
+        let ours = self.classes.iter().filter(|(_, class)| self.is_ours(class));
+        self.known_params = ours
+            .filter_map(|(key, class)| {
+                let valid = self.params_of(&key.name, class).and_then(Result::ok);
+                Some((key.clone(), valid.or_else(|| known.remove(key))?))
+            })
+            .collect();
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod affected;
 mod change;
+mod params;
 mod resync;
 pub mod rows;
 mod table;

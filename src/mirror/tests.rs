@@ -1,1 +1,299 @@
+use serde_json::json;
 
+use super::*;
+use crate::plan::tests::answers::applied;
+use crate::plan::tests::objects::{
+    Object, class, cluster, config_map, decision, gateway, gateway_parent, limits, listing, placement,
+    policy, policy_of, policy_parent,
+};
+use crate::plan::tests::world::{START, World, resolved, shop, unlisted, world};
+use rows::schema::WorkSchema;
+
+/// The policy `limits` is written to `eu-1`.
+fn hub() -> World {
+    shop(&["eu-1"]).with(policy("limits").targets("web")).written()
+}
+
+fn fold() -> Key {
+    Key::Fold(policy_parent("limits"))
+}
+
+fn access() -> Key {
+    Key::Access("eu-1".into())
+}
+
+fn of_class() -> Key {
+    Key::Class(ObjectKey::new("", "multi"))
+}
+
+/// The keys of what is in the namespace of `hub`.
+fn of_namespace() -> Keys {
+    Keys::from([Key::Works(gateway_parent("web")), Key::Works(policy_parent("limits")), fold()])
+}
+
+/// The keys that a change of classes or parameters affects in `hub`.
+fn of_classes() -> Keys {
+    let mut keys = of_namespace();
+    keys.extend([Key::Watches, of_class()]);
+    keys
+}
+
+#[test]
+fn before_everything_is_listed_nothing_is_affected() {
+    let mut world = unlisted();
+    for object in [class("multi"), gateway("web"), placement("all"), decision("all", "all-1", &["eu-1"])] {
+        assert_eq!(world.apply(&object), Keys::new());
+    }
+    for source in Source::FIXED {
+        assert!(!world.see(|view| view.ready()));
+        world.mirror.begin_resync(&source);
+        world.apply(&Object { source: source.clone(), ..gateway("web") });
+        let keys = world.mirror.end_resync(&source, 9, Moment(START));
+        assert_eq!(keys.is_empty(), source != Source::FIXED[5], "{source:?}: {keys:?}");
+    }
+    assert!(world.see(|view| view.ready()));
+}
+
+#[test]
+fn a_schema_that_lacks_what_is_needed_is_not_ready() {
+    for schema in [
+        WorkSchema { server_side_apply: false, ..WorkSchema::FULL },
+        WorkSchema { create_only: false, ..WorkSchema::FULL },
+    ] {
+        let world = hub();
+        world.mirror.change(Change::WorkSchema(schema), Moment(world.now));
+        assert!(!world.see(|view| view.ready()));
+        let keys = world.mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(world.now));
+        assert!(keys.contains(&access()) && keys.contains(&fold()) && keys.contains(&of_class()));
+    }
+}
+
+#[test]
+fn an_unchanged_object_affects_nothing() {
+    let mut world = hub();
+    for object in [
+        class("multi"),
+        config_map("multi", &listing(&["ratelimitpolicies"]).to_string()),
+        gateway("web").placed_on("all"),
+        policy("limits").targets("web"),
+    ] {
+        assert_eq!(world.apply(&object), Keys::new(), "{object:?}");
+    }
+    assert_eq!(world.resolve("v1", "ratelimitpolicies", resolved("RateLimitPolicy")), Keys::new());
+    world.apply(&cluster("eu-1"));
+    assert_eq!(world.apply(&cluster("eu-1")), Keys::new());
+    assert_eq!(world.edit(&policy_parent("limits"), "eu-1", |_| {}), Keys::new(), "a work");
+}
+
+#[test]
+fn a_class_and_its_parameters_affect_all_that_classes_bear_on() {
+    assert_eq!(hub().apply(&config_map("multi", "{}")), of_classes());
+    assert_eq!(hub().delete(&config_map("multi", "")), of_classes());
+    assert_eq!(hub().delete(&class("multi")), &of_classes() - &Keys::from([of_class()]));
+    let renamed = class("multi").spec("controllerName", "example.com/other".into());
+    assert_eq!(hub().apply(&renamed), of_classes());
+}
+
+#[test]
+fn the_status_of_a_class_affects_the_class_alone() {
+    let said = class("multi")
+        .status(json!({"conditions": [{"type": "Accepted", "status": "True", "reason": "A",
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}));
+    assert_eq!(hub().apply(&said), Keys::from([of_class()]));
+}
+
+#[test]
+fn a_gateway_affects_its_namespace() {
+    assert_eq!(hub().apply(&gateway("web").placed_on("all").label("a", "b")), of_namespace());
+    assert_eq!(hub().delete(&gateway("web")), of_namespace());
+    let elsewhere = hub().apply(&gateway("web").in_ns("bank"));
+    assert_eq!(elsewhere.len(), 1, "{elsewhere:?}");
+}
+
+#[test]
+fn a_placement_and_its_decisions_affect_their_namespace() {
+    assert_eq!(hub().apply(&placement("all").selects(7)), of_namespace());
+    assert_eq!(hub().delete(&placement("all")), of_namespace());
+    assert_eq!(hub().apply(&decision("all", "all-1", &[])), of_namespace());
+    assert_eq!(hub().delete(&decision("all", "all-1", &[])), of_namespace());
+    assert_eq!(hub().apply(&decision("far", "far-1", &[]).in_ns("bank")), Keys::new());
+}
+
+#[test]
+fn the_labels_of_a_cluster_affect_policies_with_a_selector() {
+    assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::new());
+    let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a=b");
+    let mut world = hub().with(selective);
+    let keys = Keys::from([Key::Works(policy_parent("limits")), fold()]);
+    assert_eq!(world.apply(&cluster("eu-1").label("a", "b")), keys);
+    assert_eq!(world.delete(&cluster("eu-1")), keys);
+}
+
+#[test]
+fn a_policy_affects_itself_and_what_is_watched() {
+    let keys = Keys::from([Key::Watches, Key::Works(policy_parent("limits")), fold()]);
+    assert_eq!(hub().apply(&policy("limits").targets("other")), keys);
+    assert_eq!(
+        hub().apply(&policy("limits").targets("web").annotation("kuadrant.io/policies-synced", "")),
+        keys
+    );
+    assert_eq!(hub().delete(&policy("limits")), keys);
+}
+
+#[test]
+fn a_kind_affects_its_policies_what_is_watched_and_classes() {
+    let keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_parent("limits")), fold()]);
+    let gone = rows::kind::Resolution::Gone;
+    assert_eq!(hub().resolve("v1", "ratelimitpolicies", gone), keys);
+    assert_eq!(hub().mirror.forget(&Source::Policies(limits())), keys);
+}
+
+#[test]
+fn the_first_listing_of_a_kind_affects_its_policies_even_where_it_brings_nothing() {
+    let mut world = hub();
+    world.mirror.forget(&Source::Policies(limits()));
+    let keys = world.list(&Source::Policies(limits()), &[]);
+    assert_eq!(
+        keys,
+        Keys::from([Key::Works(policy_parent("limits")), fold()]),
+        "of the works that are there"
+    );
+    assert_eq!(world.list(&Source::Policies(limits()), &[]), Keys::new(), "the second");
+}
+
+#[test]
+fn what_a_work_holds_affects_its_plan_its_fold_and_access() {
+    let keys = Keys::from([Key::Works(policy_parent("limits")), fold(), access()]);
+    let parent = policy_parent("limits");
+    assert_eq!(hub().edit(&parent, "eu-1", |work| work["spec"]["workload"] = json!({})), keys);
+    let deleted =
+        |work: &mut serde_json::Value| work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    assert_eq!(hub().edit(&parent, "eu-1", deleted), keys);
+    assert_eq!(hub().edit(&parent, "eu-1", |work| work["metadata"]["uid"] = "new".into()), keys);
+}
+
+#[test]
+fn what_an_agent_says_affects_the_fold_alone() {
+    let mut world = hub();
+    let answer = |work: &mut serde_json::Value| work["status"] = applied().status(work);
+    assert_eq!(world.edit(&policy_parent("limits"), "eu-1", answer), Keys::from([fold()]));
+    assert_eq!(world.edit(&policy_parent("limits"), "eu-1", answer), Keys::new(), "said again");
+    assert_eq!(world.edit(&gateway_parent("web"), "eu-1", answer), Keys::new(), "Gateways have no fold");
+}
+
+#[test]
+fn a_work_that_changes_its_parent_affects_both() {
+    let mut world = hub().with(policy_of("ratelimitpolicies", "other"));
+    let name = world.see(|view| view.works_of(&policy_parent("limits")).next().unwrap().0.clone());
+    let keys = world.edit(&policy_parent("limits"), "eu-1", |work| {
+        work["metadata"]["annotations"]["kuadrant.io/parent"] =
+            "ratelimitpolicies.kuadrant.io/shop/other".into();
+    });
+    assert_eq!(
+        keys,
+        Keys::from([Key::Works(policy_parent("limits")), fold(), access()]),
+        "its name proves no other"
+    );
+    assert_eq!(world.see(|view| view.works_of(&policy_parent("limits")).count()), 0);
+    let purpose = world.see(|view| view.work(&name, &"eu-1".into()).unwrap().purpose.clone());
+    assert_eq!(purpose, rows::work::Purpose::Foreign);
+    assert_eq!(world.see(|view| view.carried(&"eu-1".into())), [GroupResource::gateways()].into());
+}
+
+#[test]
+fn what_a_cluster_carries_is_counted() {
+    let parents = [policy_parent("limits"), policy_parent("other"), gateway_parent("web")];
+    let world = hub().with(policy("other").targets("web")).settled(&parents);
+    let carried = |world: &World| world.see(|view| view.carried(&"eu-1".into()));
+    let both = [GroupResource::gateways(), limits()];
+    assert_eq!(carried(&world), both.clone().into());
+    let world = world.gone(&parents[0], "eu-1");
+    assert_eq!(carried(&world), both.into(), "one is left");
+    let world = world.gone(&parents[1], "eu-1");
+    assert_eq!(carried(&world), [GroupResource::gateways()].into());
+    let world = world.gone(&parents[2], "eu-1");
+    assert_eq!(carried(&world), [].into());
+}
+
+#[test]
+fn a_listing_takes_out_what_it_does_not_bring() {
+    let mut world = shop(&["eu-1"]).with(policy("a").targets("web")).with(policy("b").targets("web"));
+    let keys = world.list(&Source::Policies(limits()), &[policy("b").targets("web"), policy("c")]);
+    let affected = |name: &str| keys.contains(&Key::Works(policy_parent(name)));
+    assert!(affected("a") && !affected("b") && affected("c"));
+    assert_eq!(world.see(|view| view.policies_of(&limits()).count()), 2);
+}
+
+#[test]
+fn a_listing_that_fails_takes_nothing_out() {
+    let mut world = hub();
+    world.mirror.begin_resync(&Source::Policies(limits()));
+    world.apply(&policy("another"));
+    assert!(world.see(|view| view.policy(&policy_parent("limits")).is_some()));
+    world.list(&Source::Policies(limits()), &[policy("limits")]);
+    assert!(world.see(|view| view.policy(&policy_parent("another")).is_none()), "the next one does");
+}
+
+#[test]
+fn works_that_a_listing_does_not_bring_are_gone_from_every_index() {
+    let mut world = hub();
+    let keys = world.list(&Source::Works, &[]);
+    assert!(keys.contains(&Key::Works(policy_parent("limits"))) && keys.contains(&access()));
+    assert_eq!(world.see(|view| view.works_of(&policy_parent("limits")).count()), 0);
+    assert_eq!(world.see(|view| view.carried(&"eu-1".into())), [].into());
+}
+
+#[test]
+fn decisions_listed_again_unchanged_do_not_unsettle() {
+    let world = hub();
+    let settles = |world: &World| world.see(|view| view.placement_settles(&ObjectKey::new("shop", "all")));
+    let before = settles(&world);
+    let slice = json!({"metadata": {"name": "all-1", "namespace": "shop", "resourceVersion": "77",
+        "labels": {"cluster.open-cluster-management.io/placement": "all"}}, "status": {"decisions": [{"clusterName": "eu-1", "reason": ""}]}});
+    world.apply_as_it_is(&Source::Decisions, &slice);
+    let changed = settles(&world);
+    assert_ne!(changed, before);
+    let world = world.after(60_000);
+    world.apply_as_it_is(&Source::Decisions, &slice);
+    assert_eq!(settles(&world), changed);
+}
+
+#[test]
+fn a_version_never_goes_back() {
+    let world = world();
+    world.mirror.bookmark(&Source::Works, 100);
+    world.mirror.bookmark(&Source::Works, 90);
+    assert_eq!(world.mirror.version(&Source::Works), 100);
+    world.mirror.begin_resync(&Source::Works);
+    world.mirror.end_resync(&Source::Works, 80, Moment(world.now));
+    assert_eq!(world.mirror.version(&Source::Works), 100);
+}
+
+#[test]
+fn deletions_count_as_seen() {
+    let mut world = hub();
+    for object in [policy("limits"), gateway("web"), placement("all"), class("multi")] {
+        let before = world.mirror.version(&object.source);
+        world.delete(&object);
+        assert!(world.mirror.version(&object.source) > before, "{:?}", object.source);
+    }
+}
+
+#[test]
+fn a_forgotten_kind_is_neither_listed_nor_resolved() {
+    let world = hub();
+    world.mirror.forget(&Source::Policies(limits()));
+    assert!(!world.see(|view| view.policies_synced(&limits())));
+    assert_eq!(world.see(|view| view.resolved_kinds().count()), 0);
+}
+
+#[test]
+fn what_fails_is_named_until_it_works_again() {
+    let world = hub();
+    let failing = |fault: Option<&str>| {
+        world.mirror.change(Change::Failing(Source::Works, fault.map(str::to_owned)), Moment(world.now));
+        world.see(|view| view.failing().len())
+    };
+    assert_eq!(failing(Some("no")), 1);
+    assert_eq!(failing(None), 0);
+}

@@ -109,52 +109,20 @@ impl<'m> View<'m> {
     /// The GatewayClasses of ours, by name.
     #[must_use]
     pub fn our_classes(&self) -> BTreeMap<&'m ObjectKey, &'m Class> {
-        self.tables.classes.iter().filter(|(_, class)| self.is_ours(class)).collect()
-    }
-
-    fn is_ours(&self, class: &Class) -> bool {
-        *class.controller_name == *self.tables.controller.as_str()
+        self.tables.classes.iter().filter(|(_, class)| self.tables.is_ours(class)).collect()
     }
 
     /// The parameters of the class `name`, `None` where it is gone or not ours.
     #[must_use]
     pub fn class_params(&self, name: &str) -> Option<ClassParams> {
         let key = ObjectKey::new("", name);
-        let class = self.class(&key).filter(|class| self.is_ours(class))?;
-        let known = self.tables.known_params.get(&key).cloned();
-        let invalid =
-            |place: String, error: ParamsError| ClassParams::Invalid { place, error, known: known.clone() };
-        let (place, params) = match class.config_map() {
-            Err(error) => return Some(invalid(format!("GatewayClass {name}"), error)),
-            Ok(None) => (String::new(), Arc::default()),
-            Ok(Some(config_map)) => {
-                let place = format!("parameters {config_map}");
-                match self.tables.config_map(&config_map).map(|row| row.params.clone()) {
-                    Some(Ok(params)) => (place, params),
-                    Some(Err(error)) => return Some(invalid(place, error)),
-                    None if self.synced(&Source::ConfigMap(config_map.clone())).is_none() => {
-                        return Some(ClassParams::Unread { known });
-                    }
-                    None => {
-                        let error = ParamsError {
-                            place: String::new(),
-                            fault: "the ConfigMap does not exist".into(),
-                        };
-                        return Some(invalid(place, error));
-                    }
-                }
-            }
-        };
-        if self.class(&ObjectKey::new("", &params.downstream_class)).is_some_and(|class| self.is_ours(class))
-        {
-            let fault = format!(
-                "{:?} is itself a class of {} on this hub: copies would be copied again",
-                params.downstream_class,
-                self.tables.controller.as_str()
-            );
-            return Some(invalid(place, ParamsError { place: "downstreamClass".into(), fault }));
-        }
-        Some(ClassParams::Valid(params))
+        let class = self.class(&key).filter(|class| self.tables.is_ours(class))?;
+        let known = || self.tables.known_params.get(&key).cloned();
+        Some(match self.tables.params_of(name, class) {
+            None => ClassParams::Unread { known: known() },
+            Some(Ok(params)) => ClassParams::Valid(params),
+            Some(Err((place, error))) => ClassParams::Invalid { place, error, known: known() },
+        })
     }
 
     /// The resource version of the ConfigMap `key`, `None` where it does not exist.

@@ -7,12 +7,15 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::api::names::ObjectKey;
 use crate::api::params::Params;
+use crate::api::text::capped;
 use crate::mirror::rows::class::Class;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::{ClassParams, Moment, View};
 
 /// How many kinds a message names.
 const NAMED: usize = 10;
+/// The most bytes of one fault: it may quote what users wrote, and a condition's message has 32,768 characters.
+const TEXT_LIMIT: usize = 1024;
 
 /// A status to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +34,7 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
     let wanted = match view.class_params(&key.name)? {
         ClassParams::Unread { .. } => return None,
         ClassParams::Invalid { place, error, .. } => {
-            let message = format!("{place}: {error}");
+            let message = capped(&format!("{place}: {error}"), TEXT_LIMIT).into_owned();
             [
                 ("Accepted", "False", "InvalidParameters", message.clone()),
                 ("PoliciesResolved", "Unknown", "InvalidParameters", message),
@@ -75,7 +78,10 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
         match &view.kind(&gvr) {
             Some(state) => match &state.resolution {
                 Resolution::Resolved(_) => {}
-                fault => faults.push((fault.reason(), format!("{gvr}: {}", fault.fault()))),
+                fault => {
+                    let text = format!("{gvr}: {}", fault.fault());
+                    faults.push((fault.reason(), capped(&text, TEXT_LIMIT).into_owned()));
+                }
             },
             // Another class lists another version, and only one is watched.
             None if view.synced(&crate::mirror::Source::Policies(gvr.kind.clone())).is_some() => {

@@ -48,13 +48,21 @@ impl Settings {
 }
 
 /// Whether `text` fits `pattern`, in which `*` stands for any text.
+///
+/// Between two stars the first place that fits is as good as any other, so this takes no more than one pass a star.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((head, tail)) => text.strip_prefix(head).is_some_and(|rest| {
-            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(tail, &rest[at..]))
-        }),
-    }
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut text) = text.strip_prefix(head).and_then(|text| text.strip_suffix(tail)) else {
+        return false;
+    };
+    middle.split('*').all(|part| match text.find(part) {
+        Some(at) => {
+            text = &text[at + part.len()..];
+            true
+        }
+        None => false,
+    })
 }
 
 /// The labels or annotations of an object that travel.
@@ -63,6 +71,33 @@ pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
         STAYS.iter().any(|pattern| matches(pattern, key)) || skip.iter().any(|pattern| matches(pattern, key))
     };
     strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// The deepest spec that is copied. Kubernetes' own limit is far beyond what JSON readers take, ours among them, and
+/// a copy must be read back with the work around it.
+const DEPTH_LIMIT: usize = 100;
+
+/// The spec of a hub object, null where it has none.
+///
+/// # Errors
+///
+/// [`Problem::BadSpec`] where it cannot be copied.
+pub(super) fn read_spec(spec: &str) -> Result<Value, Problem> {
+    let spec: Value = serde_json::from_str(spec).map_err(|error| Problem::BadSpec(error.to_string()))?;
+    if depth(&spec) > DEPTH_LIMIT {
+        return Err(Problem::BadSpec(format!(
+            "more than {DEPTH_LIMIT} lists and objects are inside each other"
+        )));
+    }
+    Ok(spec)
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
 }
 
 /// A copy: a whole object, and the hash by which a spoke's answer is told to be for it.
@@ -92,6 +127,9 @@ pub(super) fn copy(
     Copy { object, revision }
 }
 
+/// Maps whose keys are the user's own, so that `name` and `namespace` in them are no reference.
+const USERS_KEYS: [&str; 3] = ["annotations", "labels", "matchLabels"];
+
 /// Rewrites the namespaces in references: every object with a name and a namespace is one.
 pub(super) fn rewrite_namespaces(value: &mut Value, settings: &Settings) {
     match value {
@@ -101,7 +139,8 @@ pub(super) fn rewrite_namespaces(value: &mut Value, settings: &Settings) {
             {
                 *namespace = settings.prefixed(namespace);
             }
-            fields.values_mut().for_each(|value| rewrite_namespaces(value, settings));
+            let others = fields.iter_mut().filter(|(key, _)| !USERS_KEYS.contains(&key.as_str()));
+            others.for_each(|(_, value)| rewrite_namespaces(value, settings));
         }
         Value::Array(items) => items.iter_mut().for_each(|value| rewrite_namespaces(value, settings)),
         _ => {}

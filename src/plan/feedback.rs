@@ -3,11 +3,9 @@
 //! A name that starts with `_` is ours; [`crate::mirror::rows::work`] reads them back. One path gives one scalar,
 //! because lists and objects would need a feature gate of the agent.
 
+use crate::api::annotations::CONDITIONS;
 use crate::api::params::StatusField;
 use crate::api::work::{FeedbackRule, FeedbackRuleType, JsonPath};
-
-/// The conditions that are fed back.
-const CONDITIONS: [&str; 4] = ["Accepted", "Enforced", "Programmed", "Ready"];
 
 /// The rules for a copy, with the values that its class asks for.
 pub(super) fn rules(fields: &[StatusField]) -> Vec<FeedbackRule> {

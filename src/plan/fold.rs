@@ -77,7 +77,7 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
         return FoldPlan::NOTHING;
     }
     let entries = entries(view, settings, parent, &works);
-    let summary = Summary::of(&entries);
+    let summary = Summary::of(&entries, |cluster| works.outcomes.contains_key(cluster));
     let problems: BTreeSet<Problem> =
         works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.folded.other_bytes);
@@ -99,6 +99,7 @@ fn annotations(
     summary: &Summary,
     other_bytes: usize,
 ) -> BTreeMap<&'static str, String> {
+    let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(other_bytes));
     let mut annotations = BTreeMap::new();
     if !problems.is_empty() {
         annotations.insert(POLICY_SYNC_MESSAGE, message(problems));
@@ -106,19 +107,28 @@ fn annotations(
     if targeted || !entries.is_empty() {
         let summary = serde_json::to_string(summary).unwrap_or_default();
         let keys = [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY].map(str::len);
-        let texts = annotations.iter().map(|(key, text)| key.len() + text.len());
-        let taken = texts.chain(keys).sum::<usize>() + summary.len();
-        let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(other_bytes)).saturating_sub(taken);
-        let (detail, text) = detail::fit(entries, room);
+        let taken = bytes(&annotations) + keys.iter().sum::<usize>() + summary.len();
+        let (detail, text) = detail::fit(entries, room.saturating_sub(taken));
         annotations.insert(POLICIES_SYNCED, text);
         annotations.insert(POLICIES_SYNCED_DETAIL, detail);
         annotations.insert(POLICIES_SYNCED_SUMMARY, summary);
     }
+    // Where others leave no room for the least of it, that is better left out than refused again and again.
+    if bytes(&annotations) > room {
+        annotations.retain(|key, _| *key == POLICY_SYNC_MESSAGE);
+    }
+    if bytes(&annotations) > room {
+        annotations.clear();
+    }
     annotations
 }
 
+fn bytes(annotations: &BTreeMap<&'static str, String>) -> usize {
+    annotations.iter().map(|(key, text)| key.len() + text.len()).sum()
+}
+
 fn message(problems: &BTreeSet<Problem>) -> String {
-    let mut parts: Vec<String> = problems.iter().take(NAMED).map(ToString::to_string).collect();
+    let mut parts: Vec<String> = problems.iter().take(NAMED).map(Problem::text).collect();
     if problems.len() > NAMED {
         parts.push(format!("and {} more", problems.len() - NAMED));
     }
@@ -141,3 +151,6 @@ fn entries(view: View<'_>, settings: &Settings, parent: &Parent, works: &super::
         .map(|(cluster, work)| entry::synced(cluster, &copy, works.outcomes.get(cluster), work))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::copy::{copy, rewrite_namespaces, travelling};
+use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
 use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, of_gateway};
 use super::work::{WorkTemplate, schema};
@@ -56,9 +56,10 @@ fn work(
 ) -> Result<PlannedWork, Problem> {
     let key = &parent.object;
     let downstream_namespace = settings.downstream_namespace(&key.namespace)?;
-    let mut spec: Value = serde_json::from_str(&gateway.spec).unwrap_or_default();
+    let mut spec = read_spec(&gateway.spec)?;
     rewrite_namespaces(&mut spec, settings);
-    spec["gatewayClassName"] = json!(params.downstream_class);
+    let fields = spec.as_object_mut().ok_or_else(|| Problem::BadSpec("expected an object".to_owned()))?;
+    fields.insert("gatewayClassName".to_owned(), json!(params.downstream_class));
     let skip = &params.metadata_to_skip;
     let mut labels = travelling(&gateway.labels, skip);
     labels.insert(MANAGED.to_owned(), "true".to_owned());

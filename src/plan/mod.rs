@@ -92,4 +92,4 @@ pub fn plan_works(view: View<'_>, settings: &Settings, parent: &Parent) -> Works
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

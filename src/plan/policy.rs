@@ -14,7 +14,7 @@ use std::sync::Arc;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
-use super::copy::{copy, travelling};
+use super::copy::{copy, read_spec, travelling};
 use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, KindStanding, of_kind, of_target};
 use super::work::{WorkTemplate, schema};
@@ -42,9 +42,10 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
     let Some(policy) = view.policy(parent).filter(|policy| !policy.deleting) else {
         return WorksPlan { name: kind.map(|(_, info)| name(view, parent, &info)), ..WorksPlan::default() };
     };
-    let spec: Value = serde_json::from_str(&policy.spec).unwrap_or_default();
-    match targets(&spec, &parent.object.namespace) {
-        Ok(targets) => Planner { view, settings, parent, policy, kind, targets, spec }.plan(problem),
+    let read = read_spec(&policy.spec)
+        .and_then(|spec| targets(&spec, &parent.object.namespace).map(|targets| (spec, targets)));
+    match read {
+        Ok((spec, targets)) => Planner { view, settings, parent, policy, kind, targets, spec }.plan(problem),
         Err(fault) => keep_by_own_word(view, parent, fault),
     }
 }
@@ -108,6 +109,8 @@ impl Planner<'_> {
         plan.recheck = targets.values().fold(None, |least, target| earliest(least, target.placed.settles));
         plan.problems.extend(self.dropped());
         if !plan.targeted {
+            // What keeps its kind from being synced is nothing to tell the owner of a policy that is not.
+            plan.problems.retain(|problem| !problem.freezes());
             return plan;
         }
 

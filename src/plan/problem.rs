@@ -1,6 +1,7 @@
 //! What keeps an object from being planned, in words for its owner.
 
 use crate::api::names::{GroupVersionResource, ObjectKey};
+use crate::api::text::capped;
 
 /// Something that an object's owner, or the owner of what it depends on, should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -50,7 +51,10 @@ pub enum Problem {
         /// The limit.
         limit: usize,
     },
-    /// The spec is no JSON object, or its target references are of another shape.
+    /// The spec cannot be read.
+    #[error("spec: {0}")]
+    BadSpec(String),
+    /// The target references are of another shape.
     #[error("spec.{place}: {fault}")]
     BadReference {
         /// `targetRef`, `targetRefs[1]`.
@@ -74,7 +78,16 @@ pub enum Problem {
     Unread(String),
 }
 
+/// The most bytes of a problem in words: an Event takes no more, and an annotation and a condition have room for ten.
+const TEXT_LIMIT: usize = 1024;
+
 impl Problem {
+    /// What an owner is told: it may quote what users wrote, of any length.
+    #[must_use]
+    pub fn text(&self) -> String {
+        capped(&self.to_string(), TEXT_LIMIT).into_owned()
+    }
+
     /// A stable word for metrics and event reasons.
     #[must_use]
     pub fn category(&self) -> &'static str {
@@ -85,6 +98,7 @@ impl Problem {
             Self::KindNotResolved { .. } => "KindNotResolved",
             Self::InvalidParameters { .. } => "InvalidParameters",
             Self::TooLarge { .. } => "TooLarge",
+            Self::BadSpec(_) => "BadSpec",
             Self::BadReference { .. } => "BadReference",
             Self::ForeignReference(_) => "ForeignReference",
             Self::ForeignWork { .. } => "ForeignWork",

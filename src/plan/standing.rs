@@ -33,6 +33,11 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindStanding {
             unknown = freezing(&class.name, &params);
         }
     }
+    // A definition that is gone takes all of its versions along.
+    let gone = |gvr| view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone);
+    if versions.iter().any(gone) {
+        return KindStanding::Unlisted;
+    }
     let mut versions = versions.into_iter();
     match (versions.next(), versions.next(), unknown) {
         (None, _, None) => KindStanding::Unlisted,
@@ -56,7 +61,6 @@ fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindStanding {
     };
     match &state.resolution {
         Resolution::Resolved(info) => KindStanding::Listed(gvr, info.clone()),
-        Resolution::Gone => KindStanding::Unlisted,
         other => {
             let problem = Problem::KindNotResolved { gvr, fault: other.fault().to_owned() };
             KindStanding::Frozen(problem, state.known.clone())
@@ -97,8 +101,16 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayStanding {
 pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayStanding {
     match of_gateway(view, key) {
         GatewayStanding::Ours(params) if !lists(&params, kind) => GatewayStanding::NotOurs,
+        // Invalid parameters keep the kinds known before, and no others.
+        GatewayStanding::Frozen(_) if known(view, key).is_some_and(|params| !lists(&params, kind)) => {
+            GatewayStanding::NotOurs
+        }
         standing => standing,
     }
+}
+
+fn known(view: View<'_>, key: &ObjectKey) -> Option<Arc<Params>> {
+    view.class_params(&view.gateway(key)?.class)?.known().cloned()
 }
 
 fn lists(params: &Params, kind: &PolicyKind) -> bool {

@@ -1,1 +1,21 @@
+//! What the plan decides, told over a [`world::World`] that goes through the mirror as the hub's own objects do.
 
+pub(crate) mod answers;
+pub(crate) mod objects;
+pub(crate) mod works;
+pub(crate) mod world;
+
+mod access;
+mod causes;
+mod classes;
+mod copies;
+mod diffs;
+mod folding;
+mod freezing;
+mod idempotence;
+mod limits;
+mod panics;
+mod placement;
+mod snapshots;
+mod telling;
+mod watching;

@@ -1,1 +1,261 @@
+use serde_json::{Value, json};
 
+use super::class::ConfigMap;
+use super::policy::Policy;
+use super::work::{Answer, Purpose, TEXT_LIMIT, Work};
+use crate::api::names::ControllerName;
+use crate::api::object::HubObject;
+use crate::plan::tests::answers::applied;
+use crate::plan::tests::objects::{CONTROLLER, Object, config_map, policy, policy_parent};
+use crate::plan::tests::world::shop;
+
+fn hub_object(json: &Value) -> HubObject {
+    serde_json::from_str(&json.to_string()).unwrap()
+}
+
+/// The work of the policy `limits` in `eu-1`, as the server has it.
+fn json() -> Value {
+    let world = shop(&["eu-1"]).with(policy("limits").targets("web")).settled(&[policy_parent("limits")]);
+    let (name, cluster) =
+        world.work_names().into_iter().find(|(name, _)| name.starts_with("ratelimitpolicy")).unwrap();
+    serde_json::from_str(&world.work_text(&name, &cluster, Value::to_string)).unwrap()
+}
+
+fn pruned(work: &Value) -> Work {
+    Work::new(&hub_object(work), &ControllerName::new(CONTROLLER))
+}
+
+fn edited(edit: impl FnOnce(&mut Value)) -> Work {
+    let mut work = json();
+    edit(&mut work);
+    pruned(&work)
+}
+
+fn answered(edit: impl FnOnce(&mut Value)) -> Answer {
+    let mut work = json();
+    work["status"] = applied().condition("Enforced", "True", "R", "m").status(&work);
+    edit(&mut work["status"]);
+    *pruned(&work).answer.unwrap()
+}
+
+/// The answer with this value fed back beside the others.
+fn fed_back(value: &Value) -> Answer {
+    answered(|status| values(status).push(value.clone()))
+}
+
+fn values(status: &mut Value) -> &mut Vec<Value> {
+    status.pointer_mut("/resourceStatus/manifests/1/statusFeedback/values").unwrap().as_array_mut().unwrap()
+}
+
+#[test]
+fn a_work_is_compared_by_what_it_holds_whatever_it_says_of_itself() {
+    let content = pruned(&json()).content;
+    let lie = edited(|work| {
+        work["spec"]["workload"]["manifests"][1]["spec"]["rate"] = json!(1);
+        work["metadata"]["annotations"]["kuadrant.io/hash"] = "as planned".into();
+    });
+    assert_ne!(lie.content, content);
+    for path in ["workload", "deleteOption", "manifestConfigs"] {
+        assert_ne!(
+            edited(|work| work["spec"][path].take().clone_into(&mut Value::Null)).content,
+            content,
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn fields_that_no_plan_writes_are_of_no_matter() {
+    let content = pruned(&json()).content;
+    let newer = edited(|work| {
+        work["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount"}});
+        work["spec"]["manifestConfigs"][1]["updateStrategy"]["serverSideApply"]["ignoreFields"] = json!([]);
+        work["metadata"]["labels"]["other"] = "x".into();
+    });
+    assert_eq!(newer.content, content);
+}
+
+#[test]
+fn a_spec_of_another_shape_is_no_planned_one() {
+    let content = pruned(&json()).content;
+    for spec in [json!(null), json!(5), json!([]), json!({"workload": 5}), json!({"manifestConfigs": [{}]})] {
+        assert_ne!(edited(|work| work["spec"] = spec.clone()).content, content, "{spec}");
+    }
+}
+
+#[test]
+fn a_work_belongs_to_the_parent_that_its_name_proves() {
+    assert_eq!(**pruned(&json()).parent().unwrap(), policy_parent("limits"));
+    for (field, value) in [
+        ("name", json!("other")),
+        ("annotations", json!({})),
+        ("annotations", json!({"kuadrant.io/parent": "nonsense"})),
+    ] {
+        assert_eq!(edited(|work| work["metadata"][field] = value).purpose, Purpose::Foreign);
+    }
+}
+
+#[test]
+fn without_a_status_there_is_no_answer() {
+    assert_eq!(pruned(&json()).answer, None);
+    assert_eq!(edited(|work| work["status"] = Value::Null).answer, None);
+}
+
+#[test]
+fn a_status_of_another_shape_says_nothing() {
+    for status in [json!(5), json!({"conditions": 5}), json!({"resourceStatus": []}), json!({})] {
+        assert_eq!(
+            *edited(|work| work["status"] = status.clone()).answer.unwrap(),
+            Answer::default(),
+            "{status}"
+        );
+    }
+}
+
+#[test]
+fn values_of_another_type_are_not_taken() {
+    for (name, field) in [
+        ("_generation", json!({"type": "String", "string": "1"})),
+        ("_observedGeneration", json!({"type": "Boolean", "boolean": true})),
+    ] {
+        let answer = answered(|status| {
+            values(status).retain(|value| value["name"] != name);
+            values(status).push(json!({"name": name, "fieldValue": field}));
+        });
+        assert_eq!(if name == "_generation" { answer.generation } else { answer.observed_generation }, None);
+    }
+    let answer =
+        fed_back(&json!({"name": "_Enforced_status", "fieldValue": {"type": "Integer", "integer": 1}}));
+    assert!(answer.conditions.is_empty(), "{answer:?}");
+}
+
+#[test]
+fn values_of_unknown_names_are_not_taken() {
+    let value = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": "x"}});
+    for name in ["_", "__", "_unknown", "_Enforced_unknown", "_Unknown_status", "_status", "_Enforced"] {
+        assert_eq!(fed_back(&value(name)), answered(|_| {}), "{name:?}");
+    }
+}
+
+#[test]
+fn of_two_values_of_one_name_the_last_counts() {
+    let value = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
+    let answer = fed_back(&value);
+    assert_eq!((answer.conditions.len(), &*answer.conditions[0].status), (1, "False"));
+}
+
+#[test]
+fn long_texts_are_cut_between_characters() {
+    for character in ["x", "ü", "€", "😀", "\u{0}", "\""] {
+        for offset in 0..4 {
+            let text = format!("{}{}", "a".repeat(offset), character.repeat(3_000));
+            let value =
+                json!({"name": "_Enforced_message", "fieldValue": {"type": "String", "string": text}});
+            let message = fed_back(&value).conditions[0].message.clone().unwrap();
+            assert!(message.len() <= TEXT_LIMIT && message.len() > TEXT_LIMIT - 8, "{}", message.len());
+            assert!(text.starts_with(message.strip_suffix('…').unwrap()));
+        }
+    }
+}
+
+#[test]
+fn texts_within_the_limit_stay_as_they_are() {
+    let text = format!("\u{0}\u{1b}[31m\n{}", "x".repeat(TEXT_LIMIT - 7));
+    let value = json!({"name": "field", "fieldValue": {"type": "String", "string": text}});
+    assert_eq!(fed_back(&value).fields[0].1, Value::from(text));
+}
+
+#[test]
+fn every_text_of_a_spoke_is_cut() {
+    let long = "x".repeat(10_000);
+    let text = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": long}});
+    for name in ["_revision", "_Enforced_status", "_Enforced_reason", "_Enforced_message", "field"] {
+        let kept = format!("{:?}", fed_back(&text(name)));
+        assert!(kept.len() < 3 * TEXT_LIMIT, "{name}: {}", kept.len());
+    }
+    let refused = answered(|status| {
+        *status.pointer_mut("/conditions/0/status").unwrap() = "False".into();
+        *status.pointer_mut("/resourceStatus/manifests/1/conditions/0/status").unwrap() = "False".into();
+        *status.pointer_mut("/resourceStatus/manifests/1/conditions/0/message").unwrap() =
+            long.clone().into();
+    });
+    assert_eq!(refused.message.unwrap().len(), TEXT_LIMIT);
+}
+
+#[test]
+fn only_the_copy_is_listened_to() {
+    let answer = answered(|status| {
+        let manifest = status.pointer_mut("/resourceStatus/manifests/1/resourceMeta").unwrap();
+        manifest["resource"] = "configmaps".into();
+    });
+    assert_eq!(answer, Answer { applied: true, ..Answer::default() });
+}
+
+fn row(object: &Object) -> Policy {
+    Policy::new(&hub_object(&object.json), &ControllerName::new(CONTROLLER).hub_field_manager())
+}
+
+/// A policy whose annotations of these keys `manager` owns.
+fn owned(manager: &str, keys: &[&str]) -> Policy {
+    let fields: serde_json::Map<String, Value> =
+        keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
+    let owner = json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:annotations": fields}}});
+    row(&policy("limits")
+        .annotation("kuadrant.io/policies-synced", "[]")
+        .metadata("managedFields", json!([owner])))
+}
+
+#[test]
+fn another_controller_that_owns_our_annotations_is_seen() {
+    assert_eq!(owned("policy-sync-other", &["kuadrant.io/policies-synced"]).folded.other_owners.len(), 1);
+    assert!(!owned("policy-sync-other", &["kuadrant.io/policies-synced"]).folded.is_ours_to_remove());
+}
+
+#[test]
+fn an_owner_of_other_annotations_or_of_another_make_is_of_no_matter() {
+    let ours = ControllerName::new(CONTROLLER).hub_field_manager();
+    for (manager, key) in [
+        ("policy-sync-other", "note"),
+        ("kubectl", "kuadrant.io/policies-synced"),
+        (&*ours, "kuadrant.io/policies-synced"),
+    ] {
+        assert!(owned(manager, &[key]).folded.is_ours_to_remove(), "{manager} {key}");
+    }
+}
+
+#[test]
+fn managed_fields_of_another_shape_own_nothing() {
+    for fields in [json!(null), json!({}), json!([]), json!({"f:metadata": 5})] {
+        let owner = json!({"manager": "policy-sync-other", "fieldsV1": fields});
+        let policy = row(&policy("limits").metadata("managedFields", json!([owner])));
+        assert!(policy.folded.other_owners.is_empty());
+    }
+}
+
+#[test]
+fn the_room_that_other_annotations_take_is_counted() {
+    let policy = policy("limits")
+        .annotation("kubectl.kubernetes.io/last-applied-configuration", "{}")
+        .annotation("ü", "é")
+        .annotation("kuadrant.io/policies-synced", "[]");
+    assert_eq!(row(&policy).folded.other_bytes, 48 + 2 + 4);
+    assert_eq!(
+        row(&policy).annotations.keys().collect::<Vec<_>>(),
+        ["ü"],
+        "and only those that travel are kept"
+    );
+}
+
+#[test]
+fn a_config_map_without_readable_parameters_says_why() {
+    let fault = |data: Value| {
+        let mut object = config_map("multi", "");
+        object.json["data"] = data;
+        ConfigMap::from(&hub_object(&object.json)).params.unwrap_err().to_string()
+    };
+    for data in [json!(null), json!({}), json!({"other": "{}"}), json!({"params": 5}), json!([])] {
+        assert_eq!(fault(data.clone()), "has no key \"params\"", "{data}");
+    }
+    assert!(fault(json!({"params": ""})).starts_with("EOF while parsing"));
+    assert!(fault(json!({"params": "[]"})).contains("invalid"), "{}", fault(json!({"params": "[]"})));
+}

@@ -14,6 +14,7 @@ use crate::api::annotations;
 use crate::api::json::Hash;
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
 use crate::api::object::HubObject;
+use crate::api::text;
 use crate::api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
 use crate::mirror::Moment;
 
@@ -233,6 +234,7 @@ fn answer(object: &HubObject, purpose: &Purpose) -> Answer {
             for value in &manifest.status_feedback.values {
                 answer.take(&value.name, &value.field_value);
             }
+            answer.conditions.retain(|condition| !condition.status.is_empty());
         }
     }
     answer
@@ -253,6 +255,9 @@ impl Answer {
             Some("observedGeneration") => self.observed_generation = value.integer,
             Some(other) => {
                 let Some((condition_type, part)) = other.split_once('_') else { return };
+                if !annotations::CONDITIONS.contains(&condition_type) {
+                    return;
+                }
                 let condition = self.condition_mut(condition_type);
                 match part {
                     "status" => condition.status = text().unwrap_or_default(),
@@ -287,9 +292,5 @@ fn condition<'c>(conditions: &'c [Condition], condition_type: &str) -> Option<&'
 }
 
 fn capped(text: &str) -> Box<str> {
-    if text.len() <= TEXT_LIMIT {
-        return text.into();
-    }
-    let end = (0..=TEXT_LIMIT - '…'.len_utf8()).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}…", &text[..end]).into()
+    text::capped(text, TEXT_LIMIT).into()
 }

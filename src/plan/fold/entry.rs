@@ -54,11 +54,15 @@ pub(super) fn synced(
     entry
 }
 
-/// Whether everything that says for which generation it was written was written for the present one.
+/// Whether the answer is for the present generation: by what each condition says, by what the status says where a
+/// condition says nothing. Where nothing says for which generation it was written, the revision suffices.
 fn is_current(answer: &Answer) -> bool {
     let current = |observed: Option<i64>| observed.is_none() || observed == answer.generation;
     let own = |condition: &AnsweredCondition| condition.observed_generation.or(answer.observed_generation);
-    current(answer.observed_generation) && answer.conditions.iter().all(|condition| current(own(condition)))
+    if answer.conditions.is_empty() {
+        return current(answer.observed_generation);
+    }
+    answer.conditions.iter().all(|condition| current(own(condition)))
 }
 
 fn condition(condition: &AnsweredCondition) -> SyncedCondition {

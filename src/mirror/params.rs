@@ -1,0 +1,51 @@
+//! What the parameters of a class of ours say at present.
+
+use std::sync::Arc;
+
+use super::Source;
+use super::rows::class::Class;
+use super::tables::Tables;
+use crate::api::names::ObjectKey;
+use crate::api::params::{Params, ParamsError};
+
+/// The object that holds invalid parameters (`GatewayClass shop` or `parameters shop/params`), and what is wrong.
+pub(super) type Fault = (String, ParamsError);
+
+impl Tables {
+    pub(super) fn is_ours(&self, class: &Class) -> bool {
+        *class.controller_name == *self.controller.as_str()
+    }
+
+    /// The parameters of `class`, which is called `name`: `None` where they were not read yet.
+    pub(super) fn params_of(&self, name: &str, class: &Class) -> Option<Result<Arc<Params>, Fault>> {
+        let (place, params) = match class.config_map() {
+            Err(error) => return Some(Err((format!("GatewayClass {name}"), error))),
+            Ok(None) => (String::new(), Arc::default()),
+            Ok(Some(config_map)) => {
+                let place = format!("parameters {config_map}");
+                match self.config_map(&config_map).map(|row| row.params.clone()) {
+                    Some(Ok(params)) => (place, params),
+                    Some(Err(error)) => return Some(Err((place, error))),
+                    None => {
+                        self.synced(&Source::ConfigMap(config_map))?;
+                        return Some(Err((place, error("", "the ConfigMap does not exist".to_owned()))));
+                    }
+                }
+            }
+        };
+        let downstream = self.classes.get(&ObjectKey::new("", &params.downstream_class));
+        if downstream.is_some_and(|class| self.is_ours(class)) {
+            let fault = format!(
+                "{:?} is itself a class of {} on this hub: copies would be copied again",
+                params.downstream_class,
+                self.controller.as_str()
+            );
+            return Some(Err((place, error("downstreamClass", fault))));
+        }
+        Some(Ok(params))
+    }
+}
+
+fn error(place: &str, fault: String) -> ParamsError {
+    ParamsError { place: place.to_owned(), fault }
+}

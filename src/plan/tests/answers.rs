@@ -1,0 +1,103 @@
+//! What a spoke's agent says of the work for a policy: by default that it is applied, and nothing else.
+
+use serde_json::{Value, json};
+
+use super::objects::policy_parent;
+use super::world::World;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    applied: &'static str,
+    work_generation: Option<i64>,
+    revision: Option<String>,
+    message: String,
+    values: Vec<Value>,
+}
+
+/// The copy is applied, as it is planned and in its generation 1.
+pub(crate) fn applied() -> Answer {
+    let answer = Answer {
+        applied: "True",
+        work_generation: None,
+        revision: None,
+        message: String::new(),
+        values: vec![],
+    };
+    answer.integer("_generation", 1)
+}
+
+/// It is not, for this reason.
+pub(crate) fn refused(message: &str) -> Answer {
+    Answer { applied: "False", message: message.to_owned(), ..applied() }
+}
+
+impl Answer {
+    pub(crate) fn for_work_generation(self, generation: i64) -> Self {
+        Self { work_generation: Some(generation), ..self }
+    }
+
+    pub(crate) fn of_revision(self, revision: &str) -> Self {
+        Self { revision: Some(revision.to_owned()), ..self }
+    }
+
+    pub(crate) fn value(mut self, name: &str, value: Value) -> Self {
+        self.values.retain(|value| value["name"] != name);
+        self.values.push(json!({"name": name, "fieldValue": value}));
+        self
+    }
+
+    pub(crate) fn integer(self, name: &str, integer: i64) -> Self {
+        self.value(name, json!({"type": "Integer", "integer": integer}))
+    }
+
+    pub(crate) fn string(self, name: &str, string: &str) -> Self {
+        self.value(name, json!({"type": "String", "string": string}))
+    }
+
+    /// The generation for which the copy's status was written.
+    pub(crate) fn observed(self, generation: i64) -> Self {
+        self.integer("_observedGeneration", generation)
+    }
+
+    pub(crate) fn condition(self, name: &str, status: &str, reason: &str, message: &str) -> Self {
+        self.string(&format!("_{name}_status"), status)
+            .string(&format!("_{name}_reason"), reason)
+            .string(&format!("_{name}_message"), message)
+    }
+
+    /// The generation for which one condition was written.
+    pub(crate) fn condition_observed(self, name: &str, generation: i64) -> Self {
+        self.integer(&format!("_{name}_observedGeneration"), generation)
+    }
+
+    /// The status of `work` that says so.
+    pub(crate) fn status(&self, work: &Value) -> Value {
+        let copy = &work["spec"]["workload"]["manifests"][1];
+        let planned = copy["metadata"]["annotations"]["kuadrant.io/revision"].as_str().unwrap_or_default();
+        let revision = self.revision.clone().unwrap_or_else(|| planned.to_owned());
+        let config = &work["spec"]["manifestConfigs"][1]["resourceIdentifier"];
+        let generation = self.work_generation.or(work["metadata"]["generation"].as_i64());
+        let condition = |message: &str| {
+            json!({"type": "Applied", "status": self.applied, "reason": "R", "message": message,
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation})
+        };
+        json!({
+            "conditions": [condition("1 of 2 manifests are not applied")],
+            "resourceStatus": {"manifests": [
+                {"resourceMeta": {"ordinal": 0, "group": "", "resource": "namespaces"}, "conditions": []},
+                {
+                    "resourceMeta": {"ordinal": 1, "group": config["group"], "resource": config["resource"]},
+                    "conditions": [condition(&self.message)],
+                    "statusFeedback": {"values": self.clone().string("_revision", &revision).values},
+                },
+            ]},
+        })
+    }
+}
+
+impl World {
+    /// The agent of `cluster` says this of its work for the policy `limits`.
+    pub(crate) fn answered(self, cluster: &str, answer: &Answer) -> Self {
+        self.edited(&policy_parent("limits"), cluster, |work| work["status"] = answer.status(work))
+    }
+}

@@ -1,0 +1,171 @@
+//! The status of GatewayClasses.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::json;
+
+use super::objects::{class, config_map, listing};
+use super::world::{World, resolved, shop, world};
+use crate::api::names::ObjectKey;
+use crate::mirror::rows::kind::Resolution;
+use crate::plan::class::{self as planned, ClassStatus};
+
+fn status(world: &World) -> Option<ClassStatus> {
+    world.see(|view| planned::plan(view, &ObjectKey::new("", "multi")))
+}
+
+fn condition(world: &World, wanted: &str) -> Condition {
+    status(world).unwrap().conditions.into_iter().find(|condition| condition.type_ == wanted).unwrap()
+}
+
+fn said(world: &World, wanted: &str) -> (String, String, String) {
+    let Condition { status, reason, message, .. } = condition(world, wanted);
+    (status, reason, message)
+}
+
+fn text(status: &str, reason: &str, message: &str) -> (String, String, String) {
+    (status.to_owned(), reason.to_owned(), message.to_owned())
+}
+
+#[test]
+fn a_class_of_another_controller_is_none_of_ours() {
+    let theirs = class("multi").spec("controllerName", "example.com/other".into());
+    assert_eq!(status(&world().with(theirs)), None);
+}
+
+#[test]
+fn parameters_that_were_not_read_are_not_judged() {
+    assert_eq!(status(&world().with(class("multi"))), None);
+}
+
+#[test]
+fn kinds_that_were_not_looked_up_are_not_judged() {
+    assert_eq!(status(&world().class("multi", &listing(&["ratelimitpolicies"]))), None);
+}
+
+#[test]
+fn valid_parameters_whose_kinds_resolve_are_said_to() {
+    let world = shop(&[]);
+    assert_eq!(said(&world, "Accepted"), text("True", "Accepted", "the parameters are valid"));
+    assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "1 kinds are synced"));
+}
+
+#[test]
+fn a_class_without_parameters_syncs_nothing() {
+    let mut bare = class("multi");
+    bare.json["spec"].as_object_mut().unwrap().remove("parametersRef");
+    assert_eq!(said(&world().with(bare), "PoliciesResolved"), text("True", "Resolved", "0 kinds are synced"));
+}
+
+#[test]
+fn invalid_parameters_name_the_place_and_the_fault() {
+    let reference =
+        |reference: serde_json::Value| world().with(class("multi").spec("parametersRef", reference));
+    for (world, fault) in [
+        (
+            shop(&[]).params("multi", "{\"a\": 1}"),
+            "parameters params/multi: a: unknown field `a`, expected one of",
+        ),
+        (shop(&[]).without(config_map("multi", "")), "parameters params/multi: the ConfigMap does not exist"),
+        (
+            shop(&[]).params("multi", r#"{"downstreamClass": "multi"}"#),
+            "parameters params/multi: downstreamClass: \"multi\" is itself",
+        ),
+        (
+            reference(json!({"group": "", "kind": "Secret", "name": "a"})),
+            "GatewayClass multi: spec.parametersRef.kind: expected a core ConfigMap",
+        ),
+        (
+            reference(json!({"group": "", "kind": "ConfigMap", "name": "a"})),
+            "GatewayClass multi: spec.parametersRef.namespace: is required",
+        ),
+    ] {
+        let (status, reason, message) = said(&world, "Accepted");
+        assert_eq!((&*status, &*reason), ("False", "InvalidParameters"));
+        assert!(message.starts_with(fault), "{message}");
+        assert_eq!(condition(&world, "PoliciesResolved").status, "Unknown");
+    }
+}
+
+#[test]
+fn a_message_has_room_in_a_condition() {
+    let params = format!(
+        r#"{{"policiesToSync": [{{"group": "{}", "version": "v1", "resource": "a"}}]}}"#,
+        "Ü".repeat(500_000)
+    );
+    let (_, _, message) = said(&shop(&[]).params("multi", &params), "Accepted");
+    assert!(message.chars().count() <= 32_768, "{}", message.len());
+    assert!(message.starts_with("parameters params/multi: policiesToSync[0].group: "));
+}
+
+#[test]
+fn the_reason_is_that_of_the_first_kind_that_does_not_resolve() {
+    let kinds = ["a", "b", "c", "d"];
+    let world = world()
+        .class("multi", &listing(&kinds))
+        .resolution("a", resolved("A"))
+        .resolution("b", Resolution::Forbidden("the controller may not list it".into()))
+        .resolution("c", Resolution::Gone)
+        .resolution("d", Resolution::NotAPolicy("it is cluster-scoped".into()));
+    let message = "kuadrant.io/v1 b: the controller may not list it; kuadrant.io/v1 c: the hub has no such kind; \
+        kuadrant.io/v1 d: it is cluster-scoped";
+    assert_eq!(said(&world, "PoliciesResolved"), text("False", "Forbidden", message));
+    assert_eq!(condition(&world, "Accepted").status, "True");
+}
+
+#[test]
+fn the_message_names_ten_kinds_then_counts() {
+    let names: Vec<String> = (10..22).map(|n| format!("p{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut world = world().class("multi", &listing(&names));
+    for name in names {
+        world.resolve("v1", name, Resolution::Gone);
+    }
+    let (_, reason, message) = said(&world, "PoliciesResolved");
+    assert_eq!(reason, "UnknownResource");
+    assert_eq!(message.matches("the hub has no such kind").count(), 10);
+    assert!(message.ends_with("p19: the hub has no such kind; and 2 more"), "{message}");
+}
+
+#[test]
+fn a_version_that_another_class_keeps_from_being_watched_is_named() {
+    let v0 = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v0", "resource": "ratelimitpolicies"}]});
+    let mut world = shop(&[]).class("second", &v0);
+    world.resolve("v0", "ratelimitpolicies", resolved("RateLimitPolicy"));
+    world.mirror.forget(&crate::mirror::Source::Policies(super::objects::limits()));
+    let world = world.resolution_of("v0", "ratelimitpolicies", resolved("RateLimitPolicy"));
+    let message = "kuadrant.io/v1 ratelimitpolicies: another GatewayClass lists another version";
+    assert_eq!(said(&world, "PoliciesResolved"), text("False", "UnknownResource", message));
+}
+
+/// The class with this status, a moment later.
+fn showing(world: World, status: &ClassStatus) -> World {
+    let conditions = serde_json::to_value(&status.conditions).unwrap();
+    world.with(class("multi").status(json!({"conditions": conditions}))).after(60_000)
+}
+
+#[test]
+fn a_status_that_says_so_already_is_not_written() {
+    let world = shop(&[]);
+    let seen = status(&world).unwrap();
+    assert_eq!(status(&showing(world, &seen)), None);
+}
+
+#[test]
+fn a_transition_time_changes_only_with_the_status() {
+    let world = shop(&[]);
+    let seen = status(&world).unwrap();
+    let then = condition(&world, "Accepted").last_transition_time;
+    let world = showing(world, &seen).params("multi", "nonsense").with(class("multi"));
+    assert_ne!(condition(&world, "Accepted").last_transition_time, then);
+
+    let world = shop(&[]);
+    let world = showing(world, &seen).resolution("ratelimitpolicies", Resolution::Gone);
+    assert_eq!(condition(&world, "Accepted").last_transition_time, then, "still accepted");
+    assert_ne!(condition(&world, "PoliciesResolved").last_transition_time, then);
+}
+
+#[test]
+fn conditions_are_of_the_generation_that_was_seen() {
+    let world = shop(&[]).with(class("multi").metadata("generation", json!(7)));
+    assert_eq!(condition(&world, "Accepted").observed_generation, Some(7));
+}

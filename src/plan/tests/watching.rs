@@ -1,0 +1,65 @@
+//! What is watched beside the fixed kinds.
+
+use serde_json::json;
+
+use super::objects::{class, listing, policy};
+use super::world::{World, shop, world};
+use crate::plan::watches;
+
+fn watched(world: &World) -> Vec<String> {
+    world.see(watches::plan).values().map(ToString::to_string).collect()
+}
+
+const PARAMS: &str = "/v1 configmaps";
+
+#[test]
+fn classes_of_others_want_nothing() {
+    let theirs = class("theirs").spec("controllerName", "example.com/other".into());
+    assert_eq!(watched(&world().with(theirs)), Vec::<String>::new());
+}
+
+#[test]
+fn a_class_wants_its_config_map_and_what_that_lists() {
+    assert_eq!(watched(&world().with(class("multi"))), [PARAMS]);
+    assert_eq!(watched(&shop(&[])), [PARAMS, "kuadrant.io/v1 ratelimitpolicies"]);
+}
+
+#[test]
+fn classes_want_the_union() {
+    let world = shop(&[]).class("second", &listing(&["ratelimitpolicies", "tokenpolicies"]));
+    let kinds = ["kuadrant.io/v1 ratelimitpolicies", "kuadrant.io/v1 tokenpolicies"];
+    assert_eq!(watched(&world), [PARAMS, PARAMS, kinds[0], kinds[1]]);
+}
+
+#[test]
+fn of_two_versions_one_is_watched_whatever_the_order_of_classes() {
+    let v2 = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
+    for name in ["aaa", "zzz"] {
+        let world = shop(&[]).class(name, &v2);
+        assert_eq!(watched(&world), [PARAMS, PARAMS, "kuadrant.io/v1 ratelimitpolicies"], "{name}");
+    }
+}
+
+#[test]
+fn what_invalid_parameters_used_to_list_is_watched_on() {
+    let world = shop(&[]).params("multi", "nonsense");
+    assert_eq!(watched(&world), [PARAMS, "kuadrant.io/v1 ratelimitpolicies"]);
+}
+
+#[test]
+fn a_kind_that_is_listed_no_more_is_watched_until_our_annotations_are_gone_from_it() {
+    let annotated = policy("limits").annotation("kuadrant.io/policies-synced", "[]");
+    let world = shop(&[]).with(annotated).params("multi", "{}");
+    assert_eq!(watched(&world), [PARAMS, "kuadrant.io/v1 ratelimitpolicies"]);
+    assert_eq!(watched(&world.with(policy("limits"))), [PARAMS]);
+}
+
+#[test]
+fn annotations_that_another_controller_owns_keep_no_watch() {
+    let theirs = policy("limits").annotation("kuadrant.io/policies-synced", "[]").metadata(
+        "managedFields",
+        json!([{"manager": "policy-sync-other", "operation": "Apply", "fieldsV1":
+            {"f:metadata": {"f:annotations": {"f:kuadrant.io/policies-synced": {}}}}}]),
+    );
+    assert_eq!(watched(&shop(&[]).with(theirs).params("multi", "{}")), [PARAMS]);
+}
