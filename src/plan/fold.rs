@@ -87,6 +87,7 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
     } else if !policy.folded.other_owners.is_empty() {
         Fold::OwnedBy(policy.folded.other_owners.clone())
     } else {
+        let annotations = taking_over(annotations, &policy.folded);
         Fold::Write { gvr, kind: info.kind, uid: policy.uid.clone(), annotations }
     };
     FoldPlan { summary: Some(summary), fold }
@@ -119,6 +120,21 @@ fn annotations(
     }
     if bytes(&annotations) > room {
         annotations.clear();
+    }
+    annotations
+}
+
+/// What is to go, but has another owner, would stay if it were only left out. With a text of ours it becomes ours
+/// alone, and goes the next time.
+fn taking_over(
+    mut annotations: BTreeMap<&'static str, String>,
+    found: &Folded,
+) -> BTreeMap<&'static str, String> {
+    for ((key, hash), shared) in OF_POLICY.iter().zip(found.hashes).zip(found.shared) {
+        if let Some(hash) = hash.filter(|_| shared && !annotations.contains_key(key)) {
+            let text = if hash == Folded::hash("") { "-" } else { "" };
+            annotations.insert(key, text.to_owned());
+        }
     }
     annotations
 }

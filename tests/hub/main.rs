@@ -5,6 +5,7 @@ mod freezing;
 mod kinds;
 mod placement;
 mod settling;
+mod writing;
 
 use std::path::Path;
 

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{RawSpec, Seen, Strings, Version, raw_spec};
 use crate::api::annotations;
 use crate::api::json::Hash;
-use crate::api::object::{HubObject, Metadata};
+use crate::api::object::{HubObject, ManagedFields, Metadata};
 
 /// The annotation in which `kubectl apply` keeps the whole object again.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -45,6 +46,8 @@ pub struct Folded {
     pub other_bytes: usize,
     /// Other controllers of this make that own one of them.
     pub other_owners: BTreeSet<Arc<str>>,
+    /// Which of them anyone else owns, too, in the same order: leaving one out of an apply does not remove it then.
+    pub shared: [bool; 4],
 }
 
 impl Folded {
@@ -89,21 +92,33 @@ impl Policy {
 fn folded(metadata: &Metadata, field_manager: &str) -> Folded {
     let texts = &metadata.annotations;
     let others = texts.iter().filter(|(key, _)| !annotations::OF_POLICY.contains(&key.as_str()));
-    Folded {
+    let mut folded = Folded {
         hashes: annotations::OF_POLICY.map(|key| texts.get(key).map(|text| Folded::hash(text))),
         other_bytes: others.map(|(key, value)| key.len() + value.len()).sum(),
-        other_owners: metadata
-            .managed_fields
-            .iter()
-            .filter(|entry| entry.manager.starts_with("policy-sync-") && entry.manager != field_manager)
-            .filter(|entry| entry.fields_v1.as_deref().is_some_and(|fields| owns_annotation(fields.get())))
-            .map(|entry| entry.manager.as_str().into())
-            .collect(),
+        ..Folded::default()
+    };
+    let is_ours = |entry: &ManagedFields| entry.manager == field_manager && entry.operation == "Apply";
+    for entry in metadata.managed_fields.iter().filter(|entry| !is_ours(entry)) {
+        let owned = owned_annotations(entry);
+        if entry.manager.starts_with("policy-sync-")
+            && entry.manager != field_manager
+            && owned.contains(&true)
+        {
+            folded.other_owners.insert(entry.manager.as_str().into());
+        }
+        for (shared, owned) in folded.shared.iter_mut().zip(owned) {
+            *shared |= owned;
+        }
     }
+    folded
 }
 
-fn owns_annotation(fields: &str) -> bool {
-    let fields: Value = serde_json::from_str(fields).unwrap_or_default();
+/// Which of our annotations an entry of `managedFields` owns.
+fn owned_annotations(entry: &ManagedFields) -> [bool; 4] {
+    // Most entries own none, and their text can be long.
+    let fields =
+        entry.fields_v1.as_deref().map(RawValue::get).filter(|fields| fields.contains("f:kuadrant.io/polic"));
+    let fields: Value = fields.and_then(|fields| serde_json::from_str(fields).ok()).unwrap_or_default();
     let owned = &fields["f:metadata"]["f:annotations"];
-    annotations::OF_POLICY.iter().any(|key| !owned[format!("f:{key}")].is_null())
+    annotations::OF_POLICY.map(|key| !owned[format!("f:{key}")].is_null())
 }

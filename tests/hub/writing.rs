@@ -1,0 +1,224 @@
+//! Writing: only what is ours, only what differs, and whatever a spoke writes into its own works.
+
+use anyhow::{Result, ensure};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use policy_sync_testenv::apply::api_for;
+use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy, timeout_policy};
+use policy_sync_testenv::world::World;
+use policy_sync_testenv::{Controller, wait};
+use serde_json::{Value, json};
+
+use crate::world;
+
+const BOTH: [&str; 6] = [
+    "eu-1/access",
+    "eu-1/gateway-web",
+    "eu-1/ratelimitpolicy-limits",
+    "us-1/access",
+    "us-1/gateway-web",
+    "us-1/ratelimitpolicy-limits",
+];
+
+async fn settled(name: &str) -> Result<(World<'static>, Controller, Value)> {
+    let world = world(name, &["eu-1", "us-1"]).await?;
+    let controller = world.controller().await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_works(&BOTH).await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    world.settled(&controller).await?;
+    Ok((world, controller, limits))
+}
+
+#[tokio::test]
+async fn annotating_a_policy_that_is_gone_does_not_create_it_anew() -> Result<()> {
+    let world = world("gone", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    let seen = world.apply(&limits).await?;
+    world.delete(&limits).await?;
+    // What the controller sends, with the uid that it saw.
+    let mut body = json!({
+        "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
+        "metadata": {"name": "limits", "namespace": world.name(), "uid": seen.metadata.uid, "annotations": {"a": "b"}},
+    });
+    let (api, name): (Api<DynamicObject>, _) = api_for(world.client(), &limits).await?;
+    let parameters = PatchParams::apply("policy-sync-test").force();
+    let refused = api.patch(&name, &parameters, &Patch::Apply(&body)).await;
+    ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409), "{refused:?}");
+    // And the same where another policy has taken the name meanwhile.
+    world.apply(&limits).await?;
+    body["metadata"]["annotations"] = json!({"c": "d"});
+    let refused = api.patch(&name, &parameters, &Patch::Apply(&body)).await;
+    ensure!(
+        matches!(&refused, Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422)),
+        "{refused:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_controllers_of_one_hub_leave_each_other_alone() -> Result<()> {
+    let first = world("first", &["eu-1"]).await?;
+    let second = world("second", &["us-1"]).await?;
+    let first_controller = first.controller().await?;
+    // A Gateway of the second controller's class in the first one's namespace, and a policy for both.
+    first.apply(&gateway(first.name(), "api", second.name(), Some("all"))).await?;
+    let timeouts = timeout_policy(first.name(), "timeouts", &["web", "api"]);
+    first.apply(&timeouts).await?;
+    let expected = ["eu-1/access", "eu-1/gateway-web", "eu-1/timeoutpolicy-timeouts"];
+    first.until_works(&expected).await?;
+    let (entries, _) = first.until_folded(&timeouts, |entries, _| entries.len() == 1).await?;
+
+    let second_controller = second.controller().await?;
+    let theirs =
+        ["eu-1/access", "eu-1/gateway-api", "eu-1/timeoutpolicy-timeouts", "us-1/access", "us-1/gateway-web"];
+    second.until_works(&theirs).await?;
+    let writes =
+        first.settled(&first_controller).await?.len() + second.settled(&second_controller).await?.len();
+    first.until_works(&expected).await?;
+    second.until_works(&theirs).await?;
+    let (after, _) = first.until_folded(&timeouts, |_, _| true).await?;
+    ensure!(after == entries, "{after:?}");
+    let later =
+        first.settled(&first_controller).await?.len() + second.settled(&second_controller).await?.len();
+    ensure!(later == writes, "they go on writing");
+    first.delete(&gateway_class(first.name(), "", None)).await?;
+    first.until_works(&[]).await?;
+    second.until_works(&theirs).await
+}
+
+#[tokio::test]
+async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> {
+    let (world, controller, limits) = settled("hostile").await?;
+    let other = rate_limit_policy(world.name(), "other", "web");
+    world.apply(&other).await?;
+    world.until_work("us-1", "ratelimitpolicy-other", |_| true).await?;
+    let ours = world.work("eu-1", "ratelimitpolicy-limits").await?;
+    let object = serde_json::to_value(&ours)?;
+    let elsewhere = world.work("us-1", "ratelimitpolicy-limits").await?;
+    let parents = [
+        format!("ratelimitpolicies.kuadrant.io/{}/other", world.name()),
+        format!("ratelimitpolicies.kuadrant.io/{}/missing", world.name()),
+        format!("gateways.gateway.networking.k8s.io/{}/web", world.name()),
+        "nonsense".to_owned(),
+    ];
+    for parent in parents {
+        world.merge(&object, &json!({"metadata": {"annotations": {"kuadrant.io/parent": parent}}})).await?;
+        wait::until("the hub policy names the work", policy_sync_testenv::world::LIMIT, || async {
+            let annotations = world.annotations(&limits).await?;
+            let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
+            ensure!(message.contains("cluster eu-1 has a ManifestWork"), "{message:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    // The gateways that it says it serves, and the moments that it says things happened at, decide nothing either.
+    let patch = json!({"metadata": {"annotations": {
+        "kuadrant.io/parent": ours.metadata.annotations.clone().unwrap_or_default()["kuadrant.io/parent"],
+        "kuadrant.io/gateways": "[\"missing\"]",
+    }}});
+    world.merge(&object, &patch).await?;
+    world
+        .until_work("eu-1", "ratelimitpolicy-limits", |work| {
+            work.metadata.annotations == ours.metadata.annotations
+        })
+        .await?;
+    world.settled(&controller).await?;
+    let after = world.work("us-1", "ratelimitpolicy-limits").await?;
+    ensure!(
+        after.metadata.uid == elsewhere.metadata.uid
+            && after.metadata.generation == elsewhere.metadata.generation
+    );
+    for write in world.writes(&controller)? {
+        ensure!(write.verb != "delete", "it deleted {write:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_dead_spoke_holds_up_nothing() -> Result<()> {
+    let (world, _controller, limits) = settled("dead").await?;
+    let stuck = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
+    world.merge(&stuck, &json!({"metadata": {"finalizers": ["example.com/agent"]}})).await?;
+    world.place("all", &["us-1"]).await?;
+    let rest = [
+        "eu-1/access",
+        "eu-1/ratelimitpolicy-limits",
+        "us-1/access",
+        "us-1/gateway-web",
+        "us-1/ratelimitpolicy-limits",
+    ];
+    world.until_works(&rest).await?;
+    world.until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.deleting)).await?;
+    let mut changed = limits.clone();
+    changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(5);
+    world.apply(&changed).await?;
+    let limit = |work: &policy_sync::api::work::ManifestWork| {
+        work.spec.workload.manifests[1].0["spec"]["limits"]["all"]["rates"][0]["limit"] == 5
+    };
+    world.until_work("us-1", "ratelimitpolicy-limits", limit).await?;
+    world.merge(&stuck, &json!({"metadata": {"finalizers": null}})).await?;
+    world.until_works(&["us-1/access", "us-1/gateway-web", "us-1/ratelimitpolicy-limits"]).await
+}
+
+#[tokio::test]
+async fn a_cluster_without_a_namespace_holds_up_no_other() -> Result<()> {
+    let world = world("homeless", &["eu-1", "nowhere-1"]).await?;
+    let _controller = world.controller().await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
+    let (entries, summary) = world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    ensure!(!summary.synced && entries.iter().any(|entry| &*entry.cluster.0 == "nowhere-1"), "{entries:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_users_large_annotation_and_ours_have_room() -> Result<()> {
+    let (world, controller, limits) = settled("large").await?;
+    let large = "x".repeat(100_000);
+    world.merge(&limits, &json!({"metadata": {"annotations": {"example.com/large": large}}})).await?;
+    let carries = |work: &policy_sync::api::work::ManifestWork| {
+        work.spec.workload.manifests[1].0["metadata"]["annotations"]["example.com/large"] == large
+    };
+    world.until_work("us-1", "ratelimitpolicy-limits", carries).await?;
+    for write in world.settled(&controller).await? {
+        ensure!((200..300).contains(&write.code()), "the hub refused {write:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_edited_annotation_is_put_back() -> Result<()> {
+    let (world, _controller, limits) = settled("edited").await?;
+    let nonsense = json!({"metadata": {"annotations": {
+        "kuadrant.io/policies-synced": "nonsense", "kuadrant.io/policies-synced-summary": null,
+        "kuadrant.io/policy-sync-message": "all is well",
+    }}});
+    world.merge(&limits, &nonsense).await?;
+    wait::until("the annotations are put back", policy_sync_testenv::world::LIMIT, || async {
+        let annotations = world.annotations(&limits).await?;
+        ensure!(!annotations.contains_key("kuadrant.io/policy-sync-message"), "{annotations:?}");
+        Ok(())
+    })
+    .await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn annotations_that_a_user_applied_himself_go_all_the_same() -> Result<()> {
+    let (world, _controller, limits) = settled("applied").await?;
+    // As after `kubectl get -o yaml`, an edit, and `kubectl apply --server-side`.
+    let mut owned = limits.clone();
+    owned["metadata"]["annotations"] = json!(world.annotations(&limits).await?);
+    world.apply(&owned).await?;
+    owned["spec"]["targetRef"]["name"] = json!("other");
+    world.apply(&owned).await?;
+    wait::until("the annotations go", policy_sync_testenv::world::LIMIT, || async {
+        let annotations = world.annotations(&limits).await?;
+        ensure!(annotations.keys().all(|key| !key.starts_with("kuadrant.io/polic")), "{annotations:?}");
+        Ok(())
+    })
+    .await
+}
