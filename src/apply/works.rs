@@ -67,7 +67,8 @@ async fn adopt(
         Ok(found) => found,
         Err(error) => return Err(failed("get", cluster, &work.name, error)),
     };
-    if found.annotations.get(PARENT) != work.annotations.get(PARENT) {
+    let planned = work.annotations.get(PARENT);
+    if planned.is_none() || found.annotations.get(PARENT) != planned {
         return Err(ApplyError::ForeignWork { cluster: cluster.to_string(), name: work.name.to_string() });
     }
     let selected = work.labels.iter().all(|(key, value)| found.labels.get(key) == Some(value));

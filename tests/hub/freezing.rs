@@ -6,20 +6,10 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway_class, params_config_map, rate_limit_policy};
 use policy_sync_testenv::world::{World, all_kinds, rate_limit_policies};
-use policy_sync_testenv::{Controller, fixtures, wait};
+use policy_sync_testenv::{fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::world;
-
-const BOTH: [&str; 6] = [
-    "eu-1/access",
-    "eu-1/gateway-web",
-    "eu-1/ratelimitpolicy-limits",
-    "us-1/access",
-    "us-1/gateway-web",
-    "us-1/ratelimitpolicy-limits",
-];
-const EU: [&str; 3] = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
+use crate::{ON_BOTH, ON_EU, limit_of, synced, world};
 
 /// Waits until the class says `reason` in its condition `condition`, and returns the message.
 async fn until_class_says(world: &World<'_>, condition: &str, reason: &str) -> Result<String> {
@@ -45,32 +35,15 @@ async fn until_message(world: &World<'_>, policy: &Value, part: &str) -> Result<
     .await
 }
 
-/// A settled world with one policy on both clusters.
-async fn settled(name: &str) -> Result<(World<'static>, Controller, Value)> {
-    let world = world(name, &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_works(&BOTH).await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    Ok((world, controller, limits))
-}
-
 fn changed(limits: &Value) -> Value {
     let mut changed = limits.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(99);
     changed
 }
 
-fn limit_of(work: &policy_sync::api::work::ManifestWork) -> i64 {
-    work.spec.workload.manifests[1].0["spec"]["limits"]["all"]["rates"][0]["limit"]
-        .as_i64()
-        .unwrap_or_default()
-}
-
 #[tokio::test]
 async fn invalid_parameters_freeze_what_they_decide_and_no_more() -> Result<()> {
-    let (world, controller, limits) = settled("invalid").await?;
+    let (world, controller, limits) = synced("invalid").await?;
     world.parameters(&json!({"policiesToSync": [{"group": "kuadrant.io", "version": 2}]})).await?;
     let message = until_class_says(&world, "Accepted", "InvalidParameters").await?;
     ensure!(message.starts_with("parameters invalid/params: policiesToSync[0].version: "), "{message}");
@@ -80,7 +53,7 @@ async fn invalid_parameters_freeze_what_they_decide_and_no_more() -> Result<()> 
     until_message(&world, &limits, "has invalid parameters").await?;
     ensure!(limit_of(&world.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
     world.place("all", &["eu-1"]).await?;
-    world.until_works(&EU).await?;
+    world.until_works(&ON_EU).await?;
 
     // A restart knows no more than the hub tells it: everything stays.
     controller.terminate().await?;
@@ -96,7 +69,7 @@ async fn invalid_parameters_freeze_what_they_decide_and_no_more() -> Result<()> 
 
 #[tokio::test]
 async fn a_deleted_gateway_is_withdrawn_although_its_class_is_invalid() -> Result<()> {
-    let (world, _controller, limits) = settled("rights").await?;
+    let (world, _controller, limits) = synced("rights").await?;
     world.parameters(&json!({"downstreamClass": ""})).await?;
     until_class_says(&world, "Accepted", "InvalidParameters").await?;
     world.delete(&fixtures::gateway(world.name(), "web", world.name(), Some("all"))).await?;
@@ -107,29 +80,29 @@ async fn a_deleted_gateway_is_withdrawn_although_its_class_is_invalid() -> Resul
 
 #[tokio::test]
 async fn a_deleted_config_map_freezes_and_its_return_mends() -> Result<()> {
-    let (world, controller, limits) = settled("lost").await?;
+    let (world, controller, limits) = synced("lost").await?;
     world.delete(&params_config_map(world.name(), "params", &json!({}))).await?;
     let message = until_class_says(&world, "Accepted", "InvalidParameters").await?;
     ensure!(message == "parameters lost/params: the ConfigMap does not exist", "{message}");
     world.settled(&controller).await?;
-    world.until_works(&BOTH).await?;
+    world.until_works(&ON_BOTH).await?;
     // A deleted policy is known to be gone, whatever the parameters are.
     world.delete(&limits).await?;
     world.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
     world.apply(&limits).await?;
     world.parameters(&all_kinds()).await?;
-    world.until_works(&BOTH).await
+    world.until_works(&ON_BOTH).await
 }
 
 #[tokio::test]
 async fn a_bad_selector_freezes_the_policy_on_clusters_that_are_still_placed() -> Result<()> {
-    let (world, _controller, limits) = settled("selector").await?;
+    let (world, _controller, limits) = synced("selector").await?;
     let annotate = |text: Value| json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": text}}});
     world.merge(&limits, &annotate(json!("region in us"))).await?;
     until_message(&world, &limits, "annotation kuadrant.io/cluster-selector: not a label key").await?;
     world.merge(&limits, &json!({"spec": changed(&limits)["spec"]})).await?;
     world.place("all", &["eu-1"]).await?;
-    world.until_works(&EU).await?;
+    world.until_works(&ON_EU).await?;
     ensure!(limit_of(&world.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
     world.merge(&limits, &annotate(Value::Null)).await?;
     world.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 99).await?;
@@ -173,23 +146,23 @@ async fn a_reference_into_another_namespace_is_dropped_and_named() -> Result<()>
 
 #[tokio::test]
 async fn a_class_that_is_no_longer_ours_withdraws() -> Result<()> {
-    let (world, _controller, _) = settled("leaving").await?;
+    let (world, _controller, _) = synced("leaving").await?;
     world.delete(&gateway_class(world.name(), &world.controller_name(), None)).await?;
     world.until_works(&[]).await?;
     world
         .apply(&gateway_class(world.name(), &world.controller_name(), Some((world.name(), "params"))))
         .await?;
-    world.until_works(&BOTH).await
+    world.until_works(&ON_BOTH).await
 }
 
 #[tokio::test]
 async fn a_downstream_class_that_is_ours_would_be_a_loop() -> Result<()> {
-    let (world, _controller, _) = settled("loops").await?;
+    let (world, _controller, _) = synced("loops").await?;
     world.parameters(&json!({"downstreamClass": "loops", "policiesToSync": [rate_limit_policies()]})).await?;
     let message = until_class_says(&world, "Accepted", "InvalidParameters").await?;
     ensure!(
         message.contains("downstreamClass: \"loops\" is itself a class of example.com/loops"),
         "{message}"
     );
-    world.until_works(&BOTH).await
+    world.until_works(&ON_BOTH).await
 }

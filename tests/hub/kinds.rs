@@ -12,7 +12,7 @@ use policy_sync_testenv::world::{World, all_kinds, auth_policies, rate_limit_pol
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
-use crate::world;
+use crate::{limit_of, world};
 
 /// The definition of `QuotaPolicy` in `group`, stored in the first of `versions` and served in those not in `hidden`.
 fn definition(group: &str, versions: &[&str], hidden: &[&str]) -> Value {
@@ -126,10 +126,7 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
     let mut changed = rate_limit_policy(world.name(), "second", "api");
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
     world.apply(&changed).await?;
-    let limit = |work: &policy_sync::api::work::ManifestWork| {
-        work.spec.workload.manifests[1].0["spec"]["limits"]["all"]["rates"][0]["limit"] == 77
-    };
-    world.until_work("eu-1", "ratelimitpolicy-second", limit).await?;
+    world.until_work("eu-1", "ratelimitpolicy-second", |work| limit_of(work) == 77).await?;
     world.delete(&class).await?;
     world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }

@@ -11,28 +11,18 @@ use policy_sync_testenv::world::Answer;
 use policy_sync_testenv::{fixtures, wait};
 use serde_json::json;
 
-use crate::world;
-
-const WEB_ON_EU: [&str; 3] = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
-const WEB_ON_BOTH: [&str; 6] = [
-    "eu-1/access",
-    "eu-1/gateway-web",
-    "eu-1/ratelimitpolicy-limits",
-    "us-1/access",
-    "us-1/gateway-web",
-    "us-1/ratelimitpolicy-limits",
-];
+use crate::{ON_BOTH, ON_EU, world};
 
 #[tokio::test]
 async fn works_follow_the_placement() -> Result<()> {
     let world = world("follows", &["eu-1"]).await?;
     let _controller = world.controller().await?;
     world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
-    world.until_works(&WEB_ON_EU).await?;
+    world.until_works(&ON_EU).await?;
     world.place("all", &["eu-1", "us-1"]).await?;
-    world.until_works(&WEB_ON_BOTH).await?;
+    world.until_works(&ON_BOTH).await?;
     world.place("all", &["eu-1"]).await?;
-    world.until_works(&WEB_ON_EU).await?;
+    world.until_works(&ON_EU).await?;
     world.place("all", &[]).await?;
     world.until_works(&[]).await
 }
@@ -45,7 +35,7 @@ async fn a_cluster_that_moves_between_slices_is_not_withdrawn() -> Result<()> {
     world.decide("all", 2, &["us-1"]).await?;
     world.select("all", 2).await?;
     world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
-    world.until_works(&WEB_ON_BOTH).await?;
+    world.until_works(&ON_BOTH).await?;
     let before = world.settled(&controller).await?.len();
 
     // us-1 is in no slice for a while, although the Placement has chosen it all along.
@@ -90,7 +80,7 @@ async fn a_namespace_that_goes_takes_its_works_along() -> Result<()> {
         fixtures::gateway_class(world.name(), &world.controller_name(), Some(("default", "vanishes-params")));
     world.apply(&class).await?;
     world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
-    world.until_works(&WEB_ON_EU).await?;
+    world.until_works(&ON_EU).await?;
     world.delete(&fixtures::namespace(world.name())).await?;
     world.until_works(&[]).await
 }
@@ -123,7 +113,7 @@ async fn a_policy_leaves_when_it_is_retargeted_deselected_or_delisted() -> Resul
     let _controller = world.controller().await?;
     let limits = rate_limit_policy(world.name(), "limits", "web");
     world.apply(&limits).await?;
-    world.until_works(&WEB_ON_BOTH).await?;
+    world.until_works(&ON_BOTH).await?;
 
     let selector = |text: &str| json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": text}}});
     world.merge(&limits, &selector("region in (eu)")).await?;
@@ -139,13 +129,13 @@ async fn a_policy_leaves_when_it_is_retargeted_deselected_or_delisted() -> Resul
     world
         .merge(&limits, &json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": null}}}))
         .await?;
-    world.until_works(&WEB_ON_BOTH).await?;
+    world.until_works(&ON_BOTH).await?;
 
     world.merge(&limits, &json!({"spec": {"targetRef": {"name": "other"}}})).await?;
     let without = ["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"];
     world.until_works(&without).await?;
     world.merge(&limits, &json!({"spec": {"targetRef": {"name": "web"}}})).await?;
-    world.until_works(&WEB_ON_BOTH).await?;
+    world.until_works(&ON_BOTH).await?;
 
     world.parameters(&json!({"policiesToSync": [policy_sync_testenv::world::auth_policies()]})).await?;
     world.until_works(&without).await?;
@@ -163,7 +153,7 @@ async fn a_work_that_is_not_ours_is_left_alone() -> Result<()> {
     let controller = world.controller().await?;
     let limits = rate_limit_policy(world.name(), "limits", "web");
     world.apply(&limits).await?;
-    world.until_works(&WEB_ON_BOTH).await?;
+    world.until_works(&ON_BOTH).await?;
     let ours = world.work("eu-1", "ratelimitpolicy-limits").await?;
     controller.terminate().await?;
 
@@ -184,7 +174,7 @@ async fn a_work_that_is_not_ours_is_left_alone() -> Result<()> {
     let message = world.annotations(&limits).await?["kuadrant.io/policy-sync-message"].clone();
     ensure!(message.contains("not ours"), "{message}");
     world.delete(&serde_json::to_value(&theirs)?).await?;
-    world.until_works(&WEB_ON_BOTH).await
+    world.until_works(&ON_BOTH).await
 }
 
 #[tokio::test]
@@ -192,7 +182,7 @@ async fn a_work_of_ours_that_is_edited_or_deleted_is_put_back() -> Result<()> {
     let world = world("mends", &["eu-1"]).await?;
     let _controller = world.controller().await?;
     world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
-    world.until_works(&WEB_ON_EU).await?;
+    world.until_works(&ON_EU).await?;
     let ours = world.work("eu-1", "ratelimitpolicy-limits").await?;
     let object = serde_json::to_value(&ours)?;
 
@@ -211,7 +201,7 @@ async fn a_work_that_is_wanted_again_while_it_terminates_comes_back() -> Result<
     let _controller = world.controller().await?;
     let limits = rate_limit_policy(world.name(), "limits", "web");
     world.apply(&limits).await?;
-    world.until_works(&WEB_ON_EU).await?;
+    world.until_works(&ON_EU).await?;
     let first = world.work("eu-1", "ratelimitpolicy-limits").await?;
     let object = serde_json::to_value(&first)?;
     world.merge(&object, &json!({"metadata": {"finalizers": ["example.com/agent"]}})).await?;
@@ -222,7 +212,7 @@ async fn a_work_that_is_wanted_again_while_it_terminates_comes_back() -> Result<
     world.apply(&limits).await?;
     world.until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.deleting)).await?;
     // What still terminates keeps its access.
-    world.until_works(&WEB_ON_EU).await?;
+    world.until_works(&ON_EU).await?;
     world.merge(&object, &json!({"metadata": {"finalizers": null}})).await?;
     let second = world.until_work("eu-1", "ratelimitpolicy-limits", |work| work.uid() != first.uid()).await?;
     world.answer(&second, &Answer::applied()).await?;

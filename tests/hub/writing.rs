@@ -4,31 +4,10 @@ use anyhow::{Result, ensure};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::world::World;
-use policy_sync_testenv::{Controller, wait};
-use serde_json::{Value, json};
+use policy_sync_testenv::wait;
+use serde_json::json;
 
-use crate::world;
-
-const BOTH: [&str; 6] = [
-    "eu-1/access",
-    "eu-1/gateway-web",
-    "eu-1/ratelimitpolicy-limits",
-    "us-1/access",
-    "us-1/gateway-web",
-    "us-1/ratelimitpolicy-limits",
-];
-
-async fn settled(name: &str) -> Result<(World<'static>, Controller, Value)> {
-    let world = world(name, &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_works(&BOTH).await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    world.settled(&controller).await?;
-    Ok((world, controller, limits))
-}
+use crate::{limit_of, synced, world};
 
 #[tokio::test]
 async fn annotating_a_policy_that_is_gone_does_not_create_it_anew() -> Result<()> {
@@ -89,7 +68,7 @@ async fn two_controllers_of_one_hub_leave_each_other_alone() -> Result<()> {
 
 #[tokio::test]
 async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> {
-    let (world, controller, limits) = settled("hostile").await?;
+    let (world, controller, limits) = synced("hostile").await?;
     let other = rate_limit_policy(world.name(), "other", "web");
     world.apply(&other).await?;
     world.until_work("us-1", "ratelimitpolicy-other", |_| true).await?;
@@ -137,7 +116,7 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
 
 #[tokio::test]
 async fn a_dead_spoke_holds_up_nothing() -> Result<()> {
-    let (world, _controller, limits) = settled("dead").await?;
+    let (world, _controller, limits) = synced("dead").await?;
     let stuck = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
     world.merge(&stuck, &json!({"metadata": {"finalizers": ["example.com/agent"]}})).await?;
     world.place("all", &["us-1"]).await?;
@@ -153,10 +132,7 @@ async fn a_dead_spoke_holds_up_nothing() -> Result<()> {
     let mut changed = limits.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(5);
     world.apply(&changed).await?;
-    let limit = |work: &policy_sync::api::work::ManifestWork| {
-        work.spec.workload.manifests[1].0["spec"]["limits"]["all"]["rates"][0]["limit"] == 5
-    };
-    world.until_work("us-1", "ratelimitpolicy-limits", limit).await?;
+    world.until_work("us-1", "ratelimitpolicy-limits", |work| limit_of(work) == 5).await?;
     world.merge(&stuck, &json!({"metadata": {"finalizers": null}})).await?;
     world.until_works(&["us-1/access", "us-1/gateway-web", "us-1/ratelimitpolicy-limits"]).await
 }
@@ -175,7 +151,7 @@ async fn a_cluster_without_a_namespace_holds_up_no_other() -> Result<()> {
 
 #[tokio::test]
 async fn a_users_large_annotation_and_ours_have_room() -> Result<()> {
-    let (world, controller, limits) = settled("large").await?;
+    let (world, controller, limits) = synced("large").await?;
     let large = "x".repeat(100_000);
     world.merge(&limits, &json!({"metadata": {"annotations": {"example.com/large": large}}})).await?;
     let carries = |work: &policy_sync::api::work::ManifestWork| {
@@ -190,7 +166,7 @@ async fn a_users_large_annotation_and_ours_have_room() -> Result<()> {
 
 #[tokio::test]
 async fn an_edited_annotation_is_put_back() -> Result<()> {
-    let (world, _controller, limits) = settled("edited").await?;
+    let (world, _controller, limits) = synced("edited").await?;
     let nonsense = json!({"metadata": {"annotations": {
         "kuadrant.io/policies-synced": "nonsense", "kuadrant.io/policies-synced-summary": null,
         "kuadrant.io/policy-sync-message": "all is well",
@@ -208,7 +184,7 @@ async fn an_edited_annotation_is_put_back() -> Result<()> {
 
 #[tokio::test]
 async fn annotations_that_a_user_applied_himself_go_all_the_same() -> Result<()> {
-    let (world, _controller, limits) = settled("applied").await?;
+    let (world, _controller, limits) = synced("applied").await?;
     // As after `kubectl get -o yaml`, an edit, and `kubectl apply --server-side`.
     let mut owned = limits.clone();
     owned["metadata"]["annotations"] = json!(world.annotations(&limits).await?);
