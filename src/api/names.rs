@@ -195,6 +195,12 @@ impl ControllerName {
     pub fn hub_field_manager(&self) -> String {
         format!("policy-sync-{}", self.hash)
     }
+
+    /// The Lease that the processes of this controller stand for.
+    #[must_use]
+    pub fn lease(&self) -> String {
+        format!("policy-sync-{}", self.hash)
+    }
 }
 
 /// The name of a work: `<kind>-<name>-<hash>`, at most 63 characters, the same in every cluster.

@@ -6,11 +6,15 @@
 //!            └── backoff, recheck ───────────────┘
 //! ```
 //!
+//! Only the process that leads plans and writes; see [`Leadership`]. The others drop the keys that come, and plan
+//! every key there is when they begin to lead.
+//!
 //! A key is planned from a view that already shows the key's own last writes; until the watch has brought them,
 //! what they touched is left alone. So no write is repeated, and none is decided from what it has overtaken.
 
 mod cause;
 mod events;
+mod leadership;
 mod objects;
 mod pending;
 mod queue;
@@ -19,6 +23,7 @@ mod requests;
 mod worker;
 mod works;
 
+pub use leadership::{Elector, ElectorOptions, Leadership};
 pub use queue::Queue;
 pub use worker::{Worker, WorkerOptions};
 
@@ -67,6 +72,11 @@ impl ApplyError {
             Self::ForeignWork { .. } => "foreign_work",
             Self::Several { first, .. } => first.category(),
         }
+    }
+
+    /// Whether it comes with the daily course: the watch is a moment behind, or another process leads.
+    fn is_routine(&self) -> bool {
+        matches!(self.category(), "cause_changed" | "not_leader")
     }
 
     /// One error for all that a key's writes ended in, `None` for none.

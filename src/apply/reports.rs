@@ -12,10 +12,18 @@ use crate::mirror::{Key, Moment};
 use crate::plan::Problem;
 use crate::telemetry::metrics::Metrics;
 
+/// Which generations were reported as applied.
+#[derive(Default)]
+struct Applied {
+    told: HashMap<Parent, i64>,
+    /// Only changes since then are this process's to report.
+    since: Option<Moment>,
+}
+
 /// What was last reported of each key.
 pub(super) struct Reports {
     problems: Mutex<HashMap<Key, BTreeSet<Problem>>>,
-    applied: Mutex<HashMap<Parent, i64>>,
+    applied: Mutex<Applied>,
     events: Events,
     metrics: Metrics,
 }
@@ -54,14 +62,23 @@ impl Reports {
     /// Reports how long it took until every cluster of a policy had applied it, once for each generation that this
     /// process saw come.
     pub(super) fn applied(&self, parent: &Parent, generation: i64, since: Option<Moment>, now: Moment) {
-        let told = self.applied.lock().insert(parent.clone(), generation) == Some(generation);
-        if let Some(since) = since.filter(|_| !told) {
+        let mut applied = self.applied.lock();
+        let told = applied.told.insert(parent.clone(), generation) == Some(generation);
+        let counts = |since: &Moment| !told && applied.since.is_none_or(|first| *since >= first);
+        if let Some(since) = since.filter(counts) {
             self.metrics.applied(now.since(since).as_secs_f64());
         }
     }
 
     /// Forgets a policy that is gone.
     pub(super) fn forget(&self, parent: &Parent) {
-        self.applied.lock().remove(parent);
+        self.applied.lock().told.remove(parent);
+    }
+
+    /// Forgets all problems: what there is, a term that begins at `now` finds out, or another process.
+    pub(super) fn begin(&self, now: Moment) {
+        self.problems.lock().clear();
+        self.metrics.problems([]);
+        self.applied.lock().since = Some(now);
     }
 }

@@ -1,15 +1,19 @@
 //! Requests to the hub: bounded in number and in time, counted, and answered with metadata alone.
+//!
+//! What would change something is sent, and sent again by the client, only while this process leads.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Request, header};
+use http::{HeaderValue, Method, Request, header};
 use kube::Client;
 use kube::core::{Status, request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
+use super::Leadership;
 use crate::api::names::GroupVersionResource;
 use crate::api::object::Metadata;
 use crate::telemetry::metrics::Metrics;
@@ -29,6 +33,9 @@ pub enum RequestError {
     /// The server refused it.
     #[error("{} ({})", .0.message, .0.code)]
     Refused(Box<Status>),
+    /// Another process may lead: it was not sent, or not waited for any longer.
+    #[error("this process does not lead")]
+    NotLeader,
     /// There was no answer in time.
     #[error("no answer in {} s", TIMEOUT.as_secs())]
     Timeout,
@@ -59,6 +66,7 @@ impl RequestError {
                 429 => "throttled",
                 _ => "refused",
             },
+            Self::NotLeader => "not_leader",
             Self::Timeout => "timeout",
             Self::Connection(_) => "connection",
             Self::Build(_) => "build",
@@ -84,13 +92,14 @@ pub(super) struct Listed {
 #[derive(Clone)]
 pub(super) struct Requests {
     client: Client,
+    leadership: Leadership,
     metrics: Metrics,
     slots: Arc<Semaphore>,
 }
 
 impl Requests {
-    pub(super) fn new(client: Client, metrics: Metrics) -> Self {
-        Self { client, metrics, slots: Arc::new(Semaphore::new(CONCURRENT)) }
+    pub(super) fn new(client: Client, leadership: Leadership, metrics: Metrics) -> Self {
+        Self { client, leadership, metrics, slots: Arc::new(Semaphore::new(CONCURRENT)) }
     }
 
     /// Sends a request about one object and returns the object's metadata.
@@ -123,12 +132,23 @@ impl Requests {
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(accept));
         let method = request.method().clone();
         let _slot = self.slots.acquire().await;
-        let answer = tokio::time::timeout(TIMEOUT, self.client.request(request)).await;
-        let answer = match answer {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(kube::Error::Api(status))) => Err(RequestError::Refused(status)),
-            Ok(Err(error)) => Err(RequestError::Connection(error)),
-            Err(_) => Err(RequestError::Timeout),
+        // Asked as late as can be, once there is a slot.
+        let term = match method {
+            Method::GET => None,
+            _ => Some(self.leadership.until().ok_or(RequestError::NotLeader)?),
+        };
+        let limit = Instant::now() + TIMEOUT;
+        let answer = tokio::select! {
+            // The limit first: a process that was stopped meanwhile must not let the client try again.
+            biased;
+            () = tokio::time::sleep_until(term.unwrap_or(limit).min(limit)) => match term {
+                Some(term) if term < limit => Err(RequestError::NotLeader),
+                _ => Err(RequestError::Timeout),
+            },
+            answer = self.client.request(request) => answer.map_err(|error| match error {
+                kube::Error::Api(status) => RequestError::Refused(status),
+                error => RequestError::Connection(error),
+            }),
         };
         self.metrics.requested(
             method.as_str(),

@@ -14,10 +14,11 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use super::events::Events;
+use super::leadership::Turn;
 use super::pending::Pending;
 use super::reports::Reports;
 use super::requests::Requests;
-use super::{ApplyError, Queue, cause, objects, works};
+use super::{ApplyError, Leadership, Queue, cause, objects, works};
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
 use crate::mirror::{Key, Mirror, Moment, Source, View};
@@ -37,6 +38,7 @@ const CONCURRENT_WRITES: usize = 32;
 pub struct Worker {
     mirror: Arc<Mirror>,
     settings: Settings,
+    leadership: Leadership,
     requests: Requests,
     queue: Arc<Queue>,
     pending: Pending,
@@ -59,6 +61,8 @@ struct Decision {
 pub struct WorkerOptions {
     /// How this controller is set up.
     pub settings: Settings,
+    /// Whether this process may write.
+    pub leadership: Leadership,
     /// Within this time, changes of a policy's answers are one write.
     pub fold_window: Duration,
     /// Where it says what should be watched.
@@ -78,7 +82,8 @@ impl Worker {
     ) -> Self {
         Self {
             reports: Reports::new(Events::start(client.clone()), metrics.clone()),
-            requests: Requests::new(client, metrics.clone()),
+            requests: Requests::new(client, options.leadership.clone(), metrics.clone()),
+            leadership: options.leadership,
             mirror,
             settings: options.settings,
             queue,
@@ -98,9 +103,23 @@ impl Worker {
         mut affected: mpsc::UnboundedReceiver<Key>,
     ) {
         while let Some(key) = affected.recv().await {
-            match key {
-                Key::Fold(_) => queue.add_after(key, fold_window),
-                _ => queue.add(key),
+            Self::enqueue_one(&queue, fold_window, key);
+        }
+    }
+
+    fn enqueue_one(queue: &Queue, fold_window: Duration, key: Key) {
+        match key {
+            Key::Fold(_) => queue.add_after(key, fold_window),
+            _ => queue.add(key),
+        }
+    }
+
+    /// A term began or ended. While another led, keys were dropped: now each is planned.
+    fn turned(&self, turn: Turn) {
+        self.reports.begin(self.clock.now());
+        if turn == Turn::Gained {
+            for key in self.mirror.everything() {
+                Self::enqueue_one(&self.queue, self.fold_window, key);
             }
         }
     }
@@ -110,6 +129,7 @@ impl Worker {
         let worker = Arc::new(self);
         let slots = Arc::new(Semaphore::new(CONCURRENT_KEYS));
         let tasks = TaskTracker::new();
+        let mut leadership = worker.leadership.clone();
         loop {
             let next = async {
                 let slot = slots.clone().acquire_owned().await;
@@ -117,6 +137,10 @@ impl Worker {
             };
             let (slot, key) = tokio::select! {
                 () = stop.cancelled() => break,
+                turn = leadership.turn() => {
+                    worker.turned(turn);
+                    continue;
+                }
                 next = next => next,
             };
             let worker = worker.clone();
@@ -130,6 +154,10 @@ impl Worker {
     }
 
     async fn work(&self, key: &Key) {
+        // A follower decides what it watches, and nothing else.
+        if *key != Key::Watches && !self.leadership.leads() {
+            return self.queue.done(key);
+        }
         let started = Instant::now();
         let outcome = self.carry_out(key).await;
         let result = outcome.as_ref().map_or_else(ApplyError::category, |()| "success");
@@ -138,8 +166,7 @@ impl Worker {
             Ok(()) => self.queue.done(key),
             Err(error) => {
                 match &error {
-                    // Routine: the watch is a moment behind.
-                    ApplyError::CauseChanged(_) => debug!(?key, %error, "will be planned again"),
+                    error if error.is_routine() => debug!(?key, %error, "will be planned again"),
                     error => warn!(?key, error = error as &dyn std::error::Error, "will be planned again"),
                 }
                 self.queue.failed(key);

@@ -1,22 +1,27 @@
 //! `policy-sync controller`: runs until SIGTERM or SIGINT.
 
+mod election;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use futures::future::OptionFuture;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use self::election::ElectionArguments;
 use super::Answer;
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use crate::api::names::ControllerName;
-use crate::apply::{Queue, Worker, WorkerOptions};
+use crate::apply::{Elector, Leadership, Queue, Worker, WorkerOptions};
 use crate::clock::Clock;
 use crate::mirror::Mirror;
 use crate::plan::Settings;
@@ -39,6 +44,8 @@ pub struct Arguments {
     health_probe_bind_address: Bind,
     #[command(flatten)]
     settings: SettingsArguments,
+    #[command(flatten)]
+    election: ElectionArguments,
     /// Changes of a policy's answers within this many milliseconds are one write.
     #[arg(long, default_value_t = 1000, value_name = "MILLISECONDS")]
     fold_window: u64,
@@ -67,13 +74,17 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     logs::start();
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
-    let client = hub.client().await?;
+    let config = hub.config().await?;
+    let namespace = config.default_namespace.clone();
+    let client = Client::try_from(config).context("cannot make a client")?;
     let metrics = Metrics::new().context("cannot set metrics up")?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
     let mirror = Arc::new(Mirror::new(controller.clone()));
 
-    let served = Served { mirror: mirror.clone(), metrics: metrics.clone(), clock };
+    let (elector, leadership) = arguments.election.stand(&client, &controller, namespace);
+    let served =
+        Served { leadership: leadership.clone(), mirror: mirror.clone(), metrics: metrics.clone(), clock };
     let servers = [
         (arguments.metrics_bind_address, server::metrics(served.clone())),
         (arguments.health_probe_bind_address, server::probes(served)),
@@ -89,7 +100,9 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
 
     let fold_window = Duration::from_millis(arguments.fold_window);
     let name = controller.as_str().to_owned();
-    let working = start(client, mirror, controller, clock, metrics, settings, fold_window, stop.clone());
+    let flow =
+        Flow { client, mirror, controller, clock, metrics, settings, fold_window, leadership, elector };
+    let working = flow.start(stop.clone());
     let asked = asked_to_stop()?;
     info!(controller = name, "started");
     asked.await;
@@ -101,9 +114,8 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     Ok(Answer::Fine)
 }
 
-/// Starts the flow from watch to apply; the handle ends once `stop` is cancelled and work in hand is done.
-#[allow(clippy::too_many_arguments)]
-fn start(
+/// What the flow from watch to apply needs.
+struct Flow {
     client: Client,
     mirror: Arc<Mirror>,
     controller: ControllerName,
@@ -111,16 +123,36 @@ fn start(
     metrics: Metrics,
     settings: Settings,
     fold_window: Duration,
-    stop: CancellationToken,
-) -> tokio::task::JoinHandle<()> {
-    let (affected, keys) = mpsc::unbounded_channel();
-    let (wanted, wants) = watch::channel(Default::default());
-    let feed = Feed::new(mirror.clone(), affected, controller, clock);
-    tokio::spawn(Supervisor::new(client.clone(), feed).run(wants));
-    let queue = Arc::new(Queue::new(metrics.clone()));
-    tokio::spawn(Worker::enqueue(queue.clone(), fold_window, keys));
-    let options = WorkerOptions { settings, fold_window, wanted };
-    tokio::spawn(Worker::new(client, mirror, queue, clock, metrics, options).run(stop))
+    leadership: Leadership,
+    elector: Option<Elector>,
+}
+
+impl Flow {
+    /// Starts it; the handle ends once `stop` is cancelled, work in hand is done and the Lease is given back.
+    fn start(self, stop: CancellationToken) -> JoinHandle<()> {
+        let (affected, keys) = mpsc::unbounded_channel();
+        let (wanted, wants) = watch::channel(Default::default());
+        let feed = Feed::new(self.mirror.clone(), affected, self.controller, self.clock);
+        tokio::spawn(Supervisor::new(self.client.clone(), feed).run(wants));
+        let queue = Arc::new(Queue::new(self.metrics.clone()));
+        tokio::spawn(Worker::enqueue(queue.clone(), self.fold_window, keys));
+        let electing = self
+            .elector
+            .map(|elector| tokio::spawn(elector.run(self.mirror.clone(), self.clock, stop.clone())));
+        let options = WorkerOptions {
+            settings: self.settings,
+            leadership: self.leadership,
+            fold_window: self.fold_window,
+            wanted,
+        };
+        let worker = Worker::new(self.client, self.mirror, queue, self.clock, self.metrics, options);
+        tokio::spawn(async move {
+            worker.run(stop).await;
+            if let Some(Ok(elector)) = OptionFuture::from(electing).await {
+                elector.release().await;
+            }
+        })
+    }
 }
 
 fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {

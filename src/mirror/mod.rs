@@ -106,6 +106,13 @@ impl Mirror {
         self.tables.read().version(source)
     }
 
+    /// Every key there is, none before anything can be planned.
+    #[must_use]
+    pub fn everything(&self) -> Keys {
+        let tables = self.tables.read();
+        if tables.ready() { tables.everything() } else { Keys::new() }
+    }
+
     /// A consistent look at everything. It holds the lock: take it, plan, drop it.
     #[must_use]
     pub fn read(&self) -> MirrorGuard<'_> {

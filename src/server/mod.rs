@@ -10,6 +10,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::apply::Leadership;
 use crate::clock::Clock;
 use crate::health::{self, Health};
 use crate::mirror::Mirror;
@@ -22,6 +23,8 @@ pub struct Served {
     pub mirror: Arc<Mirror>,
     /// For `/metrics`.
     pub metrics: Metrics,
+    /// For `/metrics`.
+    pub leadership: Leadership,
     /// For readiness.
     pub clock: Clock,
 }
@@ -45,6 +48,7 @@ async fn ready(State(served): State<Served>) -> (StatusCode, String) {
 
 async fn gather(State(served): State<Served>) -> String {
     health::measure(served.mirror.read().view(served.clock.now()), &served.metrics);
+    served.metrics.leader(served.leadership.leads());
     served.metrics.text()
 }
 

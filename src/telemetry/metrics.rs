@@ -25,6 +25,7 @@ struct Inner {
     queue_adds: IntCounterVec,
     queue_retries: IntCounterVec,
     requests: IntCounterVec,
+    leader: IntGauge,
     works: IntGaugeVec,
     frozen: IntGaugeVec,
     watch_failing: IntGaugeVec,
@@ -83,6 +84,7 @@ impl Metrics {
                 "Requests to the API server, by verb, resource and status code; code 0 had no answer.",
                 &["method", "resource", "code"],
             )?,
+            leader: gauge("policy_sync_leader", "1 while this process leads: the others write nothing.")?,
             works: gauges(
                 "policy_sync_works",
                 "ManifestWorks, by what they are for and by state.",
@@ -128,6 +130,11 @@ impl Metrics {
     /// A request was answered with `code`, 0 where there was no answer.
     pub fn requested(&self, method: &str, resource: &str, code: u16) {
         self.0.requests.with_label_values(&[method, resource, &code.to_string()]).inc();
+    }
+
+    /// Whether this process leads.
+    pub fn leader(&self, leads: bool) {
+        self.0.leader.set(leads.into());
     }
 
     /// So many works there are, by what they are for and by state.

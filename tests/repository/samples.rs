@@ -50,7 +50,8 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     apply_status(&client, &fixtures::placement("shop", "everywhere", 2)).await?;
 
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
-    let mut controller = Controller::launch(binary, hub, &[], Some(service_account()))?;
+    let namespace = ["--leader-elect-namespace=policy-sync"];
+    let mut controller = Controller::launch(binary, hub, &namespace, Some(service_account()))?;
     controller.ready().await?;
 
     let class = json!({
