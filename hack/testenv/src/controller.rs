@@ -17,6 +17,11 @@ use crate::wait;
 /// How long a start or a stop may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// How long a Lease lasts in seconds. After a crash the next controller waits that long.
+const LEASE: &str = "--leader-elect-lease-duration";
+/// Shorter than by default.
+const LEASE_SECONDS: u32 = 3;
+
 /// A running controller. Dropping it kills it.
 #[derive(Debug)]
 pub struct Controller {
@@ -27,14 +32,15 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts `binary` (`policy-sync`) on `hub`, as an administrator, and waits until it is ready.
+    /// Starts `binary` (`policy-sync`) on `hub`, as an administrator, and waits until it is ready and leads.
     ///
     /// # Errors
     ///
-    /// Where it does not start or does not become ready, with the end of its log.
+    /// Where it does not start, or does not become ready or the leader, with the end of its log.
     pub async fn start(binary: &Path, hub: &ControlPlane, arguments: &[&str]) -> Result<Self> {
         let mut controller = Self::launch(binary, hub, arguments, None)?;
         controller.ready().await?;
+        controller.leads().await?;
         Ok(controller)
     }
 
@@ -55,6 +61,9 @@ impl Controller {
             format!("--health-probe-bind-address=127.0.0.1:{}", probes.number()),
             format!("--metrics-bind-address=127.0.0.1:{}", metrics.number()),
         ];
+        if !arguments.iter().any(|argument| argument.starts_with(LEASE)) {
+            all.push(format!("{LEASE}={LEASE_SECONDS}"));
+        }
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let server = hub.workplace().spawn(&name, binary, &all)?;
         Ok(Self { server, user, probes, metrics })
@@ -83,6 +92,28 @@ impl Controller {
         })
         .await?;
         ended
+    }
+
+    /// Waits until it leads.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not in time.
+    pub async fn leads(&self) -> Result<()> {
+        wait::until("the controller leads", LIMIT, || async {
+            ensure!(self.is_leader().await?, "{}", self.server.failure("follows"));
+            Ok(())
+        })
+        .await
+    }
+
+    /// Whether it leads, as its metrics say.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no answer.
+    pub async fn is_leader(&self) -> Result<bool> {
+        Ok(self.metrics().await?.lines().any(|line| line == "policy_sync_leader 1"))
     }
 
     /// What `/readyz` answers: the status code and the text.
@@ -121,6 +152,17 @@ impl Controller {
         std::fs::read_to_string(self.server.log()).context("reading the controller's log")
     }
 
+    /// Sends it a signal: `STOP`, `CONT`, `TERM`.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not there.
+    pub fn signal(&self, name: &str) -> Result<()> {
+        let status = Command::new("kill").arg(format!("-{name}")).arg(self.server.pid().to_string()).status();
+        ensure!(status.context("sending a signal")?.success(), "the controller was not there");
+        Ok(())
+    }
+
     /// Kills it, as a crash would.
     pub fn kill(self) {
         drop(self);
@@ -133,8 +175,7 @@ impl Controller {
     /// Where it does not stop, or does not end well.
     pub async fn terminate(mut self) -> Result<Duration> {
         let started = std::time::Instant::now();
-        let status = Command::new("kill").args(["-TERM", &self.server.pid().to_string()]).status();
-        ensure!(status.context("asking the controller to stop")?.success(), "the controller was not there");
+        self.signal("TERM")?;
         let ended = wait::until("the controller stops", LIMIT, || {
             let ended = self.server.ended();
             async move { ended?.context("it still runs") }

@@ -80,7 +80,7 @@ impl<'h> World<'h> {
         format!("example.com/{}", self.name)
     }
 
-    /// Starts this world's controller and waits until it is ready.
+    /// Starts this world's controller and waits until it is ready and leads.
     ///
     /// # Errors
     ///
@@ -98,6 +98,18 @@ impl<'h> World<'h> {
         let name = format!("--controller-name={}", self.controller_name());
         let arguments: Vec<&str> = [name.as_str()].into_iter().chain(arguments.iter().copied()).collect();
         Controller::start(self.binary, self.hub, &arguments).await
+    }
+
+    /// Starts another process of this world's controller, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::ready`].
+    pub async fn follower(&self) -> Result<Controller> {
+        let name = format!("--controller-name={}", self.controller_name());
+        let mut controller = Controller::launch(self.binary, self.hub, &[&name], None)?;
+        controller.ready().await?;
+        Ok(controller)
     }
 
     /// Writes the class's parameters.
