@@ -184,6 +184,7 @@ async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
         ),
         rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &read),
         rule(&["kuadrant.io"], &["ratelimitpolicies"], verbs),
+        rule(&["coordination.k8s.io"], &["leases"], &["get", "create", "update"]),
     ];
     let metadata = json!({"name": user.name});
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules});
@@ -202,6 +203,7 @@ async fn limited_controller(world: &World<'_>, user: User) -> Result<Controller>
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
     let mut controller = Controller::launch(binary, world.hub(), &[&name], Some(user))?;
     controller.ready().await?;
+    controller.leads().await?;
     Ok(controller)
 }
 

@@ -3,6 +3,7 @@
 
 mod freezing;
 mod kinds;
+mod leadership;
 mod placement;
 mod settling;
 mod writing;
