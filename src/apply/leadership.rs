@@ -62,8 +62,12 @@ impl Leadership {
     /// The leadership of a process that has no rival.
     #[must_use]
     pub fn always() -> Self {
-        let until = Some(Instant::now() + FOR_EVER);
-        let (_, term) = watch::channel(Term { number: 1, until });
+        Self::lasting(Instant::now() + FOR_EVER)
+    }
+
+    /// One term, which ends at `until`.
+    pub(super) fn lasting(until: Instant) -> Self {
+        let (_, term) = watch::channel(Term { number: 1, until: Some(until) });
         Self { term, told: None }
     }
 

@@ -169,3 +169,6 @@ pub(super) fn of_kind(gvr: &GroupVersionResource, namespace: &str) -> request::R
         format!("{root}/namespaces/{namespace}/{resource}")
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -196,3 +196,6 @@ impl Elector {
         Ok(tokio::time::timeout(limit, request).await.map_err(|_| Fault::Timeout)??)
     }
 }
+
+#[cfg(test)]
+mod tests;

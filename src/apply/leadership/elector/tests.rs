@@ -1,0 +1,206 @@
+//! Rivals at a hub that loses requests and answers, is slow, or fails: never do two lead.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{Elector, ElectorOptions};
+use crate::apply::Leadership;
+
+const DURATION: Duration = Duration::from_secs(15);
+const RIVALS: usize = 3;
+/// Longer than all pauses together.
+const LIMIT: Duration = Duration::from_secs(40 * 40 * 3);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What becomes of a request, in milliseconds until it arrives and until its answer does.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Answered(u64, u64),
+    AnswerLost(u64),
+    Lost,
+    Failed,
+}
+
+fn fates() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        6 => (0u64..100, 0u64..100).prop_map(|(there, back)| Fate::Answered(there, back)),
+        2 => (0u64..20_000, 0u64..5_000).prop_map(|(there, back)| Fate::Answered(there, back)),
+        1 => (0u64..20_000).prop_map(Fate::AnswerLost),
+        1 => Just(Fate::Lost),
+        1 => Just(Fate::Failed),
+    ]
+}
+
+/// A hub with one Lease. Once the fates are used up, it is well.
+#[derive(Clone, Default)]
+struct Hub {
+    lease: Arc<Mutex<(u64, Option<Value>)>>,
+    fates: Arc<Mutex<Vec<Fate>>>,
+}
+
+impl Hub {
+    fn serve(&self, method: &Method, body: &[u8]) -> (u16, Value) {
+        let refused = |code: u16| {
+            let reason = if code == 404 { "NotFound" } else { "Conflict" };
+            let metadata = json!({});
+            (
+                code,
+                json!({"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
+                          "message": reason, "reason": reason, "code": code}),
+            )
+        };
+        let mut guard = self.lease.lock().unwrap();
+        let (version, lease) = &mut *guard;
+        if method == Method::GET {
+            return lease.clone().map_or_else(|| refused(404), |lease| (200, lease));
+        }
+        let mut sent: Value = serde_json::from_slice(body).unwrap();
+        match lease {
+            Some(_) if method == Method::POST => return refused(409),
+            Some(lease) if sent["metadata"]["resourceVersion"] != lease["metadata"]["resourceVersion"] => {
+                return refused(409);
+            }
+            None if method == Method::PUT => return refused(404),
+            _ => {}
+        }
+        *version += 1;
+        sent["metadata"]["resourceVersion"] = json!(version.to_string());
+        *lease = Some(sent.clone());
+        (200, sent)
+    }
+
+    fn client(&self) -> Client {
+        let hub = self.clone();
+        let serve = move |request: Request<Body>| {
+            let hub = hub.clone();
+            // A task of its own: what was sent arrives, whether or not anybody still waits.
+            let serving = tokio::spawn(async move {
+                let fate = hub.fates.lock().unwrap().pop().unwrap_or(Fate::Answered(1, 1));
+                let (there, back) = match fate {
+                    Fate::Answered(there, back) => (there, Some(back)),
+                    Fate::AnswerLost(there) => (there, None),
+                    Fate::Lost => std::future::pending().await,
+                    Fate::Failed => {
+                        return (500, json!({"kind": "Status", "status": "Failure", "code": 500}));
+                    }
+                };
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await.unwrap();
+                sleep(Duration::from_millis(there)).await;
+                let answer = hub.serve(&parts.method, &body);
+                match back {
+                    Some(back) => sleep(Duration::from_millis(back)).await,
+                    None => std::future::pending().await,
+                }
+                answer
+            });
+            async move {
+                let (code, body) = serving.await.unwrap();
+                let response =
+                    Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+                response.map_err(std::io::Error::other)
+            }
+        };
+        Client::new(tower::service_fn(serve), "default")
+    }
+
+    fn elector(&self) -> (Elector, Leadership) {
+        let options =
+            ElectorOptions { namespace: "default".to_owned(), name: "lease".to_owned(), duration: DURATION };
+        Elector::new(self.client(), options)
+    }
+}
+
+/// Stands for election for ever, and now and then does nothing for a while, as a process that was stopped.
+async fn stand(mut elector: Elector, mut pauses: Vec<u64>) {
+    loop {
+        let wait = elector.attempt().await;
+        sleep(wait.max(Duration::from_millis(pauses.pop().unwrap_or(0)))).await;
+    }
+}
+
+async fn rivals(fates: Vec<Fate>, pauses: Vec<Vec<u64>>) -> Result<(), TestCaseError> {
+    let hub = Hub { fates: Arc::new(Mutex::new(fates)), ..Hub::default() };
+    let mut leaderships = Vec::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for pauses in pauses {
+        let (elector, leadership) = hub.elector();
+        leaderships.push(leadership);
+        tasks.spawn(stand(elector, pauses));
+    }
+    let leaders = || leaderships.iter().filter(|leadership| leadership.leads()).count();
+    let well = loop {
+        sleep(LOOK_EVERY).await;
+        prop_assert!(leaders() <= 1, "two lead");
+        if hub.fates.lock().unwrap().is_empty() {
+            break Instant::now();
+        }
+    };
+    // What was lost has its time limit, and pauses go on.
+    while leaders() == 0 || well.elapsed() < 4 * DURATION {
+        sleep(LOOK_EVERY).await;
+        prop_assert!(leaders() <= 1, "two lead");
+        prop_assert!(well.elapsed() < LIMIT, "none leads");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn never_do_two_lead_and_in_the_end_one_does(
+        fates in prop::collection::vec(fates(), 0..120),
+        pauses in prop::collection::vec(
+            prop::collection::vec(prop_oneof![9 => Just(0u64), 1 => 0u64..40_000], 0..40), RIVALS),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(rivals(fates, pauses))?;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_given_back_is_taken_within_two_seconds() {
+    let hub = Hub::default();
+    let (mut leader, leads) = hub.elector();
+    let (follower, follows) = hub.elector();
+    leader.attempt().await;
+    assert!(leads.leads());
+    tokio::spawn(stand(follower, Vec::new()));
+    sleep(DURATION).await;
+    leader.attempt().await;
+    assert!(leads.leads() && !follows.leads());
+    leader.release().await;
+    sleep(Duration::from_secs(2)).await;
+    assert!(follows.leads());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_renewal_ends_the_term_only_where_another_has_the_lease() {
+    let hub = Hub::default();
+    let (mut leader, leads) = hub.elector();
+    leader.attempt().await;
+    // Somebody labels it: a newer version, the same holder.
+    {
+        let mut lease = hub.lease.lock().unwrap();
+        lease.0 += 1;
+        let version = lease.0.to_string();
+        lease.1.as_mut().unwrap()["metadata"]["resourceVersion"] = json!(version);
+    }
+    leader.attempt().await;
+    assert!(leads.leads());
+    leader.attempt().await;
+    assert!(leads.leads() && leader.held.is_some());
+    hub.lease.lock().unwrap().1.as_mut().unwrap()["spec"]["holderIdentity"] = json!("another");
+    hub.lease.lock().unwrap().1.as_mut().unwrap()["metadata"]["resourceVersion"] = json!("99");
+    leader.attempt().await;
+    leader.attempt().await;
+    assert!(!leads.leads());
+}

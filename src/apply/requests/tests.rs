@@ -1,0 +1,80 @@
+//! What is sent, and how long it is waited for, at a server that never answers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kube::api::{GetParams, PostParams};
+use kube::client::Body;
+
+use super::*;
+
+const KIND: (&str, &str, &str) = ("work.open-cluster-management.io", "v1", "manifestworks");
+
+struct Silent {
+    requests: Requests,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Silent {
+    fn new(leadership: Leadership) -> Self {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        let serve = move |_: Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<Result<http::Response<Body>, std::io::Error>>()
+        };
+        let client = Client::new(tower::service_fn(serve), "default");
+        Self { requests: Requests::new(client, leadership, Metrics::new().unwrap()), asked }
+    }
+
+    /// What a request ends in, after how many seconds, and whether it was sent.
+    async fn ends(&self, request: Result<Request<Vec<u8>>, request::Error>) -> (&'static str, u64, bool) {
+        let start = Instant::now();
+        let error = self.requests.write("manifestworks", request).await.unwrap_err();
+        (error.category(), start.elapsed().as_secs(), self.asked.load(Ordering::Relaxed) > 0)
+    }
+}
+
+fn kind() -> request::Request {
+    of_kind(&GroupVersionResource::new(KIND.0, KIND.1, KIND.2), "eu-1")
+}
+
+fn create() -> Result<Request<Vec<u8>>, request::Error> {
+    kind().create(&PostParams::default(), Vec::new())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_sends_no_write() {
+    let silent = Silent::new(Leadership::lasting(Instant::now()));
+    assert_eq!(silent.ends(create()).await, ("not_leader", 0, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_may_read() {
+    let silent = Silent::new(Leadership::lasting(Instant::now()));
+    assert_eq!(silent.ends(kind().get("limits", &GetParams::default())).await, ("timeout", 30, true));
+}
+
+/// Until its answer the client may send it again.
+#[tokio::test(start_paused = true)]
+async fn a_write_is_given_up_when_the_term_ends() {
+    let silent = Silent::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));
+    assert_eq!(silent.ends(create()).await, ("not_leader", 10, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_not_answered_ends() {
+    let silent = Silent::new(Leadership::always());
+    assert_eq!(silent.ends(create()).await, ("timeout", 30, true));
+}
+
+/// A write waits for its turn; only then it is asked who leads.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_waited_for_its_turn_past_the_term_is_not_sent() {
+    let silent = Silent::new(Leadership::lasting(Instant::now() + Duration::from_secs(10)));
+    let slots = silent.requests.slots.clone().acquire_many_owned(64).await.unwrap();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        drop(slots);
+    });
+    assert_eq!(silent.ends(create()).await, ("not_leader", 11, false));
+}
