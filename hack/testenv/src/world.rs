@@ -189,9 +189,12 @@ impl<'h> World<'h> {
     /// Where it cannot be deleted, or does not go.
     pub async fn delete(&self, object: &Value) -> Result<()> {
         let (api, name) = api_for(&self.client, object).await?;
+        let uid = api.get(&name).await.with_context(|| format!("reading {name}"))?.metadata.uid;
         api.delete(&name, &DeleteParams::background()).await.with_context(|| format!("deleting {name}"))?;
         wait::until(&format!("{name} goes"), LIMIT, || async {
-            ensure!(api.get_opt(&name).await?.is_none(), "it is still there");
+            // One that the controller has made anew meanwhile is another.
+            let found = api.get_opt(&name).await?;
+            ensure!(found.is_none_or(|found| found.metadata.uid != uid), "it is still there");
             Ok(())
         })
         .await
