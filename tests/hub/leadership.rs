@@ -65,7 +65,7 @@ fn drastic(writes: &[Request]) -> Vec<&Request> {
 
 #[tokio::test]
 async fn a_follower_watches_and_writes_nothing() -> Result<()> {
-    let world = world("follows", &["eu-1", "us-1"]).await?;
+    let world = world("warm", &["eu-1", "us-1"]).await?;
     let (leader, follower, limits) = pair(&world, &[]).await?;
     ensure!(!follower.is_leader().await?, "both lead");
     let (code, text) = follower.readiness().await?;
@@ -177,7 +177,8 @@ async fn an_api_server_that_is_away_changes_nothing() -> Result<()> {
     world.settled(&follower).await?;
     let mut writes = world.settled(&leader).await?.split_off(before);
     writes.extend(world.writes(&follower)?);
-    let made: Vec<_> = writes.iter().filter(|write| (200..300).contains(&write.code())).collect();
-    ensure!(drastic(&writes).is_empty() && made.len() <= 3, "{writes:?}");
+    // A class may say for a moment that a kind could not be looked at.
+    writes.retain(|write| write.object().resource != "gatewayclasses" && write.code() != 422);
+    ensure!(drastic(&writes).is_empty() && writes.len() <= 3, "{writes:?}");
     world.until_works(&SYNCED).await
 }
