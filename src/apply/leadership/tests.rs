@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures::FutureExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -77,20 +78,20 @@ async fn leadership_ends_by_itself() {
 async fn a_term_that_lapsed_unseen_is_followed_by_a_new_one() {
     let (terms, mut leadership) = Terms::new();
     terms.extend(Instant::now() + DURATION);
-    assert_eq!(leadership.turn().await, Turn::Gained);
+    assert_eq!(leadership.turn().now_or_never(), Some(Turn::Gained));
     terms.extend(Instant::now() + DURATION);
-    assert!(futures::FutureExt::now_or_never(leadership.turn()).is_none(), "it was renewed in time");
+    assert!(leadership.turn().now_or_never().is_none(), "it was renewed in time");
     advance(DURATION).await;
     terms.extend(Instant::now() + DURATION);
-    assert_eq!(leadership.turn().await, Turn::Gained);
+    assert_eq!(leadership.turn().now_or_never(), Some(Turn::Gained));
     terms.end();
-    assert_eq!(leadership.turn().await, Turn::Lost);
+    assert_eq!(leadership.turn().now_or_never(), Some(Turn::Lost));
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_rivals_it_leads_from_the_start_and_for_ever() {
     let mut leadership = Leadership::always();
     assert!(leadership.leads());
-    assert_eq!(leadership.turn().await, Turn::Gained);
-    assert!(futures::FutureExt::now_or_never(leadership.turn()).is_none());
+    assert_eq!(leadership.turn().now_or_never(), Some(Turn::Gained));
+    assert!(leadership.turn().now_or_never().is_none());
 }
