@@ -53,7 +53,7 @@ fn every_flag_of_the_controller_is_in_the_readme() {
     let flags: BTreeSet<&str> = help
         .lines()
         .filter_map(|line| line.trim_start_matches("  -h,").trim().strip_prefix("--"))
-        .filter_map(|line| line.split([' ', '=']).next())
+        .filter_map(|line| line.split([' ', '=', '[']).next())
         .filter(|flag| *flag != "help")
         .collect();
     assert!(flags.len() > 5, "{help}");
