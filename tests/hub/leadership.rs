@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::{auth_policy, managed_cluster, namespace, rate_limit_policy};
@@ -13,16 +12,7 @@ use policy_sync_testenv::world::{LIMIT, World};
 use policy_sync_testenv::{Controller, Fleet, FleetOptions, wait};
 use serde_json::{Value, json};
 
-use crate::world;
-
-const SYNCED: [&str; 6] = [
-    "eu-1/access",
-    "eu-1/gateway-web",
-    "eu-1/ratelimitpolicy-limits",
-    "us-1/access",
-    "us-1/gateway-web",
-    "us-1/ratelimitpolicy-limits",
-];
+use crate::{ON_BOTH, limit_of, world};
 
 /// The Lease that the environment's controllers ask for, and what a busy machine may add.
 const LEASE: Duration = Duration::from_secs(3);
@@ -33,7 +23,7 @@ async fn pair(world: &World<'_>, arguments: &[&str]) -> Result<(Controller, Cont
     let limits = rate_limit_policy(world.name(), "limits", "web");
     world.apply(&limits).await?;
     let leader = world.controller_with(arguments).await?;
-    world.until_works(&SYNCED).await?;
+    world.until_works(&ON_BOTH).await?;
     world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     let follower = world.follower().await?;
     world.settled(&leader).await?;
@@ -49,11 +39,7 @@ fn with_limit(limits: &Value, limit: i64) -> Value {
 /// Waits until both copies have this limit.
 async fn until_limit(world: &World<'_>, limit: i64) -> Result<()> {
     for cluster in ["eu-1", "us-1"] {
-        world
-            .until_work(cluster, "ratelimitpolicy-limits", |work: &ManifestWork| {
-                work.spec.workload.manifests[1].0["spec"]["limits"]["all"]["rates"][0]["limit"] == limit
-            })
-            .await?;
+        world.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == limit).await?;
     }
     Ok(())
 }
@@ -96,7 +82,7 @@ async fn after_a_crash_another_takes_over() -> Result<()> {
     until_limit(&world, 20).await?;
 
     let writes = world.settled(&follower).await?;
-    world.until_works(&SYNCED).await?;
+    world.until_works(&ON_BOTH).await?;
     ensure!(drastic(&writes).is_empty(), "it wrote {writes:?}");
     let works = writes.iter().filter(|write| write.object().resource == "manifestworks").count();
     ensure!(works == 2, "two works had changed: {writes:?}");
@@ -180,5 +166,5 @@ async fn an_api_server_that_is_away_changes_nothing() -> Result<()> {
     // A class may say for a moment that a kind could not be looked at.
     writes.retain(|write| write.object().resource != "gatewayclasses" && write.code() != 422);
     ensure!(drastic(&writes).is_empty() && writes.len() <= 3, "{writes:?}");
-    world.until_works(&SYNCED).await
+    world.until_works(&ON_BOTH).await
 }
