@@ -206,7 +206,7 @@ async fn wrong_parameters(client: &Client, kubeconfig: &Path) {
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
     assert!(
         ran.stderr.contains(
-            "error: GatewayClass synced: parameters shop/params: policiesToSync: invalid type"
+            "error: GatewayClass synced: parameters shop/params: policiesToSync: expected a list, found 1"
         ),
         "{}",
         ran.stderr
