@@ -4,11 +4,13 @@
 //! (`policiesToSync[1].version`) and the fault, and invalid parameters change nothing on the spokes.
 
 pub mod path;
+mod read;
+mod tree;
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::names::GroupVersionResource;
 use path::StatusPath;
@@ -19,7 +21,7 @@ pub const KEY: &str = "params";
 pub const MAX_POLICIES: usize = 100;
 
 /// The parameters of a GatewayClass.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Params {
     /// The GatewayClass of the copies on the spokes.
@@ -54,7 +56,7 @@ impl Default for Params {
 }
 
 /// A kind of policies to sync.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyToSync {
     /// The API group.
@@ -77,7 +79,7 @@ impl PolicyToSync {
 }
 
 /// A value of a copy to show on the hub.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatusField {
     /// Its name there. Names that start with `_` are the controller's own.
@@ -87,7 +89,7 @@ pub struct StatusField {
 }
 
 /// Whether TLS Secrets travel with their Gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TlsSecrets {
     /// They stay on the hub.
@@ -97,7 +99,7 @@ pub enum TlsSecrets {
 }
 
 /// Who wins on the spoke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Conflicts {
     /// The spoke's people.
@@ -107,7 +109,7 @@ pub enum Conflicts {
 }
 
 /// What happens to a Gateway that has waited for its policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PolicyWaitAction {
     /// It waits on.
@@ -126,6 +128,17 @@ pub struct ParamsError {
     pub fault: String,
 }
 
+/// What there is to say about a text that should hold parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// The parameters; only those of a text without faults mean anything.
+    pub params: Params,
+    /// Why they are invalid.
+    pub faults: Vec<ParamsError>,
+    /// What should be written otherwise.
+    pub warnings: Vec<ParamsError>,
+}
+
 impl Params {
     /// Reads parameters.
     ///
@@ -133,112 +146,75 @@ impl Params {
     ///
     /// The first fault of the text, with its place.
     pub fn parse(text: &str) -> Result<Self, ParamsError> {
-        let mut json = serde_json::Deserializer::from_str(text);
-        let wire: Wire = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let place = error.path().to_string();
-            ParamsError {
-                place: if place == "." { String::new() } else { place },
-                fault: error.inner().to_string(),
-            }
-        })?;
-        json.end().map_err(|error| ParamsError { place: String::new(), fault: error.to_string() })?;
-        let params = wire.into_params()?;
-        params.validate()?;
-        Ok(params)
+        let Checked { params, faults, .. } = Self::check(text);
+        faults.into_iter().next().map_or(Ok(params), Err)
     }
 
-    fn validate(&self) -> Result<(), ParamsError> {
-        let fault = |place: String, fault: &str| Err(ParamsError { place, fault: fault.to_owned() });
-        if self.downstream_class.is_empty() {
-            return fault("downstreamClass".into(), "must not be empty");
+    /// Reads parameters, and finds all that is wrong with them: first what cannot be read, and where everything can
+    /// be, what may not be as it is.
+    #[must_use]
+    pub fn check(text: &str) -> Checked {
+        let mut checked = read::read(text);
+        if checked.faults.is_empty() {
+            checked.faults = checked.params.faults();
         }
-        if self.policies_to_sync.len() > MAX_POLICIES {
-            let found = self.policies_to_sync.len();
-            return fault(
-                "policiesToSync".into(),
-                &format!("has {found} kinds, at most {MAX_POLICIES} are allowed"),
-            );
+        checked
+    }
+
+    fn faults(&self) -> Vec<ParamsError> {
+        let mut faults = Vec::new();
+        let mut fault = |place: String, fault: String| faults.push(ParamsError { place, fault });
+        if self.downstream_class.is_empty() {
+            fault("downstreamClass".into(), "must not be empty".into());
+        }
+        let found = self.policies_to_sync.len();
+        if found > MAX_POLICIES {
+            let text = format!("has {found} kinds, at most {MAX_POLICIES} are allowed");
+            fault("policiesToSync".into(), text);
         }
         let mut kinds = BTreeSet::new();
-        for (index, policy) in self.policies_to_sync.iter().enumerate() {
+        for (index, policy) in self.policies_to_sync.iter().take(MAX_POLICIES).enumerate() {
             let place = format!("policiesToSync[{index}]");
             for (field, value) in
                 [("group", &policy.group), ("version", &policy.version), ("resource", &policy.resource)]
             {
                 if value.is_empty() {
-                    return fault(format!("{place}.{field}"), "must not be empty");
-                }
-                if !value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c)) {
-                    return fault(format!("{place}.{field}"), &format!("{value:?} is not a lowercase name"));
+                    fault(format!("{place}.{field}"), "must not be empty".into());
+                } else if !value
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c))
+                {
+                    fault(format!("{place}.{field}"), format!("{value:?} is not a lowercase name"));
                 }
             }
             if !kinds.insert(policy.gvr()) {
-                return fault(place, &format!("{} is listed twice", policy.gvr()));
+                fault(place.clone(), format!("{} is listed twice", policy.gvr()));
             }
-            validate_fields(&place, &policy.status_fields)?;
+            let mut names = BTreeSet::new();
+            for (index, field) in policy.status_fields.iter().enumerate() {
+                let place = format!("{place}.statusFields[{index}]");
+                if let Some(text) = name_fault(field, &mut names) {
+                    fault(format!("{place}.name"), text);
+                }
+                if let Err(error) = StatusPath::parse(&field.path) {
+                    fault(format!("{place}.path"), error.to_string());
+                }
+            }
         }
-        Ok(())
+        faults
     }
 }
 
-fn validate_fields(policy: &str, fields: &[StatusField]) -> Result<(), ParamsError> {
-    let mut names = BTreeSet::new();
-    for (index, field) in fields.iter().enumerate() {
-        let place = format!("{policy}.statusFields[{index}]");
-        let name_fault = if field.name.is_empty() {
-            Some("must not be empty".to_owned())
-        } else if field.name.starts_with('_') {
-            Some("must not start with `_`: such names are the controller's own".to_owned())
-        } else if !names.insert(&field.name) {
-            Some(format!("{:?} is used twice", field.name))
-        } else {
-            None
-        };
-        if let Some(fault) = name_fault {
-            return Err(ParamsError { place: format!("{place}.name"), fault });
-        }
-        if let Err(error) = StatusPath::parse(&field.path) {
-            return Err(ParamsError { place: format!("{place}.path"), fault: error.to_string() });
-        }
-    }
-    Ok(())
-}
-
-/// The parameters as they are written, with the old name of `policiesToSync`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Wire {
-    downstream_class: Option<String>,
-    policies_to_sync: Option<Vec<PolicyToSync>>,
-    experimental_policy_sync: Option<Vec<PolicyToSync>>,
-    tls_secrets: Option<TlsSecrets>,
-    conflicts: Option<Conflicts>,
-    policy_wait_seconds: Option<u32>,
-    policy_wait_action: Option<PolicyWaitAction>,
-    metadata_to_skip: Option<Vec<String>>,
-}
-
-impl Wire {
-    fn into_params(self) -> Result<Params, ParamsError> {
-        let policies_to_sync = match (self.policies_to_sync, self.experimental_policy_sync) {
-            (Some(_), Some(_)) => {
-                return Err(ParamsError {
-                    place: "experimentalPolicySync".into(),
-                    fault: "is an old name of policiesToSync: only one of them may be there".into(),
-                });
-            }
-            (policies, old_name) => policies.or(old_name).unwrap_or_default(),
-        };
-        let default = Params::default();
-        Ok(Params {
-            downstream_class: self.downstream_class.unwrap_or(default.downstream_class),
-            policies_to_sync,
-            tls_secrets: self.tls_secrets.unwrap_or(default.tls_secrets),
-            conflicts: self.conflicts.unwrap_or(default.conflicts),
-            policy_wait_seconds: self.policy_wait_seconds.unwrap_or(default.policy_wait_seconds),
-            policy_wait_action: self.policy_wait_action.unwrap_or(default.policy_wait_action),
-            metadata_to_skip: self.metadata_to_skip.unwrap_or_default(),
-        })
+/// What is wrong with the name of `field`, where `names` came before it.
+fn name_fault<'f>(field: &'f StatusField, names: &mut BTreeSet<&'f str>) -> Option<String> {
+    if field.name.is_empty() {
+        Some("must not be empty".to_owned())
+    } else if field.name.starts_with('_') {
+        Some("must not start with `_`: such names are the controller's own".to_owned())
+    } else if !names.insert(&field.name) {
+        Some(format!("{:?} is used twice", field.name))
+    } else {
+        None
     }
 }
 

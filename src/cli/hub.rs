@@ -1,5 +1,6 @@
 //! How every command finds its hub: Kubernetes' habits.
 
+use std::env;
 use std::error::Error;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -21,6 +22,15 @@ pub struct HubArguments {
 }
 
 impl HubArguments {
+    /// Whether anything says which hub to talk to.
+    #[must_use]
+    pub fn is_configured(&self) -> bool {
+        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        let file = || set("HOME").is_some_and(|home| PathBuf::from(home).join(".kube/config").exists());
+        let named = self.kubeconfig.is_some() || self.context.is_some();
+        named || set("KUBECONFIG").is_some() || set("KUBERNETES_SERVICE_HOST").is_some() || file()
+    }
+
     /// The configuration of a client for the hub.
     ///
     /// # Errors

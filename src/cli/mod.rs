@@ -1,8 +1,13 @@
 //! The command line: one file for each command. Arguments become a validated configuration before a port opens.
 
+mod columns;
 pub mod controller;
+mod documents;
 pub mod hub;
+mod live;
+mod manifests;
 pub mod output;
+pub mod params;
 pub mod plan;
 pub mod scratch;
 pub mod settings;
@@ -29,6 +34,9 @@ enum Command {
     Controller(controller::Arguments),
     /// Print the works that the controller would make of manifests, without a hub.
     Plan(plan::Arguments),
+    /// Check parameters before they are used.
+    #[command(subcommand)]
+    Params(params::Command),
     /// Show how far the policies of a hub are synced.
     Status(status::Arguments),
 }
@@ -47,6 +55,7 @@ pub async fn run(cli: Cli) -> ExitCode {
     let answer = match cli.command {
         Command::Controller(arguments) => controller::run(&cli.hub, arguments).await,
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
     };
     match answer {

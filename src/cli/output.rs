@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use super::text::printable_json;
+use super::text::{printable_json, printable_yaml};
 
 /// Prints `text`. A reader that has seen enough, as in `… | head`, is no error.
 ///
@@ -44,7 +44,7 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<String> {
 ///
 /// Where YAML cannot hold it.
 pub fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
-    serde_saphyr::to_string(value).context("cannot write YAML")
+    printable_yaml(value).context("cannot write YAML")
 }
 
 /// `values` as YAML documents.

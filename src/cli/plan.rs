@@ -8,11 +8,9 @@
 //! The mirror and the plans are the controller's own. What only an API server does is not done: no defaults of a
 //! schema are filled in, nothing is validated by it, and no version is converted into another.
 
-mod documents;
 mod fill;
 mod inventory;
 mod kinds;
-mod manifests;
 mod remark;
 mod works;
 
@@ -21,9 +19,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::Answer;
 use super::output::{self, print, say};
 use super::settings::SettingsArguments;
+use super::{Answer, manifests};
 use inventory::Inventory;
 use remark::Severity;
 

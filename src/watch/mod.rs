@@ -15,6 +15,7 @@ mod resolve;
 mod supervisor;
 
 pub use feed::Feed;
+pub(crate) use resolve::resolve_for;
 pub use supervisor::Supervisor;
 
 use crate::api::cluster;

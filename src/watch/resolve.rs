@@ -17,6 +17,11 @@ const NEEDED: [&str; 3] = ["get", "list", "watch"];
 
 /// Resolves `gvr` by its CustomResourceDefinition and by what we may do.
 pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Resolution {
+    resolve_for(client, gvr, "the controller").await
+}
+
+/// The same for any user; `who` it is, is for the words.
+pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who: &str) -> Resolution {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let definition = match definitions.get_opt(&gvr.kind.to_string()).await {
         Ok(Some(definition)) => definition,
@@ -39,7 +44,7 @@ pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Reso
     for verb in NEEDED {
         match allowed(client, gvr, verb).await {
             Ok(true) => {}
-            Ok(false) => return Resolution::Forbidden(format!("the controller may not {verb} it")),
+            Ok(false) => return Resolution::Forbidden(format!("{who} may not {verb} it")),
             Err(error) => return Resolution::Unknown(error.to_string()),
         }
     }

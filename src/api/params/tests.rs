@@ -41,20 +41,30 @@ fn the_old_name_is_read_but_not_beside_the_new_one() {
 fn a_fault_names_its_place() {
     let kind = r#"{"group": "g", "version": "v1", "resource": "ps"}"#;
     for (text, place) in [
-        ("nonsense".to_owned(), "expected ident"),
-        ("{} x".to_owned(), "trailing characters"),
+        ("nonsense".to_owned(), "not JSON: expected ident at line 1 column 2"),
+        ("{} x".to_owned(), "not JSON: trailing characters at line 1 column 4"),
+        ("[]".to_owned(), "expected an object, found a list"),
         (r#"{"downstreamClass": ""}"#.to_owned(), "downstreamClass: must not be empty"),
-        (r#"{"unknown": 1}"#.to_owned(), "unknown: unknown field `unknown`"),
-        (r#"{"policiesToSync": [{"group": "g", "version": 2, "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].version: invalid type: integer `2`, expected a string"),
-        (r#"{"policiesToSync": [{"group": "g", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0]: missing field `version`"),
+        (r#"{"unknown": 1}"#.to_owned(), "unknown: unknown key, expected one of downstreamClass, policiesToSync, tlsSecrets, conflicts, policyWaitSeconds, policyWaitAction, metadataToSkip"),
+        (r#"{"policiesToSync": [{"group": "g", "version": 2, "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].version: expected a string, found 2"),
+        (r#"{"policiesToSync": [{"group": "g", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0]: version is required"),
         (r#"{"policiesToSync": [{"group": "", "version": "v1", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].group: must not be empty"),
-        (r#"{"conflicts": "keep", "conflicts": "keep"}"#.to_owned(), "duplicate field `conflicts` at line 1"),
+        (r#"{"conflicts": "keep", "conflicts": "keep"}"#.to_owned(), "conflicts: the key is there twice"),
+        (r#"{"conflicts": "both"}"#.to_owned(), "conflicts: expected \"keep\" or \"overwrite\", found \"both\""),
+        (r#"{"tlsSecrets": true}"#.to_owned(), "tlsSecrets: expected \"none\" or \"copy\", found true"),
+        (r#"{"policyWaitSeconds": -1}"#.to_owned(), "policyWaitSeconds: expected a whole number from 0 to 4294967295, found -1"),
+        (r#"{"policyWaitSeconds": 1.5}"#.to_owned(), "policyWaitSeconds: expected a whole number from 0 to 4294967295, found 1.5"),
+        (r#"{"policiesToSync": {}}"#.to_owned(), "policiesToSync: expected a list, found an object"),
+        (r#"{"policiesToSync": [null]}"#.to_owned(), "policiesToSync[0]: expected an object, found null"),
+        (r#"{"metadataToSkip": ["a", 1]}"#.to_owned(), "metadataToSkip[1]: expected a string, found 1"),
+        (r#"{"policiesToSync": [{"gruop": "g", "version": "v1", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].gruop: unknown key, expected one of group, version, resource, statusFields"),
         (format!(r#"{{"policiesToSync": [{kind}, {kind}]}}"#), "policiesToSync[1]: g/v1 ps is listed twice"),
         (r#"{"policiesToSync": [{"group": "g", "version": "v1", "resource": "ps", "statusFields": [{"name": "_x", "path": ".a"}]}]}"#.to_owned(), "policiesToSync[0].statusFields[0].name: must not start with `_`"),
         (r#"{"policiesToSync": [{"group": "g", "version": "v1", "resource": "ps", "statusFields": [{"name": "x", "path": "a"}]}]}"#.to_owned(), "policiesToSync[0].statusFields[0].path: expected `.` or `[` at character 1"),
     ] {
         let found = fault(&text);
-        assert!(found.starts_with(place), "{text}: {found}");
+        let exact = found == place || (place.contains("must not start") && found.starts_with(place));
+        assert!(exact, "{text}: {found}");
     }
 }
 
@@ -66,4 +76,55 @@ fn more_than_a_hundred_kinds_are_refused() {
         fault(&format!(r#"{{"policiesToSync": [{}]}}"#, kinds.join(","))),
         "policiesToSync: has 101 kinds, at most 100 are allowed"
     );
+}
+
+#[test]
+fn all_faults_are_found() {
+    let checked = Params::check(
+        r#"{"conflicts": 1, "extra": null, "policiesToSync": [{"version": "v1"}, {"group": "g", "version": "v1",
+            "resource": "ps", "statusFields": [{"name": "a", "path": true}, 7]}]}"#,
+    );
+    let faults: Vec<String> = checked.faults.iter().map(ToString::to_string).collect();
+    let expected = [
+        "extra: unknown key",
+        "policiesToSync[0]: group is required",
+        "policiesToSync[0]: resource is required",
+        "policiesToSync[1].statusFields[0].path: expected a string, found true",
+        "policiesToSync[1].statusFields[1]: expected an object, found 7",
+        "conflicts: expected",
+    ];
+    assert_eq!(faults.len(), expected.len(), "{faults:#?}");
+    for (fault, expected) in faults.iter().zip(expected) {
+        assert!(fault.starts_with(expected), "{faults:#?}");
+    }
+    let checked = Params::check(
+        r#"{"downstreamClass": "", "policiesToSync": [{"group": "G", "version": "", "resource": "ps"}]}"#,
+    );
+    assert_eq!(checked.faults.len(), 3, "{checked:#?}");
+}
+
+#[test]
+fn what_is_there_but_null_has_its_default() {
+    let text = r#"{"downstreamClass": null, "policiesToSync": null, "policyWaitSeconds": null}"#;
+    assert_eq!(Params::parse(text), Ok(Params::default()));
+}
+
+#[test]
+fn a_fault_repeats_no_more_of_a_text_than_tells_which() {
+    let long = "x".repeat(1_000_000);
+    for text in [
+        format!(r#"{{"{long}": 1}}"#),
+        format!(r#"{{"conflicts": "{long}"}}"#),
+        format!(r#"{{"downstreamClass": {}"#, "[".repeat(1000)),
+    ] {
+        assert!(fault(&text).len() < 300);
+    }
+}
+
+#[test]
+fn the_old_name_is_warned_about() {
+    let checked = Params::check(r#"{"experimentalPolicySync": []}"#);
+    assert!(checked.faults.is_empty());
+    assert_eq!(checked.warnings[0].to_string(), "experimentalPolicySync: is an old name of policiesToSync");
+    assert!(Params::check(r#"{"policiesToSync": []}"#).warnings.is_empty());
 }

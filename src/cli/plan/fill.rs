@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::inventory::{Inventory, is_policy, version};
 use super::kinds::{Told, tell};
-use super::manifests::Manifest;
 use super::remark::{Remark, Subject};
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::Params;
+use crate::cli::manifests::Manifest;
 use crate::cli::scratch::Scratch;
 use crate::mirror::rows::schema::WorkSchema;
 use crate::mirror::{ClassParams, Source, View};

@@ -6,11 +6,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionSpec,
 };
 
-use super::manifests::Manifest;
 use super::remark::{Remark, Subject};
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 use crate::api::{cluster, gateway};
+use crate::cli::manifests::Manifest;
 use crate::mirror::Source;
 
 /// Objects of one kind, by namespace and name.

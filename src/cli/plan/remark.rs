@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::manifests::{Manifest, Place};
 use crate::api::object::HubObject;
+use crate::cli::manifests::{Manifest, Place};
 use crate::cli::text::printable;
 
 /// How much it matters.

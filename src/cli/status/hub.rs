@@ -1,33 +1,27 @@
 //! What is read of the hub: classes, their parameters, and the metadata of the policies.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use kube::Config;
 use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request};
-use kube::{Client, Config};
 
 use super::kinds::PolicyKind;
 use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
-use crate::cli::hub::innermost;
+use crate::cli::live::{Live, cause};
 use crate::cli::scratch::Scratch;
 use crate::mirror::{ClassParams, Source};
 use crate::plan::watches;
 
-/// How long to wait for a connection, and for each answer.
-const PATIENCE: Duration = Duration::from_secs(15);
 /// How many objects a page has.
 const PAGE: u32 = 500;
 
 /// A hub to read.
-pub(super) struct Hub {
-    client: Client,
-    url: String,
-}
+pub(super) struct Hub(Live);
 
 /// The kinds that the classes of ours list, and what is wrong with the others.
 pub(super) struct Kinds {
@@ -48,14 +42,8 @@ pub(super) struct Selection<'s> {
 
 impl Hub {
     /// The hub that `config` leads to. Nothing is asked of it yet.
-    pub(super) fn new(mut config: Config) -> anyhow::Result<Self> {
-        config.connect_timeout = Some(PATIENCE);
-        config.read_timeout = Some(PATIENCE);
-        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        match Client::try_from(config) {
-            Ok(client) => Ok(Self { client, url }),
-            Err(error) => bail!("cannot make a client of {url}: {}", cause(&error)),
-        }
+    pub(super) fn new(config: Config) -> anyhow::Result<Self> {
+        Live::new(config).map(Self)
     }
 
     /// The kinds that the parameters of the GatewayClasses of `controller` list.
@@ -63,9 +51,9 @@ impl Hub {
         let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
         let classes = match self.list(&path(&gvr, None), None, false).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                bail!("the hub at {} has no GatewayClasses: Gateway API is not installed", self.url)
+                bail!("the hub at {} has no GatewayClasses: Gateway API is not installed", self.0.url)
             }
-            classes => classes.map_err(|error| self.failure("list GatewayClasses", &error))?,
+            classes => classes.map_err(|error| self.0.failure("list GatewayClasses", &error))?,
         };
         let scratch = Scratch::new(controller.clone());
         scratch.list(&Source::Classes, &classes);
@@ -77,7 +65,7 @@ impl Hub {
                     Err(error @ kube::Error::Api(_)) => {
                         faults.push(format!("cannot read ConfigMap {key}: {}", cause(&error)));
                     }
-                    Err(error) => return Err(self.failure("read parameters", &error)),
+                    Err(error) => return Err(self.0.failure("read parameters", &error)),
                 }
             }
         }
@@ -109,10 +97,10 @@ impl Hub {
         for gvr in gvrs {
             let api_version = gvr.api_version();
             if !served.contains_key(&api_version) {
-                let list = match self.client.list_api_group_resources(&api_version).await {
+                let list = match self.0.client.list_api_group_resources(&api_version).await {
                     Ok(list) => Some(list),
                     Err(kube::Error::Api(status)) if status.code == 404 => None,
-                    Err(error) => return Err(self.failure(&format!("look {gvr} up"), &error)),
+                    Err(error) => return Err(self.0.failure(&format!("look {gvr} up"), &error)),
                 };
                 served.insert(api_version.clone(), list);
             }
@@ -135,14 +123,14 @@ impl Hub {
         let path = path(&kind.gvr, selection.namespace);
         let name = selection.name.map(|name| format!("metadata.name={name}"));
         let listed = self.list(&path, name, true).await;
-        listed.map_err(|error| self.failure(&format!("list {}", kind.gvr.kind), &error))
+        listed.map_err(|error| self.0.failure(&format!("list {}", kind.gvr.kind), &error))
     }
 
     async fn config_map(&self, key: &ObjectKey) -> Result<Option<HubObject>, kube::Error> {
         let gvr = GroupVersionResource::new("", "v1", "configmaps");
         let request = Request::new(path(&gvr, Some(&key.namespace)));
         let request = request.get(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-        match self.client.request(request).await {
+        match self.0.client.request(request).await {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(error),
@@ -161,19 +149,12 @@ impl Hub {
         loop {
             let page = if metadata { request.list_metadata(&params) } else { request.list(&params) };
             let page: ObjectList<HubObject> =
-                self.client.request(page.map_err(kube::Error::BuildRequest)?).await?;
+                self.0.client.request(page.map_err(kube::Error::BuildRequest)?).await?;
             objects.extend(page.items);
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
                 return Ok(objects);
             }
-        }
-    }
-
-    fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
-        match error {
-            kube::Error::Api(_) => anyhow!("cannot {what} on the hub at {}: {}", self.url, cause(error)),
-            _ => anyhow!("cannot reach the hub at {}: {}", self.url, cause(error)),
         }
     }
 }
@@ -190,13 +171,4 @@ fn path(gvr: &GroupVersionResource, namespace: Option<&str>) -> String {
     };
     let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
     format!("{api}{namespace}/{}", gvr.kind.resource)
-}
-
-/// What is behind an error: the server's own words, or the innermost of its causes.
-fn cause(error: &kube::Error) -> String {
-    if let kube::Error::Api(status) = error {
-        let words = if status.message.is_empty() { &status.reason } else { &status.message };
-        return format!("{words} ({})", status.code);
-    }
-    innermost(error).to_string()
 }

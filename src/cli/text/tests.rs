@@ -20,3 +20,16 @@ fn a_cut_text_says_so() {
     assert_eq!(cut("abcdef", 6), "abcdef");
     assert_eq!(cut("äbcdefg", 6), "äbcde…");
 }
+
+#[test]
+fn yaml_stays_the_same_yaml() {
+    let value = serde_json::json!({
+        "plain": "grün 日本", "block": "a\nb\n",
+        "a": "\u{9b}\u{7f}\u{202e}\u{1b}\n", "b": ["\\x01\u{1}\u{200b}", "a\nb\u{2066}\n", "\u{2028}\u{feff}"],
+        "\u{202e}key": {"c": "it's \u{200f}: #"},
+    });
+    let text = printable_yaml(&value).unwrap();
+    assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || reorders(c))), "{text:?}");
+    assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&text).unwrap(), value);
+    assert!(text.contains("grün 日本"), "{text}");
+}

@@ -17,7 +17,7 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// Where an object stands: a file, and the line in which its document begins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(in crate::cli) struct Place {
     file: Arc<str>,
     line: u64,
 }
@@ -30,9 +30,9 @@ impl fmt::Display for Place {
 
 /// An object and its place.
 #[derive(Clone, Debug)]
-pub(super) struct Manifest {
-    pub(super) place: Place,
-    pub(super) object: HubObject,
+pub(in crate::cli) struct Manifest {
+    pub(in crate::cli) place: Place,
+    pub(in crate::cli) object: HubObject,
 }
 
 /// Reads the objects of all `sources`: files, directories (not those in them), and `-` for standard input.
@@ -40,7 +40,7 @@ pub(super) struct Manifest {
 /// # Errors
 ///
 /// Where something cannot be read, or holds something that is no object of Kubernetes: the file, and the place in it.
-pub(super) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
+pub(in crate::cli) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
     for source in sources {
         if source.as_os_str() == "-" {
@@ -81,7 +81,7 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<Manifest>> {
 }
 
 /// Reads the objects of `text`, the content of `file`.
-pub(super) fn parse(file: &str, text: &str) -> anyhow::Result<Vec<Manifest>> {
+pub(in crate::cli) fn parse(file: &str, text: &str) -> anyhow::Result<Vec<Manifest>> {
     let documents = documents(text).map_err(|fault| anyhow!("{file}: {fault}"))?;
     let file: Arc<str> = file.into();
     let mut manifests = Vec::new();

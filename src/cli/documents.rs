@@ -7,11 +7,11 @@ use crate::api::json::normalize;
 
 /// One document of a text.
 #[derive(Debug, PartialEq)]
-pub(super) struct Document {
+pub(in crate::cli) struct Document {
     /// The line that it begins in, from 1.
-    pub(super) line: u64,
+    pub(in crate::cli) line: u64,
     /// What it holds, its numbers in the server's form.
-    pub(super) value: Value,
+    pub(in crate::cli) value: Value,
 }
 
 /// Reads all documents of `text`, without the empty ones.
@@ -19,7 +19,7 @@ pub(super) struct Document {
 /// # Errors
 ///
 /// What is wrong, with its line.
-pub(super) fn documents(text: &str) -> Result<Vec<Document>, String> {
+pub(in crate::cli) fn documents(text: &str) -> Result<Vec<Document>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut documents = if text.trim_start().starts_with('{') {
         // YAML in braces begins so too; what is neither is taken for JSON.

@@ -1,0 +1,47 @@
+//! A hub that a command asks: patient for a while, and with one line for what went wrong.
+
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use kube::{Client, Config};
+
+use super::hub::innermost;
+
+/// How long to wait for a connection, and for each answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A hub to ask.
+pub(super) struct Live {
+    pub(super) client: Client,
+    pub(super) url: String,
+}
+
+impl Live {
+    /// The hub that `config` leads to. Nothing is asked of it yet.
+    pub(super) fn new(mut config: Config) -> anyhow::Result<Self> {
+        config.connect_timeout = Some(PATIENCE);
+        config.read_timeout = Some(PATIENCE);
+        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        match Client::try_from(config) {
+            Ok(client) => Ok(Self { client, url }),
+            Err(error) => bail!("cannot make a client of {url}: {}", cause(&error)),
+        }
+    }
+
+    /// Why it could not be asked to `what`, as in `list GatewayClasses`.
+    pub(super) fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
+        match error {
+            kube::Error::Api(_) => anyhow!("cannot {what} on the hub at {}: {}", self.url, cause(error)),
+            _ => anyhow!("cannot reach the hub at {}: {}", self.url, cause(error)),
+        }
+    }
+}
+
+/// What is behind an error: the server's own words, or the innermost of its causes.
+pub(super) fn cause(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        let words = if status.message.is_empty() { &status.reason } else { &status.message };
+        return format!("{words} ({})", status.code);
+    }
+    innermost(error).to_string()
+}

@@ -1,0 +1,169 @@
+//! `policy-sync params check`: the faults of parameters, before a GatewayClass uses them.
+//!
+//! Without a hub the text is judged; with one, each kind is looked up as the controller looks it up. The rights are
+//! then those of the caller, and the answer says whose they were.
+
+mod hub;
+mod sources;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::Answer;
+use super::columns::table;
+use super::hub::HubArguments;
+use super::live::Live;
+use super::output::{self, print, say};
+use super::settings::ControllerArguments;
+use super::text::printable;
+use crate::api::names::GroupVersionResource;
+use crate::mirror::rows::kind::Resolution;
+use hub::Asker;
+use sources::Source;
+
+/// What to do with parameters.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find out whether parameters are valid, and whether the kinds that they list can be synced on the hub.
+    Check(Arguments),
+}
+
+/// Arguments of `policy-sync params check`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The parameters' JSON, or manifests with a ConfigMap that holds it; - for standard input.
+    #[arg(value_name = "FILE|-")]
+    file: PathBuf,
+    /// Ask no hub. None is asked either where none is configured.
+    #[arg(long)]
+    offline: bool,
+    /// How to print the result.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    #[command(flatten)]
+    controller: ControllerArguments,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// A line for each fault, and a row for each kind.
+    Table,
+    /// A list of all that is known.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// The kinds of one text, as the hub resolves them.
+type Kinds = Vec<(GroupVersionResource, Resolution)>;
+
+/// Runs the command: fine where all parameters are valid and every kind resolves.
+///
+/// # Errors
+///
+/// Where the file or the hub cannot be read.
+pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer> {
+    let Command::Check(arguments) = command;
+    let controller = arguments.controller.controller()?;
+    let mut sources = sources::read(&arguments.file)?;
+    let asker = if arguments.offline {
+        None
+    } else if hub.is_configured() {
+        Some(Asker::new(Live::new(hub.config().await?)?).await?)
+    } else {
+        say("no hub is configured: whether the kinds can be synced is not checked");
+        None
+    };
+    let mut kinds: Vec<Kinds> = Vec::new();
+    for source in &mut sources {
+        for warning in &source.checked.warnings {
+            say(printable(&format!("{}: warning: {warning}", source.place)));
+        }
+        let mut resolved = Kinds::new();
+        if let Some(asker) = asker.as_ref().filter(|_| source.checked.faults.is_empty()) {
+            source.checked.faults.extend(asker.class_fault(&source.checked.params, &controller).await?);
+            for policy in &source.checked.params.policies_to_sync {
+                resolved.push((policy.gvr(), asker.resolve(&policy.gvr()).await));
+            }
+        }
+        kinds.push(resolved);
+    }
+    let user = asker.as_ref().map(|asker| asker.user.as_str());
+    if let Some(user) = user {
+        say(printable(&format!(
+            "the rights checked are those of {user}, which need not be those of the controller"
+        )));
+    }
+    let results: Vec<(&Source, Kinds)> = sources.iter().zip(kinds).collect();
+    print(&match arguments.output {
+        Format::Table => text(&results),
+        Format::Json => output::json(&list(&results, user))?,
+        Format::Yaml => output::yaml(&list(&results, user))?,
+    })?;
+    let fine = results.iter().all(|(source, kinds)| {
+        source.checked.faults.is_empty()
+            && kinds.iter().all(|(_, resolution)| matches!(resolution, Resolution::Resolved(_)))
+    });
+    Ok(if fine { Answer::Fine } else { Answer::No })
+}
+
+/// What there is to say about a kind.
+fn message(resolution: &Resolution, user: &str) -> String {
+    match resolution {
+        Resolution::Resolved(info) if !info.can_patch => {
+            format!("{user} may not patch it: its annotations would be missing")
+        }
+        _ => resolution.fault().to_owned(),
+    }
+}
+
+fn text(results: &[(&Source, Kinds)]) -> String {
+    let mut text = String::new();
+    for (source, kinds) in results {
+        for fault in &source.checked.faults {
+            text.push_str(&printable(&format!("{}: {fault}", source.place)));
+            text.push('\n');
+        }
+        if source.checked.faults.is_empty() {
+            text.push_str(&printable(&format!("{}: valid", source.place)));
+            text.push('\n');
+        }
+        if !kinds.is_empty() {
+            let rows = kinds.iter().map(|(gvr, resolution)| {
+                let message = message(resolution, "the user");
+                let message = if message.is_empty() { "-".to_owned() } else { message };
+                vec![gvr.to_string(), resolution.reason().to_owned(), message]
+            });
+            text.push_str(&table(&["KIND", "RESULT", "MESSAGE"], rows));
+        }
+    }
+    text
+}
+
+fn list(results: &[(&Source, Kinds)], user: Option<&str>) -> Value {
+    let said = |errors: &[crate::api::params::ParamsError]| -> Vec<Value> {
+        errors.iter().map(|error| json!({"place": error.place, "fault": error.fault})).collect()
+    };
+    let items: Vec<Value> = results
+        .iter()
+        .map(|(source, kinds)| {
+            let kinds: Vec<Value> = kinds
+                .iter()
+                .map(|(gvr, resolution)| {
+                    json!({
+                        "group": gvr.kind.group, "version": gvr.version, "resource": gvr.kind.resource,
+                        "reason": resolution.reason(), "message": message(resolution, user.unwrap_or_default()),
+                    })
+                })
+                .collect();
+            json!({
+                "source": source.place, "valid": source.checked.faults.is_empty(),
+                "faults": said(&source.checked.faults), "warnings": said(&source.checked.warnings),
+                "kinds": kinds,
+            })
+        })
+        .collect();
+    json!({"rightsOf": user, "items": items})
+}

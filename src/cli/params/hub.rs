@@ -1,0 +1,86 @@
+//! What a hub says about parameters: whether each kind resolves, by the controller's own look-up, and whether the
+//! class of the copies is one of ours.
+
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+
+use crate::api::gateway;
+use crate::api::names::{ControllerName, GroupVersionResource};
+use crate::api::params::{Params, ParamsError};
+use crate::cli::live::Live;
+use crate::mirror::rows::kind::Resolution;
+use crate::watch::resolve_for;
+
+/// Who asks a hub.
+pub(super) struct Asker {
+    live: Live,
+    /// The user whose rights count.
+    pub(super) user: String,
+}
+
+impl Asker {
+    /// Finds out who the caller is to the hub.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub cannot be asked.
+    pub(super) async fn new(live: Live) -> anyhow::Result<Self> {
+        let reviews: Api<SelfSubjectReview> = Api::all(live.client.clone());
+        let user = match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
+            Ok(review) => review.status.and_then(|status| status.user_info?.username),
+            // Kubernetes before 1.28.
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => None,
+            Err(error) => return Err(live.failure("ask who the user is", &error)),
+        };
+        let asker = Self { user: user.unwrap_or_else(|| "the present user".into()), live };
+        // Without definitions, no kind can be looked up at all.
+        let definitions: Api<CustomResourceDefinition> = Api::all(asker.live.client.clone());
+        match definitions.list_metadata(&ListParams::default().limit(1)).await {
+            Err(error @ kube::Error::Api(_)) if !is_forbidden(&error) => {
+                Err(asker.live.failure("read CustomResourceDefinitions", &error))
+            }
+            _ => Ok(asker),
+        }
+    }
+
+    /// Whether `gvr` can be synced with the rights of this user.
+    pub(super) async fn resolve(&self, gvr: &GroupVersionResource) -> Resolution {
+        resolve_for(&self.live.client, gvr, &self.user).await
+    }
+
+    /// What is wrong with `downstreamClass` on this hub.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub cannot be asked.
+    pub(super) async fn class_fault(
+        &self,
+        params: &Params,
+        controller: &ControllerName,
+    ) -> anyhow::Result<Option<ParamsError>> {
+        let kind = GroupVersionKind::gvk(gateway::GROUP, "v1", "GatewayClass");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "gatewayclasses");
+        let classes: Api<DynamicObject> = Api::all_with(self.live.client.clone(), &resource);
+        let class = match classes.get(&params.downstream_class).await {
+            Ok(class) => class,
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            Err(error) => return Err(self.live.failure("read GatewayClasses", &error)),
+        };
+        let ours = class.data["spec"]["controllerName"] == controller.as_str();
+        Ok(ours.then(|| ParamsError {
+            place: "downstreamClass".into(),
+            fault: format!(
+                "{:?} is itself a class of {} on this hub: copies would be copied again",
+                params.downstream_class,
+                controller.as_str()
+            ),
+        }))
+    }
+}
+
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}

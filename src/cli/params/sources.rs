@@ -1,0 +1,74 @@
+//! The parameters in a file: its text itself, or what its ConfigMaps hold.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::api::params::{Checked, KEY, Params, ParamsError};
+use crate::cli::manifests;
+
+/// Parameters and where they stand.
+pub(super) struct Source {
+    /// The file; with the line where it holds more than one.
+    pub(super) place: String,
+    pub(super) checked: Checked,
+}
+
+/// Reads the parameters in `file`, where `-` is standard input.
+///
+/// # Errors
+///
+/// Where it cannot be read, or holds something else.
+pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Source>> {
+    if file.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+        return sources("stdin", &text);
+    }
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    sources(&file.display().to_string(), &text)
+}
+
+fn sources(file: &str, text: &str) -> anyhow::Result<Vec<Source>> {
+    if !is_manifest(text) {
+        return Ok(vec![Source { place: file.to_owned(), checked: Params::check(text) }]);
+    }
+    let mut manifests = manifests::parse(file, text)?;
+    manifests.retain(|manifest| manifest.object.kind == "ConfigMap" && manifest.object.api_version == "v1");
+    let place = |manifest: &manifests::Manifest, several| {
+        if several { manifest.place.to_string() } else { file.to_owned() }
+    };
+    let several = manifests.len() > 1;
+    let sources: Vec<Source> = manifests
+        .iter()
+        .map(|manifest| {
+            let raw = manifest.object.data.as_ref().map_or("{}", |raw| raw.get());
+            let data: BTreeMap<String, Value> = serde_json::from_str(raw).unwrap_or_default();
+            let fault = |fault: String| Checked {
+                faults: vec![ParamsError { place: String::new(), fault }],
+                ..Checked::default()
+            };
+            let checked = match data.get(KEY) {
+                Some(Value::String(text)) => Params::check(text),
+                Some(other) => fault(format!("data.{KEY}: expected a string, found {other}")),
+                None => fault(format!("has no key {KEY:?}")),
+            };
+            Source { place: place(manifest, several), checked }
+        })
+        .collect();
+    if sources.is_empty() {
+        bail!("{file}: no parameters: expected their JSON, or a ConfigMap with the key {KEY:?}");
+    }
+    Ok(sources)
+}
+
+/// Whether `text` holds objects of Kubernetes rather than parameters.
+fn is_manifest(text: &str) -> bool {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str::<Value>(text).is_ok_and(|value| value.get("kind").is_some());
+    }
+    text.lines().any(|line| line.starts_with("kind:") || line.starts_with("apiVersion:"))
+}

@@ -1,0 +1,124 @@
+//! `policy-sync params check`: of texts alone, and against a real hub.
+
+use std::path::Path;
+
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::{Fleet, fixtures};
+use serde_json::{Value, json};
+
+use crate::run::{Ran, command, finish, run, run_with};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/gatewayclass-params");
+
+fn check(text: &str, arguments: &[&str]) -> Ran {
+    run_with(&[&["params", "check", "-", "--offline"], arguments].concat(), text)
+}
+
+fn refused(ran: &Ran, says: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+}
+
+#[test]
+fn the_samples_are_valid() {
+    for file in ["parameters.yaml", "examples/every-key.yaml", "examples/hub-wins.yaml"] {
+        let path = format!("{FOLDER}/{file}");
+        let ran = run(&["params", "check", &path, "--offline"]);
+        let said = (ran.code, ran.stdout, ran.stderr);
+        assert_eq!(said, (0, format!("{path}: valid\n"), String::new()));
+    }
+}
+
+#[test]
+fn every_fault_is_named_with_its_place() {
+    let text =
+        r#"{"conflicts": "both", "policiesToSync": [{"group": "g", "version": 2, "resource": "ps"}, {}]}"#;
+    let ran = check(text, &[]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 5, "{lines:#?}");
+    assert_eq!(lines[0], "stdin: policiesToSync[0].version: expected a string, found 2");
+    assert_eq!(lines[1], "stdin: policiesToSync[1]: group is required");
+    let ran = check("{\n \"a\": }", &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, "stdin: not JSON: expected value at line 2 column 7\n"));
+    let ran = check("kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\ndata: {param: '{}'}\n", &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, "stdin: has no key \"params\"\n"));
+}
+
+#[test]
+fn programs_are_told_the_same() {
+    for (output, read) in [
+        ("json", (|text| serde_json::from_str(text).unwrap()) as fn(&str) -> Value),
+        ("yaml", |text| serde_saphyr::from_str(text).unwrap()),
+    ] {
+        let ran = check(r#"{"conflicts": 1}"#, &["-o", output]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+        let said = read(&ran.stdout);
+        assert_eq!(said["items"][0]["faults"][0]["place"], "conflicts");
+        assert_eq!((&said["items"][0]["valid"], &said["rightsOf"]), (&json!(false), &Value::Null));
+    }
+}
+
+#[test]
+fn the_old_name_is_warned_about() {
+    let ran = check(r#"{"experimentalPolicySync": []}"#, &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "stdin: valid\n"));
+    assert_eq!(ran.stderr, "stdin: warning: experimentalPolicySync: is an old name of policiesToSync\n");
+}
+
+#[test]
+fn what_holds_no_parameters_is_refused() {
+    refused(&run(&["params", "check", "nowhere", "--offline"]), "cannot read nowhere: No such file");
+    let class = format!("{FOLDER}/gatewayclass.yaml");
+    refused(&run(&["params", "check", &class, "--offline"]), "no parameters: expected their JSON");
+    refused(&check("kind: [\n", &[]), "stdin: ");
+    refused(
+        &run_with(&["params", "check", "-", "--kubeconfig", "nowhere"], "{}"),
+        "cannot read kubeconfig nowhere",
+    );
+    assert_eq!(run(&["params", "check"]).code, 2);
+    assert_eq!(check("{}", &["-o", "wide"]).code, 2);
+}
+
+#[test]
+fn without_a_hub_the_text_alone_is_judged() {
+    let ran = run_with(&["params", "check", "-"], "{}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "stdin: valid\n"));
+    assert!(ran.stderr.starts_with("no hub is configured"), "{}", ran.stderr);
+}
+
+fn check_on(kubeconfig: &Path, parameters: &Value) -> Ran {
+    let mut command = command(&["params", "check", "-", "--controller-name", "example.com/checked"]);
+    command.arg("--kubeconfig").arg(kubeconfig);
+    finish(command, &parameters.to_string())
+}
+
+#[tokio::test]
+async fn kinds_are_looked_up_on_the_hub() {
+    let hub = Fleet::shared_hub().await.unwrap().hub();
+    let gvr = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
+    let limits = gvr("kuadrant.io", "v1", "ratelimitpolicies");
+    let ran = check_on(hub.kubeconfig(), &json!({"policiesToSync": [limits]}));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("the rights checked are those of "), "{}", ran.stderr);
+    assert!(ran.stdout.contains("kuadrant.io/v1 ratelimitpolicies   Resolved   -"), "{}", ran.stdout);
+
+    let bad = json!({"policiesToSync": [limits, gvr("kuadrant.io", "v9", "authpolicies"),
+        gvr("example.com", "v1", "nothings"), gvr("gateway.networking.k8s.io", "v1", "gatewayclasses")]});
+    let ran = check_on(hub.kubeconfig(), &bad);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    for row in
+        ["Resolved", "UnknownResource   the hub serves", "the hub has no such kind", "it is cluster-scoped"]
+    {
+        assert!(ran.stdout.contains(row), "{row}: {}", ran.stdout);
+    }
+
+    let class = fixtures::gateway_class("checked", "example.com/checked", None);
+    policy_sync_testenv::apply::apply(&hub.client().unwrap(), &class).await.unwrap();
+    let ran = check_on(hub.kubeconfig(), &json!({"downstreamClass": "checked"}));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("downstreamClass: \"checked\" is itself a class of"), "{}", ran.stdout);
+
+    let nobody = hub.kubeconfig_for(&User::new("nobody")).unwrap();
+    refused(&check_on(&nobody, &json!({})), "cannot read GatewayClasses on the hub at");
+}
