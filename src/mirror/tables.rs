@@ -234,7 +234,10 @@ impl Tables {
             .kinds
             .entry(gvr.clone())
             .or_insert_with(|| KindState { resolution: Resolution::Unknown(String::new()), known: None });
-        if state.resolution == resolution {
+        // That the server did not say for once changes nothing that it said before.
+        let unsaid = matches!(resolution, Resolution::Unknown(_))
+            && !matches!(state.resolution, Resolution::Unknown(_));
+        if unsaid || state.resolution == resolution {
             return Keys::new();
         }
         match &resolution {

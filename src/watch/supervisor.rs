@@ -120,8 +120,13 @@ async fn follow_resolved(
         feed.change(Change::Resolved(followed.gvr.clone(), current.clone()));
         if !matches!(current, Resolution::Resolved(_)) {
             feed.change(Change::Failing(followed.source.clone(), Some(current.fault().to_owned())));
+            let wait = match current {
+                // A server that was away for a moment is asked again soon.
+                Resolution::Unknown(_) => backoff.next().unwrap_or(LOOK_AGAIN),
+                _ => LOOK_AGAIN,
+            };
             tokio::select! {
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = tokio::time::sleep(wait) => {}
                 () = changed(&mut definitions, &name) => {}
             }
             continue;

@@ -29,12 +29,11 @@ fn restarted(policies: &[Object]) -> World {
     growing().restarted(objects).after(60_000)
 }
 
-fn faults() -> [Resolution; 4] {
+fn faults() -> [Resolution; 3] {
     [
         Resolution::UnknownVersion("the hub serves v2".into()),
         Resolution::NotAPolicy("it is cluster-scoped".into()),
         Resolution::Forbidden("the controller may not list it".into()),
-        Resolution::Unknown("timeout".into()),
     ]
 }
 
@@ -93,6 +92,13 @@ fn valid_parameters_that_list_the_kind_no_more_withdraw() {
     let world = growing().params("multi", "{}");
     assert_eq!(world.writes("limits"), ["delete eu-1"]);
     assert_eq!(world.writes_of(&gateway_parent("web")), ["create us-1"], "the Gateway stays");
+}
+
+#[test]
+fn a_server_that_does_not_answer_for_once_changes_nothing() {
+    let world = growing().resolution("ratelimitpolicies", Resolution::Unknown("timeout".into()));
+    assert_eq!(world.writes("limits"), ["create us-1"]);
+    assert_eq!(world.problems("limits"), NOTHING);
 }
 
 #[test]
