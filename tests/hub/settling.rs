@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::world::Answer;
+use policy_sync_testenv::wait;
+use policy_sync_testenv::world::{Answer, LIMIT};
 use serde_json::json;
 
-use crate::world;
+use crate::{limit_of, synced, world};
 
 /// How often each kind of write came: `create manifestworks`.
 fn counted(writes: &[Request]) -> BTreeMap<String, usize> {
@@ -176,4 +177,32 @@ async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
         ensure!((200..300).contains(&write.code()), "the hub refused {write:?}");
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn metrics_show_the_queue_requests_works_and_the_time_until_applied() -> Result<()> {
+    let (world, controller, limits) = synced("metrics").await?;
+    let mut changed = limits.clone();
+    changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
+    world.apply(&changed).await?;
+    for cluster in ["eu-1", "us-1"] {
+        let work = world.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
+        world.answer(&work, &Answer::applied()).await?;
+    }
+    world.until_folded(&limits, |_, summary| summary.synced).await?;
+    wait::until("the metrics are as expected", LIMIT, || async {
+        let metrics = controller.metrics().await?;
+        for expected in [
+            "policy_sync_works{for=\"policy\",state=\"applied\"} 2",
+            "policy_sync_works{for=\"gateway\",state=\"pending\"} 2",
+            "policy_sync_applied_seconds_count 1",
+            "rest_client_requests_total{code=\"200\",method=\"PATCH\",resource=\"manifestworks\"}",
+            "workqueue_depth 0",
+            "controller_runtime_reconcile_total{controller=\"policy\",result=\"success\"}",
+        ] {
+            ensure!(metrics.contains(expected), "{expected} is missing in {metrics}");
+        }
+        Ok(())
+    })
+    .await
 }
