@@ -16,11 +16,7 @@ use crate::api::names::{ObjectKey, Parent};
 impl Tables {
     /// Every key there is.
     pub(super) fn everything(&self) -> Keys {
-        let mut keys = Keys::from([Key::Watches]);
-        keys.extend(self.classes.iter().map(|(key, _)| Key::Class(key.clone())));
-        keys.extend(self.gateways.iter().map(|(key, _)| Key::Works(Parent::gateway(key.clone()))));
-        keys.extend(self.policies.keys().flat_map(|kind| self.policies_of(kind)));
-        keys.extend(self.works_of.keys().flat_map(|parent| both(parent)));
+        let mut keys = self.of_classes();
         keys.extend(self.carried.keys().map(|cluster| Key::Access(cluster.clone())));
         // An access work may outlive the works that it was for.
         let access = self.works.iter().filter(|(_, work)| matches!(work.purpose, Purpose::Access(_)));
@@ -35,7 +31,7 @@ impl Tables {
     pub(super) fn first_synced(&self, source: &Source) -> Keys {
         self.when_ready(|| match source {
             Source::Policies(kind) => self.of_kind(kind),
-            Source::ConfigMap(name) => self.of_config_map(name),
+            Source::ConfigMap(_) => self.of_classes(),
             _ => Keys::new(),
         })
     }
@@ -56,13 +52,9 @@ impl Tables {
     }
 
     /// The parameters in a ConfigMap came, went or changed.
-    pub(super) fn params_changed(&mut self, name: &ObjectKey) -> Keys {
+    pub(super) fn params_changed(&mut self) -> Keys {
         self.remember_params();
-        self.when_ready(|| self.of_config_map(name))
-    }
-
-    fn of_config_map(&self, _: &ObjectKey) -> Keys {
-        self.of_classes()
+        self.when_ready(|| self.of_classes())
     }
 
     /// Classes can bear on each other (a version listed twice, a downstream class that is ours), so a change of one

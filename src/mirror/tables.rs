@@ -104,7 +104,7 @@ impl Tables {
                 let table = self.config_maps.entry(key.clone()).or_default();
                 let before = table.apply(key.clone(), row, version);
                 let changed = before.as_ref() != self.config_map(&key);
-                if changed { self.params_changed(&key) } else { Keys::new() }
+                if changed { self.params_changed() } else { Keys::new() }
             }
             (Source::Gateways, Row::Gateway(row)) => {
                 let before = self.gateways.apply(key.clone(), row, version);
@@ -164,7 +164,7 @@ impl Tables {
                 if let Some(table) = self.config_maps.get_mut(name) {
                     table.delete(key, version);
                 }
-                self.params_changed(name)
+                self.params_changed()
             }
             Source::Gateways => {
                 self.gateways.delete(key, version);

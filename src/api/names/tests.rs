@@ -28,7 +28,7 @@ fn a_long_name_stays_a_label_value() {
 }
 
 #[test]
-fn a_kind_longer_than_its_room_still_proves_its_parent() {
+fn a_kind_longer_than_its_room_still_gives_a_name_that_fits() {
     let kind = "AVeryLongKindNameThatLeavesNoRoomForTheObject";
     let parent = policy("shop", "limits");
     let name = WorkName::of(&controller(), kind, &parent);
