@@ -6,16 +6,21 @@ use super::work::{Answer, Purpose, TEXT_LIMIT, Work};
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::plan::tests::answers::applied;
-use crate::plan::tests::objects::{CONTROLLER, Object, config_map, policy, policy_parent};
+use crate::plan::tests::objects::{CLASS, CONTROLLER, Object, config_map, listing, policy, policy_parent};
 use crate::plan::tests::world::shop;
 
 fn hub_object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()
 }
 
-/// The work of the policy `limits` in `eu-1`, as the server has it.
+/// The work of the policy `limits` in `eu-1`, as the server has it. It asks for the value `field`.
 fn json() -> Value {
-    let world = shop(&["eu-1"]).with(policy("limits").targets("web")).settled(&[policy_parent("limits")]);
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["policiesToSync"][0]["statusFields"] = json!([{"name": "field", "path": ".status.field"}]);
+    let world = shop(&["eu-1"])
+        .class(CLASS, &params)
+        .with(policy("limits").targets("web"))
+        .settled(&[policy_parent("limits")]);
     let (name, cluster) =
         world.work_names().into_iter().find(|(name, _)| name.starts_with("ratelimitpolicy")).unwrap();
     serde_json::from_str(&world.work_text(&name, &cluster, Value::to_string)).unwrap()
@@ -135,6 +140,13 @@ fn values_of_unknown_names_are_not_taken() {
     for name in ["_", "__", "_unknown", "_Enforced_unknown", "_Unknown_status", "_status", "_Enforced"] {
         assert_eq!(fed_back(&value(name)), answered(|_| {}), "{name:?}");
     }
+}
+
+#[test]
+fn values_that_the_work_does_not_ask_for_are_not_taken() {
+    let value = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": "x"}});
+    assert_eq!(fed_back(&value("field")).fields.len(), 1);
+    assert_eq!(fed_back(&value("other")), answered(|_| {}));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! The spoke's agent may write anything into its works. So the payload is kept as a hash of what the work really
 //! holds, never as one that it says it holds, and what came back is capped.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -137,7 +138,7 @@ impl Work {
             content: Content::of(&spec, &metadata.labels, &metadata.annotations),
             gateways: gateways.into(),
             revision: revision(&spec),
-            answer: object.status.is_some().then(|| Box::new(answer(object, &purpose))),
+            answer: object.status.is_some().then(|| Box::new(answer(object, &purpose, &asked_for(&spec)))),
             purpose,
         }
     }
@@ -210,7 +211,13 @@ fn revision(spec: &ManifestWorkSpec) -> Option<Arc<str>> {
     revisions.next().map(Into::into)
 }
 
-fn answer(object: &HubObject, purpose: &Purpose) -> Answer {
+/// The names of the values that the work asks its agent for.
+fn asked_for(spec: &ManifestWorkSpec) -> HashSet<&str> {
+    let rules = spec.manifest_configs.iter().flat_map(|config| &config.feedback_rules);
+    rules.flat_map(|rule| &rule.json_paths).map(|path| path.name.as_str()).collect()
+}
+
+fn answer(object: &HubObject, purpose: &Purpose, asked_for: &HashSet<&str>) -> Answer {
     let status: ManifestWorkStatus = object.status_as();
     let mut answer = Answer::default();
     if let Some(applied) = condition(&status.conditions, "Applied") {
@@ -231,7 +238,9 @@ fn answer(object: &HubObject, purpose: &Purpose) -> Answer {
                 && *manifest.resource_meta.group == *parent.kind.group
         };
         if let Some(manifest) = status.resource_status.manifests.iter().find(carries) {
-            for value in &manifest.status_feedback.values {
+            let values = manifest.status_feedback.values.iter();
+            // A spoke adds no value that nobody asked for.
+            for value in values.filter(|value| asked_for.contains(value.name.as_str())) {
                 answer.take(&value.name, &value.field_value);
             }
             answer.conditions.retain(|condition| !condition.status.is_empty());

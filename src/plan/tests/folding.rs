@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::{Answer, applied, refused};
-use super::objects::{cluster, policy, policy_parent};
+use super::objects::{CLASS, cluster, listing, policy, policy_parent};
 use super::world::{World, shop};
 use crate::api::annotations::Summary;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
@@ -145,8 +145,14 @@ fn configured_fields_are_shown_with_their_types() {
         .value("flag", json!({"type": "Boolean", "boolean": false}))
         .value("list", json!({"type": "JsonRaw", "jsonRaw": "[1,null]"}))
         .value("broken", json!({"type": "JsonRaw", "jsonRaw": "[1"}));
+    let asked = ["generation", "text", "flag", "list", "broken"];
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["policiesToSync"][0]["statusFields"] =
+        asked.map(|name| json!({"name": name, "path": format!(".status.{name}")})).into();
+    let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
+    let world = world.settled(&[policy_parent("limits")]).answered("eu-1", &answer);
     assert_eq!(
-        said(&answer)["fields"],
+        serde_json::Value::from(world.entries()[0].fields.clone()),
         json!({"generation": 2, "text": "a", "flag": false, "list": [1, null]})
     );
 }
