@@ -100,5 +100,18 @@ impl Write for HashWriter {
     }
 }
 
+/// What `value` is, for words: `a string`, `null`.
+#[must_use]
+pub fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Problem, Settings};
 use crate::api::annotations;
-use crate::api::json::Hash;
+use crate::api::json::{Hash, type_of};
 use crate::mirror::rows::Strings;
 
 /// Labels and annotations that stay on the hub: ours, and those that hand an object to another tool.
@@ -84,6 +84,9 @@ const DEPTH_LIMIT: usize = 100;
 /// [`Problem::BadSpec`] where it cannot be copied.
 pub(super) fn read_spec(spec: &str) -> Result<Value, Problem> {
     let spec: Value = serde_json::from_str(spec).map_err(|error| Problem::BadSpec(error.to_string()))?;
+    if !matches!(spec, Value::Object(_) | Value::Null) {
+        return Err(Problem::BadSpec(format!("expected an object, found {}", type_of(&spec))));
+    }
     if depth(&spec) > DEPTH_LIMIT {
         return Err(Problem::BadSpec(format!(
             "more than {DEPTH_LIMIT} lists and objects are inside each other"

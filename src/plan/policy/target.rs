@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::api::gateway::{GROUP, TargetReference};
+use crate::api::json::type_of;
 use crate::api::names::ObjectKey;
 use crate::plan::Problem;
 
@@ -34,7 +35,7 @@ pub(super) fn targets(spec: &Value, namespace: &str) -> Result<Targets, Problem>
             }
         }
         other => {
-            return Err(bad("targetRefs".to_owned(), format!("expected a list, found {}", name_of(other))));
+            return Err(bad("targetRefs".to_owned(), format!("expected a list, found {}", type_of(other))));
         }
     }
     Ok(targets)
@@ -46,11 +47,14 @@ fn gateway(
     place: impl Fn() -> String,
 ) -> Result<Option<ObjectKey>, Problem> {
     if !reference.is_object() {
-        return Err(bad(place(), format!("expected an object, found {}", name_of(reference))));
+        return Err(bad(place(), format!("expected an object, found {}", type_of(reference))));
     }
     let target: TargetReference =
         serde_json::from_value(reference.clone()).map_err(|error| bad(place(), error.to_string()))?;
     let is_gateway = target.group == GROUP && target.kind == "Gateway";
+    if is_gateway && target.name.is_empty() {
+        return Err(bad(format!("{}.name", place()), "a Gateway's name is required".to_owned()));
+    }
     let namespace =
         target.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(namespace);
     Ok(is_gateway.then(|| ObjectKey::new(namespace, &target.name)))
@@ -58,17 +62,6 @@ fn gateway(
 
 fn bad(place: String, fault: String) -> Problem {
     Problem::BadReference { place, fault }
-}
-
-fn name_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 impl Targets {

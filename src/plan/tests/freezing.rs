@@ -172,7 +172,10 @@ fn a_bad_selector_freezes_and_stops_no_withdrawal() {
 
 #[test]
 fn references_of_another_shape_freeze_and_stop_no_withdrawal() {
+    let nameless = serde_json::json!({"group": "gateway.networking.k8s.io", "kind": "Gateway"});
     for (spec, fault) in [
+        (serde_json::json!("text"), "spec: expected an object, found a string"),
+        (serde_json::json!({"targetRef": nameless}), "spec.targetRef.name: a Gateway's name is required"),
         (serde_json::json!({"targetRef": 5}), "spec.targetRef: expected an object, found a number"),
         (serde_json::json!({"targetRefs": {}}), "spec.targetRefs: expected a list, found an object"),
         (
