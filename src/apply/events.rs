@@ -1,4 +1,4 @@
-//! Events on users' objects: what keeps an object from being planned.
+//! Events on users' objects: what keeps an object from being planned, or what is planned from being written.
 //!
 //! They are told once for each change of what is wrong, through a bounded channel: where the hub is slow to take
 //! them, they are dropped rather than waited for. The annotation, the metric and the log say the same.
@@ -9,26 +9,32 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use crate::plan::Problem;
-
 /// How many events may wait.
 const WAITING: usize = 128;
 
+/// What is told of an object.
+#[derive(Debug)]
+struct Told {
+    object: ObjectReference,
+    reason: &'static str,
+    note: String,
+}
+
 /// Tells events.
 #[derive(Clone, Debug)]
-pub(super) struct Events(mpsc::Sender<(ObjectReference, Problem)>);
+pub(super) struct Events(mpsc::Sender<Told>);
 
 impl Events {
     /// Starts telling events until the last clone of this is gone.
     pub(super) fn start(client: Client) -> Self {
-        let (sender, mut events) = mpsc::channel::<(ObjectReference, Problem)>(WAITING);
+        let (sender, mut events) = mpsc::channel::<Told>(WAITING);
         let recorder = Recorder::new(client, Reporter { controller: "policy-sync".into(), instance: None });
         tokio::spawn(async move {
-            while let Some((object, problem)) = events.recv().await {
+            while let Some(Told { object, reason, note }) = events.recv().await {
                 let event = Event {
                     type_: EventType::Warning,
-                    reason: problem.category().into(),
-                    note: Some(problem.text()),
+                    reason: reason.into(),
+                    note: Some(note),
                     action: "Sync".into(),
                     secondary: None,
                 };
@@ -40,9 +46,9 @@ impl Events {
         Self(sender)
     }
 
-    /// Tells of a problem of `object`.
-    pub(super) fn tell(&self, object: ObjectReference, problem: Problem) {
+    /// Tells of `object`: a word for programs, and at most 1 KiB for people, which is what an Event takes.
+    pub(super) fn tell(&self, object: ObjectReference, reason: &'static str, note: String) {
         // A full channel drops it: see above.
-        let _ = self.0.try_send((object, problem));
+        let _ = self.0.try_send(Told { object, reason, note });
     }
 }

@@ -20,12 +20,27 @@ mod pending;
 mod queue;
 mod reports;
 mod requests;
+mod subject;
 mod worker;
 mod works;
 
 pub use leadership::{Elector, ElectorOptions, Leadership};
 pub use queue::Queue;
 pub use worker::{Worker, WorkerOptions};
+
+use std::error::Error;
+
+use crate::api::text::capped;
+
+/// What is told of a write that the hub does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Refusal {
+    reason: &'static str,
+    note: String,
+}
+
+/// The most bytes of a refusal that is told: an Event takes no more.
+const REFUSAL_LIMIT: usize = 1024;
 
 /// Why a key could not be carried out. It is planned again, after a backoff.
 #[derive(Debug, thiserror::Error)]
@@ -79,9 +94,28 @@ impl ApplyError {
         matches!(self.category(), "cause_changed" | "not_leader")
     }
 
+    /// A reason and the hub's words, where it will not take the write before somebody changes something: what is
+    /// none of the daily course, of a hub that is away, or of one that is busy.
+    fn refusal(&self) -> Option<Refusal> {
+        let reason = match self.category() {
+            "forbidden" | "not_found" | "refused" => "WriteRefused",
+            "foreign_work" => "ForeignWork",
+            _ => return None,
+        };
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Some(Refusal { reason, note: capped(&text, REFUSAL_LIMIT).into_owned() })
+    }
+
     /// One error for all that a key's writes ended in, `None` for none.
-    fn from_all(errors: Vec<Self>) -> Option<Self> {
+    fn from_all(mut errors: Vec<Self>) -> Option<Self> {
         let count = errors.len();
+        // In the order of their words, so that the same errors say the same again.
+        errors.sort_by_cached_key(ToString::to_string);
         let first = errors.into_iter().next()?;
         Some(if count == 1 { first } else { Self::Several { count, first: Box::new(first) } })
     }

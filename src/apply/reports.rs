@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
 use tracing::warn;
 
+use super::Refusal;
 use super::events::Events;
 use crate::api::names::Parent;
 use crate::mirror::{Key, Moment};
@@ -23,6 +24,7 @@ struct Applied {
 /// What was last reported of each key.
 pub(super) struct Reports {
     problems: Mutex<HashMap<Key, BTreeSet<Problem>>>,
+    refused: Mutex<HashMap<Key, Refusal>>,
     applied: Mutex<Applied>,
     events: Events,
     metrics: Metrics,
@@ -30,7 +32,13 @@ pub(super) struct Reports {
 
 impl Reports {
     pub(super) fn new(events: Events, metrics: Metrics) -> Self {
-        Self { problems: Mutex::default(), applied: Mutex::default(), events, metrics }
+        Self {
+            problems: Mutex::default(),
+            refused: Mutex::default(),
+            applied: Mutex::default(),
+            events,
+            metrics,
+        }
     }
 
     /// Reports the problems of a key, those of `object` that were not there before as events.
@@ -44,7 +52,7 @@ impl Reports {
         {
             warn!(?key, category = problem.category(), %problem, "cannot be synced as it is");
             if let Some(object) = &object {
-                self.events.tell(object.clone(), problem.clone());
+                self.events.tell(object.clone(), problem.category(), problem.text());
             }
         }
         if problems.is_empty() {
@@ -57,6 +65,27 @@ impl Reports {
             *counts.entry(problem.category()).or_default() += 1;
         }
         self.metrics.problems(counts);
+    }
+
+    /// Reports that the hub refuses what a key of `object` writes, once for each answer; `None` where it takes it.
+    pub(super) fn refused(
+        &self,
+        key: &Key,
+        refusal: Option<Refusal>,
+        object: impl FnOnce() -> Option<ObjectReference>,
+    ) {
+        let mut all = self.refused.lock();
+        let Some(refusal) = refusal else {
+            all.remove(key);
+            return;
+        };
+        if all.get(key) == Some(&refusal) {
+            return;
+        }
+        if let Some(object) = object() {
+            self.events.tell(object, refusal.reason, refusal.note.clone());
+        }
+        all.insert(key.clone(), refusal);
     }
 
     /// Reports how long it took until every cluster of a policy had applied it, once for each generation that this
@@ -75,9 +104,10 @@ impl Reports {
         self.applied.lock().told.remove(parent);
     }
 
-    /// Forgets all problems: what there is, a term that begins at `now` finds out, or another process.
+    /// Forgets all problems and refusals: what there is, a term that begins at `now` finds out, or another process.
     pub(super) fn begin(&self, now: Moment) {
         self.problems.lock().clear();
+        self.refused.lock().clear();
         self.metrics.problems([]);
         self.applied.lock().since = Some(now);
     }

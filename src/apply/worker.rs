@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
@@ -18,7 +17,7 @@ use super::leadership::Turn;
 use super::pending::Pending;
 use super::reports::Reports;
 use super::requests::Requests;
-use super::{ApplyError, Leadership, Queue, cause, objects, works};
+use super::{ApplyError, Leadership, Queue, cause, objects, subject, works};
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
 use crate::mirror::{Key, Mirror, Moment, Source, View};
@@ -162,6 +161,9 @@ impl Worker {
         let outcome = self.carry_out(key).await;
         let result = outcome.as_ref().map_or_else(ApplyError::category, |()| "success");
         self.metrics.reconciled(key.category(), result, started.elapsed().as_secs_f64());
+        let refusal = outcome.as_ref().err().and_then(ApplyError::refusal);
+        let subject = || subject::of(self.mirror.read().view(self.clock.now()), key);
+        self.reports.refused(key, refusal, subject);
         match outcome {
             Ok(()) => self.queue.done(key),
             Err(error) => {
@@ -222,7 +224,7 @@ impl Worker {
             let diff = plan::diff::works(view, parent, &plan);
             let problems = plan.problems.into_iter().chain(diff.problems.iter().cloned());
             let lasting = problems.filter(|problem| !problem.passes());
-            self.reports.problems(key, reference(view, parent), lasting.collect());
+            self.reports.problems(key, subject::of(view, key), lasting.collect());
             (diff, plan.recheck, plan::cause::of(view, parent))
         });
         if let Some(recheck) = recheck {
@@ -318,23 +320,4 @@ impl Worker {
     fn manager(&self) -> String {
         self.mirror.read().view(self.clock.now()).controller().hub_field_manager()
     }
-}
-
-/// The object that events about `parent` are for, where it is there.
-fn reference(view: View<'_>, parent: &Parent) -> Option<ObjectReference> {
-    let (api_version, kind, uid) = if parent.is_gateway() {
-        let gateway = view.gateway(&parent.object)?;
-        (format!("{}/v1", parent.kind.group), "Gateway".to_owned(), gateway.uid.to_string())
-    } else {
-        let (gvr, info) = view.resolved_kinds().find(|(gvr, _)| gvr.kind == parent.kind)?;
-        (gvr.api_version(), info.kind.to_string(), view.policy(parent)?.uid.to_string())
-    };
-    Some(ObjectReference {
-        api_version: Some(api_version),
-        kind: Some(kind),
-        namespace: Some(parent.object.namespace.to_string()),
-        name: Some(parent.object.name.to_string()),
-        uid: Some(uid),
-        ..ObjectReference::default()
-    })
 }
