@@ -67,7 +67,7 @@ async fn until_resolved(world: &World<'_>, class: &str, reason: &str, part: &str
 }
 
 /// Writes `object` as soon as its kind is served.
-async fn apply_once_served(world: &World<'_>, object: &Value) -> Result<()> {
+pub(crate) async fn apply_once_served(world: &World<'_>, object: &Value) -> Result<()> {
     wait::until("the kind is served", Duration::from_secs(30), || async {
         world.apply(object).await.map(drop)
     })
@@ -164,7 +164,7 @@ async fn a_kind_in_two_versions_is_frozen() -> Result<()> {
 
 /// A user with what a controller needs, but for the kinds of `kuadrant.io`: of those only what `verbs` allow, only
 /// on RateLimitPolicies.
-async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
+pub(crate) async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
     let user = User::new(format!("limited-{}", world.name()));
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
     let read = ["get", "list", "watch"];
@@ -198,7 +198,7 @@ async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
     Ok(user)
 }
 
-async fn limited_controller(world: &World<'_>, user: User) -> Result<Controller> {
+pub(crate) async fn limited_controller(world: &World<'_>, user: User) -> Result<Controller> {
     let name = format!("--controller-name={}", world.controller_name());
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
     let mut controller = Controller::launch(binary, world.hub(), &[&name], Some(user))?;

@@ -1,0 +1,78 @@
+//! Kinds that cannot be synced.
+
+use anyhow::Result;
+use policy_sync_testenv::fixtures::{gateway_class, params_config_map, rate_limit_policy};
+use policy_sync_testenv::world::rate_limit_policies;
+use serde_json::{Value, json};
+
+use super::page::{Row, holds};
+use super::{goes_on, until_refused};
+use crate::kinds::{limited, limited_controller};
+use crate::world;
+
+const PLACE: &str = "GatewayClass, `PoliciesResolved=False`";
+
+fn gvr(group: &str, version: &str, resource: &str) -> Value {
+    json!({"group": group, "version": version, "resource": resource})
+}
+
+/// What is wrong, the name of the class, and its kinds.
+fn cases() -> Vec<(&'static str, &'static str, Vec<Value>)> {
+    let missing = (1..=12).map(|index| gvr("example.com", "v1", &format!("missing{index:02}"))).collect();
+    vec![
+        ("a kind that the hub does not have", "unknown", vec![gvr("example.com", "v1", "nothings")]),
+        ("twelve of them", "twelve", missing),
+        (
+            "a version that is not served",
+            "unserved",
+            vec![gvr("policies.example.com", "v9", "timeoutpolicies")],
+        ),
+        (
+            "another class's kind in another version",
+            "other-version",
+            vec![gvr("kuadrant.io", "v9", "ratelimitpolicies")],
+        ),
+        (
+            "a cluster-scoped kind",
+            "cluster-scoped",
+            vec![gvr("gateway.networking.k8s.io", "v1", "gatewayclasses")],
+        ),
+        (
+            "a kind without target references",
+            "no-policy",
+            vec![gvr("gateway.networking.k8s.io", "v1", "gateways")],
+        ),
+        ("a kind that is built in", "built-in", vec![gvr("apps", "v1", "deployments")]),
+        (
+            "a kind that the controller may not read",
+            "forbidden-kind",
+            vec![gvr("kuadrant.io", "v1", "authpolicies")],
+        ),
+        (
+            "one of them beside a good one",
+            "mixed",
+            vec![rate_limit_policies(), gvr("example.com", "v1", "others")],
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn kinds_that_cannot_be_synced() -> Result<()> {
+    let world = world("kinds", &["eu-1"]).await?;
+    world.parameters(&json!({"policiesToSync": [rate_limit_policies()]})).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
+    let _controller = limited_controller(&world, user).await?;
+    world.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+    let mut rows = Vec::new();
+    for (input, class, kinds) in cases() {
+        world.apply(&params_config_map(world.name(), class, &json!({ "policiesToSync": kinds }))).await?;
+        world.apply(&gateway_class(class, &world.controller_name(), Some((world.name(), class)))).await?;
+        let (reason, message) = until_refused(&world, class, "PoliciesResolved").await?;
+        rows.push(Row { input, place: PLACE, reason, message });
+        world.delete(&gateway_class(class, &world.controller_name(), None)).await?;
+    }
+    goes_on(&world, &limits).await?;
+    holds("kinds", &rows)
+}

@@ -1,0 +1,79 @@
+//! What bad input gets: one table for each place where things go wrong, found on a real hub and kept in
+//! `docs/bad-input.md`. Beside each of them everything else goes on.
+
+mod kinds;
+mod page;
+mod parameters;
+mod policies;
+mod spokes;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, ListParams};
+use policy_sync_testenv::fixtures::gateway_class;
+use policy_sync_testenv::wait;
+use policy_sync_testenv::world::{LIMIT, World};
+use serde_json::{Value, json};
+
+use crate::limit_of;
+
+/// The annotation that tells a policy's owner.
+const MESSAGE: &str = "kuadrant.io/policy-sync-message";
+
+/// Waits until the condition of a class is `False`, and returns its reason and message.
+async fn until_refused(world: &World<'_>, class: &str, condition: &str) -> Result<(String, String)> {
+    let class = gateway_class(class, &world.controller_name(), None);
+    wait::until(&format!("{condition} of {} is False", class["metadata"]["name"]), LIMIT, || async {
+        let class = world.get(&class).await?;
+        let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.iter().find(|found| found["type"] == condition && found["status"] == "False");
+        let found = found.with_context(|| format!("found {conditions:?}"))?;
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        Ok((text("reason"), text("message")))
+    })
+    .await
+}
+
+/// Waits until an Event tells of `object`, with `part` in its note, and returns its reason and note.
+async fn until_event(world: &World<'_>, object: &Value, part: &str) -> Result<(String, String)> {
+    let [namespace, name] =
+        ["namespace", "name"].map(|field| object["metadata"][field].as_str().unwrap_or_default());
+    let events: Api<Event> = Api::namespaced(world.client().clone(), namespace);
+    let selector = ListParams::default().fields(&format!("involvedObject.name={name}"));
+    wait::until(&format!("an event tells of {name}"), LIMIT, || async {
+        let events = events.list(&selector).await?.items;
+        let mut told =
+            events.iter().filter_map(|event| Some((event.reason.as_ref()?, event.message.as_ref()?)));
+        let found = told.find(|(_, note)| note.contains(part));
+        let (reason, note) = found.with_context(|| format!("found {events:?}"))?;
+        Ok((reason.clone(), note.clone()))
+    })
+    .await
+}
+
+/// Waits until the policy's annotation has a message, and returns it.
+async fn until_told(world: &World<'_>, policy: &Value) -> Result<String> {
+    wait::until(&format!("{} has a message", policy["metadata"]["name"]), LIMIT, || async {
+        world.annotations(policy).await?.remove(MESSAGE).context("there is none")
+    })
+    .await
+}
+
+/// Waits until the policy's annotation has no message.
+async fn until_untold(world: &World<'_>, policy: &Value) -> Result<()> {
+    wait::until(&format!("{} has no message", policy["metadata"]["name"]), LIMIT, || async {
+        let annotations = world.annotations(policy).await?;
+        ensure!(!annotations.contains_key(MESSAGE), "found {annotations:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Changes the policy and waits until the change is on `eu-1`: whatever else is wrong, this goes on.
+async fn goes_on(world: &World<'_>, policy: &Value) -> Result<()> {
+    let mut changed = policy.clone();
+    changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
+    world.apply(&changed).await?;
+    world.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 77).await?;
+    until_untold(world, policy).await
+}

@@ -1,0 +1,143 @@
+//! Parameters that cannot be used.
+
+use anyhow::Result;
+use policy_sync_testenv::fixtures::gateway_class;
+use policy_sync_testenv::world::World;
+use serde_json::{Value, json};
+
+use super::page::{Row, holds};
+use super::{goes_on, until_refused};
+use crate::synced;
+
+const PLACE: &str = "GatewayClass, `Accepted=False`";
+
+/// What is wrong, the name of the class and of its ConfigMap, and the ConfigMap's data.
+fn cases() -> Vec<(&'static str, &'static str, Option<Value>)> {
+    let params = |text: &str| Some(json!({ "params": text }));
+    let list = |count: usize| {
+        let kinds: Vec<Value> = (0..count)
+            .map(
+                |index| json!({"group": "example.com", "version": "v1", "resource": format!("kinds{index}")}),
+            )
+            .collect();
+        params(&json!({ "policiesToSync": kinds }).to_string())
+    };
+    let fields = |fields: Value| {
+        let kind =
+            json!({"group": "example.com", "version": "v1", "resource": "limits", "statusFields": fields});
+        params(&json!({ "policiesToSync": [kind] }).to_string())
+    };
+    vec![
+        ("no ConfigMap", "no-config-map", None),
+        ("a ConfigMap without the key", "no-key", Some(json!({"parameters": "{}"}))),
+        ("no JSON", "no-json", params("downstreamClass: istio")),
+        ("JSON that is cut off", "cut-off", params(r#"{"downstreamClass": "istio""#)),
+        ("no object", "no-object", params("[]")),
+        (
+            "a value of another type",
+            "wrong-type",
+            params(r#"{"policiesToSync": [{"group": "a", "version": 2, "resource": "b"}]}"#),
+        ),
+        ("an unknown key", "unknown-key", params(r#"{"policyToSync": []}"#)),
+        (
+            "an unknown key inside",
+            "unknown-field",
+            params(r#"{"policiesToSync": [{"group": "a", "version": "v1", "resource": "b", "kind": "B"}]}"#),
+        ),
+        ("a key twice", "twice", params(r#"{"conflicts": "keep", "conflicts": "overwrite"}"#)),
+        (
+            "a key that is missing",
+            "missing-key",
+            params(r#"{"policiesToSync": [{"group": "a", "version": "v1"}]}"#),
+        ),
+        (
+            "a kind twice",
+            "kind-twice",
+            params(
+                &json!({"policiesToSync": vec![json!({"group": "a", "version": "v1", "resource": "b"}); 2]})
+                    .to_string(),
+            ),
+        ),
+        (
+            "a field's name twice",
+            "field-twice",
+            fields(json!([{"name": "a", "path": ".a"}, {"name": "a", "path": ".b"}])),
+        ),
+        (
+            "a field's name that is the controller's own",
+            "own-field",
+            fields(json!([{"name": "_generation", "path": ".a"}])),
+        ),
+        (
+            "a path that agents do not read alike",
+            "bad-path",
+            fields(json!([{"name": "a", "path": ".status.list[*]"}])),
+        ),
+        ("101 kinds", "too-many", list(101)),
+        ("10,000 kinds", "far-too-many", list(10_000)),
+        ("a value that is no choice", "no-choice", params(r#"{"conflicts": "force"}"#)),
+        ("a number that is none", "no-number", params(r#"{"policyWaitSeconds": -1}"#)),
+        (
+            "`policiesToSync` and its old name",
+            "both-names",
+            params(r#"{"policiesToSync": [], "experimentalPolicySync": []}"#),
+        ),
+        ("an empty `downstreamClass`", "no-class", params(r#"{"downstreamClass": ""}"#)),
+        ("a `downstreamClass` of this controller", "loop", params(r#"{"downstreamClass": "platform"}"#)),
+        (
+            "lists inside each other, 200 deep",
+            "deep",
+            params(&format!("{}{}", "[".repeat(200), "]".repeat(200))),
+        ),
+    ]
+}
+
+async fn refused(world: &World<'_>, class: &str, data: Option<Value>) -> Result<(String, String)> {
+    if let Some(data) = data {
+        let metadata = json!({"name": class, "namespace": world.name()});
+        world
+            .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
+            .await?;
+    }
+    world.apply(&gateway_class(class, &world.controller_name(), Some((world.name(), class)))).await?;
+    until_refused(world, class, "Accepted").await
+}
+
+/// A class whose `parametersRef` is `reference`.
+fn referring(world: &World<'_>, class: &str, reference: Value) -> Value {
+    let mut class = gateway_class(class, &world.controller_name(), None);
+    class["spec"]["parametersRef"] = reference;
+    class
+}
+
+#[tokio::test]
+async fn parameters_that_cannot_be_used() -> Result<()> {
+    let (world, controller, limits) = synced("platform").await?;
+    let mut rows = Vec::new();
+    for (input, class, data) in cases() {
+        let (reason, message) = refused(&world, class, data).await?;
+        rows.push(Row { input, place: PLACE, reason, message });
+    }
+    for (input, class, reference) in [
+        (
+            "`parametersRef` to no ConfigMap",
+            "other-kind",
+            json!({"group": "", "kind": "Secret", "namespace": world.name(), "name": "params"}),
+        ),
+        (
+            "`parametersRef` without a namespace",
+            "no-namespace",
+            json!({"group": "", "kind": "ConfigMap", "name": "params"}),
+        ),
+    ] {
+        world.apply(&referring(&world, class, reference)).await?;
+        let (reason, message) = until_refused(&world, class, "Accepted").await?;
+        rows.push(Row { input, place: PLACE, reason, message });
+    }
+    goes_on(&world, &limits).await?;
+    // Each is told once.
+    let before = world.settled(&controller).await?.len();
+    let after = world.settled(&controller).await?.len();
+    anyhow::ensure!(before == after, "it goes on writing");
+    holds("parameters", &rows)
+}

@@ -1,0 +1,219 @@
+//! Policies that cannot be synced as they are, and odd ones that can.
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::apply;
+use policy_sync_testenv::fixtures::{
+    self, gateway, gateway_class, params_config_map, rate_limit_policy, timeout_policy,
+};
+use policy_sync_testenv::world::World;
+use serde_json::{Value, json};
+
+use super::page::{Row, holds};
+use super::{goes_on, until_event, until_told, until_untold};
+use crate::kinds::apply_once_served;
+use crate::world;
+
+const TOLD: &str = "Event, annotation `kuadrant.io/policy-sync-message`; frozen";
+const SYNCED: &str = "it is synced";
+
+/// A kind whose schema lets everything through, as older ones did.
+fn loose_definition() -> Value {
+    let anything = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let mut spec = anything.clone();
+    spec["properties"] = json!({"targetRef": anything, "targetRefs": anything});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "loosepolicies.loose.example.com"},
+        "spec": {
+            "group": "loose.example.com", "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            "names": {"kind": "LoosePolicy", "listKind": "LoosePolicyList", "plural": "loosepolicies", "singular": "loosepolicy"},
+        },
+    })
+}
+
+fn loose(namespace: &str, name: &str, spec: Value) -> Value {
+    let metadata = json!({"name": name, "namespace": namespace});
+    json!({"apiVersion": "loose.example.com/v1", "kind": "LoosePolicy", "metadata": metadata, "spec": spec})
+}
+
+fn web() -> Value {
+    json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"})
+}
+
+fn selecting(mut policy: Value, selector: &str) -> Value {
+    policy["metadata"]["annotations"]["kuadrant.io/cluster-selector"] = selector.into();
+    policy
+}
+
+/// What is wrong, and the policy.
+fn told(namespace: &str) -> Vec<(&'static str, Value)> {
+    let loose = |name: &str, spec: Value| loose(namespace, name, spec);
+    let deep = (0..110).fold(json!(1), |inner, _| json!([inner]));
+    vec![
+        ("`targetRef` is a string", loose("string", json!({"targetRef": "web"}))),
+        ("`targetRef` is a number", loose("number", json!({"targetRef": 5}))),
+        ("`targetRef` is a list", loose("list", json!({"targetRef": [web()]}))),
+        (
+            "`targetRef` has no name",
+            loose(
+                "nameless",
+                json!({"targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway"}}),
+            ),
+        ),
+        ("`targetRefs` is an object", loose("object", json!({"targetRefs": web()}))),
+        ("one of `targetRefs` is null", loose("null-inside", json!({"targetRefs": [web(), null]}))),
+        ("`spec` is a string", loose("text", json!("text"))),
+        ("110 lists inside each other", loose("deep", json!({"targetRef": web(), "deep": deep}))),
+        ("a policy of 600 KB", loose("large", json!({"targetRef": web(), "blob": "x".repeat(600_000)}))),
+        (
+            "a selector that cannot be read",
+            selecting(rate_limit_policy(namespace, "selector", "web"), "region in us"),
+        ),
+        (
+            "a selector of one operator too many",
+            selecting(rate_limit_policy(namespace, "operator", "web"), "region==us==eu"),
+        ),
+    ]
+}
+
+/// What is odd, and the policy, of a Gateway that is placed on `eu-1`.
+fn synced(namespace: &str) -> Vec<(&'static str, Value)> {
+    let mut references =
+        vec![json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "elsewhere"}); 9_999];
+    references.push(web());
+    vec![
+        ("a name of 253 characters", rate_limit_policy(namespace, &"n".repeat(253), "web")),
+        (
+            "10,000 `targetRefs`, one of them placed",
+            loose(namespace, "many", json!({"targetRefs": references})),
+        ),
+        (
+            "both `targetRef` and `targetRefs`",
+            loose(namespace, "both", json!({"targetRef": web(), "targetRefs": [web()]})),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn policies_that_cannot_be_synced_as_they_are() -> Result<()> {
+    let world = world("shop", &["eu-1"]).await?;
+    world.apply(&loose_definition()).await?;
+    let loose_kind = json!({"group": "loose.example.com", "version": "v1", "resource": "loosepolicies"});
+    let mut kinds = policy_sync_testenv::world::all_kinds();
+    kinds["policiesToSync"].as_array_mut().context("kinds")?.push(loose_kind);
+    world.parameters(&kinds).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let _controller = world.controller().await?;
+    let mut rows = Vec::new();
+    for (input, policy) in told(world.name()) {
+        apply_once_served(&world, &policy).await?;
+        rows.push(is_told(&world, input, TOLD, &policy).await?);
+    }
+    let mut elsewhere = timeout_policy(world.name(), "elsewhere", &["web", "web"]);
+    elsewhere["spec"]["targetRefs"][1]["namespace"] = json!("elsewhere");
+    world.apply(&fixtures::namespace("elsewhere")).await?;
+    world.apply(&gateway("elsewhere", "web", world.name(), None)).await?;
+    world.apply(&elsewhere).await?;
+    let place = "Event, annotation `kuadrant.io/policy-sync-message`; the rest is synced";
+    rows.push(is_told(&world, "a Gateway of another namespace", place, &elsewhere).await?);
+    world.until_work("eu-1", "timeoutpolicy-elsewhere", |_| true).await?;
+
+    let nothing = loose(world.name(), "null", json!({"targetRef": null}));
+    world.apply(&nothing).await?;
+    for (input, policy) in synced(world.name()) {
+        world.apply(&policy).await?;
+        world.until_folded(&policy, |entries, _| entries.len() == 1).await?;
+        until_untold(&world, &policy).await?;
+        rows.push(Row { input, place: SYNCED, reason: String::new(), message: String::new() });
+    }
+    let annotations = world.annotations(&nothing).await?;
+    ensure!(annotations.is_empty(), "{annotations:?}");
+    let place = "it targets nothing, and is left alone";
+    rows.push(Row { input: "`targetRef` is null", place, reason: String::new(), message: String::new() });
+    let many = world.work("eu-1", "loosepolicy-many").await?;
+    let references = many.spec.workload.manifests[1].0["spec"]["targetRefs"].clone();
+    ensure!(references == json!([web()]), "{references}");
+    goes_on(&world, &limits).await?;
+    holds("policies", &rows)
+}
+
+async fn is_told(world: &World<'_>, input: &'static str, place: &'static str, policy: &Value) -> Result<Row> {
+    let message = until_told(world, policy).await?;
+    let (reason, _) = until_event(world, policy, &message).await?;
+    Ok(Row { input, place, reason, message })
+}
+
+#[tokio::test]
+async fn namespaces_of_the_hub() -> Result<()> {
+    let world = world("namespaces", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let _controller = world.controller().await?;
+    let mut rows = Vec::new();
+    for (input, namespace) in [
+        ("a policy in a namespace of 63 characters", "n".repeat(63)),
+        ("a policy in the namespace `system`", "system".to_owned()),
+    ] {
+        let policy = in_namespace(&world, &namespace).await?;
+        rows.push(is_told(&world, input, TOLD, &policy).await?);
+    }
+    let policy = in_namespace(&world, "kube-system").await?;
+    world.until_folded(&policy, |entries, _| entries[0].namespace == "kuadrant-kube-system").await?;
+    until_untold(&world, &policy).await?;
+    let (reason, message) = Default::default();
+    rows.push(Row { input: "a policy in the namespace `kube-system`", place: SYNCED, reason, message });
+    goes_on(&world, &limits).await?;
+    holds("namespaces", &rows)
+}
+
+/// A placed Gateway of the world's class in another namespace, and a policy for it.
+async fn in_namespace(world: &World<'_>, namespace: &str) -> Result<Value> {
+    let policy = rate_limit_policy(namespace, "odd", "web");
+    let decision = fixtures::placement_decision(namespace, "all", 1, &["eu-1"]);
+    let placement = fixtures::placement(namespace, "all", 1);
+    let gateway = gateway(namespace, "web", world.name(), Some("all"));
+    apply::apply(world.client(), &fixtures::namespace(namespace)).await?;
+    for object in [&decision, &placement] {
+        let mut bare = object.clone();
+        bare.as_object_mut().context("an object")?.remove("status");
+        world.apply(&bare).await?;
+        apply::apply_status(world.client(), object).await?;
+    }
+    world.apply(&gateway).await?;
+    world.apply(&policy).await?;
+    Ok(policy)
+}
+
+#[tokio::test]
+async fn a_class_that_is_invalid() -> Result<()> {
+    let world = world("classes", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let _controller = world.controller().await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    let mut rows = Vec::new();
+
+    // A kind in two versions, by two classes.
+    let second =
+        json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "authpolicies"}]});
+    world.apply(&params_config_map(world.name(), "second", &second)).await?;
+    world
+        .apply(&gateway_class("classes-second", &world.controller_name(), Some((world.name(), "second"))))
+        .await?;
+    let auth = fixtures::auth_policy(world.name(), "auth", "web");
+    world.apply(&auth).await?;
+    rows.push(is_told(&world, "a policy whose kind two classes list in two versions", TOLD, &auth).await?);
+    world.delete(&gateway_class("classes-second", &world.controller_name(), None)).await?;
+    until_untold(&world, &auth).await?;
+    goes_on(&world, &limits).await?;
+
+    world.parameters(&json!({"downstreamClass": 5})).await?;
+    rows.push(is_told(&world, "a policy of a class with invalid parameters", TOLD, &limits).await?);
+    world.parameters(&policy_sync_testenv::world::all_kinds()).await?;
+    goes_on(&world, &limits).await?;
+    holds("classes", &rows)
+}

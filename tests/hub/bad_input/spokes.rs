@@ -1,0 +1,169 @@
+//! Clusters, works and answers that are not as they should be.
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube::api::{Api, PostParams};
+use policy_sync::api::names::{ControllerName, Parent, WorkName};
+use policy_sync::api::work::ManifestWork;
+use policy_sync_testenv::fixtures::{namespace, rate_limit_policy};
+use policy_sync_testenv::world::Answer;
+use serde_json::json;
+
+use super::page::{Row, holds};
+use super::{goes_on, until_event};
+use crate::{synced, world};
+
+fn silent(input: &'static str, place: &'static str) -> Row {
+    Row { input, place, reason: String::new(), message: String::new() }
+}
+
+#[tokio::test]
+async fn clusters_that_are_not_as_they_should_be() -> Result<()> {
+    let world = world("clusters", &["eu-1", "homeless-1", "unknown-1"]).await?;
+    // One is a namespace without a ManagedCluster, the other has not even that.
+    world.apply(&namespace("unknown-1")).await?;
+    let _controller = world.controller().await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_work("unknown-1", "ratelimitpolicy-limits", |_| true).await?;
+    let place = "Event on the policy and on its Gateway, tried again; the cluster shows as pending";
+    let (reason, message) = until_event(&world, &limits, "homeless-1").await?;
+    let (entries, summary) = world.until_folded(&limits, |entries, _| entries.len() == 3).await?;
+    ensure!(entries.iter().all(|entry| entry.pending) && summary.pending == 3, "{entries:?}");
+    let rows = [
+        Row { input: "a cluster that the placement chose and that has no namespace", place, reason, message },
+        silent(
+            "a cluster with a namespace and no ManagedCluster",
+            "its works are written; it has no labels to select by",
+        ),
+    ];
+    goes_on(&world, &limits).await?;
+    holds("clusters", &rows)
+}
+
+#[tokio::test]
+async fn works_that_others_write() -> Result<()> {
+    let (world, controller, limits) = synced("works").await?;
+    let ours = world.work("us-1", "ratelimitpolicy-limits").await?;
+    let object = serde_json::to_value(&ours)?;
+    world.merge(&object, &json!({"spec": {"workload": {"manifests": []}}})).await?;
+    world.until_work("us-1", "ratelimitpolicy-limits", |work| work.spec == ours.spec).await?;
+    world.delete(&object).await?;
+    world.until_work("us-1", "ratelimitpolicy-limits", |work| work.metadata.uid != ours.metadata.uid).await?;
+    let nonsense = json!({"metadata": {"annotations": {"kuadrant.io/policies-synced": "nonsense"}}});
+    world.merge(&limits, &nonsense).await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+
+    // Two works of a planned name, one with labels like ours, and one that our watch does not see.
+    controller.terminate().await?;
+    let other = rate_limit_policy(world.name(), "other", "web");
+    world.apply(&other).await?;
+    let api: Api<ManifestWork> = Api::namespaced(world.client().clone(), "us-1");
+    let mut theirs = ManifestWork::new(&ours.name_any(), Default::default());
+    theirs.metadata.labels = ours.metadata.labels.clone();
+    world.delete(&object).await?;
+    let labelled = api.create(&PostParams::default(), &theirs).await?;
+    let name = WorkName::of(
+        &ControllerName::new(&world.controller_name()),
+        "RateLimitPolicy",
+        &Parent::parse(&format!("ratelimitpolicies.kuadrant.io/{}/other", world.name()))
+            .context("a parent")?,
+    );
+    let unlabelled =
+        api.create(&PostParams::default(), &ManifestWork::new(&name.0, Default::default())).await?;
+    let _controller = world.controller().await?;
+    let message = super::until_told(&world, &limits).await?;
+    let (reason, _) = until_event(&world, &limits, &message).await?;
+    let (other_reason, other_message) = until_event(&world, &other, "not ours").await?;
+    for theirs in [labelled, unlabelled] {
+        let after = api.get(&theirs.name_any()).await?;
+        ensure!(after.metadata.resource_version == theirs.metadata.resource_version, "it was touched");
+    }
+    let rows = [
+        silent("a work of ours that was edited", "put back"),
+        silent("a work of ours that was deleted", "made again"),
+        silent("an annotation of ours that was edited", "put back"),
+        Row {
+            input: "a work of the planned name that is not ours",
+            place: "Event, annotation `kuadrant.io/policy-sync-message`; left alone, other clusters go on",
+            reason,
+            message,
+        },
+        Row {
+            input: "the same without the labels that we watch",
+            place: "Event; left alone, other clusters go on",
+            reason: other_reason,
+            message: other_message,
+        },
+    ];
+    let mut changed = limits.clone();
+    changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(78);
+    world.apply(&changed).await?;
+    world.until_work("eu-1", "ratelimitpolicy-limits", |work| crate::limit_of(work) == 78).await?;
+    holds("works", &rows)
+}
+
+#[tokio::test]
+async fn answers_of_spokes() -> Result<()> {
+    let (world, controller, limits) = synced("answers").await?;
+    let work = world.work("us-1", "ratelimitpolicy-limits").await?;
+    let mut rows = Vec::new();
+    let place = "the cluster's entry in `kuadrant.io/policies-synced`";
+    let shown = |input, place, reason: &str, message: &str| Row {
+        input,
+        place,
+        reason: reason.into(),
+        message: message.into(),
+    };
+
+    world.answer(&work, &Answer::refused("conflict with \"istioctl\" using v1: .spec.limits")).await?;
+    let (entries, _) = world.until_folded(&limits, |entries, _| entries[1].message.is_some()).await?;
+    rows.push(shown(
+        "the agent refuses the copy",
+        place,
+        "",
+        entries[1].message.as_deref().unwrap_or_default(),
+    ));
+
+    let odd = "quotes \" and ' and `, a\nnew line, \u{1b}[31mcontrol\u{0}, | and <script>";
+    world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", odd)).await?;
+    let says = |text: &str| {
+        let text = text.to_owned();
+        move |entries: &[policy_sync::api::annotations::Synced], _: &_| {
+            entries[1].conditions.iter().any(|condition| condition.message.as_deref() == Some(&*text))
+        }
+    };
+    world.until_folded(&limits, says(odd)).await?;
+    rows.push(silent(
+        "quotes, line breaks, control characters and markup in a message",
+        "shown as they are, escaped as JSON; `status` on a terminal shows no control characters",
+    ));
+
+    let long = "x".repeat(5_000);
+    world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
+    world.until_folded(&limits, says(&format!("{}…", "x".repeat(1021)))).await?;
+    rows.push(silent("a value of 5,000 characters", "cut to 1,024 bytes, with `…`"));
+
+    let twice = Answer::applied()
+        .condition("Enforced", "False", "Overridden", "first")
+        .condition("Enforced", "True", "Enforced", "second");
+    let answered = world.answer(&work, &twice).await;
+    if let Err(error) = &answered {
+        // A hub may refuse such a status: then nothing of it is there to read.
+        ensure!(format!("{error:#}").contains("Duplicate"), "{error:#}");
+    } else {
+        world.until_folded(&limits, says("second")).await?;
+    }
+    rows.push(silent("two values of one name", "the last counts"));
+
+    world.answer(&work, &Answer::applied().value("unasked", json!("x"))).await?;
+    let (entries, _) = world.until_folded(&limits, |entries, _| entries[1].conditions.is_empty()).await?;
+    ensure!(entries[1].fields.is_empty(), "{entries:?}");
+    rows.push(silent("a value that nobody asked for", "left out"));
+
+    for write in world.writes(&controller)? {
+        ensure!((200..300).contains(&write.code()), "the hub refused {write:?}");
+    }
+    goes_on(&world, &limits).await?;
+    holds("answers", &rows)
+}
