@@ -7,6 +7,7 @@
 mod spokes;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
+use policy_sync::api::params::Params;
 use policy_sync_testenv::api::AppliedManifestWork;
 use policy_sync_testenv::apply::{apply, apply_status};
 use policy_sync_testenv::fixtures::{auth_policy, gateway, namespace, rate_limit_policy};
@@ -70,6 +71,81 @@ async fn feedback_has_ocms_types_and_limits() {
         synced.message
     );
     assert!(synced.message.contains("array index out of bounds: index 7, length 1"), "{}", synced.message);
+}
+
+/// What an agent makes of a path.
+#[derive(Clone, Debug, PartialEq)]
+enum Read {
+    /// It says that it cannot read it.
+    Fails,
+    /// It says nothing.
+    Nothing,
+    /// It gives a value.
+    Gives(serde_json::Value),
+}
+
+/// What OCM's agent makes of paths that parameters refuse: it cannot read them, or gives one of several values, or
+/// another value than RFC 9535 would. Ours reads less, and says so.
+#[tokio::test]
+async fn paths_that_parameters_refuse_are_read_as_expected() {
+    let bench = Bench::on("eu-1", "refused").await;
+    let table = [
+        ("spec", Read::Fails),
+        ("spec.targetRef.name", Read::Fails),
+        ("$.metadata.name", Read::Gives(json!("limits"))),
+        ("{.metadata.name}", Read::Fails),
+        ("@.metadata.name", Read::Gives(json!("limits"))),
+        (".metadata.", Read::Nothing),
+        ("..limit", Read::Gives(json!(10))),
+        (".spec.limits.*.rates[0].limit", Read::Gives(json!(10))),
+        (".spec.limits.all.rates[*].limit", Read::Gives(json!(10))),
+        (".spec.limits.all.rates[-1].limit", Read::Gives(json!(10))),
+        (".spec.limits.all.rates[00].limit", Read::Gives(json!(10))),
+        (".spec.limits.all.rates[0:1].limit", Read::Gives(json!(10))),
+        (".spec.limits.all.rates[0,1].limit", Read::Fails),
+        (".metadata[\"name\"]", Read::Fails),
+        (".metadata['name", Read::Fails),
+        (".metadata.annotations['example.com/tier']", Read::Nothing),
+        (".spec.limits.all.rates[?(@.limit>1)].limit", Read::Gives(json!(10))),
+        (".spec.limits.all.rates[?(@.limit==10)].window", Read::Gives(json!("10s"))),
+        (".spec.limits.all.rates[?(@.window==\"10s\")][?(@.limit==10)].limit", Read::Fails),
+        (".metadata name", Read::Fails),
+        (".spec.limits.all.rates.length()", Read::Nothing),
+        (".spec['limits','targetRef'].name", Read::Gives(json!("web"))),
+    ];
+    for (path, _) in &table {
+        let field = json!({"name": "a", "path": path});
+        let kind = json!({"group": "a", "version": "v1", "resource": "b", "statusFields": [field]});
+        let fault = Params::parse(&json!({"policiesToSync": [kind]}).to_string()).unwrap_err();
+        assert!(fault.to_string().contains("path: "), "{path}: {fault}");
+    }
+    let names: Vec<String> = (0..table.len()).map(|index| format!("p{index}")).collect();
+    let paths: Vec<(&str, &str)> = names
+        .iter()
+        .map(String::as_str)
+        .zip(table.iter().map(|(path, _)| *path))
+        .chain([("name", ".metadata.name")])
+        .collect();
+    let mut limits = rate_limit_policy("refused", "limits", "web");
+    limits["metadata"]["annotations"] = json!({"example.com/tier": "gold"});
+    let work = Work::new("refused")
+        .manifest(orphaned_namespace("refused"))
+        .orphan("", "namespaces", "", "refused")
+        .manifest(limits)
+        .config(config("kuadrant.io", "ratelimitpolicies", "refused", "limits", &paths))
+        .config(spokes::create_only("", "namespaces", "", "refused"));
+    let work = bench.create(&work).await;
+    let work =
+        bench.until(&work, "the name is fed back", |work| reads(work, 1, "name") == json!("limits")).await;
+    let errors = spokes::manifest_condition(&work, 1, "StatusFeedbackSynced").unwrap().message.clone();
+    for (name, (path, expected)) in names.iter().zip(&table) {
+        let found = match reads(&work, 1, name) {
+            serde_json::Value::Null if errors.contains(&format!(" {name} ")) => Read::Fails,
+            serde_json::Value::Null => Read::Nothing,
+            value => Read::Gives(value),
+        };
+        assert!([expected, &Read::Fails].contains(&&found), "{path}: {found:?}, {errors}");
+    }
 }
 
 #[tokio::test]
