@@ -12,7 +12,7 @@ use policy_sync_testenv::world::{World, all_kinds, auth_policies, rate_limit_pol
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
-use crate::{limit_of, world};
+use crate::{ON_EU, limit_of, world};
 
 /// The definition of `QuotaPolicy` in `group`, stored in the first of `versions` and served in those not in `hidden`.
 fn definition(group: &str, versions: &[&str], hidden: &[&str]) -> Value {
@@ -221,6 +221,34 @@ async fn a_missing_right_is_named_and_stops_no_other_kind() -> Result<()> {
     let (code, text) = controller.readiness().await?;
     ensure!(code == 200 && text.contains("[!]authpolicies.kuadrant.io failing"), "{code}: {text}");
     Ok(())
+}
+
+#[tokio::test]
+async fn rights_that_are_granted_or_taken_later_count_without_a_restart() -> Result<()> {
+    let world = world("grants", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let user = limited(&world, &["get"]).await?;
+    let _controller = limited_controller(&world, user).await?;
+    until_resolved(&world, "grants", "Forbidden", "ratelimitpolicies: the controller may not list it")
+        .await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
+    limited(&world, &["get", "list", "watch", "patch"]).await?;
+    world.until_works(&ON_EU).await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+
+    limited(&world, &["get"]).await?;
+    // What is watched is looked at again when its watch ends, minutes later, or when its definition changes.
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "ratelimitpolicies.kuadrant.io"},
+    });
+    world
+        .merge(&definition, &json!({"metadata": {"annotations": {"example.com/touched": "grants"}}}))
+        .await?;
+    until_resolved(&world, "grants", "Forbidden", "ratelimitpolicies: the controller may not list it")
+        .await?;
+    world.until_works(&ON_EU).await
 }
 
 #[tokio::test]

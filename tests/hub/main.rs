@@ -7,6 +7,7 @@ mod kinds;
 mod leadership;
 mod placement;
 mod settling;
+mod stories;
 mod writing;
 
 use std::path::Path;
