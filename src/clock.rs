@@ -16,12 +16,24 @@ impl Clock {
     /// A clock that starts with the wall clock.
     #[must_use]
     pub fn start() -> Self {
-        Self { start: Moment(Timestamp::now().as_millisecond()), started: Instant::now() }
+        Self::starting_at(Moment(Timestamp::now().as_millisecond()))
+    }
+
+    /// A clock that now shows `moment`.
+    #[must_use]
+    pub fn starting_at(moment: Moment) -> Self {
+        Self { start: moment, started: Instant::now() }
     }
 
     /// Now.
     #[must_use]
     pub fn now(&self) -> Moment {
         self.start.after(self.started.elapsed())
+    }
+
+    /// The same as the API writes it.
+    #[must_use]
+    pub fn timestamp(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.now().0).unwrap_or(Timestamp::MAX)
     }
 }

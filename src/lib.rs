@@ -17,12 +17,14 @@
 //! - [`plan`] owns decisions: functions from a view, a key and a moment to what should exist.
 //! - [`apply`] owns effects: a queue of keys and workers that write the difference between plan and mirror.
 //!
-//! Nothing flows back against the arrows. [`api`] holds the wire types that all of them share.
+//! Nothing flows back against the arrows. [`flow`] starts all of it, and [`api`] holds the wire types that all
+//! of them share.
 
 pub mod api;
 pub mod apply;
 pub mod cli;
 pub mod clock;
+pub mod flow;
 pub mod health;
 pub mod mirror;
 pub mod plan;

@@ -8,11 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use futures::future::OptionFuture;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -20,15 +17,12 @@ use self::election::ElectionArguments;
 use super::Answer;
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
-use crate::api::names::ControllerName;
-use crate::apply::{Elector, Leadership, Queue, Worker, WorkerOptions};
 use crate::clock::Clock;
+use crate::flow::Flow;
 use crate::mirror::Mirror;
-use crate::plan::Settings;
 use crate::server::{self, Served};
 use crate::telemetry::logs;
 use crate::telemetry::metrics::Metrics;
-use crate::watch::{Feed, Supervisor};
 
 /// How long work in hand may take once the controller is asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
@@ -82,7 +76,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let clock = Clock::start();
     let mirror = Arc::new(Mirror::new(controller.clone()));
 
-    let (elector, leadership) = arguments.election.stand(&client, &controller, namespace);
+    let (elector, leadership) = arguments.election.stand(&client, &controller, namespace, clock);
     let served =
         Served { leadership: leadership.clone(), mirror: mirror.clone(), metrics: metrics.clone(), clock };
     let servers = [
@@ -112,47 +106,6 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         info!("gave up on requests in hand: the next start carries on from the hub's state");
     }
     Ok(Answer::Fine)
-}
-
-/// What the flow from watch to apply needs.
-struct Flow {
-    client: Client,
-    mirror: Arc<Mirror>,
-    controller: ControllerName,
-    clock: Clock,
-    metrics: Metrics,
-    settings: Settings,
-    fold_window: Duration,
-    leadership: Leadership,
-    elector: Option<Elector>,
-}
-
-impl Flow {
-    /// Starts it; the handle ends once `stop` is cancelled, work in hand is done and the Lease is given back.
-    fn start(self, stop: CancellationToken) -> JoinHandle<()> {
-        let (affected, keys) = mpsc::unbounded_channel();
-        let (wanted, wants) = watch::channel(Default::default());
-        let feed = Feed::new(self.mirror.clone(), affected, self.controller, self.clock);
-        tokio::spawn(Supervisor::new(self.client.clone(), feed).run(wants));
-        let queue = Arc::new(Queue::new(self.metrics.clone()));
-        tokio::spawn(Worker::enqueue(queue.clone(), self.fold_window, keys));
-        let electing = self
-            .elector
-            .map(|elector| tokio::spawn(elector.run(self.mirror.clone(), self.clock, stop.clone())));
-        let options = WorkerOptions {
-            settings: self.settings,
-            leadership: self.leadership,
-            fold_window: self.fold_window,
-            wanted,
-        };
-        let worker = Worker::new(self.client, self.mirror, queue, self.clock, self.metrics, options);
-        tokio::spawn(async move {
-            worker.run(stop).await;
-            if let Some(Ok(elector)) = OptionFuture::from(electing).await {
-                elector.release().await;
-            }
-        })
-    }
 }
 
 fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use tokio::time::Instant;
@@ -39,6 +38,7 @@ pub struct Elector {
     leases: Api<Lease>,
     options: ElectorOptions,
     identity: String,
+    clock: Clock,
     terms: Terms,
     observed: Observed,
     /// The Lease as this process has last written it.
@@ -66,7 +66,7 @@ impl Fault {
 impl Elector {
     /// An elector, and the leadership that it decides.
     #[must_use]
-    pub fn new(client: Client, options: ElectorOptions) -> (Self, Leadership) {
+    pub fn new(client: Client, options: ElectorOptions, clock: Clock) -> (Self, Leadership) {
         let (terms, leadership) = Terms::new();
         // Two processes with one identity would both lead; pods of one name can overlap.
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "policy-sync".to_owned());
@@ -75,6 +75,7 @@ impl Elector {
             leases: Api::namespaced(client, &options.namespace),
             options,
             identity,
+            clock,
             terms,
             observed: Observed::default(),
             held: None,
@@ -86,9 +87,9 @@ impl Elector {
     /// Stands for election from when `mirror` is ready, so that the leader is one that can plan, until `stop`. Then
     /// nothing more is written, but the Lease is still held: [`Elector::release`] follows once what was sent is
     /// answered.
-    pub async fn run(mut self, mirror: Arc<Mirror>, clock: Clock, stop: CancellationToken) -> Self {
+    pub async fn run(mut self, mirror: Arc<Mirror>, stop: CancellationToken) -> Self {
         loop {
-            let wait = if mirror.read().view(clock.now()).ready() {
+            let wait = if mirror.read().view(self.clock.now()).ready() {
                 // Not cut short: what was asked must be known when the Lease is given back.
                 self.attempt().await
             } else {
@@ -106,7 +107,7 @@ impl Elector {
     /// Gives the Lease back, so that a follower need not wait until it expires.
     pub async fn release(mut self) {
         let Some(lease) = self.held.take() else { return };
-        match self.put(record::released(lease, Timestamp::now())).await {
+        match self.put(record::released(lease, self.clock.timestamp())).await {
             Ok(_) => info!(lease = self.options.name, "gave the lease back"),
             Err(error) => {
                 warn!(%error, lease = self.options.name, "could not give the lease back: it expires")
@@ -158,7 +159,7 @@ impl Elector {
             return Ok(false);
         }
         let sent = Instant::now();
-        let lease = record::held(lease, &self.identity, self.options.duration, Timestamp::now());
+        let lease = record::held(lease, &self.identity, self.options.duration, self.clock.timestamp());
         self.held = Some(self.put(lease).await?);
         let led = self.terms.running();
         self.terms.extend(sent + self.options.duration * 2 / 3);

@@ -7,6 +7,7 @@ use kube::Client;
 
 use crate::api::names::ControllerName;
 use crate::apply::{Elector, ElectorOptions, Leadership};
+use crate::clock::Clock;
 
 /// Who leads where several controllers of one name run.
 #[derive(Debug, Args)]
@@ -42,6 +43,7 @@ impl ElectionArguments {
         client: &Client,
         controller: &ControllerName,
         namespace: String,
+        clock: Clock,
     ) -> (Option<Elector>, Leadership) {
         if !self.leader_elect {
             return (None, Leadership::always());
@@ -51,7 +53,7 @@ impl ElectionArguments {
             name: controller.lease(),
             duration: Duration::from_secs(self.leader_elect_lease_duration.into()),
         };
-        let (elector, leadership) = Elector::new(client.clone(), options);
+        let (elector, leadership) = Elector::new(client.clone(), options, clock);
         (Some(elector), leadership)
     }
 }

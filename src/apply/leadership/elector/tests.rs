@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Elector, ElectorOptions};
 use crate::apply::Leadership;
+use crate::clock::Clock;
 
 const DURATION: Duration = Duration::from_secs(15);
 const RIVALS: usize = 3;
@@ -114,7 +115,7 @@ impl Hub {
     fn elector(&self) -> (Elector, Leadership) {
         let options =
             ElectorOptions { namespace: "default".to_owned(), name: "lease".to_owned(), duration: DURATION };
-        Elector::new(self.client(), options)
+        Elector::new(self.client(), options, Clock::start())
     }
 }
 

@@ -1,0 +1,70 @@
+//! The whole flow from watch to apply, started in one place.
+//!
+//! It knows no process: `policy-sync controller` starts it with a client of its hub, a test with a client of any
+//! server, also under tokio's paused time, because all time comes in through [`Clock`] and tokio.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::OptionFuture;
+use kube::Client;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::names::ControllerName;
+use crate::apply::{Elector, Leadership, Queue, Worker, WorkerOptions};
+use crate::clock::Clock;
+use crate::mirror::Mirror;
+use crate::plan::Settings;
+use crate::telemetry::metrics::Metrics;
+use crate::watch::{Feed, Supervisor};
+
+/// What the flow from watch to apply needs.
+pub struct Flow {
+    /// The hub.
+    pub client: Client,
+    /// Where facts are kept; empty at the start.
+    pub mirror: Arc<Mirror>,
+    /// Whose GatewayClasses and works are ours.
+    pub controller: ControllerName,
+    /// The time of everything.
+    pub clock: Clock,
+    /// Where it counts.
+    pub metrics: Metrics,
+    /// How plans are made.
+    pub settings: Settings,
+    /// Within this time, changes of a policy's answers are one write.
+    pub fold_window: Duration,
+    /// Whether this process may write.
+    pub leadership: Leadership,
+    /// Who decides that; none where there are no rivals.
+    pub elector: Option<Elector>,
+}
+
+impl Flow {
+    /// Starts it; the handle ends once `stop` is cancelled, work in hand is done and the Lease is given back.
+    pub fn start(self, stop: CancellationToken) -> JoinHandle<()> {
+        let (affected, keys) = mpsc::unbounded_channel();
+        let (wanted, wants) = watch::channel(Default::default());
+        let feed = Feed::new(self.mirror.clone(), affected, self.controller, self.clock);
+        tokio::spawn(Supervisor::new(self.client.clone(), feed).run(wants));
+        let queue = Arc::new(Queue::new(self.metrics.clone()));
+        tokio::spawn(Worker::enqueue(queue.clone(), self.fold_window, keys));
+        let electing =
+            self.elector.map(|elector| tokio::spawn(elector.run(self.mirror.clone(), stop.clone())));
+        let options = WorkerOptions {
+            settings: self.settings,
+            leadership: self.leadership,
+            fold_window: self.fold_window,
+            wanted,
+        };
+        let worker = Worker::new(self.client, self.mirror, queue, self.clock, self.metrics, options);
+        tokio::spawn(async move {
+            worker.run(stop).await;
+            if let Some(Ok(elector)) = OptionFuture::from(electing).await {
+                elector.release().await;
+            }
+        })
+    }
+}
