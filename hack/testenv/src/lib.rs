@@ -1,7 +1,8 @@
 //! A hub and spokes on one machine, without containers.
 //!
 //! Tests, the demo and the development loop talk to real servers: what an API server accepts, defaults, prunes
-//! and refuses is what this project is about, and no fake answers that way.
+//! and refuses is what this project is about. Where a test needs thousands of runs, each with another fault, there
+//! is [`memory`], which is held against a real server.
 //!
 //! ```text
 //! Fleet ─┬─ hub:   ControlPlane (etcd, kube-apiserver, kube-controller-manager) + CRDs + rights of the agents
@@ -23,6 +24,7 @@ pub mod demo;
 pub mod fixtures;
 pub mod fleet;
 pub mod kubeconfig;
+pub mod memory;
 pub mod policy_controller;
 pub mod ports;
 pub mod process;
@@ -34,5 +36,6 @@ pub mod world;
 pub use control_plane::{ControlPlane, ControlPlaneOptions};
 pub use controller::Controller;
 pub use fleet::{Fleet, FleetOptions};
+pub use memory::MemoryServer;
 pub use spoke::Spoke;
 pub use world::World;

@@ -1,0 +1,85 @@
+//! The kinds that a server knows: a few that every server has, and those that CustomResourceDefinitions add.
+
+use serde_json::Value;
+
+use super::fields::ListKeys;
+
+/// A kind.
+#[derive(Clone, Debug)]
+pub(super) struct Kind {
+    pub(super) group: String,
+    /// Those that are served. An object is the same in all of them.
+    pub(super) versions: Vec<String>,
+    pub(super) resource: String,
+    pub(super) kind: String,
+    pub(super) namespaced: bool,
+    /// Whether `status` is written through a subresource of its own.
+    pub(super) status: bool,
+    /// Whether changes of an object are counted in its generation.
+    pub(super) generation: bool,
+    /// Whether it is defined by a CustomResourceDefinition.
+    pub(super) custom: bool,
+    pub(super) lists: ListKeys,
+}
+
+/// Kinds of every server: group, version, resource, kind, whether namespaced, whether it has a status of its own.
+const CORE: [(&str, &str, &str, &str, bool, bool); 8] = [
+    ("", "v1", "namespaces", "Namespace", false, true),
+    ("", "v1", "configmaps", "ConfigMap", true, false),
+    ("", "v1", "secrets", "Secret", true, false),
+    ("", "v1", "events", "Event", true, false),
+    ("events.k8s.io", "v1", "events", "Event", true, false),
+    ("coordination.k8s.io", "v1", "leases", "Lease", true, false),
+    ("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false, true),
+    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false, false),
+];
+
+impl Kind {
+    pub(super) fn core() -> impl Iterator<Item = Self> {
+        CORE.into_iter().map(|(group, version, resource, kind, namespaced, status)| Self {
+            group: group.to_owned(),
+            versions: vec![version.to_owned()],
+            resource: resource.to_owned(),
+            kind: kind.to_owned(),
+            namespaced,
+            status,
+            generation: resource == "customresourcedefinitions",
+            custom: false,
+            lists: ListKeys::default(),
+        })
+    }
+
+    /// The kind that a CustomResourceDefinition defines, `None` where it serves no version.
+    pub(super) fn defined_by(definition: &Value) -> Option<Self> {
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let served: Vec<&Value> =
+            spec["versions"].as_array()?.iter().filter(|version| version["served"] == true).collect();
+        let first = served.first()?;
+        Some(Self {
+            group: text(&spec["group"]),
+            versions: served.iter().map(|version| text(&version["name"])).collect(),
+            resource: text(&spec["names"]["plural"]),
+            kind: text(&spec["names"]["kind"]),
+            namespaced: spec["scope"] == "Namespaced",
+            status: first["subresources"].get("status").is_some(),
+            generation: true,
+            custom: true,
+            lists: ListKeys::of_schema(&first["schema"]["openAPIV3Schema"]),
+        })
+    }
+
+    /// `manifestworks.work.open-cluster-management.io`, as messages name it.
+    pub(super) fn name(&self) -> String {
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
+    }
+
+    /// The `apiVersion` of an object in `version`.
+    pub(super) fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+}

@@ -1,0 +1,345 @@
+//! An API server in memory, under `kube::Client`: no process, no socket, no wall clock.
+//!
+//! ```text
+//! kube::Client ──retries──▶ Interposer ──▶ MemoryServer ──▶ store: objects, versions, changes
+//!                           faults of       one lock,
+//!                           tests           no I/O
+//! ```
+//!
+//! It answers as a real one does where this project looks: pages and continue tokens, watches from a version with
+//! bookmarks and 410, JSON, merge and apply patches with owners of fields, preconditions, finalizers, generations,
+//! the status subresource, definitions of kinds. `tests/memory.rs` tells the same stories to it and to a real server.
+//! It knows no schemas: it neither prunes, nor defaults, nor validates. It has no garbage collector, and a Namespace
+//! that is deleted leaves what is in it.
+//!
+//! Time is tokio's: under `start_paused` a run of hours takes a moment. Each request and each event takes
+//! [`LATENCY`], so that one is never there before it was sent.
+
+mod fate;
+mod fields;
+mod kinds;
+mod read;
+mod refusal;
+mod request;
+mod selector;
+mod store;
+mod watching;
+mod write;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request as HttpRequest, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use kube::Client;
+use kube::client::Body;
+use kube::client::retry::RetryPolicy;
+use parking_lot::Mutex;
+use policy_sync::clock::Clock;
+use policy_sync::mirror::Moment;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tower::retry::RetryLayer;
+use tower::{BoxError, Layer};
+
+pub use self::fate::{EventFate, Fate, Faultless, Interposer};
+pub use self::request::Asked;
+
+use self::kinds::Kind;
+use self::refusal::Refusal;
+use self::request::Request;
+use self::store::{Change, KindKey, Store};
+use self::watching::Watching;
+use self::write::Write;
+
+/// How long a request is on its way, and an event.
+pub const LATENCY: Duration = Duration::from_millis(1);
+/// After how much silence a client's transport gives up: kube's own default.
+const TRANSPORT_TIMEOUT: Duration = Duration::from_secs(295);
+/// When servers start: 2026-01-01.
+const EPOCH: Moment = Moment(1_767_225_600_000);
+
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+/// An API server in memory. Clones are the same server.
+#[derive(Clone)]
+pub struct MemoryServer(Arc<Inner>);
+
+struct Inner {
+    store: Mutex<Store>,
+    changed: watch::Sender<u64>,
+    clock: Clock,
+    asked: Mutex<Vec<Asked>>,
+    ordinals: Mutex<HashMap<String, usize>>,
+    in_flight: Arc<AtomicUsize>,
+    disturbances: Arc<AtomicUsize>,
+}
+
+/// Counts itself while it is there.
+pub(crate) struct Disturbance(Arc<AtomicUsize>);
+
+impl Disturbance {
+    fn new(counter: &Arc<AtomicUsize>) -> Self {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Self(counter.clone())
+    }
+}
+
+impl Drop for Disturbance {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for MemoryServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryServer {
+    /// A server with Kubernetes' own kinds, the namespace `default` and nothing else.
+    #[must_use]
+    pub fn new() -> Self {
+        let (changed, _) = watch::channel(0);
+        let server = Self(Arc::new(Inner {
+            store: Mutex::new(Store::new()),
+            changed,
+            clock: Clock::starting_at(EPOCH),
+            asked: Mutex::default(),
+            ordinals: Mutex::default(),
+            in_flight: Arc::default(),
+            disturbances: Arc::default(),
+        }));
+        let namespace =
+            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
+        server.0.store.lock().put(
+            &(String::new(), "namespaces".to_owned()),
+            &(String::new(), "default".to_owned()),
+            namespace,
+            Vec::new(),
+        );
+        server
+    }
+
+    /// A client of an administrator.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client_of("admin", Faultless)
+    }
+
+    /// A client of `user`, whose requests and events `interposer` decides on. It tries again as kube's own does.
+    #[must_use]
+    pub fn client_of(&self, user: &str, interposer: impl Interposer) -> Client {
+        let (server, user): (Self, Arc<str>) = (self.clone(), user.into());
+        let interposer: Arc<dyn Interposer> = Arc::new(interposer);
+        let serve = tower::service_fn(move |request: HttpRequest<Body>| {
+            server.clone().carry(user.clone(), interposer.clone(), request)
+        });
+        Client::new(RetryLayer::new(RetryPolicy::server_retry()).layer(serve), "default")
+    }
+
+    /// The time of this server.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// All requests so far, in the order in which they were sent.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Asked> {
+        self.0.asked.lock().clone()
+    }
+
+    /// All objects, by `<resource>.<group> <namespace>/<name>`.
+    #[must_use]
+    pub fn objects(&self) -> BTreeMap<String, Value> {
+        let store = self.0.store.lock();
+        let named = |((group, resource), (namespace, name), stored): (
+            &KindKey,
+            &store::ObjectKey,
+            &store::Stored,
+        )| {
+            (format!("{resource}.{group} {namespace}/{name}"), stored.object.as_ref().clone())
+        };
+        store.all().map(named).collect()
+    }
+
+    /// Forgets what happened so far: who watches or lists on from an older version is told that it has expired.
+    pub fn compact(&self) {
+        self.0.store.lock().compact();
+    }
+
+    /// Has access reviews say no to `verb` on a kind.
+    pub fn deny(&self, verb: &str, group: &str, resource: &str) {
+        let denied = (verb.to_owned(), group.to_owned(), resource.to_owned());
+        self.0.store.lock().denied.insert(denied);
+    }
+
+    /// Whether nothing is on its way: no request but watches that are open, and nothing that an [`Interposer`] holds back.
+    #[must_use]
+    pub fn is_undisturbed(&self) -> bool {
+        self.0.in_flight.load(Ordering::Relaxed) == 0 && self.0.disturbances.load(Ordering::Relaxed) == 0
+    }
+
+    fn disturb(&self) -> Disturbance {
+        Disturbance::new(&self.0.disturbances)
+    }
+
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.0.changed.subscribe()
+    }
+
+    fn version(&self) -> u64 {
+        self.0.store.lock().version
+    }
+
+    fn compacted(&self) -> u64 {
+        self.0.store.lock().compacted
+    }
+
+    fn serves(&self, kind: &KindKey) -> bool {
+        self.0.store.lock().kinds.contains_key(kind)
+    }
+
+    fn next_change(&self, kind: &KindKey, version: u64) -> Option<Change> {
+        self.0.store.lock().next_change(kind, version).cloned()
+    }
+
+    /// Takes a request from the client to the server, and the answer back.
+    async fn carry(
+        self,
+        user: Arc<str>,
+        interposer: Arc<dyn Interposer>,
+        request: HttpRequest<Body>,
+    ) -> Result<Answer, BoxError> {
+        let _in_flight = Disturbance::new(&self.0.in_flight);
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await?.to_vec();
+        let mut request = Request::read(&user, &parts, body, self.0.clock.now());
+        let index = self.note(&mut request.asked);
+        let reset = || Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
+        let fate = interposer.request(&request.asked);
+        let late = match fate {
+            Fate::Served | Fate::AnswerLost => Duration::ZERO,
+            Fate::Late(late) => late,
+            Fate::Lost => {
+                let _disturbance = self.disturb();
+                sleep(TRANSPORT_TIMEOUT).await;
+                return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            }
+            Fate::Reset => return reset(),
+            Fate::Refused { code, retry_after } => {
+                sleep(LATENCY).await;
+                let refusal = Refusal::made_up(code, retry_after);
+                let mut answer = unary(code, &refusal.status())?;
+                if let Some(seconds) = retry_after {
+                    answer.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+                }
+                return Ok(answer);
+            }
+        };
+        let server = self.clone();
+        // A task of its own: what was sent arrives, whether or not anybody still waits.
+        let serving = tokio::spawn(async move {
+            let _disturbance = server.disturb();
+            sleep(LATENCY + late).await;
+            server.serve(request, interposer, index)
+        });
+        let answer = serving.await?;
+        if fate == Fate::AnswerLost { reset() } else { answer }
+    }
+
+    /// Writes a request down, with how often it has come.
+    fn note(&self, asked: &mut Asked) -> usize {
+        let mut ordinals = self.0.ordinals.lock();
+        let ordinal = ordinals.entry(format!("{} {asked}", asked.user)).or_default();
+        *ordinal += 1;
+        asked.ordinal = *ordinal;
+        let mut all = self.0.asked.lock();
+        all.push(asked.clone());
+        all.len() - 1
+    }
+
+    fn serve(
+        &self,
+        request: Request,
+        interposer: Arc<dyn Interposer>,
+        index: usize,
+    ) -> Result<Answer, BoxError> {
+        let mut store = self.0.store.lock();
+        let before = store.version;
+        let answer = self.answer(&mut store, request, interposer);
+        let after = store.version;
+        drop(store);
+        if after != before {
+            self.0.changed.send_replace(after);
+        }
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(refusal) => unary(refusal.code, &refusal.status())?,
+        };
+        self.0.asked.lock()[index].code = answer.status().as_u16();
+        Ok(answer)
+    }
+
+    fn answer(
+        &self,
+        store: &mut Store,
+        request: Request,
+        interposer: Arc<dyn Interposer>,
+    ) -> Result<Answer, Refusal> {
+        let unreadable = |error: BoxError| Refusal::bad_request(&error.to_string());
+        let asked = &request.asked;
+        if asked.resource.is_empty() {
+            return unary(200, &read::discovery(store, &request.path)?).map_err(unreadable);
+        }
+        let kind = store.kinds.get(&(asked.group.clone(), asked.resource.clone())).cloned();
+        let kind = kind.filter(|kind| {
+            kind.versions.contains(&asked.version)
+                && (asked.subresource.is_empty() || (asked.subresource == "status" && kind.status))
+        });
+        let kind = kind.ok_or_else(Refusal::unknown_path)?;
+        if kind.kind == "SelfSubjectAccessReview" {
+            return unary(201, &read::review(store, &request.body)?).map_err(unreadable);
+        }
+        let (code, object) = match asked.verb {
+            "watch" => {
+                let watching = Watching::new(self, store, kind, request, interposer)?;
+                let body = StreamBody::new(watching.stream()).boxed_unsync();
+                return Ok(Response::new(body));
+            }
+            "get" => (200, read::get(store, &kind, &request)?),
+            "list" => (200, read::list(store, &kind, &request)?),
+            "create" => self.write(store, kind.clone(), &request).create()?,
+            "update" => self.write(store, kind.clone(), &request).update()?,
+            "patch" => self.write(store, kind.clone(), &request).patch()?,
+            "delete" if !asked.name.is_empty() => self.write(store, kind.clone(), &request).delete()?,
+            _ => return Err(Refusal::not_allowed()),
+        };
+        let is_write = !matches!(asked.verb, "get" | "list");
+        let object = if is_write { read::shown(&kind, &request, &object) } else { object };
+        unary(code, &object).map_err(unreadable)
+    }
+
+    fn write<'r>(&self, store: &'r mut Store, kind: Arc<Kind>, request: &'r Request) -> Write<'r> {
+        Write { store, kind, request, now: seconds(self.0.clock) }
+    }
+}
+
+/// The present in whole seconds, as objects have it.
+fn seconds(clock: Clock) -> String {
+    use k8s_openapi::jiff::Timestamp;
+    Timestamp::from_second(clock.now().0 / 1000).unwrap_or(Timestamp::MAX).to_string()
+}
+
+fn unary(code: u16, body: &Value) -> Result<Answer, BoxError> {
+    let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
+    Ok(Response::builder().status(code).header(http::header::CONTENT_TYPE, "application/json").body(body)?)
+}

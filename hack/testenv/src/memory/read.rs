@@ -1,0 +1,151 @@
+//! Requests that change nothing: objects, lists, discovery, access reviews.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::kinds::Kind;
+use super::refusal::Refusal;
+use super::request::Request;
+use super::selector::Selector;
+use super::store::{KindKey, ObjectKey, Store};
+
+/// A page's end: `<version>/<namespace>/<name>` of its last object.
+const SEPARATOR: char = '/';
+
+pub(super) fn get(store: &Store, kind: &Kind, request: &Request) -> Result<Value, Refusal> {
+    let key = (request.asked.namespace.clone(), request.asked.name.clone());
+    let found = store.get(&(kind.group.clone(), kind.resource.clone()), &key);
+    let found = found.ok_or_else(|| Refusal::not_found(kind, &request.asked.name))?;
+    Ok(shown(kind, request, &found.object))
+}
+
+pub(super) fn list(store: &Store, kind: &Kind, request: &Request) -> Result<Value, Refusal> {
+    let selector = Selector::parse(request.parameter("labelSelector"), request.parameter("fieldSelector"))?;
+    let (version, after) = match request.parameter("continue") {
+        "" => (store.version, None),
+        token => {
+            let (version, key) = position(token)
+                .ok_or_else(|| Refusal::bad_request("continue key is not valid: it is of another server"))?;
+            if version < store.compacted {
+                return Err(Refusal::expired(
+                    "The provided continue parameter is too old to display a consistent list result.".into(),
+                ));
+            }
+            (version, Some(key))
+        }
+    };
+    let limit = request.parameter("limit").parse().ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let namespace = &request.asked.namespace;
+    let key: KindKey = (kind.group.clone(), kind.resource.clone());
+    let objects = store.at(&key, version);
+    let mut selected = objects.iter().filter(|(key, object)| {
+        (namespace.is_empty() || key.0 == *namespace)
+            && after.as_ref().is_none_or(|after| *key > after)
+            && selector.selects(object)
+    });
+    let page: Vec<(&ObjectKey, &Arc<Value>)> = selected.by_ref().take(limit).collect();
+    let mut metadata = json!({"resourceVersion": version.to_string()});
+    let rest = selected.count();
+    if let Some((last, _)) = page.last().filter(|_| rest > 0) {
+        metadata["continue"] = json!(format!("{version}{SEPARATOR}{}{SEPARATOR}{}", last.0, last.1));
+        metadata["remainingItemCount"] = json!(rest);
+    }
+    let items: Vec<Value> = page.iter().map(|(_, object)| shown(kind, request, object)).collect();
+    let (api_version, name) = if request.metadata_only {
+        ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
+    } else {
+        (kind.api_version(&request.asked.version), format!("{}List", kind.kind))
+    };
+    Ok(json!({"apiVersion": api_version, "kind": name, "metadata": metadata, "items": items}))
+}
+
+fn position(token: &str) -> Option<(u64, ObjectKey)> {
+    let (version, key) = token.split_once(SEPARATOR)?;
+    let (namespace, name) = key.split_once(SEPARATOR)?;
+    Some((version.parse().ok()?, (namespace.to_owned(), name.to_owned())))
+}
+
+/// An object as `request` wants it: in its version, and perhaps its metadata alone.
+pub(super) fn shown(kind: &Kind, request: &Request, object: &Value) -> Value {
+    if request.metadata_only && object["kind"] != "Status" {
+        return json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"],
+        });
+    }
+    let mut object = object.clone();
+    if object["kind"] != "Status" {
+        object["apiVersion"] = json!(kind.api_version(&request.asked.version));
+    }
+    object
+}
+
+/// Answers a SelfSubjectAccessReview: yes, unless it was told otherwise.
+pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, Refusal> {
+    let mut review: Value =
+        serde_json::from_slice(body).map_err(|error| Refusal::bad_request(&error.to_string()))?;
+    let attributes = &review["spec"]["resourceAttributes"];
+    let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
+    let allowed = !store.denied.contains(&(text("verb"), text("group"), text("resource")));
+    review["status"] = json!({"allowed": allowed});
+    Ok(review)
+}
+
+/// Which groups there are, or which kinds a group has.
+pub(super) fn discovery(store: &Store, path: &str) -> Result<Value, Refusal> {
+    let groups = |kind: &&Arc<Kind>| !kind.group.is_empty();
+    let mut steps = path.split('/');
+    match (steps.next(), steps.next(), steps.next()) {
+        (Some("version"), None, _) => Ok(json!({
+            "major": "1", "minor": "36", "gitVersion": "v1.36.0", "gitCommit": "", "gitTreeState": "clean",
+            "buildDate": "", "goVersion": "", "compiler": "", "platform": "",
+        })),
+        (Some("api"), None, _) => {
+            Ok(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}))
+        }
+        (Some("apis"), None, _) => {
+            let mut found: Vec<Value> = Vec::new();
+            for kind in store.kinds.values().filter(groups) {
+                if found.last().is_none_or(|last| last["name"] != kind.group) {
+                    let versions: Vec<Value> = kind
+                        .versions
+                        .iter()
+                        .map(|version| json!({"groupVersion": kind.api_version(version), "version": version}))
+                        .collect();
+                    found.push(json!({
+                        "name": kind.group, "preferredVersion": versions.first(), "versions": versions,
+                    }));
+                }
+            }
+            Ok(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": found}))
+        }
+        (Some("api"), Some(version), None) => resources(store, "", version),
+        (Some("apis"), Some(group), Some(version)) => resources(store, group, version),
+        _ => Err(Refusal::unknown_path()),
+    }
+}
+
+fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal> {
+    let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    let served =
+        |kind: &&Arc<Kind>| kind.group == group && kind.versions.iter().any(|found| found == version);
+    let mut found = Vec::new();
+    let mut group_version = None;
+    for kind in store.kinds.values().filter(served) {
+        group_version = Some(kind.api_version(version));
+        let entry = |name: String, verbs: &[&str]| {
+            json!({
+                "name": name, "singularName": kind.kind.to_lowercase(), "namespaced": kind.namespaced,
+                "kind": kind.kind, "verbs": verbs,
+            })
+        };
+        found.push(entry(kind.resource.clone(), &verbs));
+        if kind.status {
+            found.push(entry(format!("{}/status", kind.resource), &["get", "patch", "update"]));
+        }
+    }
+    let group_version = group_version.ok_or_else(Refusal::unknown_path)?;
+    Ok(json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": found,
+    }))
+}

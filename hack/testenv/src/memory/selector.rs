@@ -1,0 +1,45 @@
+//! Which objects a list or a watch selects.
+
+use std::collections::BTreeMap;
+
+use kube::core::{Selector as Labels, SelectorExt};
+use policy_sync::plan::selector;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::refusal::Refusal;
+
+/// A label selector and a field selector.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selector {
+    labels: Labels,
+    /// Whether the field at a path is, or is not, a text.
+    fields: Vec<(String, bool, String)>,
+}
+
+impl Selector {
+    pub(super) fn parse(labels: &str, fields: &str) -> Result<Self, Refusal> {
+        let labels = selector::parse(labels).map_err(|error| Refusal::bad_request(&error.to_string()))?;
+        let fields = fields.split(',').filter(|part| !part.is_empty()).map(|part| {
+            let (path, equal, text) = match (part.split_once("!="), part.split_once('=')) {
+                (Some((path, text)), _) => (path, false, text),
+                (None, Some((path, text))) => (path, true, text.trim_start_matches('=')),
+                (None, None) => return Err(Refusal::bad_request(&format!("invalid selector: {part:?}"))),
+            };
+            if !matches!(path, "metadata.name" | "metadata.namespace") {
+                return Err(Refusal::bad_request(&format!("field label not supported: {path}")));
+            }
+            Ok((path.replace('.', "/"), equal, text.to_owned()))
+        });
+        Ok(Self { labels, fields: fields.collect::<Result<_, _>>()? })
+    }
+
+    pub(super) fn selects(&self, object: &Value) -> bool {
+        let labels = BTreeMap::deserialize(&object["metadata"]["labels"]).unwrap_or_default();
+        self.labels.matches(&labels)
+            && self.fields.iter().all(|(path, equal, text)| {
+                let found = object.pointer(&format!("/{path}")).and_then(Value::as_str).unwrap_or_default();
+                (found == text) == *equal
+            })
+    }
+}

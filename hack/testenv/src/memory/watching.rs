@@ -1,0 +1,279 @@
+//! A watch: what happens to the objects of a kind, as a stream of lines.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use http_body::Frame;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+use tower::BoxError;
+
+use super::fate::{EventFate, Interposer};
+use super::kinds::Kind;
+use super::read::shown;
+use super::refusal::Refusal;
+use super::request::Request;
+use super::selector::Selector;
+use super::store::{Change, KindKey, Store};
+use super::{Disturbance, LATENCY, MemoryServer};
+
+/// How often a server says how far a watch has come.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// How long before its end a watch says that once more.
+const BEFORE_THE_END: Duration = Duration::from_secs(2);
+/// How long a watch lasts for which nobody says so, in seconds.
+const LASTS: u64 = 1800;
+
+type Piece = Result<Frame<Bytes>, BoxError>;
+
+enum Mode {
+    Flowing,
+    /// Only bookmarks come.
+    Withheld,
+    Silent,
+    /// It says then that its version has expired.
+    ExpiresAt(Instant),
+    /// It breaks now.
+    Breaks,
+    Over,
+}
+
+/// A watch under way.
+pub(super) struct Watching {
+    server: MemoryServer,
+    interposer: Arc<dyn Interposer>,
+    kind: Arc<Kind>,
+    request: Request,
+    selector: Selector,
+    changed: watch::Receiver<u64>,
+    /// What is there already, where the watch is to begin with that.
+    first: VecDeque<(String, String)>,
+    /// What happened up to this version is sent, or concerns others.
+    position: u64,
+    bookmark: Option<Instant>,
+    ends: Instant,
+    mode: Mode,
+    disturbance: Option<Disturbance>,
+}
+
+impl Watching {
+    /// A watch of `kind`, as `request` asks for it.
+    pub(super) fn new(
+        server: &MemoryServer,
+        store: &Store,
+        kind: Arc<Kind>,
+        request: Request,
+        interposer: Arc<dyn Interposer>,
+    ) -> Result<Self, Refusal> {
+        let selector =
+            Selector::parse(request.parameter("labelSelector"), request.parameter("fieldSelector"))?;
+        let lasts = request.parameter("timeoutSeconds").parse().unwrap_or(LASTS);
+        let from: u64 = match request.parameter("resourceVersion") {
+            "" => 0,
+            text => text.parse().map_err(|_| Refusal::bad_request("invalid resource version"))?,
+        };
+        let mut watching = Self {
+            server: server.clone(),
+            interposer,
+            selector,
+            changed: server.changed(),
+            first: VecDeque::new(),
+            position: from,
+            bookmark: None,
+            ends: Instant::now() + Duration::from_secs(lasts),
+            mode: Mode::Flowing,
+            disturbance: None,
+            kind,
+            request,
+        };
+        if watching.request.parameter("allowWatchBookmarks") == "true" {
+            watching.bookmark = watching.next_bookmark();
+        }
+        if from == 0 {
+            watching.position = store.version;
+            let objects = store.at(&watching.kind_key(), store.version);
+            let selected = objects.iter().filter(|(_, object)| watching.selects(object));
+            watching.first = selected
+                .map(|((namespace, name), object)| {
+                    (format!("{namespace}/{name}"), watching.line("ADDED", object))
+                })
+                .collect();
+        }
+        Ok(watching)
+    }
+
+    /// Its stream.
+    pub(super) fn stream(self) -> impl Stream<Item = Piece> + Send {
+        futures::stream::unfold(self, |mut watching| async move {
+            let piece = watching.next().await?;
+            Some((piece, watching))
+        })
+    }
+
+    fn kind_key(&self) -> KindKey {
+        (self.kind.group.clone(), self.kind.resource.clone())
+    }
+
+    fn selects(&self, object: &Value) -> bool {
+        let namespace = &self.request.asked.namespace;
+        (namespace.is_empty() || object["metadata"]["namespace"] == **namespace)
+            && self.selector.selects(object)
+    }
+
+    /// `type` stands before `object`, as servers write it: clients may read one pass.
+    fn line(&self, event: &str, object: &Value) -> String {
+        format!("{{\"type\":\"{event}\",\"object\":{}}}\n", shown(&self.kind, &self.request, object))
+    }
+
+    fn expired(&mut self) -> Piece {
+        self.mode = Mode::Over;
+        let version = self.server.version();
+        let message = format!("too old resource version: {} ({version})", self.position);
+        text(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", Refusal::expired(message).status()))
+    }
+
+    /// Every minute, and shortly before the end.
+    fn next_bookmark(&self) -> Option<Instant> {
+        let (now, last) = (Instant::now(), self.ends.checked_sub(BEFORE_THE_END)?);
+        Some((now + BOOKMARK_EVERY).min(last)).filter(|next| *next > now)
+    }
+
+    fn bookmark(&mut self) -> Piece {
+        self.bookmark = self.next_bookmark();
+        let object = json!({
+            "apiVersion": self.kind.api_version(&self.request.asked.version),
+            "kind": self.kind.kind,
+            "metadata": {"resourceVersion": self.position.to_string(), "creationTimestamp": null},
+        });
+        text(self.line("BOOKMARK", &object))
+    }
+
+    async fn next(&mut self) -> Option<Piece> {
+        loop {
+            match self.mode {
+                Mode::Flowing | Mode::Withheld => {}
+                Mode::Silent => pending().await,
+                Mode::ExpiresAt(moment) => {
+                    sleep_until(moment).await;
+                    return Some(self.expired());
+                }
+                Mode::Breaks => {
+                    self.mode = Mode::Over;
+                    return Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
+                }
+                Mode::Over => return None,
+            }
+            if matches!(self.mode, Mode::Flowing) {
+                if self.position < self.server.compacted() {
+                    return Some(self.expired());
+                }
+                self.changed.mark_unchanged();
+                if let Some((object, line)) = self.take() {
+                    sleep(LATENCY).await;
+                    if let Some(piece) = self.send(&object, line).await {
+                        return Some(piece);
+                    }
+                    continue;
+                }
+                if !self.server.serves(&self.kind_key()) {
+                    return None;
+                }
+            }
+            let now = Instant::now();
+            if now >= self.ends {
+                return None;
+            }
+            if self.bookmark.is_some_and(|due| due <= now) {
+                return Some(self.bookmark());
+            }
+            let wake = self.bookmark.map_or(self.ends, |due| due.min(self.ends));
+            tokio::select! {
+                biased;
+                changed = self.changed.changed() => changed.ok()?,
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    /// The next event, with what it is about.
+    fn take(&mut self) -> Option<(String, String)> {
+        if let Some(first) = self.first.pop_front() {
+            return Some(first);
+        }
+        loop {
+            let Some(change) = self.server.next_change(&self.kind_key(), self.position) else {
+                self.position = self.server.version();
+                return None;
+            };
+            self.position = change.version;
+            if let Some(line) = self.event(&change) {
+                return Some((format!("{}/{}", change.key.0, change.key.1), line));
+            }
+        }
+    }
+
+    fn event(&self, change: &Change) -> Option<String> {
+        let selected = |object: &Option<Arc<Value>>| object.clone().filter(|object| self.selects(object));
+        match (selected(&change.before), selected(&change.after)) {
+            (None, None) => None,
+            (None, Some(after)) => Some(self.line("ADDED", &after)),
+            (Some(_), Some(after)) => Some(self.line("MODIFIED", &after)),
+            (Some(before), None) => {
+                let mut object = before.as_ref().clone();
+                object["metadata"]["resourceVersion"] = json!(change.version.to_string());
+                Some(self.line("DELETED", &object))
+            }
+        }
+    }
+
+    /// What is sent of an event, after what lies in its way.
+    async fn send(&mut self, object: &str, line: String) -> Option<Piece> {
+        let before = self.position;
+        match self.interposer.event(&self.request.asked, object) {
+            EventFate::Sent => return Some(text(line)),
+            EventFate::Twice => return Some(text(line.repeat(2))),
+            EventFate::Cut => self.mode = Mode::Over,
+            EventFate::CutWithin => {
+                self.mode = Mode::Breaks;
+                return Some(text(line[..line.len() / 2].to_owned()));
+            }
+            EventFate::Expired => return Some(self.expired()),
+            EventFate::Garbled => return Some(text("{\"type\":\"ADDED\",\"object\":{{\n".to_owned())),
+            EventFate::Silence => {
+                self.disturb();
+                self.mode = Mode::Silent;
+            }
+            EventFate::Withheld => {
+                self.disturb();
+                // What was not sent must not be in a bookmark.
+                self.position = before - 1;
+                self.mode = Mode::Withheld;
+            }
+            EventFate::Late(duration) => {
+                self.disturb();
+                sleep(duration).await;
+                self.disturbance = None;
+                return Some(text(line));
+            }
+            EventFate::Missed(duration) => {
+                self.disturb();
+                self.mode = Mode::ExpiresAt(Instant::now() + duration);
+            }
+        }
+        None
+    }
+
+    fn disturb(&mut self) {
+        self.disturbance = Some(self.server.disturb());
+    }
+}
+
+fn text(line: String) -> Piece {
+    Ok(Frame::data(Bytes::from(line)))
+}

@@ -1,0 +1,249 @@
+//! Creates, patches, replacements and deletes, and what they are refused for.
+
+use anyhow::Result;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Value, json};
+
+use crate::{Stage, refusal, refused, version};
+
+crate::stories!(
+    an_object_is_created_once_and_in_a_namespace_that_is_there,
+    a_json_patch_is_all_or_nothing,
+    a_merge_patch_of_an_old_version_conflicts,
+    a_replacement_needs_the_version_that_it_replaces,
+    a_lease_is_taken_by_one,
+    a_delete_is_of_the_object_that_was_seen,
+    an_object_with_a_finalizer_goes_when_that_is_gone,
+    the_status_is_written_through_its_own_door,
+    a_generation_counts_changes_of_what_is_wanted,
+    an_access_review_is_answered,
+    a_kind_comes_and_goes_with_its_definition,
+);
+
+fn error(code: u16, reason: &str) -> (u16, String) {
+    (code, reason.to_owned())
+}
+
+async fn an_object_is_created_once_and_in_a_namespace_that_is_there(stage: Stage) -> Result<()> {
+    let created = stage.create("a").await?;
+    assert_eq!(created.metadata.generation, Some(1));
+    let again: DynamicObject = serde_json::from_value(stage.policy("a"))?;
+    let refusal = refusal(stage.policies().create(&PostParams::default(), &again).await);
+    assert_eq!((refusal.code, refusal.reason.as_str()), (409, "AlreadyExists"));
+    assert_eq!(refusal.message, r#"ratelimitpolicies.kuadrant.io "a" already exists"#);
+    let elsewhere: Api<DynamicObject> =
+        Api::namespaced_with(stage.client.clone(), "nowhere", &crate::policy_resource());
+    let mut policy = stage.policy("a");
+    policy["metadata"]["namespace"] = json!("nowhere");
+    let refusal = elsewhere.create(&PostParams::default(), &serde_json::from_value(policy)?).await;
+    assert_eq!(refused(refusal), error(404, "NotFound"));
+    Ok(())
+}
+
+async fn patch(stage: &Stage, patch: Value) -> kube::Result<DynamicObject> {
+    let patch = Patch::<()>::Json(serde_json::from_value(patch).unwrap());
+    stage.policies().patch("a", &PatchParams::default(), &patch).await
+}
+
+async fn a_json_patch_is_all_or_nothing(stage: Stage) -> Result<()> {
+    assert_eq!(refused(patch(&stage, json!([])).await), error(404, "NotFound"));
+    let created = stage.create("a").await?;
+    let uid = created.metadata.uid.clone().unwrap();
+    let test = |uid: &str, generation: i64| {
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "test", "path": "/metadata/generation", "value": generation},
+            {"op": "add", "path": "/spec/x", "value": 1},
+            {"op": "add", "path": "/metadata/annotations", "value": {"example.com/a": "b"}},
+        ])
+    };
+    let refusal = refusal(patch(&stage, test(&uid, 7)).await);
+    assert_eq!((refusal.code, refusal.reason.as_str()), (422, "Invalid"));
+    assert_eq!(refused(patch(&stage, test("other", 1)).await), error(422, "Invalid"));
+    assert_eq!(version(&stage.policies().get("a").await?), version(&created));
+    let patched = patch(&stage, test(&uid, 1)).await?;
+    assert_eq!((patched.metadata.generation, &patched.data["spec"]["x"]), (Some(2), &json!(1)));
+    assert_eq!(patched.metadata.annotations.clone().unwrap()["example.com/a"], "b");
+    // The same again finds nothing to change.
+    let again = patch(&stage, test(&uid, 2)).await?;
+    assert_eq!(version(&again), version(&patched));
+    let unfit = json!([{"op": "add", "path": "/metadata/labels/x", "value": "y"}]);
+    assert_eq!(refused(patch(&stage, unfit).await), error(422, "Invalid"));
+    let other = json!([{"op": "replace", "path": "/metadata/uid", "value": "other"}]);
+    assert_eq!(refused(patch(&stage, other).await), error(422, "Invalid"));
+    Ok(())
+}
+
+async fn a_merge_patch_of_an_old_version_conflicts(stage: Stage) -> Result<()> {
+    let created = stage.create("a").await?;
+    let old = created.metadata.resource_version.unwrap();
+    let with = |version: &str, x: i64| json!({"metadata": {"resourceVersion": version}, "spec": {"x": x}});
+    stage.merge("a", with(&old, 1)).await?;
+    let refusal = refusal(stage.merge("a", with(&old, 2)).await);
+    assert_eq!((refusal.code, refusal.reason.as_str()), (409, "Conflict"));
+    assert!(refusal.message.contains("the object has been modified"), "{}", refusal.message);
+    let emptied = stage.merge("a", json!({"spec": {"x": null}})).await?;
+    assert!(emptied.data["spec"]["x"].is_null());
+    Ok(())
+}
+
+async fn a_replacement_needs_the_version_that_it_replaces(stage: Stage) -> Result<()> {
+    let created = stage.create("a").await?;
+    let api = stage.policies();
+    let mut new = created.clone();
+    new.data["spec"]["x"] = json!(1);
+    let replaced = api.replace("a", &PostParams::default(), &new).await?;
+    assert_eq!(replaced.metadata.generation, Some(2));
+    assert_eq!(refused(api.replace("a", &PostParams::default(), &new).await), error(409, "Conflict"));
+    let mut another = replaced;
+    another.metadata.uid = Some("00000000-0000-4000-8000-0000000000ff".into());
+    another.data["spec"]["x"] = json!(2);
+    assert_eq!(refused(api.replace("a", &PostParams::default(), &another).await), error(409, "Conflict"));
+    new.metadata.resource_version = None;
+    assert_eq!(refused(api.replace("a", &PostParams::default(), &new).await), error(422, "Invalid"));
+    new.metadata.name = Some("b".into());
+    new.metadata.resource_version = created.metadata.resource_version;
+    assert_eq!(refused(api.replace("b", &PostParams::default(), &new).await), error(404, "NotFound"));
+    Ok(())
+}
+
+async fn a_lease_is_taken_by_one(stage: Stage) -> Result<()> {
+    let api: Api<Lease> = Api::namespaced(stage.client.clone(), &stage.namespace);
+    let lease = |holder: &str| -> Lease {
+        serde_json::from_value(json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": holder}}))
+            .unwrap()
+    };
+    let taken = api.create(&PostParams::default(), &lease("a")).await?;
+    assert_eq!(refused(api.create(&PostParams::default(), &lease("b")).await), error(409, "AlreadyExists"));
+    let mut renewed = lease("a");
+    renewed.metadata.resource_version = taken.metadata.resource_version.clone();
+    renewed.spec.as_mut().unwrap().lease_duration_seconds = Some(3);
+    api.replace("leader", &PostParams::default(), &renewed).await?;
+    let mut stolen = lease("b");
+    stolen.metadata.resource_version = taken.metadata.resource_version;
+    assert_eq!(refused(api.replace("leader", &PostParams::default(), &stolen).await), error(409, "Conflict"));
+    assert_eq!(api.get("leader").await?.spec.unwrap().holder_identity.as_deref(), Some("a"));
+    Ok(())
+}
+
+fn only(uid: Option<&str>, version: Option<&str>) -> DeleteParams {
+    let preconditions =
+        Preconditions { uid: uid.map(str::to_owned), resource_version: version.map(str::to_owned) };
+    DeleteParams::background().preconditions(preconditions)
+}
+
+async fn a_delete_is_of_the_object_that_was_seen(stage: Stage) -> Result<()> {
+    let created = stage.create("a").await?;
+    let (uid, old) = (created.metadata.uid.unwrap(), created.metadata.resource_version.unwrap());
+    stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    let api = stage.policies();
+    let another = "00000000-0000-4000-8000-0000000000ff";
+    let refusal = refusal(api.delete("a", &only(Some(another), None)).await);
+    assert_eq!((refusal.code, refusal.reason.as_str()), (409, "Conflict"));
+    let uids = format!("the UID in the precondition ({another}) does not match the UID in record ({uid})");
+    assert!(refusal.message.contains(&uids), "{}", refusal.message);
+    assert_eq!(refused(api.delete("a", &only(None, Some(&old))).await), error(409, "Conflict"));
+    let gone = api.delete("a", &only(Some(&uid), None)).await?.right();
+    assert!(gone.is_some_and(|status| status.is_success()));
+    assert_eq!(refused(api.delete("a", &only(Some(&uid), None)).await), error(404, "NotFound"));
+    assert_ne!(stage.create("a").await?.metadata.uid.unwrap(), uid);
+    Ok(())
+}
+
+async fn an_object_with_a_finalizer_goes_when_that_is_gone(stage: Stage) -> Result<()> {
+    let mut policy = stage.policy("a");
+    policy["metadata"]["finalizers"] = json!(["example.com/agent"]);
+    let created = stage.create_as(&policy).await?;
+    let api = stage.policies();
+    let deleting = api.delete("a", &DeleteParams::default()).await?.left().unwrap();
+    assert!(deleting.metadata.deletion_timestamp.is_some());
+    assert_eq!(deleting.metadata.generation, Some(2));
+    assert!(version(&deleting) > version(&created));
+    let again = api.delete("a", &DeleteParams::default()).await?.left().unwrap();
+    assert_eq!(version(&again), version(&deleting));
+    let more = json!({"metadata": {"finalizers": ["example.com/agent", "example.com/other"]}});
+    assert_eq!(refused(stage.merge("a", more).await), error(422, "Invalid"));
+    assert_eq!(refused(stage.create_as(&policy).await.map_err(|error| error.downcast().unwrap())).0, 409);
+    stage.merge("a", json!({"metadata": {"finalizers": null}})).await?;
+    assert_eq!(refused(api.get("a").await), error(404, "NotFound"));
+    Ok(())
+}
+
+async fn the_status_is_written_through_its_own_door(stage: Stage) -> Result<()> {
+    let mut policy = stage.policy("a");
+    policy["status"] = json!({"observedGeneration": 5});
+    let created = stage.create_as(&policy).await?;
+    assert!(created.data["status"].is_null());
+    let ignored = stage.merge("a", json!({"status": {"observedGeneration": 5}})).await?;
+    assert_eq!(version(&ignored), version(&created));
+    let patch =
+        json!({"spec": {"x": 1}, "metadata": {"labels": {"x": "y"}}, "status": {"observedGeneration": 1}});
+    let written = stage.merge_status("a", patch).await?;
+    assert_eq!(written.data["status"]["observedGeneration"], 1);
+    assert_eq!((written.metadata.generation, written.metadata.labels), (Some(1), None));
+    assert!(written.data["spec"]["x"].is_null());
+    let changed = stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    assert_eq!(changed.data["status"]["observedGeneration"], 1);
+    Ok(())
+}
+
+async fn a_generation_counts_changes_of_what_is_wanted(stage: Stage) -> Result<()> {
+    stage.create("a").await?;
+    let labelled = stage.merge("a", json!({"metadata": {"labels": {"x": "y"}}})).await?;
+    assert_eq!(labelled.metadata.generation, Some(1));
+    let changed = stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    assert_eq!(changed.metadata.generation, Some(2));
+    Ok(())
+}
+
+async fn an_access_review_is_answered(stage: Stage) -> Result<()> {
+    use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+    let attributes = json!({"group": "kuadrant.io", "resource": "ratelimitpolicies", "verb": "patch"});
+    let review: SelfSubjectAccessReview =
+        serde_json::from_value(json!({"metadata": {}, "spec": {"resourceAttributes": attributes}}))?;
+    let answer = Api::all(stage.client.clone()).create(&PostParams::default(), &review).await?;
+    assert!(answer.status.unwrap().allowed);
+    Ok(())
+}
+
+async fn a_kind_comes_and_goes_with_its_definition(stage: Stage) -> Result<()> {
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use policy_sync_testenv::crds::{Crd, install};
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "passings.stories.example.com"},
+        "spec": {
+            "group": "stories.example.com", "scope": "Namespaced",
+            "names": {"kind": "Passing", "listKind": "PassingList", "plural": "passings", "singular": "passing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    install(&stage.client, &[Crd::new(definition)?]).await?;
+    let passing: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "stories.example.com/v1", "kind": "Passing", "metadata": {"name": "a"}, "spec": {"x": 1},
+        "status": {"y": 1},
+    }))?;
+    let resource = kube::api::ApiResource {
+        group: "stories.example.com".into(),
+        version: "v1".into(),
+        api_version: "stories.example.com/v1".into(),
+        kind: "Passing".into(),
+        plural: "passings".into(),
+    };
+    let api: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &resource);
+    let created = api.create(&PostParams::default(), &passing).await?;
+    // Without a subresource of its own the status is part of the object.
+    assert_eq!((created.data["status"]["y"].as_i64(), created.metadata.generation), (Some(1), Some(1)));
+    let definitions: Api<CustomResourceDefinition> = Api::all(stage.client.clone());
+    definitions.delete("passings.stories.example.com", &DeleteParams::default()).await?;
+    policy_sync_testenv::wait::until("the kind goes", std::time::Duration::from_secs(30), || async {
+        match api.list(&Default::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => anyhow::bail!("{other:?}"),
+        }
+    })
+    .await
+}

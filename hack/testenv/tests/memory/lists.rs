@@ -1,0 +1,115 @@
+//! Pages, selectors, metadata alone.
+
+use anyhow::Result;
+use kube::ResourceExt;
+use kube::api::ListParams;
+
+use crate::{Stage, refused, version};
+
+crate::stories!(
+    pages_show_one_moment,
+    a_continue_token_of_nonsense_is_refused,
+    selectors_select,
+    metadata_alone_has_neither_spec_nor_status,
+    what_is_not_there_is_not_found,
+);
+
+fn names<K: ResourceExt>(items: &[K]) -> Vec<String> {
+    items.iter().map(ResourceExt::name_any).collect()
+}
+
+async fn pages_show_one_moment(stage: Stage) -> Result<()> {
+    for name in ["c", "a", "e", "b", "d"] {
+        stage.create(name).await?;
+    }
+    let api = stage.policies();
+    let first = api.list(&ListParams::default().limit(2)).await?;
+    assert_eq!(names(&first.items), ["a", "b"]);
+    assert_eq!(first.metadata.remaining_item_count, Some(3));
+    let listed: u64 = first.metadata.resource_version.clone().unwrap().parse()?;
+    // What happens between pages is on none of them.
+    let deleted = api.delete("d", &Default::default()).await?;
+    assert!(deleted.is_right());
+    let later = stage.create("cc").await?;
+    assert!(version(&later) > listed);
+    let mut rest = Vec::new();
+    let mut token = first.metadata.continue_.clone();
+    while let Some(next) = token.filter(|token| !token.is_empty()) {
+        let page = api.list(&ListParams::default().limit(2).continue_token(&next)).await?;
+        assert_eq!(page.metadata.resource_version, first.metadata.resource_version);
+        rest.extend(names(&page.items));
+        token = page.metadata.continue_;
+    }
+    assert_eq!(rest, ["c", "d", "e"]);
+    let now = api.list(&ListParams::default()).await?;
+    assert_eq!(names(&now.items), ["a", "b", "c", "cc", "e"]);
+    assert!(now.metadata.resource_version.unwrap().parse::<u64>()? >= version(&later));
+    assert!(now.metadata.continue_.unwrap_or_default().is_empty());
+    Ok(())
+}
+
+async fn a_continue_token_of_nonsense_is_refused(stage: Stage) -> Result<()> {
+    let list = stage.policies().list(&ListParams::default().limit(2).continue_token("nonsense")).await;
+    assert_eq!(refused(list), (400, "BadRequest".to_owned()));
+    Ok(())
+}
+
+async fn selectors_select(stage: Stage) -> Result<()> {
+    for (name, labels) in [("a", r#"{"x":"1"}"#), ("b", r#"{"x":"2","y":""}"#), ("c", "{}")] {
+        let mut policy = stage.policy(name);
+        policy["metadata"]["labels"] = serde_json::from_str(labels)?;
+        stage.create_as(&policy).await?;
+    }
+    let api = stage.policies();
+    for (selector, expected) in
+        [("x=1", vec!["a"]), ("x", vec!["a", "b"]), ("x!=1", vec!["b", "c"]), ("!y,x in (1,2)", vec!["a"])]
+    {
+        let found = api.list(&ListParams::default().labels(selector)).await?;
+        assert_eq!(names(&found.items), expected, "{selector}");
+    }
+    let found = api.list(&ListParams::default().fields("metadata.name=b")).await?;
+    assert_eq!(names(&found.items), ["b"]);
+    let refusal = api.list(&ListParams::default().fields("spec.nothing=b")).await;
+    assert_eq!(refused(refusal), (400, "BadRequest".to_owned()));
+    Ok(())
+}
+
+async fn metadata_alone_has_neither_spec_nor_status(stage: Stage) -> Result<()> {
+    let created = stage.create("a").await?;
+    let one = stage.policies().get_metadata("a").await?;
+    assert_eq!(one.metadata.uid, created.metadata.uid);
+    assert_eq!(one.types.unwrap().kind, "PartialObjectMetadata");
+    let list = stage.policies().list_metadata(&ListParams::default()).await?;
+    assert_eq!(names(&list.items), ["a"]);
+    assert_eq!(list.types.kind, "PartialObjectMetadataList");
+    Ok(())
+}
+
+async fn what_is_not_there_is_not_found(stage: Stage) -> Result<()> {
+    assert_eq!(refused(stage.policies().get("a").await), (404, "NotFound".to_owned()));
+    let mut nothing = crate::policy_resource();
+    nothing.plural = "nothings".into();
+    let api: kube::Api<kube::api::DynamicObject> =
+        kube::Api::namespaced_with(stage.client.clone(), &stage.namespace, &nothing);
+    assert_eq!(refused(api.list(&ListParams::default()).await).0, 404);
+    Ok(())
+}
+
+/// A real server forgets after minutes, which no test waits for.
+#[tokio::test(start_paused = true)]
+async fn a_list_cannot_go_on_from_what_is_forgotten() -> Result<()> {
+    let server = policy_sync_testenv::MemoryServer::new();
+    let api: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+        kube::Api::default_namespaced(server.client());
+    for name in ["a", "b"] {
+        let map = serde_json::from_value(serde_json::json!({"metadata": {"name": name}}))?;
+        api.create(&Default::default(), &map).await?;
+    }
+    let page = api.list(&ListParams::default().limit(1)).await?;
+    api.delete("b", &Default::default()).await?;
+    server.compact();
+    let next =
+        api.list(&ListParams::default().limit(1).continue_token(&page.metadata.continue_.unwrap())).await;
+    assert_eq!(refused(next), (410, "Expired".to_owned()));
+    Ok(())
+}

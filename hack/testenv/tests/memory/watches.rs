@@ -1,0 +1,111 @@
+//! Watches: from a version on, selected, bookmarked, expired.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use futures::{Stream, StreamExt};
+use kube::api::{DeleteParams, DynamicObject, WatchEvent, WatchParams};
+use serde_json::json;
+
+use crate::{Stage, version};
+
+crate::stories!(
+    a_watch_tells_what_happened_since,
+    a_selected_watch_tells_of_objects_that_begin_and_cease_to_fit,
+    a_write_that_changes_nothing_is_no_event,
+    a_watch_ends_in_time_and_says_how_far_it_came,
+    a_watch_from_long_ago_has_expired,
+);
+
+/// What events there are: `ADDED a`.
+async fn events(
+    events: impl Stream<Item = kube::Result<WatchEvent<DynamicObject>>>,
+    count: usize,
+) -> Result<Vec<(String, DynamicObject)>> {
+    let mut events = std::pin::pin!(events);
+    let mut found = Vec::new();
+    while found.len() < count {
+        let next = tokio::time::timeout(Duration::from_secs(30), events.next()).await?;
+        let (kind, object) = match next.context("the stream has ended")?? {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Bookmark(_) => continue,
+            WatchEvent::Error(status) => bail!("{status:?}"),
+        };
+        found.push((format!("{kind} {}", object.metadata.name.clone().unwrap_or_default()), object));
+    }
+    Ok(found)
+}
+
+fn kinds(events: &[(String, DynamicObject)]) -> Vec<&str> {
+    events.iter().map(|(kind, _)| kind.as_str()).collect()
+}
+
+async fn a_watch_tells_what_happened_since(stage: Stage) -> Result<()> {
+    stage.create("before").await?;
+    let from = stage.create("a").await?.metadata.resource_version.unwrap();
+    let changed = stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    stage.create("b").await?;
+    stage.policies().delete("a", &DeleteParams::default()).await?;
+    let watch = stage.policies().watch(&WatchParams::default(), &from).await?;
+    let found = events(watch, 3).await?;
+    assert_eq!(kinds(&found), ["MODIFIED a", "ADDED b", "DELETED a"]);
+    assert_eq!(version(&found[0].1), version(&changed));
+    // The deletion has a version of its own, and the object as it was.
+    assert!(version(&found[2].1) > version(&found[1].1));
+    assert_eq!(found[2].1.data["spec"]["x"], 1);
+    Ok(())
+}
+
+async fn a_selected_watch_tells_of_objects_that_begin_and_cease_to_fit(stage: Stage) -> Result<()> {
+    let from = stage.create("a").await?.metadata.resource_version.unwrap();
+    for label in [json!("1"), json!("1"), json!("2"), json!("1")] {
+        stage
+            .merge("a", json!({"metadata": {"labels": {"x": label, "n": null}}, "spec": {"y": label}}))
+            .await?;
+    }
+    stage.merge("a", json!({"spec": {"y": "z"}})).await?;
+    let changed = stage.merge("a", json!({"metadata": {"labels": {"x": null}}})).await?;
+    let watch = stage.policies().watch(&WatchParams::default().labels("x=1"), &from).await?;
+    let found = events(watch, 5).await?;
+    assert_eq!(kinds(&found), ["ADDED a", "DELETED a", "ADDED a", "MODIFIED a", "DELETED a"]);
+    assert_eq!(version(&found[4].1), version(&changed));
+    Ok(())
+}
+
+async fn a_write_that_changes_nothing_is_no_event(stage: Stage) -> Result<()> {
+    let created = stage.create("a").await?;
+    let again = stage.merge("a", json!({"metadata": {"name": "a"}})).await?;
+    assert_eq!(version(&again), version(&created));
+    stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    let from = created.metadata.resource_version.unwrap();
+    let watch = stage.policies().watch(&WatchParams::default(), &from).await?;
+    assert_eq!(kinds(&events(watch, 1).await?), ["MODIFIED a"]);
+    Ok(())
+}
+
+async fn a_watch_ends_in_time_and_says_how_far_it_came(stage: Stage) -> Result<()> {
+    let created = stage.create("a").await?;
+    let from = created.metadata.resource_version.clone().unwrap();
+    let watch = stage.policies().watch(&WatchParams::default().timeout(4), &from).await?;
+    let found: Vec<_> = tokio::time::timeout(Duration::from_secs(30), watch.collect()).await?;
+    let bookmarks: Vec<u64> = found
+        .into_iter()
+        .map(|event| match event {
+            Ok(WatchEvent::Bookmark(bookmark)) => bookmark.metadata.resource_version.parse().unwrap(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(bookmarks.last().is_some_and(|last| *last >= version(&created)), "{bookmarks:?}");
+    Ok(())
+}
+
+async fn a_watch_from_long_ago_has_expired(stage: Stage) -> Result<()> {
+    let watch = stage.policies().watch(&WatchParams::default(), "1").await?;
+    let found: Vec<_> = tokio::time::timeout(Duration::from_secs(30), watch.collect()).await?;
+    let [Ok(WatchEvent::Error(status))] = found.as_slice() else { bail!("{found:?}") };
+    assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
+    assert!(status.message.starts_with("too old resource version: 1 ("), "{}", status.message);
+    Ok(())
+}
