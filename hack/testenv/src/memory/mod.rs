@@ -15,8 +15,10 @@
 //! Time is tokio's: under `start_paused` a run of hours takes a moment. Each request and each event takes
 //! [`LATENCY`], so that one is never there before it was sent.
 
+mod agents;
 mod fate;
 mod fields;
+mod hub;
 mod kinds;
 mod read;
 mod refusal;
@@ -48,6 +50,7 @@ use tokio::time::sleep;
 use tower::retry::RetryLayer;
 use tower::{BoxError, Layer};
 
+pub use self::agents::agents;
 pub use self::fate::{EventFate, Fate, Faultless, Interposer};
 pub use self::request::Asked;
 
@@ -169,6 +172,12 @@ impl MemoryServer {
             (format!("{resource}.{group} {namespace}/{name}"), stored.object.as_ref().clone())
         };
         store.all().map(named).collect()
+    }
+
+    /// The objects of a kind.
+    fn objects_of(&self, group: &str, resource: &str) -> Vec<Arc<Value>> {
+        let store = self.0.store.lock();
+        store.at(&(group.to_owned(), resource.to_owned()), store.version).into_values().collect()
     }
 
     /// Forgets what happened so far: who watches or lists on from an older version is told that it has expired.

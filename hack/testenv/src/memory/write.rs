@@ -359,7 +359,7 @@ fn text(value: &Value) -> String {
 }
 
 /// A definition is served from the moment that it is there.
-fn establish(definition: &mut Value, now: &str) {
+pub(super) fn establish(definition: &mut Value, now: &str) {
     let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": now});
     definition["status"] = json!({
         "conditions": [condition("NamesAccepted", "NoConflicts"), condition("Established", "InitialNamesAccepted")],

@@ -1,0 +1,62 @@
+//! The work agents of all spokes of a server in memory: each work is applied a moment after it was written, and
+//! cleaned up a moment after it was asked to go.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kube::api::{Api, Patch, PatchParams};
+use policy_sync::api::work::ManifestWork;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{Faultless, MemoryServer};
+use crate::world::Answer;
+
+/// How long an agent takes.
+const TAKES: Duration = Duration::from_millis(200);
+/// What Open Cluster Management's agent puts on a work, so that it can clean up.
+const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+/// Plays the agents of all spokes for as long as it is polled.
+///
+/// # Errors
+///
+/// Where the server refuses what an agent writes.
+pub async fn agents(server: MemoryServer) -> Result<()> {
+    let client = server.client_of("agent", Faultless);
+    let mut changed = server.changed();
+    loop {
+        changed.mark_unchanged();
+        sleep(TAKES).await;
+        for work in server.objects_of("work.open-cluster-management.io", "manifestworks") {
+            let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
+            let api: Api<ManifestWork> = Api::namespaced(client.clone(), text("namespace"));
+            match look_after(&api, text("name"), &work).await {
+                // The controller was faster: the next look finds out.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                other => other.with_context(|| format!("looking after the work {}", text("name")))?,
+            }
+        }
+        changed.changed().await?;
+    }
+}
+
+async fn look_after(api: &Api<ManifestWork>, name: &str, work: &Value) -> kube::Result<()> {
+    let metadata = &work["metadata"];
+    let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+    let params = PatchParams::default();
+    if !metadata["deletionTimestamp"].is_null() {
+        api.patch(name, &params, &Patch::Merge(json!({"metadata": {"finalizers": null}}))).await?;
+        return Ok(());
+    }
+    if !held {
+        api.patch(name, &params, &Patch::Merge(json!({"metadata": {"finalizers": [FINALIZER]}}))).await?;
+    }
+    if work["status"]["conditions"][0]["observedGeneration"] != metadata["generation"] {
+        let work: ManifestWork = serde_json::from_value(work.clone()).map_err(kube::Error::SerdeError)?;
+        let answer = Answer::applied().condition("Accepted", "True", "Accepted", "");
+        let status = json!({ "status": answer.status_of(&work) });
+        api.patch_status(name, &params, &Patch::Merge(status)).await?;
+    }
+    Ok(())
+}
