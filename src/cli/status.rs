@@ -20,7 +20,7 @@ use super::settings::ControllerArguments;
 use super::text::printable;
 use hub::{Hub, Kinds, Selection};
 use kinds::PolicyKind;
-use report::{Detail, Report};
+use report::{OnCluster, Report};
 use table::Style;
 
 /// Arguments of `policy-sync status`.
@@ -37,6 +37,9 @@ pub struct Arguments {
     /// All namespaces.
     #[arg(short = 'A', long)]
     all_namespaces: bool,
+    /// Only what is on this cluster, or is to be: for each policy, what that cluster says.
+    #[arg(long, value_name = "CLUSTER")]
+    cluster: Option<String>,
     /// How to print it. With the name of a policy, `wide` shows a row for each cluster.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -65,7 +68,10 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let controller = arguments.controller.controller()?;
     let config = hub.config().await?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    for (argument, text) in [("NAMESPACE", Some(&namespace)), ("NAME", arguments.name.as_ref())] {
+    let cluster = arguments.cluster.as_ref();
+    for (argument, text) in
+        [("NAMESPACE", Some(&namespace)), ("NAME", arguments.name.as_ref()), ("CLUSTER", cluster)]
+    {
         if let Some(text) = text.filter(|text| !is_name(text)) {
             bail!("{argument} {text:?} is no name of Kubernetes");
         }
@@ -88,16 +94,44 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         reports.extend(policies.iter().map(|policy| Report::new(kind, policy)));
     }
     reports.sort_by(|a, b| (&a.namespace, &a.kind, &a.name).cmp(&(&b.namespace, &b.kind, &b.name)));
-    show(&reports, arguments)?;
-    let missing = reports.is_empty() && arguments.name.is_some();
-    if reports.is_empty() && classes {
+    let on: Option<Vec<OnCluster<'_>>> =
+        cluster.map(|cluster| reports.iter().filter_map(|report| report.on(cluster)).collect());
+    let known = match (cluster, &on) {
+        (Some(cluster), Some(on)) => is_known(&hub, cluster, on).await?,
+        _ => true,
+    };
+    match &on {
+        Some(on) => show_on_cluster(on, arguments)?,
+        None => show(&reports, arguments)?,
+    }
+    let none = on.as_ref().map_or(reports.is_empty(), Vec::is_empty);
+    if none && classes && known {
         let of = arguments.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let place =
             selection.namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
-        say(printable(&format!("no policy{of} found{place}")));
+        let on = cluster.map(|cluster| format!(" on cluster {cluster}")).unwrap_or_default();
+        say(printable(&format!("no policy{of} found{place}{on}")));
     }
-    let fine = faults.is_empty() && !missing && reports.iter().all(Report::in_sync);
-    Ok(if fine { Answer::Fine } else { Answer::No })
+    let missing = none && arguments.name.is_some();
+    let in_sync = match &on {
+        Some(on) => on.iter().all(OnCluster::in_sync),
+        None => reports.iter().all(Report::in_sync),
+    };
+    Ok(if faults.is_empty() && known && !missing && in_sync { Answer::Fine } else { Answer::No })
+}
+
+/// Whether the hub has the ManagedCluster `cluster`; where it has none, that is said. A policy that names the
+/// cluster is proof enough where this may not be asked.
+async fn is_known(hub: &Hub, cluster: &str, policies: &[OnCluster<'_>]) -> anyhow::Result<bool> {
+    match hub.has_cluster(cluster).await {
+        Ok(true) => Ok(true),
+        Ok(false) => {
+            say(printable(&format!("the hub has no ManagedCluster {cluster}")));
+            Ok(false)
+        }
+        Err(kube::Error::Api(_)) if policies.iter().any(|policy| policy.entry.is_some()) => Ok(true),
+        Err(error) => Err(hub.failure(&format!("read ManagedCluster {cluster}"), &error)),
+    }
 }
 
 /// The kinds that a user means by `word`.
@@ -121,41 +155,54 @@ fn is_name(text: &str) -> bool {
 }
 
 fn show(reports: &[Report], arguments: &Arguments) -> anyhow::Result<()> {
+    let by_cluster = arguments.output == Format::Wide && arguments.name.is_some() && reports.len() == 1;
     for report in reports {
-        let policy = format!("{} {}/{}", report.kind, report.namespace, report.name);
-        for fault in &report.faults {
-            say(printable(&format!("{policy}: {fault}")));
-        }
+        explain(report, by_cluster);
     }
-    let style = Style {
-        namespaces: arguments.all_namespaces,
-        wide: arguments.output == Format::Wide,
-        now: Timestamp::now(),
-    };
-    let list = || {
-        let items: Vec<Value> = reports.iter().map(Report::json).collect();
-        json!({ "items": items })
-    };
+    let items = || reports.iter().map(Report::json).collect();
     match (arguments.output, reports) {
-        (Format::Json, _) => print(&output::json(&list())?),
-        (Format::Yaml, _) => print(&output::yaml(&list())?),
+        (Format::Json | Format::Yaml, _) => print_list(items(), arguments.output),
         (_, []) => Ok(()),
-        (Format::Wide, [report]) if arguments.name.is_some() => {
-            explain(report);
+        (_, [report]) if by_cluster => {
+            if let Some(message) = &report.message {
+                say(printable(message));
+            }
             print(&table::clusters(report))
         }
-        (Format::Table | Format::Wide, reports) => print(&table::policies(reports, style)),
+        (_, reports) => print(&table::policies(reports, style(arguments))),
     }
 }
 
-/// Says what the table of a policy's clusters leaves out.
-fn explain(report: &Report) {
-    if let Some(message) = &report.message {
-        say(printable(message));
+fn show_on_cluster(policies: &[OnCluster<'_>], arguments: &Arguments) -> anyhow::Result<()> {
+    for policy in policies {
+        explain(policy.report, true);
     }
-    match report.detail {
-        Detail::Full => {}
-        Detail::Minimal => say("conditions that are true are left out: the list was too large to show them"),
-        Detail::Names => say("only the clusters' names are shown: the list was too large for more"),
+    let items = || policies.iter().map(OnCluster::json).collect();
+    match (arguments.output, policies) {
+        (Format::Json | Format::Yaml, _) => print_list(items(), arguments.output),
+        (_, []) => Ok(()),
+        (_, policies) => print(&table::on_cluster(policies, style(arguments))),
+    }
+}
+
+fn style(arguments: &Arguments) -> Style {
+    Style {
+        namespaces: arguments.all_namespaces,
+        wide: arguments.output == Format::Wide,
+        now: Timestamp::now(),
+    }
+}
+
+fn print_list(items: Vec<Value>, format: Format) -> anyhow::Result<()> {
+    let list = json!({ "items": items });
+    print(&if format == Format::Yaml { output::yaml(&list)? } else { output::json(&list)? })
+}
+
+/// Says what of a policy's annotations cannot be read, and, where states of `clusters` are shown, what they leave out.
+fn explain(report: &Report, clusters: bool) {
+    let policy = format!("{} {}/{}", report.kind, report.namespace, report.name);
+    let left_out = report.detail.explanation().filter(|_| clusters);
+    for text in report.faults.iter().chain(&left_out) {
+        say(printable(&format!("{policy}: {text}")));
     }
 }

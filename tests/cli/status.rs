@@ -1,5 +1,7 @@
 //! `policy-sync status`, of a real hub on which the tests write what the controller would.
 
+mod cluster;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,7 +13,7 @@ use policy_sync::api::annotations::{
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::crds::{self, Side};
-use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries, fixtures};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Fleet, World, binaries, fixtures};
 use serde_json::{Value, json};
 
 use crate::run::{Ran, command, finish, run};
@@ -45,6 +47,18 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
     let mut command = command(&["status", "--kubeconfig", kubeconfig.to_str().unwrap()]);
     command.args(arguments);
     finish(command, "")
+}
+
+/// A world of its own, on the hub that the tests share.
+async fn world(name: &str) -> World<'static> {
+    let hub = Fleet::shared_hub().await.unwrap().hub();
+    World::new(hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, &[]).await.unwrap()
+}
+
+/// The status of a world, read with `kubeconfig`.
+fn status_of(world: &World<'_>, kubeconfig: &Path, arguments: &[&str]) -> Ran {
+    let controller = world.controller_name();
+    status(kubeconfig, &[&["--controller-name", &controller], arguments].concat())
 }
 
 /// The words of each line, without those of the last column, which is an age.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
-use kube::Config;
 use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request};
+use kube::{Api, Config};
 
 use super::kinds::PolicyKind;
+use crate::api::cluster::ManagedCluster;
 use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
@@ -124,6 +125,17 @@ impl Hub {
         let name = selection.name.map(|name| format!("metadata.name={name}"));
         let listed = self.list(&path, name, true).await;
         listed.map_err(|error| self.0.failure(&format!("list {}", kind.gvr.kind), &error))
+    }
+
+    /// Whether the hub has a ManagedCluster of this name.
+    pub(super) async fn has_cluster(&self, name: &str) -> Result<bool, kube::Error> {
+        let clusters: Api<ManagedCluster> = Api::all(self.0.client.clone());
+        Ok(clusters.get_metadata_opt(name).await?.is_some())
+    }
+
+    /// Why it could not be asked to `what`.
+    pub(super) fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
+        self.0.failure(what, error)
     }
 
     async fn config_map(&self, key: &ObjectKey) -> Result<Option<HubObject>, kube::Error> {

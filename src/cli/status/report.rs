@@ -1,6 +1,9 @@
 //! What the annotations of a policy say. They are the controller's output, but a user may edit them: what cannot be
 //! read is a fault to show, never one of this program.
 
+mod cluster;
+mod detail;
+
 use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -11,6 +14,8 @@ use crate::api::annotations::{
     SyncedCondition,
 };
 use crate::api::object::{HubObject, Metadata};
+pub(super) use cluster::OnCluster;
+pub(super) use detail::Detail;
 
 /// What an annotation says.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,17 +35,6 @@ impl<T> Reading<T> {
             Self::Missing | Self::Unreadable => None,
         }
     }
-}
-
-/// How much of each cluster the list shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Detail {
-    /// Everything.
-    Full,
-    /// No conditions that are true.
-    Minimal,
-    /// Names alone, perhaps not of all clusters.
-    Names,
 }
 
 /// What a policy's annotations say.
@@ -68,7 +62,7 @@ impl Report {
         let metadata = &object.metadata;
         let text = |key: &str| metadata.annotations.get(key).cloned();
         let mut faults = Vec::new();
-        let summary = read(metadata, POLICIES_SYNCED_SUMMARY, &mut faults);
+        let summary: Reading<Summary> = read(metadata, POLICIES_SYNCED_SUMMARY, &mut faults);
         let clusters: Reading<Vec<Synced>> = read(metadata, POLICIES_SYNCED, &mut faults);
         if summary == Reading::Missing && clusters != Reading::Missing {
             faults.push(format!("annotation {POLICIES_SYNCED_SUMMARY} is missing"));
@@ -77,6 +71,19 @@ impl Report {
             faults.push(format!("annotation {POLICIES_SYNCED} is missing"));
         }
         let detail_text = text(POLICIES_SYNCED_DETAIL);
+        let detail = Detail::read(detail_text.as_deref());
+        if let (Detail::Other, Some(text)) = (detail, &detail_text) {
+            faults.push(format!("annotation {POLICIES_SYNCED_DETAIL}: {text:?} is no level of detail"));
+        }
+        if let (Reading::Said(clusters), Reading::Said(summary)) = (&clusters, &summary)
+            && detail.names(summary.clusters) != Some(clusters.len())
+            && detail != Detail::Other
+        {
+            faults.push(format!(
+                "annotation {POLICIES_SYNCED} names {} clusters, which is not what the summary and the detail say",
+                clusters.len()
+            ));
+        }
         let raw_clusters = match &clusters {
             Reading::Said(_) => text(POLICIES_SYNCED).and_then(|text| serde_json::from_str(&text).ok()),
             Reading::Missing | Reading::Unreadable => None,
@@ -88,11 +95,7 @@ impl Report {
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             summary,
             clusters,
-            detail: match detail_text.as_deref() {
-                None | Some("full") => Detail::Full,
-                Some("minimal") => Detail::Minimal,
-                Some(_) => Detail::Names,
-            },
+            detail,
             message: text(POLICY_SYNC_MESSAGE),
             faults,
             resource: kind.gvr.kind.to_string(),
@@ -109,7 +112,7 @@ impl Report {
 
     /// The clusters where a policy of their own wins; `None` where the list does not say.
     pub(super) fn overridden(&self) -> Option<Vec<&str>> {
-        if self.detail == Detail::Names {
+        if !self.detail.shows_states() {
             return None;
         }
         let overridden = |entry: &&Synced| entry.conditions.iter().any(SyncedCondition::is_overridden);
@@ -119,7 +122,7 @@ impl Report {
 
     /// What there is to know: the policy's message, or that of the first cluster that does not hold it.
     pub(super) fn first_message(&self) -> Option<String> {
-        let clusters = self.clusters.said().filter(|_| self.detail != Detail::Names);
+        let clusters = self.clusters.said().filter(|_| self.detail.shows_states());
         let failing = || {
             clusters.into_iter().flatten().filter(|entry| !entry.applied).find_map(|entry| {
                 entry.message.as_ref().map(|message| format!("{}: {message}", entry.cluster))

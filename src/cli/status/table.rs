@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::report::{Detail, Reading, Report};
-use crate::api::annotations::Synced;
+use super::report::{Detail, OnCluster, Reading, Report};
+use crate::api::annotations::{Synced, SyncedCondition};
 use crate::cli::columns::table;
 use crate::cli::text::{cut, printable};
 
@@ -38,7 +38,7 @@ pub(super) fn policies(reports: &[Report], style: Style) -> String {
             count(report, |summary| summary.applied),
             count(report, |summary| summary.enforced),
             overridden(report, style.wide),
-            message(report.first_message().as_deref(), style.wide),
+            message(report.first_message().as_deref(), style.wide, true),
             report.created.map_or_else(|| "-".to_owned(), |created| age(created, style.now)),
         ];
         if style.namespaces {
@@ -52,47 +52,110 @@ pub(super) fn policies(reports: &[Report], style: Style) -> String {
 /// One row for each cluster of a policy.
 pub(super) fn clusters(report: &Report) -> String {
     let entries = report.clusters.said().into_iter().flatten();
-    table(
-        &["CLUSTER", "APPLIED", "ENFORCED", "REASON", "MESSAGE"],
-        entries.map(|entry| cluster(entry, report.detail)),
-    )
+    let rows = entries.map(|entry| {
+        let state = Some(entry).filter(|_| report.detail.shows_states());
+        let mut row = cells(state, report.detail);
+        row.insert(0, entry.cluster.to_string());
+        row.push(message(state.and_then(said), true, state.is_some()));
+        row
+    });
+    let cut = match report.detail {
+        Detail::First { named, of } if named < of => Some(of - named),
+        _ => None,
+    };
+    let more = cut.map(|more| {
+        let mut row = vec!["?".to_owned(); 5];
+        row[0] = format!("+{more} more");
+        row
+    });
+    table(&["CLUSTER", "APPLIED", "ENFORCED", "REASON", "MESSAGE"], rows.chain(more))
 }
 
-fn cluster(entry: &Synced, detail: Detail) -> Vec<String> {
-    let name = entry.cluster.to_string();
-    if detail == Detail::Names {
-        return [&name, "?", "?", "?", "?"].map(str::to_owned).into();
+/// One row for each policy, as one cluster has it.
+pub(super) fn on_cluster(policies: &[OnCluster<'_>], style: Style) -> String {
+    let mut headers = vec!["KIND", "NAME", "APPLIED", "ENFORCED", "REASON", "MESSAGE", "AGE"];
+    if style.wide {
+        headers.splice(5..5, ["CONDITIONS", "FIELDS"]);
     }
+    if style.namespaces {
+        headers.insert(0, "NAMESPACE");
+    }
+    let rows = policies.iter().map(|on| {
+        let (report, state) = (on.report, on.state());
+        let mut row = vec![report.kind.clone(), report.name.clone()];
+        row.extend(cells(state, report.detail));
+        if style.wide {
+            row.extend([conditions(state, report.detail), fields(state, report.detail)]);
+        }
+        let text = report.message.as_deref().or_else(|| state.and_then(said));
+        row.push(message(text, style.wide, state.is_some()));
+        row.push(report.created.map_or_else(|| "-".to_owned(), |created| age(created, style.now)));
+        if style.namespaces {
+            row.insert(0, report.namespace.clone());
+        }
+        row
+    });
+    table(&headers, rows)
+}
+
+/// Whether a cluster has applied the policy, whether it enforces it, and why not.
+fn cells(state: Option<&Synced>, detail: Detail) -> Vec<String> {
+    let Some(entry) = state else { return vec!["?".to_owned(); 3] };
     let applied = match (entry.applied, entry.deleting) {
         (_, true) => "deleting",
         (true, false) => "yes",
         (false, false) => "no",
     };
-    let enforced = entry.conditions.iter().find(|condition| condition.condition_type == "Enforced");
-    let other = entry.conditions.iter().find(|condition| condition.status != "True");
-    let shown = enforced.or(other);
-    let reason = shown.and_then(|condition| {
+    let reason = shown(entry).and_then(|condition| {
         let reason = condition.reason.as_deref()?;
         let is_enforced = condition.condition_type == "Enforced";
-        Some(if is_enforced {
-            reason.to_owned()
-        } else {
-            format!("{}={}: {reason}", condition.condition_type, condition.status)
-        })
+        Some(if is_enforced { reason.to_owned() } else { format!("{}: {reason}", short(condition)) })
     });
-    let status = match enforced {
+    let status = match enforced(entry) {
         Some(condition) => &condition.status,
         None if entry.pending => "pending",
+        // It may be true, and left out.
+        None if detail == Detail::Minimal && entry.applied => "?",
         None => "-",
     };
-    let message = entry.message.as_deref().or_else(|| shown?.message.as_deref());
-    vec![
-        name,
-        applied.to_owned(),
-        status.to_owned(),
-        reason.unwrap_or_else(|| "-".to_owned()),
-        self::message(message, true),
-    ]
+    vec![applied.to_owned(), status.to_owned(), reason.unwrap_or_else(|| "-".to_owned())]
+}
+
+fn enforced(entry: &Synced) -> Option<&SyncedCondition> {
+    entry.conditions.iter().find(|condition| condition.condition_type == "Enforced")
+}
+
+/// The condition that says most.
+fn shown(entry: &Synced) -> Option<&SyncedCondition> {
+    enforced(entry).or_else(|| entry.conditions.iter().find(|condition| condition.status != "True"))
+}
+
+/// What the agent says, or the copy.
+fn said(entry: &Synced) -> Option<&str> {
+    entry.message.as_deref().or_else(|| shown(entry)?.message.as_deref())
+}
+
+fn short(condition: &SyncedCondition) -> String {
+    format!("{}={}", condition.condition_type, condition.status)
+}
+
+fn conditions(state: Option<&Synced>, detail: Detail) -> String {
+    let conditions = state.map(|entry| entry.conditions.iter().map(short).collect::<Vec<_>>().join(","));
+    or_mark(conditions, detail)
+}
+
+fn fields(state: Option<&Synced>, detail: Detail) -> String {
+    let field = |(name, value): (&String, &serde_json::Value)| format!("{name}={value}");
+    or_mark(state.map(|entry| entry.fields.iter().map(field).collect::<Vec<_>>().join(",")), detail)
+}
+
+/// `text`; `-` where there is none, and `?` where it may have been left out.
+fn or_mark(text: Option<String>, detail: Detail) -> String {
+    match text {
+        Some(text) if !text.is_empty() => text,
+        Some(_) if detail == Detail::Full => "-".to_owned(),
+        _ => "?".to_owned(),
+    }
 }
 
 fn count(report: &Report, of: impl Fn(&crate::api::annotations::Summary) -> usize) -> String {
@@ -120,8 +183,9 @@ fn overridden(report: &Report, wide: bool) -> String {
     }
 }
 
-fn message(message: Option<&str>, wide: bool) -> String {
-    let message = printable(message.unwrap_or("-"));
+/// `message`; where there is none, whether that is `known`.
+fn message(message: Option<&str>, wide: bool, known: bool) -> String {
+    let message = printable(message.unwrap_or(if known { "-" } else { "?" }));
     if wide { message } else { cut(&message, MESSAGE) }
 }
 

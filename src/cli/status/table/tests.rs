@@ -75,16 +75,64 @@ fn a_shortened_list_is_counted() {
 }
 
 #[test]
+fn a_list_of_the_first_says_how_many_more_there_are() {
+    let keys = r#"[{"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop"}]"#;
+    let report = report(&[
+        (POLICIES_SYNCED_SUMMARY, &SUMMARY.replace("\"clusters\":2", "\"clusters\":9")),
+        (POLICIES_SYNCED, keys),
+        (POLICIES_SYNCED_DETAIL, "first 1 of 9"),
+    ]);
+    insta::assert_snapshot!(clusters(&report), @r"
+    CLUSTER   APPLIED   ENFORCED   REASON   MESSAGE
+    eu-1      ?         ?          ?        ?
+    +8 more   ?         ?          ?        ?
+    ");
+}
+
+#[test]
+fn one_cluster_has_a_row_for_each_policy() {
+    let list = r#"[{"cluster":"eu-1","name":"l","namespace":"n","applied":true,"fields":{"generation":2,"who":"me"},
+        "conditions":[{"type":"Accepted","status":"True","reason":"Accepted"},
+                      {"type":"Enforced","status":"False","reason":"Overridden","message":"by local/limits"}]}]"#;
+    let list_of_conflict =
+        r#"[{"cluster":"eu-1","name":"l","namespace":"n","pending":true,"message":"conflict"}]"#;
+    let one = SUMMARY.replace("\"clusters\":2", "\"clusters\":1");
+    let with = |list: &str, detail: &str| {
+        report(&[(POLICIES_SYNCED_SUMMARY, &one), (POLICIES_SYNCED, list), (POLICIES_SYNCED_DETAIL, detail)])
+    };
+    let silent = r#"[{"cluster":"eu-1","name":"l","namespace":"n","applied":true}]"#;
+    let reports = [
+        with(list, "full"),
+        with(list_of_conflict, "full"),
+        with(silent, "full"),
+        with(silent, "minimal"),
+        with(silent, "keys"),
+    ];
+    let on: Vec<OnCluster<'_>> = reports.iter().filter_map(|report| report.on("eu-1")).collect();
+    insta::assert_snapshot!(on_cluster(&on, style(true)), @r#"
+    NAMESPACE   KIND              NAME     APPLIED   ENFORCED   REASON       CONDITIONS                     FIELDS                  MESSAGE           AGE
+    shop        RateLimitPolicy   limits   yes       False      Overridden   Accepted=True,Enforced=False   generation=2,who="me"   by local/limits   4d6h
+    shop        RateLimitPolicy   limits   no        pending    -            -                              -                       conflict          4d6h
+    shop        RateLimitPolicy   limits   yes       -          -            -                              -                       -                 4d6h
+    shop        RateLimitPolicy   limits   yes       ?          -            ?                              ?                       -                 4d6h
+    shop        RateLimitPolicy   limits   ?         ?          ?            ?                              ?                       ?                 4d6h
+    "#);
+    let narrow = on_cluster(&on, Style { namespaces: false, ..style(false) });
+    assert_eq!(narrow.lines().next().unwrap().split_whitespace().count(), 7, "{narrow}");
+}
+
+#[test]
 fn no_text_of_a_spoke_moves_the_cursor() {
     let evil = "\u{1b}[2J\r\nNAMESPACE\u{9b}\u{202e}";
     let list = serde_json::json!([{"cluster": evil, "name": "l", "namespace": "n", "message": evil,
-        "conditions": [{"type": "Enforced", "status": evil, "reason": evil, "message": evil}]}]);
+        "fields": {(evil): evil}, "conditions": [{"type": "Enforced", "status": evil, "reason": evil, "message": evil}]}]);
     let report = report(&[
         (POLICIES_SYNCED_SUMMARY, SUMMARY),
         (POLICIES_SYNCED, &list.to_string()),
         (POLICY_SYNC_MESSAGE, evil),
     ]);
-    for text in [clusters(&report), policies(&[report], style(true))] {
+    let on = on_cluster(&[report.on(evil).unwrap()], style(true));
+    for text in [on, clusters(&report), policies(&[report], style(true))] {
         assert_eq!(text.lines().count(), 2, "{text:?}");
         assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
     }

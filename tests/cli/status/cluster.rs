@@ -1,0 +1,113 @@
+//! `policy-sync status --cluster`.
+
+use std::collections::BTreeMap;
+
+use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::{World, fixtures};
+use serde_json::{Value, json};
+
+use super::{annotated, annotations, refused, rows, status_of, world};
+
+/// Three policies: on both clusters, on `us-1` alone, and one whose list is cut before `us-1`.
+async fn three_policies(world: &World<'_>) {
+    let (client, ns) = (world.client(), world.name());
+    annotated(client, fixtures::rate_limit_policy(ns, "both", "web"), annotations(false)).await;
+    let entry = |cluster: &str| json!({"cluster": cluster, "name": "one", "namespace": "n", "applied": true});
+    let summary = |clusters: usize| {
+        json!({"clusters": clusters, "applied": clusters, "enforced": 0, "overridden": 0, "pending": 0,
+               "synced": true})
+    };
+    let one = BTreeMap::from([
+        (POLICIES_SYNCED, json!([entry("us-1")]).to_string()),
+        (POLICIES_SYNCED_SUMMARY, summary(1).to_string()),
+    ]);
+    annotated(client, fixtures::rate_limit_policy(ns, "one", "web"), one).await;
+    let cut = BTreeMap::from([
+        (POLICIES_SYNCED, r#"[{"cluster":"eu-1","name":"cut","namespace":"n"}]"#.to_owned()),
+        (POLICIES_SYNCED_SUMMARY, summary(900).to_string()),
+        (POLICIES_SYNCED_DETAIL, "first 1 of 900".to_owned()),
+    ]);
+    annotated(client, fixtures::rate_limit_policy(ns, "cut", "web"), cut).await;
+    annotated(client, fixtures::rate_limit_policy(ns, "none", "web"), BTreeMap::new()).await;
+}
+
+#[tokio::test]
+async fn one_cluster_is_shown_alone() {
+    let world = world("status-cluster").await;
+    three_policies(&world).await;
+    let run = |arguments: &[&str]| {
+        status_of(&world, world.hub().kubeconfig(), &[&["-n", "status-cluster"], arguments].concat())
+    };
+
+    let ran = run(&["--cluster", "eu-1"]);
+    assert_eq!(
+        rows(&ran),
+        [
+            vec!["KIND", "NAME", "APPLIED", "ENFORCED", "REASON", "MESSAGE"],
+            vec!["RateLimitPolicy", "both", "yes", "False", "Overridden", "-"],
+            vec!["RateLimitPolicy", "cut", "?", "?", "?", "?"],
+        ]
+    );
+    let left_out = "RateLimitPolicy status-cluster/cut: only the names of 1 of 900 clusters are in the list, \
+                    which was too large for more\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, left_out));
+
+    // There, `both` lags; and the list of `cut` ends before `us-1`, which does not make it missing.
+    let ran = run(&["--cluster", "us-1", "-o", "json"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let said: Vec<_> = (0..3)
+        .map(|index| {
+            let item = &json["items"][index];
+            (item["name"].as_str().unwrap(), item["inSync"].as_bool().unwrap(), item["clusters"].clone())
+        })
+        .collect();
+    assert_eq!((said[0].0, said[0].1, &said[0].2[0]["cluster"]), ("both", false, &json!("us-1")));
+    assert_eq!(said[1], ("cut", true, Value::Null));
+    assert_eq!((said[2].0, said[2].1, said[2].2.as_array().unwrap().len()), ("one", true, 1));
+
+    let ran = run(&["ratelimitpolicy", "one", "--cluster", "eu-1"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (1, "", "no policy one found in namespace status-cluster on cluster eu-1\n")
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_has_to_be_one_of_the_hub() {
+    let world = world("status-no-cluster").await;
+    annotated(world.client(), fixtures::rate_limit_policy(world.name(), "both", "web"), annotations(true))
+        .await;
+    let admin = world.hub().kubeconfig();
+    let ran = status_of(&world, admin, &["-n", world.name(), "--cluster", "eu-9"]);
+    let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+    assert_eq!(said, (1, "", "the hub has no ManagedCluster eu-9\n"));
+    refused(&status_of(&world, admin, &["-A", "--cluster", "../eu-1"]), "is no name of Kubernetes");
+
+    // Who may not read clusters is told so, unless a policy says that there is one.
+    let user = User::new("reads-policies");
+    let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": ["get", "list"]});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": user.name},
+        "rules": [rule("kuadrant.io", "*"), rule("policies.example.com", "*"), rule("", "configmaps"),
+                  rule("gateway.networking.k8s.io", "gatewayclasses")],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": user.name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user.name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name}],
+    });
+    for object in [role, binding] {
+        apply(world.client(), &object).await.unwrap();
+    }
+    let reader = world.hub().kubeconfig_for(&user).unwrap();
+    refused(
+        &status_of(&world, &reader, &["-n", world.name(), "--cluster", "eu-9"]),
+        "cannot read ManagedCluster eu-9 on the hub at",
+    );
+    let ran = status_of(&world, &reader, &["-n", world.name(), "--cluster", "eu-1"]);
+    assert_eq!((ran.code, rows(&ran).len()), (0, 2), "{}", ran.stderr);
+}
