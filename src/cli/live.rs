@@ -6,6 +6,7 @@ use anyhow::{anyhow, bail};
 use kube::{Client, Config};
 
 use super::hub::innermost;
+use crate::api::{gateway, work};
 
 /// How long to wait for a connection, and for each answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -28,6 +29,29 @@ impl Live {
         }
     }
 
+    /// Whether this is a hub at all: it has Gateway API and Open Cluster Management.
+    ///
+    /// # Errors
+    ///
+    /// What it lacks, or why it cannot be asked.
+    pub(super) async fn is_hub(&self) -> anyhow::Result<()> {
+        let groups = match self.client.list_api_groups().await {
+            Ok(list) => list.groups,
+            // Who may not ask will see what else may not be read.
+            Err(error) if is_forbidden(&error) => return Ok(()),
+            Err(error) => return Err(self.failure("ask for the APIs", &error)),
+        };
+        for (group, kinds, project) in [
+            (gateway::GROUP, "GatewayClasses", "Gateway API"),
+            (work::GROUP, "ManifestWorks", "Open Cluster Management"),
+        ] {
+            if !groups.iter().any(|served| served.name == group) {
+                bail!("the hub at {} has no {kinds}: {project} is not installed", self.url);
+            }
+        }
+        Ok(())
+    }
+
     /// Why it could not be asked to `what`, as in `list GatewayClasses`.
     pub(super) fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
         match error {
@@ -35,6 +59,11 @@ impl Live {
             _ => anyhow!("cannot reach the hub at {}: {}", self.url, cause(error)),
         }
     }
+}
+
+/// Whether a right is missing.
+pub(super) fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
 }
 
 /// What is behind an error: the server's own words, or the innermost of its causes.

@@ -50,6 +50,25 @@ pub enum Answer {
     No,
 }
 
+/// The answer of a command to which not all of the hub was open. What is known to be wrong is an answer; otherwise,
+/// with something `unread`, there is none.
+///
+/// # Errors
+///
+/// Where the answer cannot be had.
+fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
+    let unread = unread.join("; ");
+    match (fine, unread.is_empty()) {
+        (true, true) => Ok(Answer::Fine),
+        (true, false) => Err(anyhow::anyhow!(unread)),
+        (false, true) => Ok(Answer::No),
+        (false, false) => {
+            output::say(text::printable(&format!("policy-sync: {unread}")));
+            Ok(Answer::No)
+        }
+    }
+}
+
 /// Runs the command line and returns the exit code: 0 fine, 1 the answer is no, 2 usage or no connection.
 pub async fn run(cli: Cli) -> ExitCode {
     let answer = match cli.command {

@@ -1,11 +1,13 @@
 //! `policy-sync params check`: the faults of parameters, before a GatewayClass uses them.
 //!
 //! Without a hub the text is judged; with one, each kind is looked up as the controller looks it up. The rights are
-//! then those of the caller, and the answer says whose they were.
+//! then those of the caller, and the answer says whose they were. What these rights do not let it look at, it does not
+//! call fine: where nothing else is wrong, the answer cannot be had.
 
 mod hub;
 mod sources;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -20,7 +22,7 @@ use super::settings::ControllerArguments;
 use super::text::printable;
 use crate::api::names::GroupVersionResource;
 use crate::mirror::rows::kind::Resolution;
-use hub::Asker;
+use hub::{Asker, ClassFault};
 use sources::Source;
 
 /// What to do with parameters.
@@ -63,7 +65,7 @@ type Kinds = Vec<(GroupVersionResource, Resolution)>;
 ///
 /// # Errors
 ///
-/// Where the file or the hub cannot be read.
+/// Where the file or the hub cannot be read, or too little of the hub to say that all is well.
 pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer> {
     let Command::Check(arguments) = command;
     let controller = arguments.controller.controller()?;
@@ -77,13 +79,20 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         None
     };
     let mut kinds: Vec<Kinds> = Vec::new();
+    let mut unchecked = BTreeSet::new();
     for source in &mut sources {
         for warning in &source.checked.warnings {
             say(printable(&format!("{}: warning: {warning}", source.place)));
         }
         let mut resolved = Kinds::new();
         if let Some(asker) = asker.as_ref().filter(|_| source.checked.faults.is_empty()) {
-            source.checked.faults.extend(asker.class_fault(&source.checked.params, &controller).await?);
+            match asker.class_fault(&source.checked.params, &controller).await? {
+                ClassFault::None => {}
+                ClassFault::Found(fault) => source.checked.faults.push(fault),
+                ClassFault::Unchecked(why) => {
+                    unchecked.insert(format!("downstreamClass is not checked: {why:#}"));
+                }
+            }
             for policy in &source.checked.params.policies_to_sync {
                 resolved.push((policy.gvr(), asker.resolve(&policy.gvr()).await));
             }
@@ -96,17 +105,18 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
             "the rights checked are those of {user}, which need not be those of the controller"
         )));
     }
+    let unchecked: Vec<String> = unchecked.into_iter().collect();
     let results: Vec<(&Source, Kinds)> = sources.iter().zip(kinds).collect();
     print(&match arguments.output {
         Format::Table => text(&results),
-        Format::Json => output::json(&list(&results, user))?,
-        Format::Yaml => output::yaml(&list(&results, user))?,
+        Format::Json => output::json(&list(&results, user, &unchecked))?,
+        Format::Yaml => output::yaml(&list(&results, user, &unchecked))?,
     })?;
     let fine = results.iter().all(|(source, kinds)| {
         source.checked.faults.is_empty()
             && kinds.iter().all(|(_, resolution)| matches!(resolution, Resolution::Resolved(_)))
     });
-    Ok(if fine { Answer::Fine } else { Answer::No })
+    super::answer(fine, &unchecked)
 }
 
 /// What there is to say about a kind.
@@ -142,7 +152,7 @@ fn text(results: &[(&Source, Kinds)]) -> String {
     text
 }
 
-fn list(results: &[(&Source, Kinds)], user: Option<&str>) -> Value {
+fn list(results: &[(&Source, Kinds)], user: Option<&str>, unchecked: &[String]) -> Value {
     let said = |errors: &[crate::api::params::ParamsError]| -> Vec<Value> {
         errors.iter().map(|error| json!({"place": error.place, "fault": error.fault})).collect()
     };
@@ -165,5 +175,5 @@ fn list(results: &[(&Source, Kinds)], user: Option<&str>) -> Value {
             })
         })
         .collect();
-    json!({"rightsOf": user, "items": items})
+    json!({"rightsOf": user, "items": items, "unchecked": unchecked})
 }

@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use super::hub::HubArguments;
+use super::live::is_forbidden;
 use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
 use hub::{Hub, Kinds, Selection};
-use kinds::PolicyKind;
+use kinds::{Meant, PolicyKind};
 use report::{OnCluster, Report};
 use table::Style;
 
@@ -77,7 +78,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         }
     }
     let hub = Hub::new(config)?;
-    let Kinds { kinds, faults, classes } = hub.kinds(&controller).await?;
+    let Kinds { kinds, faults, mut unread, classes } = hub.kinds(&controller).await?;
     for fault in &faults {
         say(printable(&format!("error: {fault}")));
     }
@@ -88,10 +89,31 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         namespace: (!arguments.all_namespaces).then_some(&*namespace),
         name: arguments.name.as_deref(),
     };
-    let mut reports = Vec::new();
-    for kind in meant(&kinds, arguments.kind.as_deref())? {
-        let policies = hub.policies(kind, selection).await?;
-        reports.extend(policies.iter().map(|policy| Report::new(kind, policy)));
+    if kinds.is_empty() && !unread.is_empty() {
+        bail!(unread.join("; "));
+    }
+    let kinds = match &arguments.kind {
+        Some(word) => vec![kind_of(&hub, &kinds, word).await?],
+        None => kinds.iter().collect(),
+    };
+    let (mut reports, mut forbidden) = (Vec::new(), Vec::new());
+    for &kind in &kinds {
+        match hub.policies(kind, selection).await {
+            Ok(policies) => reports.extend(policies.iter().map(|policy| Report::new(kind, policy))),
+            Err(error) if is_forbidden(&error) => forbidden.push((kind, error)),
+            Err(error) => return Err(hub.failure(&format!("list {}", kind.gvr.kind), &error)),
+        }
+    }
+    if let Some((_, error)) = forbidden.first() {
+        let names: Vec<&str> = forbidden.iter().map(|(kind, _)| &*kind.kind).collect();
+        let failure = hub.failure(&format!("list {}", names.join(", ")), error);
+        // Rights in the namespace at hand may be all that this user has.
+        let hint =
+            if arguments.namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
+        unread.push(format!("{failure}{hint}"));
+        if forbidden.len() == kinds.len() {
+            bail!(unread.join("; "));
+        }
     }
     reports.sort_by(|a, b| (&a.namespace, &a.kind, &a.name).cmp(&(&b.namespace, &b.kind, &b.name)));
     let on: Option<Vec<OnCluster<'_>>> =
@@ -105,7 +127,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         None => show(&reports, arguments)?,
     }
     let none = on.as_ref().map_or(reports.is_empty(), Vec::is_empty);
-    if none && classes && known {
+    if none && classes && known && unread.is_empty() {
         let of = arguments.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let place =
             selection.namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
@@ -117,7 +139,9 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
         Some(on) => on.iter().all(OnCluster::in_sync),
         None => reports.iter().all(Report::in_sync),
     };
-    Ok(if faults.is_empty() && known && !missing && in_sync { Answer::Fine } else { Answer::No })
+    // Nothing found in a part of it is no answer.
+    let missing = missing && unread.is_empty();
+    super::answer(faults.is_empty() && known && !missing && in_sync, &unread)
 }
 
 /// Whether the hub has the ManagedCluster `cluster`; where it has none, that is said. A policy that names the
@@ -134,18 +158,26 @@ async fn is_known(hub: &Hub, cluster: &str, policies: &[OnCluster<'_>]) -> anyho
     }
 }
 
-/// The kinds that a user means by `word`.
-fn meant<'k>(kinds: &'k [PolicyKind], word: Option<&str>) -> anyhow::Result<Vec<&'k PolicyKind>> {
-    let Some(word) = word else { return Ok(kinds.iter().collect()) };
-    let meant: Vec<&PolicyKind> = kinds.iter().filter(|kind| kind.is(word)).collect();
-    if meant.is_empty() {
-        let known: Vec<String> = kinds.iter().map(|kind| kind.gvr.kind.to_string()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        bail!(
-            "{word:?} is no kind of policies that is synced: the parameters of our GatewayClasses list {known}"
-        );
-    }
-    Ok(meant)
+/// The kind that a user means by `word`.
+async fn kind_of<'k>(hub: &Hub, kinds: &'k [PolicyKind], word: &str) -> anyhow::Result<&'k PolicyKind> {
+    let listed = || match kinds {
+        [] => "none".to_owned(),
+        kinds => kinds.iter().map(|kind| &*kind.kind).collect::<Vec<_>>().join(", "),
+    };
+    let full = |kinds: &[&PolicyKind]| {
+        kinds.iter().map(|kind| kind.gvr.kind.to_string()).collect::<Vec<_>>().join(" or ")
+    };
+    let none = match kinds::meant(kinds, word) {
+        Meant::Kind(kind) => return Ok(kind),
+        Meant::Ambiguous(several) => bail!("{word:?} is ambiguous: write {}", full(&several)),
+        Meant::Nothing => format!("{word:?} is no kind of policies that is synced"),
+    };
+    let known = match kinds::meant(&hub.served().await, word) {
+        Meant::Kind(kind) => full(&[kind]),
+        Meant::Ambiguous(several) => full(&several),
+        Meant::Nothing => bail!("{none}: the parameters of our GatewayClasses list {}", listed()),
+    };
+    bail!("{none}: no parameters of our GatewayClasses list {known}, but {}", listed());
 }
 
 /// Whether `text` can stand in a path and in a selector as what it is.

@@ -87,7 +87,7 @@ fn without_a_hub_the_text_alone_is_judged() {
     assert!(ran.stderr.starts_with("no hub is configured"), "{}", ran.stderr);
 }
 
-fn check_on(kubeconfig: &Path, parameters: &Value) -> Ran {
+pub(crate) fn check_on(kubeconfig: &Path, parameters: &Value) -> Ran {
     let mut command = command(&["params", "check", "-", "--controller-name", "example.com/checked"]);
     command.arg("--kubeconfig").arg(kubeconfig);
     finish(command, &parameters.to_string())
@@ -120,5 +120,13 @@ async fn kinds_are_looked_up_on_the_hub() {
     assert!(ran.stdout.contains("downstreamClass: \"checked\" is itself a class of"), "{}", ran.stdout);
 
     let nobody = hub.kubeconfig_for(&User::new("nobody")).unwrap();
-    refused(&check_on(&nobody, &json!({})), "cannot read GatewayClasses on the hub at");
+    let ran = check_on(&nobody, &json!({}));
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, "stdin: valid\n"), "{}", ran.stderr);
+    let why = "policy-sync: downstreamClass is not checked: cannot read GatewayClass istio on the hub at";
+    assert!(ran.stderr.lines().last().unwrap().starts_with(why), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
+    // What is wrong all the same is an answer.
+    let ran = check_on(&nobody, &json!({"policiesToSync": [limits]}));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("Forbidden") && ran.stderr.contains(why), "{ran:?}");
 }

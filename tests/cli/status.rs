@@ -1,9 +1,10 @@
 //! `policy-sync status`, of a real hub on which the tests write what the controller would.
 
 mod cluster;
+mod rights;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kube::Client;
 use kube::api::{Patch, PatchParams};
@@ -12,10 +13,12 @@ use policy_sync::api::annotations::{
 };
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::certificates::User;
-use policy_sync_testenv::crds::{self, Side};
-use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Fleet, World, binaries, fixtures};
+use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::world::LIMIT;
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Fleet, World, binaries, fixtures, wait};
 use serde_json::{Value, json};
 
+use crate::params::check_on;
 use crate::run::{Ran, command, finish, run};
 
 /// A policy on two clusters; on `eu-1`, a policy of the spoke's own wins.
@@ -61,6 +64,28 @@ fn status_of(world: &World<'_>, kubeconfig: &Path, arguments: &[&str]) -> Ran {
     status(kubeconfig, &[&["--controller-name", &controller], arguments].concat())
 }
 
+/// A user with these rights in all namespaces, or in those named with them.
+async fn user_with(world: &World<'_>, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
+    let group = "rbac.authorization.k8s.io";
+    for (index, (namespace, api_group, resources)) in rights.iter().enumerate() {
+        let prefix = if namespace.is_some() { "" } else { "Cluster" };
+        let metadata = json!({"name": format!("{name}-{index}"), "namespace": namespace});
+        let role = json!({
+            "apiVersion": format!("{group}/v1"), "kind": format!("{prefix}Role"), "metadata": metadata,
+            "rules": [{"apiGroups": [api_group], "resources": [resources], "verbs": ["get", "list"]}],
+        });
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": format!("{prefix}RoleBinding"), "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": format!("{prefix}Role"), "name": metadata["name"]},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
+        });
+        for object in [role, binding] {
+            apply(world.client(), &object).await.unwrap();
+        }
+    }
+    world.hub().kubeconfig_for(&User::new(name)).unwrap()
+}
+
 /// The words of each line, without those of the last column, which is an age.
 fn rows(ran: &Ran) -> Vec<Vec<&str>> {
     ran.stdout
@@ -94,9 +119,16 @@ async fn a_hub_is_read() {
     let client = hub.client().unwrap();
     let kubeconfig = hub.kubeconfig();
 
-    refused(&status(kubeconfig, &[]), "Gateway API is not installed");
-
-    crds::install(&client, &crds::of(Side::Hub, &binaries::ensure().await.unwrap()).unwrap()).await.unwrap();
+    without(kubeconfig, "GatewayClasses: Gateway API is not installed");
+    let (gateway_api, others): (Vec<Crd>, Vec<Crd>) = crds::of(Side::Hub, &binaries::ensure().await.unwrap())
+        .unwrap()
+        .into_iter()
+        .partition(|crd| crd.name().ends_with(".gateway.networking.k8s.io"));
+    crds::install(&client, &gateway_api).await.unwrap();
+    has_api(&client, "gateway.networking.k8s.io").await;
+    without(kubeconfig, "ManifestWorks: Open Cluster Management is not installed");
+    crds::install(&client, &others).await.unwrap();
+    has_api(&client, "work.open-cluster-management.io").await;
     let ran = status(kubeconfig, &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains("no GatewayClass of the hub has the controllerName"), "{}", ran.stderr);
@@ -125,6 +157,25 @@ async fn a_hub_is_read() {
     refused(&status(&nobody, &[]), "cannot list GatewayClasses on the hub at");
     hub.stop_api_server();
     refused(&status(kubeconfig, &[]), "cannot reach the hub at");
+    refused(&check_on(kubeconfig, &json!({})), "cannot reach the hub at");
+}
+
+/// Waits until the hub says that it serves `group`, which is a little later than it does.
+async fn has_api(client: &Client, group: &str) {
+    wait::until(&format!("the hub serves {group}"), LIMIT, || async {
+        let groups = client.list_api_groups().await?.groups;
+        anyhow::ensure!(groups.iter().any(|served| served.name == group), "not yet");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+/// What commands say of a hub without some kinds.
+fn without(kubeconfig: &Path, kinds: &str) {
+    for ran in [status(kubeconfig, &[]), check_on(kubeconfig, &json!({}))] {
+        refused(&ran, &format!("has no {kinds}"));
+    }
 }
 
 async fn all_is_well(client: &Client, kubeconfig: &Path) {
@@ -161,7 +212,15 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
     let yaml: Value = serde_saphyr::from_str(&status(kubeconfig, &["-A", "-o", "yaml"]).stdout).unwrap();
     assert_eq!(yaml, json);
 
-    refused(&status(kubeconfig, &["authpolicies"]), "\"authpolicies\" is no kind of policies that is synced");
+    refused(
+        &status(kubeconfig, &["authpolicy"]),
+        "\"authpolicy\" is no kind of policies that is synced: no parameters of our GatewayClasses list \
+         authpolicies.kuadrant.io, but RateLimitPolicy, TimeoutPolicy",
+    );
+    refused(
+        &status(kubeconfig, &["anything"]),
+        "\"anything\" is no kind of policies that is synced: the parameters of our GatewayClasses list RateLimit",
+    );
     refused(&status(kubeconfig, &["-n", "../.."]), "is no name of Kubernetes");
     let ran = status(kubeconfig, &["ratelimitpolicy", "nothing", "-n", "shop"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, "no policy nothing found in namespace shop\n"));

@@ -10,7 +10,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::params::{Params, ParamsError};
-use crate::cli::live::Live;
+use crate::cli::live::{Live, is_forbidden};
 use crate::mirror::rows::kind::Resolution;
 use crate::watch::resolve_for;
 
@@ -28,6 +28,7 @@ impl Asker {
     ///
     /// Where the hub cannot be asked.
     pub(super) async fn new(live: Live) -> anyhow::Result<Self> {
+        live.is_hub().await?;
         let reviews: Api<SelfSubjectReview> = Api::all(live.client.clone());
         let user = match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
             Ok(review) => review.status.and_then(|status| status.user_info?.username),
@@ -51,7 +52,7 @@ impl Asker {
         resolve_for(&self.live.client, gvr, &self.user).await
     }
 
-    /// What is wrong with `downstreamClass` on this hub.
+    /// What is wrong with `downstreamClass` on this hub, or why that cannot be said.
     ///
     /// # Errors
     ///
@@ -60,27 +61,38 @@ impl Asker {
         &self,
         params: &Params,
         controller: &ControllerName,
-    ) -> anyhow::Result<Option<ParamsError>> {
+    ) -> anyhow::Result<ClassFault> {
         let kind = GroupVersionKind::gvk(gateway::GROUP, "v1", "GatewayClass");
         let resource = ApiResource::from_gvk_with_plural(&kind, "gatewayclasses");
         let classes: Api<DynamicObject> = Api::all_with(self.live.client.clone(), &resource);
-        let class = match classes.get(&params.downstream_class).await {
+        let name = &params.downstream_class;
+        let class = match classes.get(name).await {
             Ok(class) => class,
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
-            Err(error) => return Err(self.live.failure("read GatewayClasses", &error)),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(ClassFault::None),
+            Err(error) => {
+                let failure = self.live.failure(&format!("read GatewayClass {name}"), &error);
+                return if is_forbidden(&error) { Ok(ClassFault::Unchecked(failure)) } else { Err(failure) };
+            }
         };
-        let ours = class.data["spec"]["controllerName"] == controller.as_str();
-        Ok(ours.then(|| ParamsError {
+        if class.data["spec"]["controllerName"] != controller.as_str() {
+            return Ok(ClassFault::None);
+        }
+        Ok(ClassFault::Found(ParamsError {
             place: "downstreamClass".into(),
             fault: format!(
-                "{:?} is itself a class of {} on this hub: copies would be copied again",
-                params.downstream_class,
+                "{name:?} is itself a class of {} on this hub: copies would be copied again",
                 controller.as_str()
             ),
         }))
     }
 }
 
-fn is_forbidden(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 403)
+/// What is wrong with the class of the copies.
+pub(super) enum ClassFault {
+    /// Nothing.
+    None,
+    /// This.
+    Found(ParamsError),
+    /// It cannot be said, because this right is missing.
+    Unchecked(anyhow::Error),
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request};
@@ -13,7 +12,7 @@ use crate::api::cluster::ManagedCluster;
 use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
-use crate::cli::live::{Live, cause};
+use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
 use crate::mirror::{ClassParams, Source};
 use crate::plan::watches;
@@ -28,6 +27,8 @@ pub(super) struct Hub(Live);
 pub(super) struct Kinds {
     pub(super) kinds: Vec<PolicyKind>,
     pub(super) faults: Vec<String>,
+    /// What could not be read.
+    pub(super) unread: Vec<String>,
     /// Whether there is any class of ours.
     pub(super) classes: bool,
 }
@@ -49,24 +50,24 @@ impl Hub {
 
     /// The kinds that the parameters of the GatewayClasses of `controller` list.
     pub(super) async fn kinds(&self, controller: &ControllerName) -> anyhow::Result<Kinds> {
+        self.0.is_hub().await?;
         let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
-        let classes = match self.list(&path(&gvr, None), None, false).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                bail!("the hub at {} has no GatewayClasses: Gateway API is not installed", self.0.url)
-            }
-            classes => classes.map_err(|error| self.0.failure("list GatewayClasses", &error))?,
-        };
+        let classes = self.list(&path(&gvr, None), None, false).await;
+        let classes = classes.map_err(|error| self.0.failure("list GatewayClasses", &error))?;
         let scratch = Scratch::new(controller.clone());
         scratch.list(&Source::Classes, &classes);
-        let mut faults = Vec::new();
+        let (mut faults, mut unread) = (Vec::new(), Vec::new());
         for source in wanted(&scratch).keys() {
             if let Source::ConfigMap(key) = source {
                 match self.config_map(key).await {
                     Ok(config_map) => scratch.list(source, &config_map),
-                    Err(error @ kube::Error::Api(_)) => {
-                        faults.push(format!("cannot read ConfigMap {key}: {}", cause(&error)));
+                    Err(error) => {
+                        let failure = self.0.failure(&format!("read ConfigMap {key}"), &error);
+                        match error {
+                            kube::Error::Api(_) => unread.push(failure.to_string()),
+                            _ => return Err(failure),
+                        }
                     }
-                    Err(error) => return Err(self.0.failure("read parameters", &error)),
                 }
             }
         }
@@ -85,7 +86,7 @@ impl Hub {
             .filter(|(source, _)| matches!(source, Source::Policies(_)))
             .map(|(_, gvr)| gvr);
         let kinds = self.resolve(gvrs, &mut faults).await?;
-        Ok(Kinds { kinds, faults, classes })
+        Ok(Kinds { kinds, faults, unread, classes })
     }
 
     async fn resolve(
@@ -115,16 +116,31 @@ impl Hub {
         Ok(kinds)
     }
 
+    /// All kinds that the hub serves; empty where it does not say.
+    pub(super) async fn served(&self) -> Vec<PolicyKind> {
+        let groups =
+            self.0.client.list_api_groups_aggregated().await.map(|list| list.items).unwrap_or_default();
+        let mut kinds = Vec::new();
+        for group in groups {
+            let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+            // The first version is the preferred one.
+            for version in group.versions.iter().take(1) {
+                let number = version.version.as_deref().unwrap_or_default();
+                let kind = |served| PolicyKind::discovered(&name, number, served);
+                kinds.extend(version.resources.iter().filter_map(kind));
+            }
+        }
+        kinds
+    }
+
     /// The metadata of the policies of `kind`.
     pub(super) async fn policies(
         &self,
         kind: &PolicyKind,
         selection: Selection<'_>,
-    ) -> anyhow::Result<Vec<HubObject>> {
-        let path = path(&kind.gvr, selection.namespace);
+    ) -> Result<Vec<HubObject>, kube::Error> {
         let name = selection.name.map(|name| format!("metadata.name={name}"));
-        let listed = self.list(&path, name, true).await;
-        listed.map_err(|error| self.0.failure(&format!("list {}", kind.gvr.kind), &error))
+        self.list(&path(&kind.gvr, selection.namespace), name, true).await
     }
 
     /// Whether the hub has a ManagedCluster of this name.

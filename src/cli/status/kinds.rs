@@ -1,6 +1,7 @@
 //! The kinds of policies that parameters list, and which of them a user means.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use kube::core::discovery::v2::APIResourceDiscovery;
 
 use crate::api::names::GroupVersionResource;
 
@@ -11,30 +12,80 @@ pub(super) struct PolicyKind {
     pub(super) gvr: GroupVersionResource,
     /// Its name in objects.
     pub(super) kind: String,
-    /// Its other names: singular and short ones.
-    names: Vec<String>,
+    singular: String,
+    short: Vec<String>,
 }
 
 impl PolicyKind {
     /// The kind `gvr` as the hub's discovery describes it.
     pub(super) fn new(gvr: GroupVersionResource, served: &APIResource) -> Self {
-        let names = [&served.singular_name].into_iter().chain(served.short_names.iter().flatten());
         Self {
             gvr,
             kind: served.kind.clone(),
-            names: names.filter(|name| !name.is_empty()).cloned().collect(),
+            singular: served.singular_name.clone(),
+            short: served.short_names.clone().unwrap_or_default(),
         }
     }
 
-    /// Whether `word` means this kind: plural, singular, short name or `Kind`, alone or with the group behind a dot,
-    /// in any case.
-    pub(super) fn is(&self, word: &str) -> bool {
+    /// The same as aggregated discovery describes it.
+    pub(super) fn discovered(group: &str, version: &str, served: &APIResourceDiscovery) -> Option<Self> {
+        Some(Self {
+            gvr: GroupVersionResource::new(group, version, served.resource.as_ref()?),
+            kind: served.response_kind.as_ref()?.kind.clone()?,
+            singular: served.singular_resource.clone().unwrap_or_default(),
+            short: served.short_names.clone(),
+        })
+    }
+
+    /// Whether `word` is the plural, the singular or the `Kind` of this kind, or else a short name; alone or with the
+    /// group behind a dot, or version and group; in any case.
+    fn is_named(&self, word: &str) -> Option<By> {
         let word = word.to_lowercase();
-        let resource: &str = &self.gvr.kind.resource;
-        let own = self.kind.to_lowercase();
-        let mut names = [resource, &own].into_iter().chain(self.names.iter().map(String::as_str));
-        let (bare, group) = word.split_once('.').map_or((word.as_str(), None), |(n, group)| (n, Some(group)));
-        names.any(|name| name == bare) && group.is_none_or(|group| *group == *self.gvr.kind.group)
+        let (bare, of) = word.split_once('.').map_or((&*word, None), |(bare, of)| (bare, Some(of)));
+        let (group, version) = (&self.gvr.kind.group, &self.gvr.version);
+        if of.is_some_and(|of| *of != **group && of != format!("{version}.{group}")) {
+            return None;
+        }
+        let full = [&*self.gvr.kind.resource, &*self.kind.to_lowercase(), &*self.singular];
+        if !bare.is_empty() && full.contains(&bare) {
+            Some(By::Name)
+        } else {
+            self.short.iter().any(|short| short == bare).then_some(By::ShortName)
+        }
+    }
+}
+
+/// What a word is to a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    Name,
+    ShortName,
+}
+
+/// What a word means.
+#[derive(Debug, PartialEq)]
+pub(super) enum Meant<'k> {
+    /// One kind.
+    Kind(&'k PolicyKind),
+    /// Any of these.
+    Ambiguous(Vec<&'k PolicyKind>),
+    /// None.
+    Nothing,
+}
+
+/// The kind that a user means by `word`. As with `kubectl`, a name is more than another kind's short name.
+pub(super) fn meant<'k>(kinds: &'k [PolicyKind], word: &str) -> Meant<'k> {
+    let named = || kinds.iter().filter_map(|kind| Some((kind.is_named(word)?, kind)));
+    let best = named().map(|(by, _)| by).min();
+    let mut meant: Vec<&PolicyKind> =
+        named().filter(|(by, _)| Some(*by) == best).map(|(_, kind)| kind).collect();
+    match (meant.pop(), meant.is_empty()) {
+        (None, _) => Meant::Nothing,
+        (Some(kind), true) => Meant::Kind(kind),
+        (Some(kind), false) => {
+            meant.push(kind);
+            Meant::Ambiguous(meant)
+        }
     }
 }
 

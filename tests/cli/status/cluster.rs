@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
-use policy_sync_testenv::apply::apply;
-use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::{World, fixtures};
 use serde_json::{Value, json};
 
-use super::{annotated, annotations, refused, rows, status_of, world};
+use super::{annotated, annotations, refused, rows, status_of, user_with, world};
 
 /// Three policies: on both clusters, on `us-1` alone, and one whose list is cut before `us-1`.
 async fn three_policies(world: &World<'_>) {
@@ -87,23 +85,13 @@ async fn a_cluster_has_to_be_one_of_the_hub() {
     refused(&status_of(&world, admin, &["-A", "--cluster", "../eu-1"]), "is no name of Kubernetes");
 
     // Who may not read clusters is told so, unless a policy says that there is one.
-    let user = User::new("reads-policies");
-    let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": ["get", "list"]});
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": user.name},
-        "rules": [rule("kuadrant.io", "*"), rule("policies.example.com", "*"), rule("", "configmaps"),
-                  rule("gateway.networking.k8s.io", "gatewayclasses")],
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": user.name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user.name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name}],
-    });
-    for object in [role, binding] {
-        apply(world.client(), &object).await.unwrap();
-    }
-    let reader = world.hub().kubeconfig_for(&user).unwrap();
+    let rights = [
+        (None, "kuadrant.io", "*"),
+        (None, "policies.example.com", "*"),
+        (None, "", "configmaps"),
+        (None, "gateway.networking.k8s.io", "gatewayclasses"),
+    ];
+    let reader = user_with(&world, "reads-policies", &rights).await;
     refused(
         &status_of(&world, &reader, &["-n", world.name(), "--cluster", "eu-9"]),
         "cannot read ManagedCluster eu-9 on the hub at",

@@ -1,14 +1,18 @@
 use super::*;
 
-#[test]
-fn a_kind_has_many_names() {
+fn kind(group: &str, resource: &str, kind: &str, short: &str) -> PolicyKind {
     let served = APIResource {
-        kind: "RateLimitPolicy".into(),
-        singular_name: "ratelimitpolicy".into(),
-        short_names: Some(vec!["rlp".into()]),
+        kind: kind.into(),
+        singular_name: kind.to_lowercase(),
+        short_names: Some(vec![short.into()]),
         ..APIResource::default()
     };
-    let kind = PolicyKind::new(GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), &served);
+    PolicyKind::new(GroupVersionResource::new(group, "v1", resource), &served)
+}
+
+#[test]
+fn a_kind_has_many_names() {
+    let kinds = [kind("kuadrant.io", "ratelimitpolicies", "RateLimitPolicy", "rlp")];
     for word in [
         "ratelimitpolicies",
         "RateLimitPolicies",
@@ -17,10 +21,35 @@ fn a_kind_has_many_names() {
         "rlp",
         "ratelimitpolicies.kuadrant.io",
         "RateLimitPolicy.kuadrant.io",
+        "rlp.kuadrant.io",
+        "ratelimitpolicies.v1.kuadrant.io",
     ] {
-        assert!(kind.is(word), "{word}");
+        assert_eq!(meant(&kinds, word), Meant::Kind(&kinds[0]), "{word}");
     }
-    for word in ["", ".", "authpolicies", "ratelimit", "ratelimitpolicies.example.com", "kuadrant.io"] {
-        assert!(!kind.is(word), "{word}");
+    for word in [
+        "",
+        ".",
+        ".kuadrant.io",
+        "authpolicies",
+        "ratelimit",
+        "ratelimitpolicies.example.com",
+        "ratelimitpolicies.v2.kuadrant.io",
+        "kuadrant.io",
+    ] {
+        assert_eq!(meant(&kinds, word), Meant::Nothing, "{word}");
     }
+}
+
+#[test]
+fn a_name_of_two_kinds_is_ambiguous_without_the_group() {
+    let kinds = [
+        kind("a.example.com", "policies", "Policy", "po"),
+        kind("b.example.com", "policies", "Policy", "pol"),
+        kind("b.example.com", "po", "Portal", "pol"),
+    ];
+    assert_eq!(meant(&kinds, "policy"), Meant::Ambiguous(vec![&kinds[0], &kinds[1]]));
+    assert_eq!(meant(&kinds, "pol"), Meant::Ambiguous(vec![&kinds[1], &kinds[2]]));
+    assert_eq!(meant(&kinds, "policies.b.example.com"), Meant::Kind(&kinds[1]));
+    // The name of one is the short name of another.
+    assert_eq!(meant(&kinds, "po"), Meant::Kind(&kinds[2]));
 }
