@@ -2,17 +2,32 @@
 
 use super::text::printable;
 
-/// Columns of equal width, three spaces apart, as `kubectl` prints them.
+/// Columns three spaces apart, as `kubectl` prints them; rows that come later stand below those printed before.
+#[derive(Debug, Default)]
+pub(super) struct Columns(Vec<usize>);
+
+impl Columns {
+    /// The text of `rows`, all of as many cells.
+    pub(super) fn text(&mut self, rows: impl IntoIterator<Item = Vec<String>>) -> String {
+        let rows: Vec<Vec<String>> =
+            rows.into_iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
+        for row in &rows {
+            self.0.resize(row.len().max(self.0.len()), 0);
+            for (width, cell) in self.0.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count() + 3);
+            }
+        }
+        let line = |row: &Vec<String>| {
+            let cells: String =
+                row.iter().zip(&self.0).map(|(cell, &width)| format!("{cell:<width$}")).collect();
+            format!("{}\n", cells.trim_end())
+        };
+        rows.iter().map(line).collect()
+    }
+}
+
+/// A table that is printed at once.
 pub(super) fn table(headers: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let headers = headers.iter().map(|&header| header.to_owned()).collect();
-    let cells = |row: Vec<String>| row.iter().map(|cell| printable(cell)).collect::<Vec<_>>();
-    let rows: Vec<Vec<String>> = [headers].into_iter().chain(rows.map(cells)).collect();
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default() + 3;
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells: String = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
-        format!("{}\n", cells.trim_end())
-    };
-    rows.iter().map(line).collect()
+    Columns::default().text([headers].into_iter().chain(rows))
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use kube::Client;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -17,6 +16,7 @@ use self::election::ElectionArguments;
 use super::Answer;
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
+use super::stop::asked_to_stop;
 use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::mirror::Mirror;
@@ -106,15 +106,4 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         info!("gave up on requests in hand: the next start carries on from the hub's state");
     }
     Ok(Answer::Fine)
-}
-
-fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }

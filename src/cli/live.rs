@@ -20,13 +20,16 @@ pub(super) struct Live {
 impl Live {
     /// The hub that `config` leads to. Nothing is asked of it yet.
     pub(super) fn new(mut config: Config) -> anyhow::Result<Self> {
-        config.connect_timeout = Some(PATIENCE);
         config.read_timeout = Some(PATIENCE);
-        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        match Client::try_from(config) {
-            Ok(client) => Ok(Self { client, url }),
-            Err(error) => bail!("cannot make a client of {url}: {}", cause(&error)),
-        }
+        let url = url(&config);
+        Ok(Self { client: Self::client_of(config)?, url })
+    }
+
+    /// A client that waits for an answer as long as `config` says.
+    pub(super) fn client_of(mut config: Config) -> anyhow::Result<Client> {
+        config.connect_timeout = Some(PATIENCE);
+        let url = url(&config);
+        Client::try_from(config).map_err(|error| anyhow!("cannot make a client of {url}: {}", cause(&error)))
     }
 
     /// Whether this is a hub at all: it has Gateway API and Open Cluster Management.
@@ -59,6 +62,10 @@ impl Live {
             _ => anyhow!("cannot reach the hub at {}: {}", self.url, cause(error)),
         }
     }
+}
+
+fn url(config: &Config) -> String {
+    config.cluster_url.to_string().trim_end_matches('/').to_owned()
 }
 
 /// Whether a right is missing.

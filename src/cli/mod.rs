@@ -12,6 +12,7 @@ pub mod plan;
 pub mod scratch;
 pub mod settings;
 pub mod status;
+mod stop;
 pub mod text;
 
 use std::process::ExitCode;

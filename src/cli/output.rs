@@ -14,12 +14,20 @@ use super::text::{printable_json, printable_yaml};
 ///
 /// Where standard output cannot be written.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    print_while_read(text).map(drop)
+}
+
+/// Prints `text`, and returns whether anyone still reads.
+///
+/// # Errors
+///
+/// As [`print`].
+pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error).context("cannot write to standard output"),
     }
 }
 
@@ -35,6 +43,16 @@ pub fn say(line: impl Display) {
 /// Where it has keys that are no strings.
 pub fn json(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
+    Ok(printable_json(&text) + "\n")
+}
+
+/// `value` as JSON in one line.
+///
+/// # Errors
+///
+/// Where it has keys that are no strings.
+pub fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
+    let text = serde_json::to_string(value).context("cannot write JSON")?;
     Ok(printable_json(&text) + "\n")
 }
 

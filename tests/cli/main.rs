@@ -5,4 +5,5 @@
 mod params;
 mod plan;
 mod run;
+mod running;
 mod status;

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod rights;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

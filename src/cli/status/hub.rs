@@ -1,10 +1,14 @@
 //! What is read of the hub: classes, their parameters, and the metadata of the policies.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use futures::{Stream, StreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
-use kube::api::{GetParams, ListParams};
-use kube::core::{ObjectList, Request};
+use kube::api::{DynamicObject, GetParams, ListParams};
+use kube::core::{ObjectList, PartialObjectMeta, Request};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Config};
 
 use super::kinds::PolicyKind;
@@ -20,8 +24,14 @@ use crate::plan::watches;
 /// How many objects a page has.
 const PAGE: u32 = 500;
 
+/// How long a watch may be silent; the server sends a bookmark every minute.
+const SILENCE: Duration = Duration::from_secs(180);
+
 /// A hub to read.
-pub(super) struct Hub(Live);
+pub(super) struct Hub {
+    live: Live,
+    config: Config,
+}
 
 /// The kinds that the classes of ours list, and what is wrong with the others.
 pub(super) struct Kinds {
@@ -32,6 +42,9 @@ pub(super) struct Kinds {
     /// Whether there is any class of ours.
     pub(super) classes: bool,
 }
+
+/// What a watch sees.
+pub(super) type Seen = watcher::Event<PartialObjectMeta<DynamicObject>>;
 
 /// Which policies of a kind to read.
 #[derive(Clone, Copy, Debug)]
@@ -45,15 +58,15 @@ pub(super) struct Selection<'s> {
 impl Hub {
     /// The hub that `config` leads to. Nothing is asked of it yet.
     pub(super) fn new(config: Config) -> anyhow::Result<Self> {
-        Live::new(config).map(Self)
+        Ok(Self { live: Live::new(config.clone())?, config })
     }
 
     /// The kinds that the parameters of the GatewayClasses of `controller` list.
     pub(super) async fn kinds(&self, controller: &ControllerName) -> anyhow::Result<Kinds> {
-        self.0.is_hub().await?;
+        self.live.is_hub().await?;
         let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
         let classes = self.list(&path(&gvr, None), None, false).await;
-        let classes = classes.map_err(|error| self.0.failure("list GatewayClasses", &error))?;
+        let classes = classes.map_err(|error| self.live.failure("list GatewayClasses", &error))?;
         let scratch = Scratch::new(controller.clone());
         scratch.list(&Source::Classes, &classes);
         let (mut faults, mut unread) = (Vec::new(), Vec::new());
@@ -62,7 +75,7 @@ impl Hub {
                 match self.config_map(key).await {
                     Ok(config_map) => scratch.list(source, &config_map),
                     Err(error) => {
-                        let failure = self.0.failure(&format!("read ConfigMap {key}"), &error);
+                        let failure = self.live.failure(&format!("read ConfigMap {key}"), &error);
                         match error {
                             kube::Error::Api(_) => unread.push(failure.to_string()),
                             _ => return Err(failure),
@@ -99,10 +112,10 @@ impl Hub {
         for gvr in gvrs {
             let api_version = gvr.api_version();
             if !served.contains_key(&api_version) {
-                let list = match self.0.client.list_api_group_resources(&api_version).await {
+                let list = match self.live.client.list_api_group_resources(&api_version).await {
                     Ok(list) => Some(list),
                     Err(kube::Error::Api(status)) if status.code == 404 => None,
-                    Err(error) => return Err(self.0.failure(&format!("look {gvr} up"), &error)),
+                    Err(error) => return Err(self.live.failure(&format!("look {gvr} up"), &error)),
                 };
                 served.insert(api_version.clone(), list);
             }
@@ -119,7 +132,7 @@ impl Hub {
     /// All kinds that the hub serves; empty where it does not say.
     pub(super) async fn served(&self) -> Vec<PolicyKind> {
         let groups =
-            self.0.client.list_api_groups_aggregated().await.map(|list| list.items).unwrap_or_default();
+            self.live.client.list_api_groups_aggregated().await.map(|list| list.items).unwrap_or_default();
         let mut kinds = Vec::new();
         for group in groups {
             let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
@@ -145,20 +158,60 @@ impl Hub {
 
     /// Whether the hub has a ManagedCluster of this name.
     pub(super) async fn has_cluster(&self, name: &str) -> Result<bool, kube::Error> {
-        let clusters: Api<ManagedCluster> = Api::all(self.0.client.clone());
+        let clusters: Api<ManagedCluster> = Api::all(self.live.client.clone());
         Ok(clusters.get_metadata_opt(name).await?.is_some())
+    }
+
+    /// Where it is.
+    pub(super) fn url(&self) -> &str {
+        &self.live.url
+    }
+
+    /// What becomes of the policies of `kinds`, for ever. After a failure, the kind is listed anew: that is how it is
+    /// known that the hub is back, and nothing depends on a version that it may have forgotten.
+    pub(super) fn events<'k>(
+        &self,
+        kinds: &'k [PolicyKind],
+        selection: Selection<'_>,
+    ) -> anyhow::Result<impl Stream<Item = (&'k PolicyKind, watcher::Result<Seen>)>> {
+        let mut config = self.config.clone();
+        config.read_timeout = Some(SILENCE);
+        let client = Live::client_of(config)?;
+        let fields = selection.name.map(|name| format!("metadata.name={name}"));
+        let config = watcher::Config { field_selector: fields, ..watcher::Config::default() };
+        let streams = kinds.iter().map(|kind| {
+            let resource = kind.resource();
+            let api: Api<PartialObjectMeta<DynamicObject>> = match selection.namespace {
+                Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+                None => Api::all_with(client.clone(), &resource),
+            };
+            let begin = {
+                let config = config.clone();
+                move || watcher(api.clone(), config.clone()).boxed()
+            };
+            let events = stream::unfold(None, move |current| {
+                let mut events = current.unwrap_or_else(&begin);
+                async move {
+                    let event = events.next().await?;
+                    let current = event.is_ok().then_some(events);
+                    Some((event, current))
+                }
+            });
+            events.default_backoff().map(move |event| (kind, event)).boxed()
+        });
+        Ok(stream::select_all(streams))
     }
 
     /// Why it could not be asked to `what`.
     pub(super) fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
-        self.0.failure(what, error)
+        self.live.failure(what, error)
     }
 
     async fn config_map(&self, key: &ObjectKey) -> Result<Option<HubObject>, kube::Error> {
         let gvr = GroupVersionResource::new("", "v1", "configmaps");
         let request = Request::new(path(&gvr, Some(&key.namespace)));
         let request = request.get(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-        match self.0.client.request(request).await {
+        match self.live.client.request(request).await {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(error),
@@ -177,7 +230,7 @@ impl Hub {
         loop {
             let page = if metadata { request.list_metadata(&params) } else { request.list(&params) };
             let page: ObjectList<HubObject> =
-                self.0.client.request(page.map_err(kube::Error::BuildRequest)?).await?;
+                self.live.client.request(page.map_err(kube::Error::BuildRequest)?).await?;
             objects.extend(page.items);
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {

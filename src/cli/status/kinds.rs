@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::core::discovery::v2::APIResourceDiscovery;
+use kube::core::{ApiResource, GroupVersionKind};
 
 use crate::api::names::GroupVersionResource;
 
@@ -35,6 +36,13 @@ impl PolicyKind {
             singular: served.singular_resource.clone().unwrap_or_default(),
             short: served.short_names.clone(),
         })
+    }
+
+    /// How a client names it.
+    pub(super) fn resource(&self) -> ApiResource {
+        let gvr = &self.gvr;
+        let kind = GroupVersionKind::gvk(&gvr.kind.group, &gvr.version, &self.kind);
+        ApiResource::from_gvk_with_plural(&kind, &gvr.kind.resource)
     }
 
     /// Whether `word` is the plural, the singular or the `Kind` of this kind, or else a short name; alone or with the

@@ -13,7 +13,7 @@ use crate::api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE, Summary, Synced,
     SyncedCondition,
 };
-use crate::api::object::{HubObject, Metadata};
+use crate::api::object::Metadata;
 pub(super) use cluster::OnCluster;
 pub(super) use detail::Detail;
 
@@ -51,15 +51,15 @@ pub(super) struct Report {
     pub(super) message: Option<String>,
     /// What cannot be read, and why.
     pub(super) faults: Vec<String>,
-    resource: String,
+    /// `<resource>.<group>`.
+    pub(super) resource: String,
     detail_text: Option<String>,
     raw_clusters: Value,
 }
 
 impl Report {
-    /// Reads the annotations of `object`, a policy of `kind`.
-    pub(super) fn new(kind: &PolicyKind, object: &HubObject) -> Self {
-        let metadata = &object.metadata;
+    /// Reads the annotations of a policy of `kind`.
+    pub(super) fn new(kind: &PolicyKind, metadata: &Metadata) -> Self {
         let text = |key: &str| metadata.annotations.get(key).cloned();
         let mut faults = Vec::new();
         let summary: Reading<Summary> = read(metadata, POLICIES_SYNCED_SUMMARY, &mut faults);

@@ -1,4 +1,4 @@
-//! Reports as tables: text of fixed columns, in which nothing that a spoke or a user wrote moves the cursor.
+//! The rows of tables. A cell is `-` where there is nothing, and `?` where it is not known.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::report::{Detail, OnCluster, Reading, Report};
 use crate::api::annotations::{Synced, SyncedCondition};
-use crate::cli::columns::table;
 use crate::cli::text::{cut, printable};
 
 /// The most characters of a message in a table that is not wide.
@@ -14,88 +13,60 @@ const MESSAGE: usize = 60;
 /// The most clusters that such a table names in one cell.
 const CLUSTERS: usize = 3;
 
-/// How tables look.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Style {
-    /// Whether the namespace is shown.
-    pub(super) namespaces: bool,
-    /// Whether cells are shown whole.
-    pub(super) wide: bool,
-    /// Now.
-    pub(super) now: Timestamp,
+/// A row, without its age.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// What the row is about.
+    pub(super) of: Vec<String>,
+    /// How that is.
+    pub(super) state: Vec<String>,
 }
 
-/// One row for each policy.
-pub(super) fn policies(reports: &[Report], style: Style) -> String {
-    let mut headers = vec!["KIND", "NAME", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE", "AGE"];
-    if style.namespaces {
-        headers.insert(0, "NAMESPACE");
-    }
-    let rows = reports.iter().map(|report| {
-        let mut row = vec![
-            report.kind.clone(),
-            report.name.clone(),
-            count(report, |summary| summary.applied),
-            count(report, |summary| summary.enforced),
-            overridden(report, style.wide),
-            message(report.first_message().as_deref(), style.wide, true),
-            report.created.map_or_else(|| "-".to_owned(), |created| age(created, style.now)),
-        ];
-        if style.namespaces {
-            row.insert(0, report.namespace.clone());
-        }
-        row
-    });
-    table(&headers, rows)
+pub(super) const POLICY: [&str; 5] = ["CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE", "AGE"];
+
+/// The state of a policy.
+pub(super) fn policy(report: &Report, wide: bool) -> Vec<String> {
+    vec![
+        count(report, |summary| summary.applied),
+        count(report, |summary| summary.enforced),
+        overridden(report, wide),
+        message(report.first_message().as_deref(), wide, true),
+    ]
 }
+
+pub(super) const CLUSTER: [&str; 5] = ["CLUSTER", "APPLIED", "ENFORCED", "REASON", "MESSAGE"];
 
 /// One row for each cluster of a policy.
-pub(super) fn clusters(report: &Report) -> String {
+pub(super) fn clusters(report: &Report) -> Vec<Row> {
     let entries = report.clusters.said().into_iter().flatten();
     let rows = entries.map(|entry| {
-        let state = Some(entry).filter(|_| report.detail.shows_states());
-        let mut row = cells(state, report.detail);
-        row.insert(0, entry.cluster.to_string());
-        row.push(message(state.and_then(said), true, state.is_some()));
-        row
+        let known = Some(entry).filter(|_| report.detail.shows_states());
+        let mut state = cells(known, report.detail);
+        state.push(message(known.and_then(said), true, known.is_some()));
+        Row { of: vec![entry.cluster.to_string()], state }
     });
     let cut = match report.detail {
         Detail::First { named, of } if named < of => Some(of - named),
         _ => None,
     };
-    let more = cut.map(|more| {
-        let mut row = vec!["?".to_owned(); 5];
-        row[0] = format!("+{more} more");
-        row
-    });
-    table(&["CLUSTER", "APPLIED", "ENFORCED", "REASON", "MESSAGE"], rows.chain(more))
+    let more = cut.map(|more| Row { of: vec![format!("+{more} more")], state: vec!["?".to_owned(); 4] });
+    rows.chain(more).collect()
 }
 
-/// One row for each policy, as one cluster has it.
-pub(super) fn on_cluster(policies: &[OnCluster<'_>], style: Style) -> String {
-    let mut headers = vec!["KIND", "NAME", "APPLIED", "ENFORCED", "REASON", "MESSAGE", "AGE"];
-    if style.wide {
-        headers.splice(5..5, ["CONDITIONS", "FIELDS"]);
+pub(super) const ON_CLUSTER: [&str; 5] = ["APPLIED", "ENFORCED", "REASON", "MESSAGE", "AGE"];
+pub(super) const ON_CLUSTER_WIDE: [&str; 7] =
+    ["APPLIED", "ENFORCED", "REASON", "CONDITIONS", "FIELDS", "MESSAGE", "AGE"];
+
+/// The state of a policy, as one cluster has it.
+pub(super) fn on_cluster(on: OnCluster<'_>, wide: bool) -> Vec<String> {
+    let (report, known) = (on.report, on.state());
+    let mut state = cells(known, report.detail);
+    if wide {
+        state.extend([conditions(known, report.detail), fields(known, report.detail)]);
     }
-    if style.namespaces {
-        headers.insert(0, "NAMESPACE");
-    }
-    let rows = policies.iter().map(|on| {
-        let (report, state) = (on.report, on.state());
-        let mut row = vec![report.kind.clone(), report.name.clone()];
-        row.extend(cells(state, report.detail));
-        if style.wide {
-            row.extend([conditions(state, report.detail), fields(state, report.detail)]);
-        }
-        let text = report.message.as_deref().or_else(|| state.and_then(said));
-        row.push(message(text, style.wide, state.is_some()));
-        row.push(report.created.map_or_else(|| "-".to_owned(), |created| age(created, style.now)));
-        if style.namespaces {
-            row.insert(0, report.namespace.clone());
-        }
-        row
-    });
-    table(&headers, rows)
+    let text = report.message.as_deref().or_else(|| known.and_then(said));
+    state.push(message(text, wide, known.is_some()));
+    state
 }
 
 /// Whether a cluster has applied the policy, whether it enforces it, and why not.
@@ -190,7 +161,7 @@ fn message(message: Option<&str>, wide: bool, known: bool) -> String {
 }
 
 /// The time since `created` as `kubectl` shows it: `45s`, `5m10s`, `3h`, `12d`.
-fn age(created: Timestamp, now: Timestamp) -> String {
+pub(super) fn age(created: Timestamp, now: Timestamp) -> String {
     let seconds = Duration::try_from(now.duration_since(created)).unwrap_or_default().as_secs();
     let (minutes, hours, days, years) =
         (seconds / 60, seconds / 3600, seconds / 86400, seconds / (86400 * 365));

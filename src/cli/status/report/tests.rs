@@ -8,7 +8,7 @@ use crate::api::names::GroupVersionResource;
 pub(in crate::cli::status) fn report(annotations: &[(&str, &str)]) -> Report {
     let served = APIResource { kind: "RateLimitPolicy".into(), ..APIResource::default() };
     let kind = PolicyKind::new(GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), &served);
-    let mut object: HubObject = serde_json::from_value(json!({
+    let mut object: crate::api::object::HubObject = serde_json::from_value(json!({
         "metadata": {"name": "limits", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"},
     }))
     .unwrap();
@@ -16,7 +16,7 @@ pub(in crate::cli::status) fn report(annotations: &[(&str, &str)]) -> Report {
         .iter()
         .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
         .collect::<BTreeMap<_, _>>();
-    Report::new(&kind, &object)
+    Report::new(&kind, &object.metadata)
 }
 
 pub(in crate::cli::status) const SUMMARY: &str =
