@@ -4,6 +4,7 @@ mod columns;
 pub mod controller;
 mod documents;
 pub mod hub;
+mod listing;
 mod live;
 mod manifests;
 pub mod output;
@@ -33,7 +34,7 @@ pub struct Cli {
 enum Command {
     /// Run the controller on a hub.
     Controller(controller::Arguments),
-    /// Print the works that the controller would make of manifests, without a hub.
+    /// Print the works that the controller would make of manifests, or what it would change on a hub.
     Plan(plan::Arguments),
     /// Check parameters before they are used.
     #[command(subcommand)]
@@ -74,7 +75,7 @@ fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
 pub async fn run(cli: Cli) -> ExitCode {
     let answer = match cli.command {
         Command::Controller(arguments) => controller::run(&cli.hub, arguments).await,
-        Command::Plan(arguments) => plan::run(&arguments),
+        Command::Plan(arguments) => plan::run(&cli.hub, &arguments).await,
         Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
     };

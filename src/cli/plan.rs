@@ -1,13 +1,16 @@
-//! `policy-sync plan`: manifests to the works that the controller would make of them, without a hub.
+//! `policy-sync plan`: manifests to the works that the controller would make of them, without a hub; or with `--diff`
+//! what it would change on a hub, which is only read.
 //!
 //! ```text
 //! files ─▶ documents ─▶ manifests ─▶ inventory ─▶ mirror ─▶ plan ─▶ works on stdout
 //!                                                    └─────────┴──▶ remarks on stderr
+//! hub ──────────────────────────────────────────▶ mirror ─▶ plan ─▶ differences on stdout
 //! ```
 //!
-//! The mirror and the plans are the controller's own. What only an API server does is not done: no defaults of a
-//! schema are filled in, nothing is validated by it, and no version is converted into another.
+//! The mirror and the plans are the controller's own. What only an API server does is not done with manifests: no
+//! defaults of a schema are filled in, nothing is validated by it, and no version is converted into another.
 
+mod diff;
 mod fill;
 mod inventory;
 mod kinds;
@@ -16,12 +19,16 @@ mod works;
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::hub::HubArguments;
+use super::live::Live;
 use super::output::{self, print, say};
 use super::settings::SettingsArguments;
 use super::{Answer, manifests};
+use crate::clock::Clock;
 use inventory::Inventory;
 use remark::Severity;
 
@@ -29,43 +36,78 @@ use remark::Severity;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// A file, a directory (its *.yaml, *.yml and *.json files), or - for standard input. Repeatable.
-    #[arg(short, long = "filename", required = true, value_name = "FILE|DIR|-")]
+    #[arg(
+        short,
+        long = "filename",
+        required_unless_present = "diff",
+        conflicts_with = "diff",
+        value_name = "FILE|DIR|-"
+    )]
     filenames: Vec<PathBuf>,
+    /// Print what the controller would create, change and delete on the hub. The hub is only read.
+    #[arg(long)]
+    diff: bool,
     /// The namespace of objects that name none.
-    #[arg(short, long, default_value = "default", value_name = "NAMESPACE")]
+    #[arg(short, long, default_value = "default", conflicts_with = "diff", value_name = "NAMESPACE")]
     namespace: String,
-    /// How to print the works.
-    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
-    output: Format,
+    /// How to print the works, or with --diff the differences; by default as YAML, and the differences as text.
+    #[arg(short, long, value_enum)]
+    output: Option<Format>,
     #[command(flatten)]
     settings: SettingsArguments,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// One document for each work.
+    /// One document for each work; one list of all differences.
     Yaml,
-    /// One List.
+    /// One List; one list of all differences.
     Json,
+    /// A row for each difference.
+    Table,
 }
 
-/// Prints the works that the controller would make of the manifests.
+/// Prints the works that the controller would make of the manifests, or what it would change on the hub.
 ///
 /// # Errors
 ///
-/// Where an argument is wrong, or a file cannot be read.
-pub fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+/// Where an argument is wrong, or a file or the hub cannot be read.
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+    if arguments.diff { of_hub(hub, arguments).await } else { of_manifests(arguments) }
+}
+
+fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let inventory = Inventory::new(manifests::read(&arguments.filenames)?, &arguments.namespace);
     let (works, remarks) = works::plan(fill::fill(&inventory, &controller), &settings)?;
+    let text = match arguments.output {
+        None | Some(Format::Yaml) => output::yaml_documents(&works)?,
+        Some(Format::Json) => output::json(&json!({"apiVersion": "v1", "kind": "List", "items": works}))?,
+        Some(Format::Table) => bail!("-o table is for --diff: works are printed as yaml or json"),
+    };
+    for remark in &remarks {
+        say(remark);
+    }
+    print(&text)?;
+    let invalid = remarks.iter().any(|remark| remark.severity == Severity::Error);
+    Ok(if invalid { Answer::No } else { Answer::Fine })
+}
+
+async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+    let settings = arguments.settings.settings()?;
+    let controller = arguments.settings.controller()?;
+    let live = Live::new(hub.config().await?)?;
+    let found = diff::read(&live, &controller).await?;
+    let (changes, remarks) = diff::plan(found, &settings, Clock::start().now())?;
     for remark in &remarks {
         say(remark);
     }
     print(&match arguments.output {
-        Format::Yaml => output::yaml_documents(&works)?,
-        Format::Json => output::json(&json!({"apiVersion": "v1", "kind": "List", "items": works}))?,
+        None => diff::text(&changes)?,
+        Some(Format::Yaml) => output::yaml(&diff::list(&changes))?,
+        Some(Format::Json) => output::json(&diff::list(&changes))?,
+        Some(Format::Table) => diff::table(&changes),
     })?;
-    let invalid = remarks.iter().any(|remark| remark.severity == Severity::Error);
-    Ok(if invalid { Answer::No } else { Answer::Fine })
+    Ok(if changes.is_empty() { Answer::Fine } else { Answer::No })
 }

@@ -4,7 +4,7 @@ use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::{Change, Mirror, MirrorGuard, Moment, PLACEMENT_SETTLES, Row, Source};
+use crate::mirror::{Change, Keys, Mirror, MirrorGuard, Moment, PLACEMENT_SETTLES, Row, Source};
 
 /// When everything in it was seen.
 const SEEN: Moment = Moment(0);
@@ -27,6 +27,12 @@ impl Scratch {
     #[must_use]
     pub fn settled() -> Moment {
         SEEN.after(PLACEMENT_SETTLES)
+    }
+
+    /// The moment at which nothing that it holds has settled yet.
+    #[must_use]
+    pub fn unsettled() -> Moment {
+        SEEN
     }
 
     /// Takes `objects` in as all that there is of `source`.
@@ -52,6 +58,12 @@ impl Scratch {
     /// Takes in what the hub's ManifestWork can say.
     pub fn work_schema(&self, schema: WorkSchema) {
         self.mirror.change(Change::WorkSchema(schema), SEEN);
+    }
+
+    /// Every key there is, none before anything can be planned.
+    #[must_use]
+    pub fn everything(&self) -> Keys {
+        self.mirror.everything()
     }
 
     /// A look at all of it.

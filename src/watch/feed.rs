@@ -32,7 +32,7 @@ impl Feed {
 
     /// The label selector of the works of this controller.
     pub(super) fn work_selector(&self) -> String {
-        format!("{}={}", crate::api::annotations::CONTROLLER, self.controller.hash())
+        super::work_selector(&self.controller)
     }
 
     pub(super) fn version(&self, source: &Source) -> u64 {

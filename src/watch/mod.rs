@@ -15,17 +15,20 @@ mod resolve;
 mod supervisor;
 
 pub use feed::Feed;
-pub(crate) use resolve::resolve_for;
+pub(crate) use resolve::{defined, resolve_for};
 pub use supervisor::Supervisor;
 
-use crate::api::cluster;
-use crate::api::gateway;
-use crate::api::names::GroupVersionResource;
-use crate::api::work;
+use crate::api::names::{ControllerName, GroupVersionResource};
+use crate::api::{annotations, cluster, gateway, work};
 use crate::mirror::Source;
 
+/// The label selector of the works of `controller`.
+pub(crate) fn work_selector(controller: &ControllerName) -> String {
+    format!("{}={}", annotations::CONTROLLER, controller.hash())
+}
+
 /// The kind that a fixed source watches, `None` for the others.
-fn fixed_kind(source: &Source) -> Option<GroupVersionResource> {
+pub(crate) fn fixed_kind(source: &Source) -> Option<GroupVersionResource> {
     let (group, version, resource) = match source {
         Source::Classes => (gateway::GROUP, "v1", "gatewayclasses"),
         Source::Gateways => (gateway::GROUP, "v1", "gateways"),

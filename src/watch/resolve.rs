@@ -1,6 +1,8 @@
 //! Finds out whether a kind that parameters list can be synced: it is there and namespaced, it has a target
 //! reference, and we may read and annotate it.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -31,16 +33,10 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
         }
         Err(error) => return Resolution::Unknown(error.to_string()),
     };
-    let established = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    if !established
-        .into_iter()
-        .any(|condition| condition.type_ == "Established" && condition.status == "True")
-    {
-        return Resolution::UnknownVersion("the hub does not serve the kind yet".into());
-    }
-    if let Err(resolution) = check(&definition.spec, gvr) {
-        return resolution;
-    }
+    let kind = match defined(&definition, gvr) {
+        Ok(kind) => kind,
+        Err(resolution) => return resolution,
+    };
     for verb in NEEDED {
         match allowed(client, gvr, verb).await {
             Ok(true) => {}
@@ -49,12 +45,26 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
         }
     }
     match allowed(client, gvr, "patch").await {
-        Ok(can_patch) => Resolution::Resolved(PolicyKindInfo {
-            kind: definition.spec.names.kind.as_str().into(),
-            can_patch,
-        }),
+        Ok(can_patch) => Resolution::Resolved(PolicyKindInfo { kind, can_patch }),
         Err(error) => Resolution::Unknown(error.to_string()),
     }
+}
+
+/// What the kind of `gvr` is called in objects, by its definition alone: whatever the rights.
+///
+/// # Errors
+///
+/// What it resolves to where it cannot be synced.
+pub(crate) fn defined(
+    definition: &CustomResourceDefinition,
+    gvr: &GroupVersionResource,
+) -> Result<Arc<str>, Resolution> {
+    let mut conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
+        return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
+    }
+    check(&definition.spec, gvr)?;
+    Ok(definition.spec.names.kind.as_str().into())
 }
 
 /// Reads what the ManifestWork of the definition `name` can say.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod diff;
 mod params;
 mod plan;
 mod run;

@@ -1,4 +1,5 @@
-//! What there is to say about the objects given: `<file>:<line>: <Kind> <namespace>/<name>: error: …`.
+//! What there is to say about the objects given: `<file>:<line>: <Kind> <namespace>/<name>: error: …`; of
+//! those on a hub without the file.
 
 use std::fmt;
 
@@ -28,14 +29,20 @@ pub(super) struct Remark {
 /// The object that a remark is about.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
-    place: Place,
+    /// Where it stands, `None` for one on the hub.
+    place: Option<Place>,
     name: String,
 }
 
 impl Subject {
     /// The object of `manifest`.
     pub(super) fn of(manifest: &Manifest) -> Self {
-        Self { place: manifest.place.clone(), name: name(&manifest.object) }
+        Self { place: Some(manifest.place.clone()), name: name(&manifest.object) }
+    }
+
+    /// The object `name` on the hub.
+    pub(super) fn on_hub(name: impl fmt::Display) -> Self {
+        Self { place: None, name: name.to_string() }
     }
 
     pub(super) fn error(&self, text: impl fmt::Display) -> Remark {
@@ -72,6 +79,7 @@ impl fmt::Display for Remark {
             Severity::Note => "note",
         };
         let Subject { place, name } = &self.subject;
-        f.write_str(&printable(&format!("{place}: {name}: {severity}: {}", self.text)))
+        let place = place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+        f.write_str(&printable(&format!("{place}{name}: {severity}: {}", self.text)))
     }
 }

@@ -83,11 +83,11 @@ fn said(view: View<'_>, parent: &Parent, plan: &WorksPlan, subject: &Subject) ->
     remarks
 }
 
-/// Whether the decisions given are fewer than their Placement says there are.
-fn incomplete(view: View<'_>, gateway: &ObjectKey) -> Option<String> {
+/// Whether the decisions are fewer than their Placement says there are.
+pub(super) fn incomplete(view: View<'_>, gateway: &ObjectKey) -> Option<String> {
     let placement = ObjectKey::new(&gateway.namespace, view.gateway(gateway)?.placement()?);
     let (selected, decided) = (view.placement(&placement)?.selected, view.decided(&placement).len());
     (decided < selected).then(|| {
-        format!("Placement {placement} has chosen {selected} clusters, the PlacementDecisions given name {decided}")
+        format!("Placement {placement} has chosen {selected} clusters, its PlacementDecisions name {decided}")
     })
 }

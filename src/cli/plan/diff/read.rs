@@ -1,0 +1,131 @@
+//! Reads of a hub what the controller watches: the fixed kinds, then the parameters that these name, then the kinds
+//! that those list.
+//!
+//! The reader's rights are not the controller's: that the controller has those that it needs is taken for granted, and
+//! what the reader may not read is an error, never nothing.
+
+use std::collections::BTreeMap;
+
+use anyhow::{anyhow, bail};
+use futures::future::try_join_all;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use crate::api::annotations::OF_POLICY;
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::api::object::HubObject;
+use crate::api::work;
+use crate::cli::live::Live;
+use crate::cli::scratch::Scratch;
+use crate::mirror::Source;
+use crate::mirror::rows::Strings;
+use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use crate::mirror::rows::schema::WorkSchema;
+use crate::plan::watches::{self, Wanted};
+use crate::watch::{defined, fixed_kind, work_selector};
+
+/// A hub as it was read.
+pub(in crate::cli::plan) struct Found {
+    /// What plans are made of.
+    pub(super) scratch: Scratch,
+    /// The works of the controller, of which the mirror keeps no more than hashes.
+    pub(super) works: BTreeMap<(ClusterName, WorkName), HubObject>,
+    /// The annotations of ours on policies, of which it keeps as little.
+    pub(super) annotations: BTreeMap<Parent, Strings>,
+}
+
+/// Reads the hub for `controller`.
+///
+/// # Errors
+///
+/// Where something cannot be read, naming it, or where the controller could not begin on this hub.
+pub(in crate::cli::plan) async fn read(live: &Live, controller: &ControllerName) -> anyhow::Result<Found> {
+    let mut found = Found {
+        scratch: Scratch::new(controller.clone()),
+        works: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+    };
+    let fixed = Source::FIXED.into_iter().filter_map(|source| fixed_kind(&source).map(|gvr| (source, gvr)));
+    let selector = work_selector(controller);
+    let selector = selector.as_str();
+    let listed = try_join_all(fixed.map(|(source, gvr)| async move {
+        let labels = (source == Source::Works).then_some(selector);
+        live.list(&gvr, labels).await.map(|objects| (source, objects))
+    }));
+    for (source, objects) in listed.await? {
+        found.scratch.list(&source, &objects);
+        if source == Source::Works {
+            found.works = objects.into_iter().map(|work| (place(&work), work)).collect();
+        }
+    }
+    found.work_schema(live).await?;
+    for (source, gvr) in found.wanted() {
+        if let Source::ConfigMap(key) = &source {
+            let config_map: Option<HubObject> = live.get(&gvr, "ConfigMap", key).await?;
+            found.scratch.list(&source, &config_map);
+        }
+    }
+    for (source, gvr) in found.wanted() {
+        if matches!(source, Source::Policies(_)) {
+            found.policies(live, &source, &gvr).await?;
+        }
+    }
+    Ok(found)
+}
+
+/// The cluster and the name of a work.
+fn place(work: &HubObject) -> (ClusterName, WorkName) {
+    let metadata = &work.metadata;
+    (metadata.namespace.as_str().into(), WorkName(metadata.name.as_str().into()))
+}
+
+async fn definition(live: &Live, name: &str) -> anyhow::Result<Option<CustomResourceDefinition>> {
+    let gvr = GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    live.get(&gvr, "CustomResourceDefinition", &ObjectKey::new("", name)).await
+}
+
+impl Found {
+    fn wanted(&self) -> Wanted {
+        watches::plan(self.scratch.read().view(Scratch::settled()))
+    }
+
+    async fn work_schema(&mut self, live: &Live) -> anyhow::Result<()> {
+        let name = format!("manifestworks.{}", work::GROUP);
+        let definition = definition(live, &name).await?;
+        let definition =
+            definition.ok_or_else(|| anyhow!("the hub at {} has no definition of {name}", live.url))?;
+        let schema = WorkSchema::of(&definition);
+        if let Some(fault) = schema.fault() {
+            bail!("the controller would not begin on the hub at {}: {fault}", live.url);
+        }
+        self.scratch.work_schema(schema);
+        Ok(())
+    }
+
+    async fn policies(
+        &mut self,
+        live: &Live,
+        source: &Source,
+        gvr: &GroupVersionResource,
+    ) -> anyhow::Result<()> {
+        let resolution = match definition(live, &gvr.kind.to_string()).await? {
+            None => Resolution::Gone,
+            Some(definition) => defined(&definition, gvr).map_or_else(
+                |fault| fault,
+                |kind| Resolution::Resolved(PolicyKindInfo { kind, can_patch: true }),
+            ),
+        };
+        let resolved = matches!(resolution, Resolution::Resolved(_));
+        self.scratch.resolve(gvr, resolution);
+        if resolved {
+            let policies = live.list(gvr, None).await?;
+            self.scratch.list(source, &policies);
+            for policy in policies {
+                let metadata = policy.metadata;
+                let object = ObjectKey::new(&metadata.namespace, &metadata.name);
+                let ours = metadata.annotations.into_iter().filter(|(key, _)| OF_POLICY.contains(&&**key));
+                self.annotations.insert(Parent { kind: gvr.kind.clone(), object }, ours.collect());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Changes for people and for programs.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use super::change::{Change, Verb};
+use crate::cli::columns;
+use crate::cli::output::yaml;
+use crate::cli::text::printable;
+
+/// How many lines around a change are shown.
+const AROUND: usize = 3;
+/// How long may be spent on making one difference small.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A heading and a unified diff for each object.
+///
+/// # Errors
+///
+/// Where YAML cannot hold an object.
+pub(in crate::cli::plan) fn text(changes: &[Change]) -> anyhow::Result<String> {
+    changes.iter().map(one).collect()
+}
+
+fn one(change: &Change) -> anyhow::Result<String> {
+    let document = |object: &Value| if object.is_null() { Ok(String::new()) } else { yaml(object) };
+    let (mut before, mut after) = (document(&readable(&change.before))?, document(&readable(&change.after))?);
+    if before == after {
+        // What differs is how the same JSON is written.
+        (before, after) = (document(&change.before)?, document(&change.after)?);
+    }
+    let names = match change.verb {
+        Verb::Create => ("/dev/null", "plan"),
+        Verb::Change => ("hub", "plan"),
+        Verb::Delete => ("hub", "/dev/null"),
+    };
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
+    let diff = diff.unified_diff().context_radius(AROUND).header(names.0, names.1).to_string();
+    Ok(format!("{}\n{diff}", printable(&change.heading())))
+}
+
+/// `object` with the JSON in its annotations taken apart, so that a line of a difference is not a whole list.
+fn readable(object: &Value) -> Value {
+    let mut object = object.clone();
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    for text in annotations.into_iter().flat_map(|annotations| annotations.values_mut()) {
+        let parsed: Option<Value> = text.as_str().and_then(|text| serde_json::from_str(text).ok());
+        if let Some(parsed) = parsed.filter(|parsed| parsed.is_object() || parsed.is_array()) {
+            *text = parsed;
+        }
+    }
+    object
+}
+
+/// A row for each object, nothing where there is none.
+pub(in crate::cli::plan) fn table(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    let rows = changes.iter().map(|change| {
+        let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+        vec![
+            change.verb.word().to_owned(),
+            change.kind.clone(),
+            or_dash(&change.key.namespace),
+            change.key.name.to_string(),
+            or_dash(change.waits.as_deref().unwrap_or_default()),
+        ]
+    });
+    columns::table(&["ACTION", "KIND", "NAMESPACE", "NAME", "WAITS"], rows)
+}
+
+/// A list of all objects, each before and after.
+pub(in crate::cli::plan) fn list(changes: &[Change]) -> Value {
+    let item = |change: &Change| {
+        json!({
+            "action": change.verb.word(), "kind": change.kind, "namespace": change.key.namespace,
+            "name": change.key.name, "waits": change.waits, "before": change.before, "after": change.after,
+        })
+    };
+    json!({"items": changes.iter().map(item).collect::<Vec<_>>()})
+}
