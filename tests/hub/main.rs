@@ -1,6 +1,7 @@
 //! The controller on a real API server. What agents would answer, the tests write themselves, so that they can
 //! answer late, wrongly or never.
 
+mod attacks;
 mod bad_input;
 mod freezing;
 mod kinds;

@@ -1,0 +1,231 @@
+//! By the owner of a namespace.
+
+use anyhow::{Result, ensure};
+use policy_sync::api::names::{ControllerName, Parent, WorkName};
+use policy_sync_testenv::fixtures::{gateway, namespace, rate_limit_policy, timeout_policy};
+use policy_sync_testenv::wait;
+use policy_sync_testenv::world::LIMIT;
+use serde_json::{Value, json};
+
+use super::{STAGE, stage};
+
+#[tokio::test]
+async fn a_reference_reaches_no_gateway_of_another_namespace() -> Result<()> {
+    let stage = stage("refers").await?;
+    let mut reaching = timeout_policy(stage.world.name(), "reaching", &["victim", "victim"]);
+    reaching["spec"]["targetRefs"][1]["namespace"] = stage.victim().into();
+    stage.world.apply(&reaching).await?;
+    wait::until("the owner is told", LIMIT, || async {
+        let annotations = stage.world.annotations(&reaching).await?;
+        let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
+        ensure!(message.contains("/victim is dropped"), "{annotations:?}");
+        Ok(())
+    })
+    .await?;
+    stage.nothing_changed().await
+}
+
+#[tokio::test]
+async fn a_name_reaches_no_copy_of_another_namespace() -> Result<()> {
+    let stage = stage("names").await?;
+    // names-victim/x and names/victim-x would be one text, were they joined with dashes.
+    let policy = rate_limit_policy(stage.world.name(), "victim-victim", "web");
+    stage.world.apply(&policy).await?;
+    stage.world.until_work("eu-1", "ratelimitpolicy-victim-victim", |_| true).await?;
+    stage.nothing_else_changed().await?;
+    for work in stage.world.works().await? {
+        let on_eu = work.metadata.namespace.as_deref() == Some("eu-1");
+        let own = work.spec.workload.manifests.iter().all(|manifest| {
+            let namespace = &manifest.0["metadata"]["namespace"];
+            namespace.is_null() || *namespace == "kuadrant-names"
+        });
+        ensure!(own || !on_eu, "{:?}", work.spec.workload);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_namespace_that_maps_to_the_spokes_own_is_not_synced() -> Result<()> {
+    let stage = stage("spokes-own").await?;
+    for name in ["system", "operator-system-of-nobody"] {
+        stage.world.apply(&namespace(name)).await?;
+        stage.world.apply(&gateway(name, "spokes-own", stage.world.name(), None)).await?;
+    }
+    stage.world.apply(&rate_limit_policy("system", "spokes-own", "spokes-own")).await?;
+    stage.nothing_changed().await
+}
+
+#[tokio::test]
+async fn a_placement_of_another_namespace_places_nothing() -> Result<()> {
+    let stage = stage("borrows").await?;
+    stage.world.apply(&gateway(stage.world.name(), "borrowing", stage.world.name(), Some("theirs"))).await?;
+    stage.world.apply(&rate_limit_policy(stage.world.name(), "borrowing", "borrowing")).await?;
+    stage.nothing_changed().await
+}
+
+#[tokio::test]
+async fn a_selector_reaches_no_cluster_outside_the_placement() -> Result<()> {
+    let stage = stage("selects").await?;
+    let everywhere = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": "!none-has-this"}}});
+    stage.world.merge(&stage.limits, &everywhere).await?;
+    stage.nothing_changed().await
+}
+
+#[tokio::test]
+async fn what_only_the_controller_says_is_not_taken_from_a_user() -> Result<()> {
+    let stage = stage("forges").await?;
+    let forged = json!({"metadata": {
+        "annotations": {
+            "kuadrant.io/policy-synced": format!("{}/victim", stage.victim()),
+            "kuadrant.io/revision": "1",
+            "kuadrant.io/parent": format!("ratelimitpolicies.kuadrant.io/{}/victim", stage.victim()),
+            "kuadrant.io/gateways": "[\"victim\"]",
+            "kuadrant.io/policies-synced-summary": "{\"clusters\":9,\"enforced\":9,\"synced\":true}",
+            "kuadrant.io/downstream-namespace": "kuadrant-system",
+        },
+        "labels": {
+            "kuadrant.io/managed": "true", "kuadrant.io/controller": "x", "kuadrant.io/work-for": "access",
+            "app.kubernetes.io/managed-by": "argocd", "app.kubernetes.io/instance": "theirs",
+        },
+    }});
+    stage.world.merge(&stage.limits, &forged).await?;
+    stage
+        .world
+        .until_folded(&stage.limits, |entries, summary| entries.len() == 1 && summary.enforced == 0)
+        .await?;
+    let copy = stage.copy().await?;
+    let annotations = copy["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+    ensure!(annotations["kuadrant.io/policy-synced"] == "forges/limits", "{annotations:?}");
+    ensure!(annotations["kuadrant.io/revision"] != "1" && annotations.len() == 2, "{annotations:?}");
+    let labels = copy["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+    ensure!(labels.is_empty(), "{labels:?}");
+    stage.nothing_changed().await
+}
+
+#[tokio::test]
+async fn owners_and_finalizers_do_not_travel() -> Result<()> {
+    let stage = stage("owned-by").await?;
+    let own = stage.world.get(&namespace(stage.world.name())).await?.metadata.uid;
+    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": stage.world.name(), "uid": own});
+    let metadata = json!({"metadata": {"finalizers": ["example.com/stay"], "ownerReferences": [owner], "labels": {"a": "b"}}});
+    stage.world.merge(&stage.limits, &metadata).await?;
+    stage
+        .world
+        .until_work("eu-1", "ratelimitpolicy-limits", |work| {
+            work.spec.workload.manifests[1].0["metadata"]["labels"]["a"] == "b"
+        })
+        .await?;
+    let metadata = stage.copy().await?["metadata"].as_object().cloned().unwrap_or_default();
+    let keys: Vec<&str> = metadata.keys().map(String::as_str).collect();
+    ensure!(keys == ["annotations", "labels", "name", "namespace"], "{keys:?}");
+    stage.world.merge(&stage.limits, &json!({"metadata": {"finalizers": null}})).await?;
+    stage.nothing_changed().await
+}
+
+#[tokio::test]
+async fn secrets_that_are_named_do_not_travel() -> Result<()> {
+    let stage = stage("names-secrets").await?;
+    let secret = |namespace: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+            "metadata": {"name": "certificate", "namespace": namespace},
+            "stringData": {"tls.crt": "TOPSECRET", "tls.key": "TOPSECRET"},
+        })
+    };
+    let victim = stage.victim();
+    for namespace in [stage.world.name(), &victim] {
+        stage.world.apply(&secret(namespace)).await?;
+    }
+    let mut web = gateway(stage.world.name(), "web", stage.world.name(), Some("all"));
+    web["spec"]["listeners"] = json!([{
+        "name": "https", "port": 443, "protocol": "HTTPS",
+        "tls": {"certificateRefs": [{"name": "certificate"}, {"name": "certificate", "namespace": victim}]},
+    }]);
+    stage.world.apply(&web).await?;
+    stage
+        .world
+        .until_work("eu-1", "gateway-web", |work| {
+            work.spec.workload.manifests[1].0["spec"]["listeners"][0]["name"] == "https"
+        })
+        .await?;
+    stage.nothing_changed().await?;
+    for work in stage.world.works().await? {
+        let text = serde_json::to_string(&work)?;
+        let carries = work.spec.workload.manifests.iter().any(|manifest| manifest.0["kind"] == "Secret");
+        ensure!(!text.contains("TOPSECRET") && !carries, "{text}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_invalid_object_keeps_nothing_that_was_revoked() -> Result<()> {
+    let stage = stage("clings").await?;
+    let invalid = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": "((("}}});
+    stage.world.merge(&stage.limits, &invalid).await?;
+    stage.world.place("all", &[]).await?;
+    stage.world.until_works(&STAGE[3..]).await?;
+    stage.nothing_else_changed().await
+}
+
+#[tokio::test]
+async fn a_finalizer_keeps_no_copy_of_a_deleted_policy() -> Result<()> {
+    let stage = stage("lingers").await?;
+    stage.world.merge(&stage.limits, &json!({"metadata": {"finalizers": ["example.com/stay"]}})).await?;
+    let (api, name) = policy_sync_testenv::apply::api_for(stage.world.client(), &stage.limits).await?;
+    api.delete(&name, &Default::default()).await?;
+    let rest: Vec<&str> = STAGE.into_iter().filter(|work| !work.ends_with("policy-limits")).collect();
+    stage.world.until_works(&rest).await?;
+    stage.nothing_else_changed().await?;
+    stage.world.merge(&stage.limits, &json!({"metadata": {"finalizers": null}})).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_forged_work_in_ones_own_namespace_changes_nothing_elsewhere() -> Result<()> {
+    let stage = stage("smuggles").await?;
+    let parent = format!("ratelimitpolicies.kuadrant.io/{}/victim", stage.victim());
+    let controller = ControllerName::new(&stage.world.controller_name());
+    let victims = Parent::parse(&parent).ok_or_else(|| anyhow::anyhow!("no parent"))?;
+    let name = WorkName::of(&controller, "RateLimitPolicy", &victims);
+    let theirs = json!({
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {
+            "name": name.0, "namespace": stage.world.name(),
+            "labels": {"app.kubernetes.io/managed-by": "policy-sync", "kuadrant.io/controller": controller.hash(), "kuadrant.io/work-for": "policy"},
+            "annotations": {"kuadrant.io/parent": parent, "kuadrant.io/gateways": "[\"victim\"]"},
+        },
+        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "kube-system"}}]}},
+    });
+    stage.world.apply(&theirs).await?;
+    stage.nothing_else_changed().await?;
+    let mut elsewhere = stage.world.work_names().await?;
+    elsewhere.retain(|work| !work.starts_with("smuggles/"));
+    ensure!(elsewhere == STAGE, "{elsewhere:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn text_of_a_user_is_told_as_text() -> Result<()> {
+    let stage = stage("writes").await?;
+    let selector = "a\n\u{1b}[2Jkuadrant.io/policies-synced: [] <script>\u{0}";
+    let annotated = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": selector}}});
+    stage.world.merge(&stage.limits, &annotated).await?;
+    wait::until("the owner is told", LIMIT, || async {
+        let annotations = stage.world.annotations(&stage.limits).await?;
+        let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
+        ensure!(!message.is_empty() && !message.contains(['\n', '\u{1b}', '\u{0}']), "{message:?}");
+        Ok(())
+    })
+    .await?;
+    stage.nothing_changed().await
+}
+
+#[tokio::test]
+async fn a_target_in_the_spec_that_is_no_reference_reaches_nothing() -> Result<()> {
+    let stage = stage("embeds").await?;
+    let mut odd = stage.limits.clone();
+    odd["spec"]["targetRef"] =
+        json!({"group": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});
+    odd["metadata"]["name"] = Value::from("odd");
+    stage.world.apply(&odd).await?;
+    stage.nothing_changed().await
+}
