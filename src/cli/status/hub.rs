@@ -9,7 +9,7 @@ use kube::api::{DynamicObject, GetParams, ListParams};
 use kube::core::{ObjectList, PartialObjectMeta, Request};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
-use kube::{Api, Config};
+use kube::{Api, Client, Config};
 
 use super::kinds::PolicyKind;
 use crate::api::cluster::ManagedCluster;
@@ -30,7 +30,8 @@ const SILENCE: Duration = Duration::from_secs(180);
 /// A hub to read.
 pub(super) struct Hub {
     live: Live,
-    config: Config,
+    /// For requests that are answered for as long as they are let.
+    watching: Client,
 }
 
 /// The kinds that the classes of ours list, and what is wrong with the others.
@@ -57,8 +58,10 @@ pub(super) struct Selection<'s> {
 
 impl Hub {
     /// The hub that `config` leads to. Nothing is asked of it yet.
-    pub(super) fn new(config: Config) -> anyhow::Result<Self> {
-        Ok(Self { live: Live::new(config.clone())?, config })
+    pub(super) fn new(mut config: Config) -> anyhow::Result<Self> {
+        let live = Live::new(config.clone())?;
+        config.read_timeout = Some(SILENCE);
+        Ok(Self { live, watching: Live::client_of(config)? })
     }
 
     /// The kinds that the parameters of the GatewayClasses of `controller` list.
@@ -173,17 +176,14 @@ impl Hub {
         &self,
         kinds: &'k [PolicyKind],
         selection: Selection<'_>,
-    ) -> anyhow::Result<impl Stream<Item = (&'k PolicyKind, watcher::Result<Seen>)>> {
-        let mut config = self.config.clone();
-        config.read_timeout = Some(SILENCE);
-        let client = Live::client_of(config)?;
+    ) -> impl Stream<Item = (&'k PolicyKind, watcher::Result<Seen>)> {
         let fields = selection.name.map(|name| format!("metadata.name={name}"));
         let config = watcher::Config { field_selector: fields, ..watcher::Config::default() };
         let streams = kinds.iter().map(|kind| {
             let resource = kind.resource();
             let api: Api<PartialObjectMeta<DynamicObject>> = match selection.namespace {
-                Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-                None => Api::all_with(client.clone(), &resource),
+                Some(namespace) => Api::namespaced_with(self.watching.clone(), namespace, &resource),
+                None => Api::all_with(self.watching.clone(), &resource),
             };
             let begin = {
                 let config = config.clone();
@@ -199,7 +199,7 @@ impl Hub {
             });
             events.default_backoff().map(move |event| (kind, event)).boxed()
         });
-        Ok(stream::select_all(streams))
+        stream::select_all(streams)
     }
 
     /// Why it could not be asked to `what`.
@@ -253,3 +253,6 @@ fn path(gvr: &GroupVersionResource, namespace: Option<&str>) -> String {
     let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
     format!("{api}{namespace}/{}", gvr.kind.resource)
 }
+
+#[cfg(test)]
+pub(super) mod tests;

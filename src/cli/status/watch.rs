@@ -36,7 +36,7 @@ pub(super) async fn watch(
     if !tell(&shown.news(begin, Timestamp::now())?)? {
         return Ok(());
     }
-    let mut events = std::pin::pin!(hub.events(kinds, selection)?);
+    let mut events = std::pin::pin!(hub.events(kinds, selection));
     let mut listed: BTreeMap<String, Vec<Report>> = BTreeMap::new();
     let mut outage = Outage::default();
     while let Some((kind, event)) = events.next().await {
@@ -167,3 +167,6 @@ impl Outage {
         ends
     }
 }
+
+#[cfg(test)]
+mod tests;
