@@ -1,7 +1,14 @@
 //! Running the binary.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long a command may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How often it is looked whether it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// How a run ended.
 #[derive(Debug)]
@@ -35,10 +42,33 @@ pub(crate) fn finish(mut command: Command, input: &str) -> Ran {
     let mut child = command.spawn().unwrap();
     // A command that does not read its input may have ended already.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    Ran {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    end(child)
+}
+
+/// Waits until `child` ends. One that does not is stopped, and a fault.
+pub(crate) fn end(mut child: Child) -> Ran {
+    let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if started.elapsed() > LIMIT {
+            child.kill().unwrap();
+            panic!("still runs after {LIMIT:?}: {} {}", stdout.join().unwrap(), stderr.join().unwrap());
+        }
+        thread::sleep(LOOK_EVERY);
+    };
+    Ran { code: status.code().unwrap(), stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+/// Reads on while the process runs: it must not wait for room in a pipe.
+fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_string(&mut text).unwrap();
+        }
+        text
+    })
 }
