@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{anyhow, bail};
-use futures::future::try_join_all;
+use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use crate::api::annotations::OF_POLICY;
@@ -47,11 +47,13 @@ pub(in crate::cli::plan) async fn read(live: &Live, controller: &ControllerName)
     let fixed = Source::FIXED.into_iter().filter_map(|source| fixed_kind(&source).map(|gvr| (source, gvr)));
     let selector = work_selector(controller);
     let selector = selector.as_str();
-    let listed = try_join_all(fixed.map(|(source, gvr)| async move {
+    let listed = join_all(fixed.map(|(source, gvr)| async move {
         let labels = (source == Source::Works).then_some(selector);
         live.list(&gvr, labels).await.map(|objects| (source, objects))
     }));
-    for (source, objects) in listed.await? {
+    // All at once, but of several failures always the same one is told.
+    for listed in listed.await {
+        let (source, objects) = listed?;
         found.scratch.list(&source, &objects);
         if source == Source::Works {
             found.works = objects.into_iter().map(|work| (place(&work), work)).collect();
