@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use policy_sync::cli::{self, Cli};
+use policy_sync::cli;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -14,5 +13,8 @@ async fn main() -> ExitCode {
         eprintln!("policy-sync: another TLS provider is installed already");
         return ExitCode::from(2);
     }
-    cli::run(Cli::parse()).await
+    match cli::parse() {
+        Ok(cli) => cli::run(cli).await,
+        Err(code) => code,
+    }
 }

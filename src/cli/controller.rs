@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use kube::Client;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use self::election::ElectionArguments;
 use super::Answer;
-use super::hub::HubArguments;
+use super::hub::{HubArguments, client};
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
 use crate::clock::Clock;
@@ -66,11 +66,13 @@ fn address(text: &str) -> Result<Bind, String> {
 /// Where an argument is wrong, the hub is not configured, or an address cannot be opened.
 pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Answer> {
     logs::start();
+    // Before anything that takes time: a process that is asked to stop while it starts stops as well as any other.
+    let asked = asked_to_stop()?;
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let config = hub.config().await?;
     let namespace = config.default_namespace.clone();
-    let client = Client::try_from(config).context("cannot make a client")?;
+    let client = client(config)?;
     let metrics = Metrics::new().context("cannot set metrics up")?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
@@ -85,11 +87,11 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     ];
     let mut tasks = tokio::task::JoinSet::new();
     for (Bind(address), router) in servers {
-        let listener = server::listen(address).await;
-        if let Some(listener) = listener.with_context(|| format!("cannot listen on {address:?}"))? {
-            info!(address = %listener.local_addr()?, "listening");
-            tasks.spawn(server::serve(listener, router, stop.clone()));
-        }
+        let Some(address) = address else { continue };
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+        info!(address = %listener.local_addr()?, "listening");
+        tasks.spawn(server::serve(listener, router, stop.clone()));
     }
 
     let fold_window = Duration::from_millis(arguments.fold_window);
@@ -97,7 +99,6 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let flow =
         Flow { client, mirror, controller, clock, metrics, settings, fold_window, leadership, elector };
     let working = flow.start(stop.clone());
-    let asked = asked_to_stop()?;
     info!(controller = name, "started");
     asked.await;
     info!("stopping");

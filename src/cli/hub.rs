@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -38,8 +38,6 @@ impl HubArguments {
     /// Where no kubeconfig can be read, or it has no such context.
     pub async fn config(&self) -> anyhow::Result<Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        // The errors of the library name their causes themselves, some in several lines.
-        let said = |error: &dyn Display| error.to_string().lines().next().unwrap_or_default().to_owned();
         match &self.kubeconfig {
             Some(file) => {
                 let place = file.display();
@@ -60,15 +58,27 @@ impl HubArguments {
             }),
         }
     }
+}
 
-    /// A client for the hub.
-    ///
-    /// # Errors
-    ///
-    /// As [`HubArguments::config`].
-    pub async fn client(&self) -> anyhow::Result<Client> {
-        Client::try_from(self.config().await?).context("cannot make a client")
-    }
+/// A client for the hub that `config` leads to. Nothing is asked of it yet.
+///
+/// # Errors
+///
+/// Where its credentials cannot be read or had.
+pub fn client(config: Config) -> anyhow::Result<Client> {
+    let url = url(&config);
+    Client::try_from(config).map_err(|error| anyhow!("cannot make a client of {url}: {}", said(&error)))
+}
+
+/// Where the hub is, for words.
+#[must_use]
+pub fn url(config: &Config) -> String {
+    config.cluster_url.to_string().trim_end_matches('/').to_owned()
+}
+
+/// An error of the library in one line: they name their causes themselves, some in several lines.
+fn said(error: &dyn Display) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// The innermost of an error's causes: what really happened.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use kube::{Client, Config};
 
-use super::hub::innermost;
+use super::hub::{client, innermost, url};
 use crate::api::{gateway, work};
 
 /// How long to wait for a connection, and for each answer.
@@ -28,8 +28,7 @@ impl Live {
     /// A client that waits for an answer as long as `config` says.
     pub(super) fn client_of(mut config: Config) -> anyhow::Result<Client> {
         config.connect_timeout = Some(PATIENCE);
-        let url = url(&config);
-        Client::try_from(config).map_err(|error| anyhow!("cannot make a client of {url}: {}", cause(&error)))
+        client(config)
     }
 
     /// Whether this is a hub at all: it has Gateway API and Open Cluster Management.
@@ -62,10 +61,6 @@ impl Live {
             _ => anyhow!("cannot reach the hub at {}: {}", self.url, cause(error)),
         }
     }
-}
-
-fn url(config: &Config) -> String {
-    config.cluster_url.to_string().trim_end_matches('/').to_owned()
 }
 
 /// Whether a right is missing.

@@ -15,10 +15,13 @@ pub mod settings;
 pub mod status;
 mod stop;
 pub mod text;
+mod usage;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+pub use usage::parse;
 
 /// Sync Gateway API policies from a hub to its spokes through Open Cluster Management.
 #[derive(Debug, Parser)]

@@ -1,6 +1,5 @@
 //! What the controller serves: probes and metrics. Routes only; each handler asks something that knows no HTTP.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -59,16 +58,4 @@ async fn gather(State(served): State<Served>) -> String {
 /// Where the listener fails.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
-}
-
-/// Opens `address` (`0` switches the server off, as in controller-runtime).
-///
-/// # Errors
-///
-/// Where the address is taken or not ours.
-pub async fn listen(address: Option<SocketAddr>) -> std::io::Result<Option<TcpListener>> {
-    match address {
-        Some(address) => TcpListener::bind(address).await.map(Some),
-        None => Ok(None),
-    }
 }

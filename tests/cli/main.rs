@@ -5,6 +5,7 @@
 mod diff;
 mod params;
 mod plan;
+mod refusals;
 mod run;
 mod running;
 mod status;

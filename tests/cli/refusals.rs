@@ -1,0 +1,337 @@
+//! What a command cannot do is told by one line on standard error, nothing on standard output, and exit code 2.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::world::LIMIT;
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Fleet, binaries, wait};
+use serde_json::{Value, json};
+
+use crate::run::{Ran, command, end, finish, run_with};
+
+/// The commands that talk to a hub, each as short as it can be.
+const COMMANDS: [&[&str]; 4] = [
+    &["controller", "--metrics-bind-address=0", "--health-probe-bind-address=0"],
+    &["plan", "--diff"],
+    &["status"],
+    &["params", "check", "-"],
+];
+
+/// Wrong arguments, and what is said of them.
+const USAGE: [(&[&str], &str); 33] = [
+    (&["nothing"], "unrecognized subcommand 'nothing'"),
+    (&["--nothing", "status"], "unexpected argument '--nothing' found"),
+    (
+        &["status", "--contxt", "a"],
+        "unexpected argument '--contxt' found; tip: a similar argument exists: '--context'",
+    ),
+    (&["status", "--kubeconfig"], "a value is required for '--kubeconfig <FILE>' but none was supplied"),
+    (&["status", "a", "b", "c"], "unexpected argument 'c' found"),
+    (
+        &["status", "-o", "csv"],
+        "invalid value 'csv' for '--output <OUTPUT>' [possible values: table, wide, json, yaml]",
+    ),
+    (&["status", "-A", "-n", "shop"], "'--all-namespaces' cannot be used with '--namespace <NAMESPACE>'"),
+    (&["status", "--controller-name", ""], "--controller-name must not be empty"),
+    (&["params", "chek"], "unrecognized subcommand 'chek'; tip: a similar subcommand exists: 'check'"),
+    (&["params", "check"], "the following required arguments were not provided: <FILE|->"),
+    (&["params", "check", "-", "-o", "wide"], "invalid value 'wide' for '--output <OUTPUT>'"),
+    (&["params", "check", "-", "--controller-name", ""], "--controller-name must not be empty"),
+    (&["plan"], "the following required arguments were not provided: --filename <FILE|DIR|->"),
+    (
+        &["plan", "-f", "shop", "-o", "wide"],
+        "invalid value 'wide' for '--output <OUTPUT>' [possible values: yaml, json, table]",
+    ),
+    (&["plan", "-f", "shop", "-o", "table"], "-o table is for --diff"),
+    (&["plan", "-f", "shop", "--diff"], "'--filename <FILE|DIR|->' cannot be used with '--diff'"),
+    (&["plan", "--diff", "-n", "shop"], "'--diff' cannot be used with '--namespace <NAMESPACE>'"),
+    (&["plan", "-f", "shop", "--controller-name", ""], "--controller-name must not be empty"),
+    (&["plan", "--diff", "--controller-name", ""], "--controller-name must not be empty"),
+    (
+        &["plan", "--diff", "--downstream-namespace-prefix", "A"],
+        "--downstream-namespace-prefix \"A\" must start",
+    ),
+    (&["controller", "shop"], "unexpected argument 'shop' found"),
+    (&["controller", "--controller-name", ""], "--controller-name must not be empty"),
+    (&["controller", "--downstream-namespace-prefix", ""], "--downstream-namespace-prefix \"\" must start"),
+    (&["controller", "--fold-window", "soon"], "invalid value 'soon' for '--fold-window <MILLISECONDS>'"),
+    (&["controller", "--fold-window=-1"], "invalid value '-1' for '--fold-window <MILLISECONDS>'"),
+    (&["controller", "--leader-elect=perhaps"], "invalid value 'perhaps' for '--leader-elect[=<BOOL>]'"),
+    (&["controller", "--leader-elect-lease-duration", "2"], "2 is not in 3..=3600"),
+    (&["controller", "--leader-elect-lease-duration", "3601"], "3601 is not in 3..=3600"),
+    (
+        &["controller", "--leader-elect-lease-duration", "15s"],
+        "invalid value '15s' for '--leader-elect-lease-duration <SECONDS>'",
+    ),
+    (
+        &["controller", "--leader-elect-lease-duration"],
+        "a value is required for '--leader-elect-lease-duration <SECONDS>'",
+    ),
+    (&["controller", "--metrics-bind-address", "here"], "\"here\" is no address such as 127.0.0.1:8080"),
+    (
+        &["controller", "--health-probe-bind-address", ":99999"],
+        "\":99999\" is no address such as 127.0.0.1:8080",
+    ),
+    (&["status", "--context", "a\n\u{1b}[31m", "--odd\n\u{1b}[31m"], "unexpected argument '--odd"),
+];
+
+/// Kubeconfigs that lead nowhere, and what is said of them. `None` is a file that does not exist.
+const KUBECONFIGS: [(&str, Option<&str>, &str); 10] = [
+    ("missing", None, "cannot read kubeconfig missing: No such file or directory"),
+    ("no-yaml", Some("clusters: ["), "cannot read kubeconfig no-yaml: failed to parse kubeconfig YAML"),
+    ("empty", Some(""), "kubeconfig empty: failed to determine current context"),
+    (
+        "another-object",
+        Some("kind: ConfigMap"),
+        "kubeconfig another-object: failed to determine current context",
+    ),
+    (
+        "no-current-context",
+        Some("{CLUSTER, USER, contexts: [{name: hub, context: {cluster: hub, user: me}}]}"),
+        "failed to determine current context",
+    ),
+    (
+        "no-such-context",
+        Some("{CLUSTER, USER, current-context: other}"),
+        "kubeconfig no-such-context: failed to load current context: other",
+    ),
+    (
+        "no-such-cluster",
+        Some("{USER, CONTEXT}"),
+        "kubeconfig no-such-cluster: failed to load the cluster of context: hub",
+    ),
+    (
+        "no-url",
+        Some("{clusters: [{name: hub, cluster: {server: ':::'}}], USER, CONTEXT}"),
+        "kubeconfig no-url: failed to parse cluster url",
+    ),
+    (
+        "no-certificate",
+        Some(
+            "{CLUSTER, CONTEXT, users: [{name: me, user: {client-certificate: /nowhere.crt, client-key: /nowhere.key}}]}",
+        ),
+        "/nowhere.crt",
+    ),
+    (
+        "no-login",
+        Some(
+            "{CLUSTER, CONTEXT, users: [{name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /nowhere, interactiveMode: Never}}}]}",
+        ),
+        "unable to run auth exec",
+    ),
+];
+
+/// A kubeconfig in short, written out.
+fn kubeconfig(text: &str, port: u16) -> String {
+    text.replace(
+        "CLUSTER",
+        &format!("clusters: [{{name: hub, cluster: {{server: 'https://127.0.0.1:{port}'}}}}]"),
+    )
+    .replace("USER", "users: [{name: me, user: {token: secret}}]")
+    .replace("CONTEXT", "contexts: [{name: hub, context: {cluster: hub, user: me}}], current-context: hub")
+}
+
+/// A port at which nobody listens: one that was free a moment ago.
+fn closed_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// What is wrong with a refusal, `None` where nothing is.
+fn fault(ran: &Ran, says: &str) -> Option<String> {
+    let line = ran.stderr.strip_suffix('\n').unwrap_or_default();
+    let fine = ran.code == 2
+        && ran.stdout.is_empty()
+        && line.starts_with("policy-sync: ")
+        && line.contains(says)
+        && !line.contains(char::is_control)
+        // A cause is told once.
+        && line.matches("(os error").count() <= 1
+        && line.matches("auth exec").count() <= 1;
+    (!fine).then(|| format!("expected {says:?}, found {ran:?}"))
+}
+
+fn with_kubeconfig(arguments: &[&str], directory: &Path, file: &str) -> Ran {
+    let mut command = command(arguments);
+    command.current_dir(directory).args(["--kubeconfig", file]);
+    finish(command, "{}")
+}
+
+#[test]
+fn wrong_arguments() {
+    let faults: Vec<String> =
+        USAGE.iter().filter_map(|(arguments, says)| fault(&run_with(arguments, "{}"), says)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn a_command_is_missing() {
+    for arguments in [&[][..], &["params"]] {
+        let ran = run_with(arguments, "");
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+        assert!(ran.stderr.contains("\nUsage: policy-sync "), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn help_and_version_are_results() {
+    for arguments in [&["--help"][..], &["--version"], &["help", "plan"], &["params", "check", "-h"]] {
+        let ran = run_with(arguments, "");
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");
+        assert!(!ran.stdout.is_empty());
+    }
+}
+
+#[test]
+fn kubeconfigs_that_lead_nowhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut faults = Vec::new();
+    for (name, text, says) in KUBECONFIGS {
+        if let Some(text) = text {
+            std::fs::write(directory.path().join(name), kubeconfig(text, closed_port())).unwrap();
+        }
+        let ran = |command: &&[&str]| with_kubeconfig(command, directory.path(), name);
+        faults.extend(COMMANDS.iter().map(ran).filter_map(|ran| fault(&ran, says)));
+    }
+    std::fs::write(directory.path().join("hub"), kubeconfig("{CLUSTER, USER, CONTEXT}", 1)).unwrap();
+    for arguments in COMMANDS {
+        let ran = with_kubeconfig(&[arguments, &["--context", "other"]].concat(), directory.path(), "hub");
+        faults.extend(fault(&ran, "kubeconfig hub: failed to load current context: other"));
+        let ran = run_with(&[arguments, &["--context", "other"]].concat(), "{}");
+        faults.extend(fault(&ran, "cannot read the kubeconfig: "));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn no_hub_is_configured() {
+    // Parameters are checked without one, too.
+    for arguments in &COMMANDS[..3] {
+        assert_eq!(
+            fault(&run_with(arguments, ""), "no hub is configured: set --kubeconfig or KUBECONFIG"),
+            None
+        );
+    }
+}
+
+#[test]
+fn the_hub_is_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = closed_port();
+    std::fs::write(directory.path().join("away"), kubeconfig("{CLUSTER, USER, CONTEXT}", port)).unwrap();
+    for arguments in &COMMANDS[1..] {
+        let says = format!("cannot reach the hub at https://127.0.0.1:{port}: Connection refused");
+        assert_eq!(fault(&with_kubeconfig(arguments, directory.path(), "away"), &says), None);
+    }
+}
+
+/// What a hub refuses, or does not have, `plan --diff` tells in the same way.
+#[tokio::test]
+async fn a_hub_that_lacks_something() -> Result<()> {
+    let hub = ControlPlane::start(ControlPlaneOptions::named("lacking")).await?;
+    let client = hub.client()?;
+    let diff = || with_kubeconfig(&["plan", "--diff"], hub.directory(), hub.kubeconfig().to_str().unwrap());
+    let refused = |says: &str| {
+        let fault = fault(&diff(), says);
+        ensure!(fault.is_none(), "{fault:?}");
+        Ok(())
+    };
+    refused("has no gatewayclasses.gateway.networking.k8s.io: Gateway API is not installed")?;
+
+    let all = crds::of(Side::Hub, &binaries::ensure().await?)?;
+    let (gateway_api, mut others): (Vec<Crd>, Vec<Crd>) =
+        all.into_iter().partition(|crd| crd.name().ends_with(".gateway.networking.k8s.io"));
+    crds::install(&client, &gateway_api).await?;
+    refused(
+        "has no managedclusters.cluster.open-cluster-management.io: Open Cluster Management is not installed",
+    )?;
+
+    let works = others.iter_mut().find(|crd| crd.name().starts_with("manifestworks.")).context("no works")?;
+    let whole = works.clone();
+    let strategies = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/manifestConfigs/items\
+                      /properties/updateStrategy/properties/type/enum";
+    let mut old = works.value().clone();
+    *old.pointer_mut(strategies).context("no strategies")? = json!(["Update", "CreateOnly"]);
+    *works = Crd::new(old)?;
+    crds::install(&client, &others).await?;
+    refused(&format!(
+        "the controller would not begin on the hub at {}: the hub's ManifestWork has no update strategy",
+        hub.url()
+    ))?;
+
+    crds::install(&client, &[whole]).await?;
+    let ran = diff();
+    ensure!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()) == (0, "", ""), "{ran:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn credentials_that_no_longer_count() -> Result<()> {
+    let hub = Fleet::shared_hub().await?.hub();
+    let mut kubeconfig: Value = serde_saphyr::from_str(&std::fs::read_to_string(hub.kubeconfig())?)?;
+    kubeconfig["users"][0]["user"] = json!({"token": "expired"});
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), kubeconfig.to_string())?;
+    let path = file.path().to_str().context("an odd path")?;
+    for arguments in &COMMANDS[1..] {
+        let fault = fault(
+            &with_kubeconfig(arguments, hub.directory(), path),
+            &format!("on the hub at {}: Unauthorized (401)", hub.url()),
+        );
+        ensure!(fault.is_none(), "{fault:?}");
+    }
+    Ok(())
+}
+
+/// A kubeconfig of a hub that is away.
+fn away(directory: &Path) -> PathBuf {
+    let path = directory.join("away");
+    std::fs::write(&path, kubeconfig("{CLUSTER, USER, CONTEXT}", closed_port())).unwrap();
+    path
+}
+
+#[test]
+fn the_controllers_ports_are_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = away(directory.path());
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (flag, other) in [
+        ("--metrics-bind-address", "--health-probe-bind-address=0"),
+        ("--health-probe-bind-address", "--metrics-bind-address=0"),
+    ] {
+        let arguments = ["controller", flag, &address, other];
+        let ran = with_kubeconfig(&arguments, directory.path(), kubeconfig.to_str().unwrap());
+        assert_eq!(fault(&ran, &format!("cannot listen on {address}: Address already in use")), None);
+    }
+}
+
+/// The controller waits for a hub that is away, and ends well when it is asked to.
+#[tokio::test]
+async fn a_controller_is_asked_to_stop() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let kubeconfig = away(directory.path());
+    for signal in ["TERM", "INT"] {
+        let log = directory.path().join(signal);
+        let mut command = command(COMMANDS[0]);
+        command.arg("--kubeconfig").arg(&kubeconfig).stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = command.stderr(File::create(&log)?).spawn()?;
+        let waits = wait::until("it waits for the hub", LIMIT, || async {
+            ensure!(
+                std::fs::read_to_string(&log)?.contains("cannot list or watch"),
+                "it has not asked for it"
+            );
+            Ok(())
+        });
+        let waits = waits.await;
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status()?;
+        let ran = end(child);
+        waits?;
+        ensure!(sent.success() && (ran.code, ran.stdout.as_str()) == (0, ""), "{ran:?}");
+    }
+    Ok(())
+}
