@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use policy_sync_testenv::apply::apply;
+use kube::api::DeleteParams;
+use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::audit::{Request, requests_of};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::{rate_limit_policy, timeout_policy};
@@ -208,6 +209,70 @@ async fn what_is_gone_goes_and_a_new_kind_needs_access() -> Result<()> {
     for edit in ["- - ratelimitpolicies", "+ - timeoutpolicies"] {
         ensure!(edits(&text.stdout).iter().any(|found| found == edit), "{edit}: {}", text.stdout);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_others_wrote_is_put_back() -> Result<()> {
+    let world = world("diff-edits", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let controller = world.controller().await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    let work = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
+    world.merge(&work, &json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}})).await?;
+    // What the controller does not write is nobody's difference.
+    world.merge(&work, &json!({"metadata": {"labels": {"example.com/kept": "yes"}}})).await?;
+    let summary = "kuadrant.io/policies-synced-summary";
+    let written = world.annotations(&limits).await?[summary].clone();
+    world
+        .merge(&limits, &json!({"metadata": {"annotations": {summary: written.replace(',', ", ")}}}))
+        .await?;
+    let text = comes_true(
+        &world,
+        &["change ManifestWork eu-1/ratelimitpolicy-limits", "change RateLimitPolicy diff-edits/limits"],
+    )
+    .await?;
+    let edits = edits(&text.stdout);
+    ensure!(
+        edits[1..3] == ["- propagationPolicy: Orphan", "+ propagationPolicy: SelectivelyOrphan"],
+        "{edits:#?}"
+    );
+    // The same JSON is shown as it is written.
+    ensure!(edits.len() == 6 && edits[5] == format!("+ {summary}: {}", json!(written)), "{edits:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_work_on_its_way_out_is_waited_for() -> Result<()> {
+    let world = world("diff-waits", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let controller = world.controller().await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    let work = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
+    let finalizers = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
+    world.merge(&work, &finalizers(&["example.com/hold"])).await?;
+    let (works, name) = api_for(world.client(), &work).await?;
+    works.delete(&name, &DeleteParams::default()).await?;
+    let ran = diff(&world, &["-o", "json"]);
+    let list: Value = serde_json::from_str(&ran.stdout)?;
+    let expected =
+        ["create ManifestWork eu-1/ratelimitpolicy-limits", "change RateLimitPolicy diff-waits/limits"];
+    ensure!(ran.code == 1 && changes(&list) == expected, "{ran:?}");
+    ensure!(list["items"][0]["waits"] == "once the one that is being deleted is gone", "{list}");
+    let folded = &list["items"][1]["after"]["metadata"]["annotations"]["kuadrant.io/policies-synced"];
+    ensure!(folded.as_str().is_some_and(|folded| folded.contains("\"deleting\":true")), "{folded}");
+
+    world.merge(&work, &finalizers(&[])).await?;
+    let list: Value = serde_json::from_str(&diff(&world, &["-o", "json"]).stdout)?;
+    ensure!(changes(&list) == expected[..1] && list["items"][0]["waits"].is_null(), "{list}");
     Ok(())
 }
 
