@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 use super::live::Live;
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
-use crate::api::{cluster, gateway, work};
 
 /// How many objects a page has.
 const PAGE: u32 = 500;
@@ -36,7 +35,7 @@ impl Live {
             let page = match page {
                 Ok(page) => page,
                 Err(kube::Error::Api(status)) if status.code == 404 => {
-                    bail!("the hub at {} has no {}{}", self.url, gvr.kind, missing(gvr));
+                    bail!("the hub at {} has no {}", self.url, gvr.kind);
                 }
                 Err(error) => return Err(self.failure(&format!("list {}", gvr.kind), &error)),
             };
@@ -69,15 +68,6 @@ impl Live {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(self.failure(&format!("get {kind} {key}"), &error)),
         }
-    }
-}
-
-/// What is missing on a hub that has not even the kind.
-fn missing(gvr: &GroupVersionResource) -> &'static str {
-    match &*gvr.kind.group {
-        gateway::GROUP => ": Gateway API is not installed",
-        cluster::GROUP | work::GROUP => ": Open Cluster Management is not installed",
-        _ => "",
     }
 }
 

@@ -39,6 +39,7 @@ pub(in crate::cli::plan) struct Found {
 ///
 /// Where something cannot be read, naming it, or where the controller could not begin on this hub.
 pub(in crate::cli::plan) async fn read(live: &Live, controller: &ControllerName) -> anyhow::Result<Found> {
+    live.is_hub().await?;
     let mut found = Found {
         scratch: Scratch::new(controller.clone()),
         works: BTreeMap::new(),
