@@ -333,7 +333,7 @@ async fn problems_are_named_and_freeze_nothing_else() -> Result<()> {
     ensure!(ran.code == 1 && lines.len() == 2, "{ran:?}");
     ensure!(
         lines[0]
-            == "GatewayClass diff-problems: error: example.com/v1 nonepolicies: the hub has no such kind",
+            == "GatewayClass diff-problems: error: example.com/v1 nonepolicies: the hub has no such custom resource",
         "{lines:?}"
     );
     ensure!(

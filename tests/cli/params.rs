@@ -107,9 +107,12 @@ async fn kinds_are_looked_up_on_the_hub() {
         gvr("example.com", "v1", "nothings"), gvr("gateway.networking.k8s.io", "v1", "gatewayclasses")]});
     let ran = check_on(hub.kubeconfig(), &bad);
     assert_eq!(ran.code, 1, "{ran:?}");
-    for row in
-        ["Resolved", "UnknownResource   the hub serves", "the hub has no such kind", "it is cluster-scoped"]
-    {
+    for row in [
+        "Resolved",
+        "UnknownResource   the hub serves",
+        "the hub has no such custom resource",
+        "it is cluster-scoped",
+    ] {
         assert!(ran.stdout.contains(row), "{row}: {}", ran.stdout);
     }
 

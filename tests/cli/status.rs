@@ -269,7 +269,7 @@ async fn wrong_parameters(client: &Client, kubeconfig: &Path) {
     let ran = status(kubeconfig, &["-A"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
     assert!(
-        ran.stderr.contains("error: example.com/v1 nonepolicies: the hub has no such kind"),
+        ran.stderr.contains("error: example.com/v1 nonepolicies: the hub has no such custom resource"),
         "{}",
         ran.stderr
     );

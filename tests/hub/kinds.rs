@@ -80,7 +80,7 @@ async fn a_kind_that_is_installed_later_is_synced_and_one_that_goes_is_withdrawn
     let world = world("arrives", &["eu-1"]).await?;
     world.parameters(&quota_policies(group, "v1")).await?;
     let _controller = world.controller().await?;
-    let message = format!("{group}/v1 quotapolicies: the hub has no such kind");
+    let message = format!("{group}/v1 quotapolicies: the hub has no such custom resource");
     until_resolved(&world, "arrives", "UnknownResource", &message).await?;
     world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
 

@@ -126,7 +126,7 @@ impl Hub {
             let found = list.and_then(|list| list.resources.iter().find(|r| *r.name == *gvr.kind.resource));
             match found {
                 Some(found) => kinds.push(PolicyKind::new(gvr, found)),
-                None => faults.push(format!("{gvr}: the hub has no such kind")),
+                None => faults.push(format!("{gvr}: the hub has no such custom resource")),
             }
         }
         Ok(kinds)

@@ -51,7 +51,7 @@ impl Resolution {
     pub fn fault(&self) -> &str {
         match self {
             Self::Resolved(_) => "",
-            Self::Gone => "the hub has no such kind",
+            Self::Gone => "the hub has no such custom resource",
             Self::UnknownVersion(fault)
             | Self::NotAPolicy(fault)
             | Self::Forbidden(fault)

@@ -103,7 +103,7 @@ fn the_reason_is_that_of_the_first_kind_that_does_not_resolve() {
         .resolution("b", Resolution::Forbidden("the controller may not list it".into()))
         .resolution("c", Resolution::Gone)
         .resolution("d", Resolution::NotAPolicy("it is cluster-scoped".into()));
-    let message = "kuadrant.io/v1 b: the controller may not list it; kuadrant.io/v1 c: the hub has no such kind; \
+    let message = "kuadrant.io/v1 b: the controller may not list it; kuadrant.io/v1 c: the hub has no such custom resource; \
         kuadrant.io/v1 d: it is cluster-scoped";
     assert_eq!(said(&world, "PoliciesResolved"), text("False", "Forbidden", message));
     assert_eq!(condition(&world, "Accepted").status, "True");
@@ -119,8 +119,8 @@ fn the_message_names_ten_kinds_then_counts() {
     }
     let (_, reason, message) = said(&world, "PoliciesResolved");
     assert_eq!(reason, "UnknownResource");
-    assert_eq!(message.matches("the hub has no such kind").count(), 10);
-    assert!(message.ends_with("p19: the hub has no such kind; and 2 more"), "{message}");
+    assert_eq!(message.matches("the hub has no such custom resource").count(), 10);
+    assert!(message.ends_with("p19: the hub has no such custom resource; and 2 more"), "{message}");
 }
 
 #[test]
