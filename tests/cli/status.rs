@@ -16,8 +16,9 @@ use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::crds::{self, Crd, Side};
 use policy_sync_testenv::world::LIMIT;
-use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Fleet, World, binaries, fixtures, wait};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, World, binaries, fixtures, wait};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::params::check_on;
 use crate::run::{Ran, command, finish, run};
@@ -53,9 +54,20 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
     finish(command, "")
 }
 
-/// A world of its own, on the hub that the tests share.
+/// A world of its own, on a hub that only the tests of the status share: the annotations that they write by hand, a
+/// controller would take for its own to remove.
 async fn world(name: &str) -> World<'static> {
-    let hub = Fleet::shared_hub().await.unwrap().hub();
+    static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
+    let start = || async {
+        let crds = crds::of(Side::Hub, &binaries::ensure().await?)?;
+        let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-worlds") };
+        let hub = ControlPlane::start(options).await?;
+        for cluster in ["eu-1", "us-1"] {
+            apply(&hub.client()?, &fixtures::managed_cluster(cluster, &BTreeMap::new())).await?;
+        }
+        anyhow::Ok(hub)
+    };
+    let hub = HUB.get_or_try_init(start).await.unwrap();
     World::new(hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, &[]).await.unwrap()
 }
 
