@@ -1,0 +1,82 @@
+//! What the controller would wait with is marked.
+
+use anyhow::{Result, ensure};
+use kube::api::DeleteParams;
+use policy_sync_testenv::apply::api_for;
+use policy_sync_testenv::fixtures::rate_limit_policy;
+use serde_json::{Value, json};
+
+use super::{changes, comes_true, diff, world};
+
+#[tokio::test]
+async fn a_work_on_its_way_out_is_waited_for() -> Result<()> {
+    let world = world("diff-waits", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let controller = world.controller().await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    let work = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
+    let finalizers = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
+    world.merge(&work, &finalizers(&["example.com/hold"])).await?;
+    let (works, name) = api_for(world.client(), &work).await?;
+    works.delete(&name, &DeleteParams::default()).await?;
+    let ran = diff(&world, &["-o", "json"]);
+    let list: Value = serde_json::from_str(&ran.stdout)?;
+    let expected =
+        ["create ManifestWork eu-1/ratelimitpolicy-limits", "change RateLimitPolicy diff-waits/limits"];
+    ensure!(ran.code == 1 && changes(&list) == expected, "{ran:?}");
+    ensure!(list["items"][0]["waits"] == "once the one that is being deleted is gone", "{list}");
+    let folded = &list["items"][1]["after"]["metadata"]["annotations"]["kuadrant.io/policies-synced"];
+    ensure!(folded.as_str().is_some_and(|folded| folded.contains("\"deleting\":true")), "{folded}");
+
+    world.merge(&work, &finalizers(&[])).await?;
+    let list: Value = serde_json::from_str(&diff(&world, &["-o", "json"]).stdout)?;
+    ensure!(changes(&list) == expected[..1] && list["items"][0]["waits"].is_null(), "{list}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_that_left_is_marked_as_one_to_wait_for() -> Result<()> {
+    let world = world("diff-leaves", &["eu-1", "us-1"]).await?;
+    let controller = world.controller().await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    // While the decisions are fewer than the Placement says, nothing is withdrawn.
+    world.decide("all", 1, &["eu-1"]).await?;
+    let ran = diff(&world, &[]);
+    ensure!((ran.code, ran.stdout.as_str()) == (0, ""), "{ran:?}");
+    ensure!(
+        ran.stderr
+            == "Gateway diff-leaves/web: warning: Placement diff-leaves/all has chosen 2 clusters, its \
+                PlacementDecisions name 1: until they are complete, nothing is withdrawn\n",
+        "{ran:?}"
+    );
+
+    world.select("all", 1).await?;
+    let rows = diff(&world, &["-o", "table"]);
+    let rows: Vec<Vec<&str>> = rows
+        .stdout
+        .lines()
+        .map(|row| row.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    let waits: Vec<&str> = rows.iter().map(|row| *row.last().unwrap_or(&"")).collect();
+    ensure!(
+        waits
+            == [
+                "WAITS",
+                "once the other works of the cluster are gone",
+                "once its Placement has not changed for 5 s"
+            ],
+        "{rows:?}"
+    );
+    let text =
+        comes_true(&world, &["delete ManifestWork us-1/access", "delete ManifestWork us-1/gateway-web"])
+            .await?;
+    ensure!(text.stdout.contains(" (once its Placement has not changed for 5 s)\n"), "{}", text.stdout);
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! What it says is what the controller then writes.
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::fixtures::{rate_limit_policy, timeout_policy};
+use policy_sync_testenv::world::{Answer, all_kinds};
+use serde_json::json;
+
+use super::{comes_true, edits, world};
+
+#[tokio::test]
+async fn first_everything_is_created_and_then_what_changed_is() -> Result<()> {
+    let world = world("diff-changes", &["eu-1", "us-1"]).await?;
+    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    comes_true(
+        &world,
+        &[
+            "change GatewayClass diff-changes",
+            "create ManifestWork eu-1/access",
+            "create ManifestWork eu-1/gateway-web",
+            "create ManifestWork eu-1/ratelimitpolicy-limits",
+            "create ManifestWork us-1/access",
+            "create ManifestWork us-1/gateway-web",
+            "create ManifestWork us-1/ratelimitpolicy-limits",
+            "change RateLimitPolicy diff-changes/limits",
+        ],
+    )
+    .await?;
+
+    limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
+    world.apply(&limits).await?;
+    let text = comes_true(
+        &world,
+        &[
+            "change ManifestWork eu-1/ratelimitpolicy-limits",
+            "change ManifestWork us-1/ratelimitpolicy-limits",
+        ],
+    )
+    .await?;
+    let edits = edits(&text.stdout);
+    let (revisions, others): (Vec<_>, Vec<_>) =
+        edits.iter().partition(|edit| edit.contains("kuadrant.io/revision"));
+    let edited = |cluster: &str| {
+        format!("change ManifestWork {cluster}/ratelimitpolicy-limits|- - limit: 10|+ - limit: 20")
+    };
+    let expected = ["eu-1", "us-1"].map(edited).join("|");
+    ensure!(revisions.len() == 4, "{revisions:#?}");
+    ensure!(others.iter().map(|edit| edit.as_str()).collect::<Vec<_>>().join("|") == expected, "{others:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn answers_are_for_the_work_that_was_there() -> Result<()> {
+    let world = world("diff-answers", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let controller = world.controller().await?;
+    let work = world.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+    world.answer(&work, &Answer::applied()).await?;
+    world.until_folded(&limits, |_, summary| summary.applied == 1).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    // The copy stays as it is, and so its revision; only how it is written changes.
+    let mut parameters = all_kinds();
+    parameters["conflicts"] = json!("overwrite");
+    world.parameters(&parameters).await?;
+    let text = comes_true(
+        &world,
+        &[
+            "change ManifestWork eu-1/gateway-web",
+            "change ManifestWork eu-1/ratelimitpolicy-limits",
+            "change RateLimitPolicy diff-answers/limits",
+        ],
+    )
+    .await?;
+    for edit in ["- - applied: true", "+ - applied: false", "+ pending: true", "- pending: 0", "+ pending: 1"]
+    {
+        ensure!(edits(&text.stdout).iter().any(|found| found == edit), "{edit}: {}", text.stdout);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_gone_goes_and_a_new_kind_needs_access() -> Result<()> {
+    let world = world("diff-deletes", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let controller = world.controller().await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    world.delete(&limits).await?;
+    world.apply(&timeout_policy(world.name(), "timeouts", &["web"])).await?;
+    let text = comes_true(
+        &world,
+        &[
+            "change ManifestWork eu-1/access",
+            "delete ManifestWork eu-1/ratelimitpolicy-limits",
+            "create ManifestWork eu-1/timeoutpolicy-timeouts",
+            "change TimeoutPolicy diff-deletes/timeouts",
+        ],
+    )
+    .await?;
+    for edit in ["- - ratelimitpolicies", "+ - timeoutpolicies"] {
+        ensure!(edits(&text.stdout).iter().any(|found| found == edit), "{edit}: {}", text.stdout);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_others_wrote_is_put_back() -> Result<()> {
+    let world = world("diff-edits", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let controller = world.controller().await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    let work = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
+    world.merge(&work, &json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}})).await?;
+    // What the controller does not write is nobody's difference.
+    world.merge(&work, &json!({"metadata": {"labels": {"example.com/kept": "yes"}}})).await?;
+    let summary = "kuadrant.io/policies-synced-summary";
+    let written = world.annotations(&limits).await?[summary].clone();
+    world
+        .merge(&limits, &json!({"metadata": {"annotations": {summary: written.replace(',', ", ")}}}))
+        .await?;
+    let text = comes_true(
+        &world,
+        &["change ManifestWork eu-1/ratelimitpolicy-limits", "change RateLimitPolicy diff-edits/limits"],
+    )
+    .await?;
+    let edits = edits(&text.stdout);
+    ensure!(
+        edits[1..3] == ["- propagationPolicy: Orphan", "+ propagationPolicy: SelectivelyOrphan"],
+        "{edits:#?}"
+    );
+    // The same JSON is shown as it is written.
+    ensure!(edits.len() == 6 && edits[5] == format!("+ {summary}: {}", json!(written)), "{edits:#?}");
+    Ok(())
+}
