@@ -83,9 +83,10 @@ pub(super) struct Written {
 
 /// The metadata of a list's objects.
 #[derive(Debug, Deserialize)]
-pub(super) struct Listed {
+struct Listed {
+    /// The server writes null where there are none.
     #[serde(default)]
-    pub(super) items: Vec<Written>,
+    items: Option<Vec<Written>>,
 }
 
 /// Sends requests.
@@ -119,7 +120,7 @@ impl Requests {
         request: Result<Request<Vec<u8>>, request::Error>,
     ) -> Result<Vec<Metadata>, RequestError> {
         let listed: Listed = self.send(resource, request, METADATA_LIST).await?;
-        Ok(listed.items.into_iter().map(|item| item.metadata).collect())
+        Ok(listed.items.into_iter().flatten().map(|item| item.metadata).collect())
     }
 
     async fn send<T: DeserializeOwned>(

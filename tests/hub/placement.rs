@@ -11,7 +11,7 @@ use policy_sync_testenv::world::Answer;
 use policy_sync_testenv::{fixtures, wait};
 use serde_json::json;
 
-use crate::{ON_BOTH, ON_EU, world};
+use crate::{ON_BOTH, ON_EU, synced, world};
 
 #[tokio::test]
 async fn works_follow_the_placement() -> Result<()> {
@@ -25,6 +25,15 @@ async fn works_follow_the_placement() -> Result<()> {
     world.until_works(&ON_EU).await?;
     world.place("all", &[]).await?;
     world.until_works(&[]).await
+}
+
+#[tokio::test]
+async fn a_gateway_that_moves_to_a_placement_without_decisions_is_placed_nowhere() -> Result<()> {
+    let (world, _controller, _) = synced("moves").await?;
+    world.apply(&gateway(world.name(), "web", world.name(), Some("empty"))).await?;
+    world.until_works(&[]).await?;
+    world.place("empty", &["eu-1"]).await?;
+    world.until_works(&ON_EU).await
 }
 
 #[tokio::test]

@@ -57,6 +57,8 @@ pub(super) fn list(store: &Store, kind: &Kind, request: &Request) -> Result<Valu
     } else {
         (kind.api_version(&request.asked.version), format!("{}List", kind.kind))
     };
+    // A list of metadata without any says null, where another is empty.
+    let items = if request.metadata_only && items.is_empty() { Value::Null } else { json!(items) };
     Ok(json!({"apiVersion": api_version, "kind": name, "metadata": metadata, "items": items}))
 }
 

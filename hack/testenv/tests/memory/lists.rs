@@ -3,6 +3,7 @@
 use anyhow::Result;
 use kube::ResourceExt;
 use kube::api::ListParams;
+use serde_json::{Value, json};
 
 use crate::{Stage, refused, version};
 
@@ -11,6 +12,7 @@ crate::stories!(
     a_continue_token_of_nonsense_is_refused,
     selectors_select,
     metadata_alone_has_neither_spec_nor_status,
+    no_metadata_is_null_and_no_objects_are_an_empty_list,
     what_is_not_there_is_not_found,
 );
 
@@ -51,6 +53,15 @@ async fn pages_show_one_moment(stage: Stage) -> Result<()> {
 async fn a_continue_token_of_nonsense_is_refused(stage: Stage) -> Result<()> {
     let list = stage.policies().list(&ListParams::default().limit(2).continue_token("nonsense")).await;
     assert_eq!(refused(list), (400, "BadRequest".to_owned()));
+    Ok(())
+}
+
+async fn no_metadata_is_null_and_no_objects_are_an_empty_list(stage: Stage) -> Result<()> {
+    let request = kube::core::Request::new(stage.policies().resource_url());
+    let whole: Value = stage.client.request(request.list(&ListParams::default())?).await?;
+    assert_eq!(whole["items"], json!([]));
+    let metadata: Value = stage.client.request(request.list_metadata(&ListParams::default())?).await?;
+    assert_eq!(metadata["items"], Value::Null);
     Ok(())
 }
 
