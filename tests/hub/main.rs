@@ -3,6 +3,7 @@
 
 mod attacks;
 mod bad_input;
+mod faults;
 mod freezing;
 mod kinds;
 mod leadership;

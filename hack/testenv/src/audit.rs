@@ -84,6 +84,8 @@ impl Request {
 pub fn requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     let path = plane.directory().join(LOG_FILE);
     let log = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let requests = log.lines().filter_map(|line| serde_json::from_str::<Request>(line).ok());
+    // Of a long log most lines are about others, and are not worth reading whole.
+    let lines = log.lines().filter(|line| line.contains(user));
+    let requests = lines.filter_map(|line| serde_json::from_str::<Request>(line).ok());
     Ok(requests.filter(|request| request.user.username == user).collect())
 }

@@ -12,6 +12,7 @@ use crate::audit::{self, Request};
 use crate::certificates::User;
 use crate::ports::Port;
 use crate::process::Server;
+use crate::proxy::Proxy;
 use crate::wait;
 
 /// How long a start or a stop may take on a busy machine.
@@ -50,10 +51,32 @@ impl Controller {
     ///
     /// Where it does not start.
     pub fn launch(binary: &Path, hub: &ControlPlane, arguments: &[&str], user: Option<User>) -> Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("controller-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = name();
         let user = user.unwrap_or_else(|| User::new(&name).in_group("system:masters"));
         let kubeconfig: PathBuf = hub.kubeconfig_for(&user)?;
+        Self::spawn(binary, hub, arguments, (&name, user, &kubeconfig))
+    }
+
+    /// Starts `binary` with `hub` behind a proxy, and does not wait.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not start.
+    pub fn launch_behind(
+        proxy: &Proxy,
+        binary: &Path,
+        hub: &ControlPlane,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        Self::spawn(binary, hub, arguments, (&name(), proxy.user().clone(), proxy.kubeconfig()))
+    }
+
+    fn spawn(
+        binary: &Path,
+        hub: &ControlPlane,
+        arguments: &[&str],
+        (name, user, kubeconfig): (&str, User, &Path),
+    ) -> Result<Self> {
         let (probes, metrics) = (Port::reserve()?, Port::reserve()?);
         let mut all = vec![
             "controller".to_owned(),
@@ -65,7 +88,7 @@ impl Controller {
             all.push(format!("{LEASE}={LEASE_SECONDS}"));
         }
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-        let server = hub.workplace().spawn(&name, binary, &all)?;
+        let server = hub.workplace().spawn(name, binary, &all)?;
         Ok(Self { server, user, probes, metrics })
     }
 
@@ -184,6 +207,12 @@ impl Controller {
         ensure!(ended.success(), "the controller ended with {ended}");
         Ok(started.elapsed())
     }
+}
+
+/// A name that no other controller of this process has.
+fn name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("controller-{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// One GET over plain HTTP to this machine; a client library would be a dependency for this alone.

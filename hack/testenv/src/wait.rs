@@ -12,7 +12,24 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// # Errors
 ///
 /// That `what` did not happen, with what `look` last said about why not.
-pub async fn until<T, F>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> Result<T>
+pub async fn until<T, F>(what: &str, limit: Duration, look: impl FnMut() -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    until_seen(what, limit, LOOK_EVERY, look).await
+}
+
+/// The same for what costs much to look at: it looks only so often.
+///
+/// # Errors
+///
+/// As [`until`].
+pub async fn until_seen<T, F>(
+    what: &str,
+    limit: Duration,
+    every: Duration,
+    mut look: impl FnMut() -> F,
+) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
@@ -25,6 +42,6 @@ where
         if start.elapsed() > limit {
             bail!("{what}: not within {limit:?}: {missing:#}");
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(every).await;
     }
 }

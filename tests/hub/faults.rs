@@ -1,0 +1,291 @@
+//! One thing goes wrong between the controller and a real API server, and it ends as though nothing had.
+//!
+//! The sweep over every request and event is in `tests/faults`, on a server in memory; this sample shows that a real
+//! one is no different.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use policy_sync_testenv::fixtures::{gateway, managed_cluster, namespace, rate_limit_policy};
+use policy_sync_testenv::proxy::{Fault, Proxy, Target};
+use policy_sync_testenv::world::{Answer, LIMIT, World, all_kinds};
+use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, wait};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::{ON_BOTH, ON_EU, limit_of};
+
+/// How many stories are told at once.
+const AT_ONCE: usize = 8;
+
+/// What crashes when the fault has struck.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Crash {
+    Nothing,
+    Controller,
+    ApiServer,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    target: Target,
+    fault: Fault,
+    crash: Crash,
+}
+
+fn plan((verb, resource, nth): (&'static str, &'static str, usize), fault: Fault) -> Plan {
+    Plan { target: Target { verb, resource, nth }, fault, crash: Crash::Nothing }
+}
+
+fn crash(at: (&'static str, &'static str, usize), crash: Crash) -> Plan {
+    Plan { crash, ..plan(at, Fault::Halted) }
+}
+
+/// Faults of requests and of watches, spread over what the story asks for.
+fn plans() -> Vec<Plan> {
+    let requests = [
+        ("create", "manifestworks", 1),
+        ("create", "manifestworks", 4),
+        ("patch", "manifestworks", 1),
+        ("delete", "manifestworks", 1),
+        ("delete", "manifestworks", 3),
+        ("patch", "ratelimitpolicies", 1),
+        ("patch", "ratelimitpolicies", 3),
+        ("list", "manifestworks", 1),
+        ("list", "placementdecisions", 2),
+        ("get", "customresourcedefinitions", 2),
+    ];
+    let faults = [
+        Fault::AnswerLost,
+        Fault::NeverSent,
+        Fault::Refused(409),
+        Fault::Refused(403),
+        Fault::Refused(422),
+        Fault::Refused(429),
+        Fault::Refused(500),
+        Fault::Refused(503),
+        Fault::Late(Duration::from_secs(8)),
+    ];
+    // Each request with three faults, each fault with several requests.
+    let of_requests = requests.into_iter().enumerate().flat_map(|(index, request)| {
+        [0, 1, 4].map(|step| plan(request, faults[(index + step * 2) % faults.len()]))
+    });
+    let of_events = [
+        plan(("event", "manifestworks", 3), Fault::Cut),
+        plan(("event", "ratelimitpolicies", 2), Fault::CutWithin),
+        plan(("event", "placementdecisions", 1), Fault::Expired),
+        plan(("event", "manifestworks", 5), Fault::Twice),
+        plan(("event", "ratelimitpolicies", 1), Fault::Garbled),
+        plan(("event", "placements", 1), Fault::Late(Duration::from_secs(8))),
+        plan(("event", "manifestworks", 1), Fault::Late(Duration::from_secs(8))),
+    ];
+    let crashes = [
+        crash(("create", "manifestworks", 2), Crash::Controller),
+        crash(("patch", "manifestworks", 2), Crash::Controller),
+        crash(("delete", "manifestworks", 2), Crash::Controller),
+    ];
+    of_requests.chain(of_events).chain(crashes).collect()
+}
+
+/// What a story comes to.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    /// What each work's copy says.
+    works: BTreeMap<String, String>,
+    /// How often each work was created and deleted.
+    effects: BTreeMap<String, usize>,
+}
+
+/// A tenant with its controller behind a proxy.
+struct Stage<'h> {
+    world: World<'h>,
+    proxy: Proxy,
+    controller: Mutex<Option<Controller>>,
+}
+
+impl<'h> Stage<'h> {
+    async fn new(hub: &'h ControlPlane, name: &str, plan: Option<Plan>) -> Result<Self> {
+        let world = World::new(hub, binary(), name, &["eu-1", "us-1"]).await?;
+        let fault = plan.map(|plan| (plan.target, plan.fault));
+        let proxy = Proxy::start(hub, &format!("proxied-{name}"), fault).await?;
+        let stage = Self { world, proxy, controller: Mutex::default() };
+        stage.start_controller().await?;
+        Ok(stage)
+    }
+
+    async fn start_controller(&self) -> Result<()> {
+        let name = format!("--controller-name={}", self.world.controller_name());
+        let started = Controller::launch_behind(&self.proxy, binary(), self.world.hub(), &[&name])?;
+        // The one before, if there is one, is killed.
+        *self.controller.lock().await = Some(started);
+        Ok(())
+    }
+
+    /// Tells the story; each step waits for what must come of it.
+    async fn story(&self) -> Result<()> {
+        let world = &self.world;
+        let mut limits = rate_limit_policy(world.name(), "limits", "web");
+        self.surely("create", || world.apply(&limits)).await?;
+        world.until_works(&ON_BOTH).await?;
+        for cluster in ["eu-1", "us-1"] {
+            let work = world.work(cluster, "ratelimitpolicy-limits").await?;
+            let answer = Answer::applied().condition("Enforced", "True", "Enforced", "");
+            self.surely("answer", || world.answer(&work, &answer)).await?;
+        }
+        world.until_folded(&limits, |_, summary| summary.enforced == 2).await?;
+
+        limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
+        self.surely("change", || world.apply(&limits)).await?;
+        for cluster in ["eu-1", "us-1"] {
+            world.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
+        }
+        world.until_folded(&limits, |_, summary| summary.applied == 0).await?;
+
+        self.surely("unplace", || world.place("all", &["eu-1"])).await?;
+        world.until_works(&ON_EU).await?;
+        self.surely("place", || world.place("all", &["eu-1", "us-1"])).await?;
+        world.until_works(&ON_BOTH).await?;
+
+        let mut parameters = all_kinds();
+        parameters["downstreamClass"] = "cilium".into();
+        self.surely("change the parameters", || world.parameters(&parameters)).await?;
+        for cluster in ["eu-1", "us-1"] {
+            let class = |work: &policy_sync::api::work::ManifestWork| {
+                work.spec.workload.manifests[1].0["spec"]["gatewayClassName"] == "cilium"
+            };
+            world.until_work(cluster, "gateway-web", class).await?;
+        }
+        self.surely("delete", || world.delete(&limits)).await?;
+        world.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
+        let [unplaced, placed] =
+            ["none", "all"].map(|placement| gateway(world.name(), "web", world.name(), Some(placement)));
+        self.surely("unplace the gateway", || world.apply(&unplaced)).await?;
+        world.until_works(&[]).await?;
+        self.surely("place the gateway", || world.apply(&placed)).await?;
+        world.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await
+    }
+
+    /// What a user does, again where the API server is away.
+    async fn surely<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        act: impl FnMut() -> F,
+    ) -> Result<()> {
+        wait::until(what, LIMIT, act).await.map(drop)
+    }
+
+    async fn crashes(&self, crash: Crash) -> Result<()> {
+        self.proxy.struck().await;
+        match crash {
+            Crash::Nothing => Ok(()),
+            Crash::Controller => self.start_controller().await,
+            Crash::ApiServer => {
+                self.world.hub().stop_api_server();
+                self.world.hub().start_api_server().await
+            }
+        }
+    }
+
+    /// Once all is quiet: what there is, and what was done on the way.
+    async fn outcome(&self) -> Result<Outcome> {
+        let controller = self.controller.lock().await;
+        let controller = controller.as_ref().context("no controller")?;
+        let writes = self.world.settled(controller).await?;
+        let mut outcome = Outcome::default();
+        for (work, name) in self.world.works().await?.iter().zip(self.world.work_names().await?) {
+            let copy = &work.spec.workload.manifests.last().context("no manifest")?.0;
+            let text = json!([copy["spec"], copy["rules"]]).to_string();
+            outcome.works.insert(name, text.replace(self.world.name(), "tenant"));
+        }
+        for write in writes.iter().filter(|write| (200..300).contains(&write.code())) {
+            if matches!(write.verb.as_str(), "create" | "delete") {
+                let object = write.object();
+                let readable = object.name.rsplit_once('-').map_or(&*object.name, |(readable, _)| readable);
+                *outcome
+                    .effects
+                    .entry(format!("{} {}/{readable}", write.verb, object.namespace))
+                    .or_default() += 1;
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+fn binary() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_policy-sync"))
+}
+
+/// Tells the story on `hub` with a fault, or with none.
+async fn told(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Result<Outcome> {
+    let stage = Stage::new(hub, name, plan).await?;
+    match plan {
+        None => stage.story().await?,
+        Some(plan) => {
+            tokio::try_join!(stage.story(), stage.crashes(plan.crash))?;
+        }
+    }
+    let outcome = stage.outcome().await?;
+    ensure!(stage.proxy.has_struck(), "what the fault waits for never came");
+    Ok(outcome)
+}
+
+/// That `found` is what comes without faults, and that nothing was made or deleted more often, but for the request
+/// that the fault hit.
+fn like_without_faults(found: &Outcome, faultless: &Outcome, plan: Plan) -> Result<()> {
+    ensure!(found.works == faultless.works, "expected {:?}, found {:?}", faultless.works, found.works);
+    let more: usize = found
+        .effects
+        .iter()
+        .map(|(effect, count)| {
+            count.saturating_sub(faultless.effects.get(effect).copied().unwrap_or_default())
+        })
+        .sum();
+    let repeated = usize::from(matches!(plan.target.verb, "create" | "delete"));
+    ensure!(more <= repeated, "expected {:?}, found {:?}", faultless.effects, found.effects);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_goes_wrong_once_it_ends_as_without_faults() -> Result<()> {
+    let fleet = Fleet::shared_hub().await?;
+    let faultless = Arc::new(told(fleet.hub(), "faultless", None).await?);
+    ensure!(faultless.works.len() == 4, "{faultless:?}");
+    let stories = plans().into_iter().enumerate().map(|(index, plan)| {
+        let faultless = faultless.clone();
+        async move {
+            let found = told(fleet.hub(), &format!("fault-{index}"), Some(plan)).await;
+            found
+                .and_then(|found| like_without_faults(&found, &faultless, plan))
+                .with_context(|| format!("fault-{index}: {plan:?}"))
+        }
+    });
+    let results: Vec<Result<()>> = futures::stream::iter(stories).buffer_unordered(AT_ONCE).collect().await;
+    ensure!(results.len() == 40, "{} plans", results.len());
+    let failed: Vec<String> =
+        results.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect();
+    ensure!(failed.is_empty(), "{} plans failed:\n{}", failed.len(), failed.join("\n\n"));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_server_that_is_killed_changes_nothing_in_the_end() -> Result<()> {
+    let fleet = Fleet::start(FleetOptions::spokes([])).await?;
+    let hub = fleet.hub();
+    for cluster in ["eu-1", "us-1"] {
+        let objects: [Value; 2] = [managed_cluster(cluster, &BTreeMap::new()), namespace(cluster)];
+        policy_sync_testenv::apply::apply_all(&hub.client()?, &objects).await?;
+    }
+    let faultless = told(hub, "faultless", None).await?;
+    for (index, at) in
+        [("create", "manifestworks", 3), ("delete", "manifestworks", 1)].into_iter().enumerate()
+    {
+        let plan = crash(at, Crash::ApiServer);
+        let found = told(hub, &format!("killed-{index}"), Some(plan)).await?;
+        like_without_faults(&found, &faultless, plan)?;
+    }
+    Ok(())
+}
