@@ -1,9 +1,9 @@
 //! The apply side: keys in, writes out.
 //!
 //! ```text
-//! keys ──▶ queue ──▶ worker: view ──▶ plan ──▶ diff ──▶ requests ──▶ hub
-//!            ▲                                   │
-//!            └── backoff, recheck ───────────────┘
+//! keys ──▶ queue ──▶ worker: view ──▶ decide ──▶ requests ──▶ hub
+//!            ▲                           │
+//!            └──── backoff, recheck ─────┘
 //! ```
 //!
 //! Only the process that leads plans and writes; see [`Leadership`]. The others drop the keys that come, and plan
@@ -13,18 +13,20 @@
 //! what they touched is left alone. So no write is repeated, and none is decided from what it has overtaken.
 
 mod cause;
+pub mod decide;
 mod events;
 mod leadership;
-mod objects;
+pub mod objects;
 mod pending;
 mod queue;
 mod reports;
 mod requests;
 mod subject;
 mod worker;
-mod works;
+pub mod works;
 
 pub use leadership::{Elector, ElectorOptions, Leadership};
+pub use pending::{Unseen, Written};
 pub use queue::Queue;
 pub use worker::{Worker, WorkerOptions};
 

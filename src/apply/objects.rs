@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
+use kube::core::request;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tracing::info;
@@ -14,7 +16,29 @@ use super::requests::{Requests, of_kind};
 use crate::api::gateway::GROUP;
 use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
 
-/// Writes our annotations of a policy, all of them; returns its new resource version.
+/// The request that writes our annotations of a policy, all of them.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn annotating(
+    manager: &str,
+    (gvr, kind): (&GroupVersionResource, &str),
+    parent: &Parent,
+    uid: &str,
+    annotations: &BTreeMap<&'static str, String>,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let key = &parent.object;
+    let body = json!({
+        "apiVersion": gvr.api_version(),
+        "kind": kind,
+        "metadata": {"name": key.name, "namespace": key.namespace, "uid": uid, "annotations": annotations},
+    });
+    let params = PatchParams::apply(manager).force();
+    of_kind(gvr, &key.namespace).patch(&key.name, &params, &Patch::Apply(as_yaml(&body)))
+}
+
+/// Writes our annotations of a policy; returns its new resource version.
 pub(super) async fn annotate(
     requests: &Requests,
     manager: &str,
@@ -23,14 +47,7 @@ pub(super) async fn annotate(
     uid: &str,
     annotations: &BTreeMap<&'static str, String>,
 ) -> Result<u64, ApplyError> {
-    let key = &parent.object;
-    let body = json!({
-        "apiVersion": gvr.api_version(),
-        "kind": kind,
-        "metadata": {"name": key.name, "namespace": key.namespace, "uid": uid, "annotations": annotations},
-    });
-    let params = PatchParams::apply(manager).force();
-    let request = of_kind(gvr, &key.namespace).patch(&key.name, &params, &Patch::Apply(as_yaml(&body)));
+    let request = annotating(manager, (gvr, kind), parent, uid, annotations);
     let written = requests.write(&gvr.kind.resource, request).await;
     let metadata = written.map_err(|source| ApplyError::Request {
         verb: "annotate",

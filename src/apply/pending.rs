@@ -1,6 +1,6 @@
 //! What was written and is not in the mirror yet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -8,63 +8,80 @@ use parking_lot::Mutex;
 use crate::mirror::{Key, Source, View, WorkKey};
 use crate::plan::diff::WorkAction;
 
-/// A write that the watch has not brought yet.
-#[derive(Clone, Debug)]
-pub(super) enum Written {
+/// A write of a work that the watch has not brought yet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Written {
     /// The object is now at this resource version.
     At(u64),
     /// The object of this uid was asked to go.
     Deleted(Arc<str>),
 }
 
-/// The writes of all keys that the watch has not brought yet.
-#[derive(Debug, Default)]
-pub(super) struct Pending {
-    works: Mutex<HashMap<Key, HashMap<WorkKey, Written>>>,
-    objects: Mutex<HashMap<Key, u64>>,
+/// The writes of one key that the watch has not brought yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Unseen {
+    works: BTreeMap<WorkKey, Written>,
+    object: Option<u64>,
 }
 
-impl Pending {
+impl Unseen {
     /// Those of `actions` whose work the mirror shows as the key's last write left it.
-    pub(super) fn visible(&self, view: View<'_>, key: &Key, actions: Vec<WorkAction>) -> Vec<WorkAction> {
-        let mut all = self.works.lock();
-        let Some(written) = all.get_mut(key) else { return actions };
-        written.retain(|(name, cluster), write| match write {
+    #[must_use]
+    pub fn visible(&mut self, view: View<'_>, actions: Vec<WorkAction>) -> Vec<WorkAction> {
+        self.works.retain(|(name, cluster), write| match write {
             Written::At(version) => view.version(&Source::Works) < *version,
             Written::Deleted(uid) => {
                 view.work(name, cluster).is_some_and(|work| work.uid == *uid && work.deleting.is_none())
             }
         });
-        let visible =
-            |action: &WorkAction| !written.contains_key(&(action.name().clone(), action.cluster().clone()));
-        let actions = actions.into_iter().filter(visible).collect();
-        if written.is_empty() {
-            all.remove(key);
-        }
-        actions
+        let visible = |action: &WorkAction| {
+            !self.works.contains_key(&(action.name().clone(), action.cluster().clone()))
+        };
+        actions.into_iter().filter(visible).collect()
     }
 
     /// Notes a write of a work.
-    pub(super) fn wrote(&self, key: &Key, work: WorkKey, written: Written) {
-        self.works.lock().entry(key.clone()).or_default().insert(work, written);
+    pub fn wrote(&mut self, work: WorkKey, written: Written) {
+        self.works.insert(work, written);
     }
 
-    /// Whether the mirror shows the object of `key` as our last write left it.
-    pub(super) fn is_visible(&self, key: &Key, version: u64) -> bool {
-        let mut objects = self.objects.lock();
-        match objects.get(key) {
-            Some(written) if version < *written => false,
-            Some(_) => {
-                objects.remove(key);
-                true
-            }
-            None => true,
+    /// Whether the mirror, which has seen `version`, shows the key's own object as our last write left it.
+    #[must_use]
+    pub fn is_visible(&mut self, version: u64) -> bool {
+        self.object = self.object.filter(|written| version < *written);
+        self.object.is_none()
+    }
+
+    /// Notes a write of the key's own object, which is now at `version`.
+    pub fn wrote_object(&mut self, version: u64) {
+        self.object = Some(version);
+    }
+
+    /// Whether the mirror shows everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.works.is_empty() && self.object.is_none()
+    }
+}
+
+/// The writes of all keys that the watch has not brought yet.
+#[derive(Debug, Default)]
+pub(super) struct Pending(Mutex<HashMap<Key, Unseen>>);
+
+impl Pending {
+    /// Decides with what `key` wrote. No key is worked on twice at a time, so the lock is not held for that long.
+    pub(super) fn with<T>(&self, key: &Key, decide: impl FnOnce(&mut Unseen) -> T) -> T {
+        let mut unseen = self.0.lock().remove(key).unwrap_or_default();
+        let decided = decide(&mut unseen);
+        if !unseen.is_empty() {
+            self.0.lock().insert(key.clone(), unseen);
         }
+        decided
     }
 
-    /// Notes a write of the object of `key`.
-    pub(super) fn wrote_object(&self, key: &Key, version: u64) {
-        self.objects.lock().insert(key.clone(), version);
+    /// Notes a write of `key`.
+    pub(super) fn note(&self, key: &Key, note: impl FnOnce(&mut Unseen)) {
+        note(self.0.lock().entry(key.clone()).or_default());
     }
 }
 

@@ -1,6 +1,5 @@
 //! Takes keys from the queue, plans them and carries the plans out.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use super::decide::{self, Decision};
 use super::events::Events;
 use super::leadership::Turn;
 use super::pending::Pending;
@@ -20,9 +20,8 @@ use super::requests::Requests;
 use super::{ApplyError, Leadership, Queue, cause, objects, subject, works};
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
-use crate::mirror::{Key, Mirror, Moment, Source, View};
-use crate::plan::cause::Read;
-use crate::plan::diff::{Diff, WorkAction};
+use crate::mirror::{Key, Mirror, View};
+use crate::plan::diff::WorkAction;
 use crate::plan::fold::{Fold, FoldPlan};
 use crate::plan::watches::Wanted;
 use crate::plan::{self, Settings};
@@ -46,14 +45,6 @@ pub struct Worker {
     metrics: Metrics,
     fold_window: Duration,
     wanted: watch::Sender<Wanted>,
-}
-
-/// What a key's plan comes to, all from one view.
-struct Decision {
-    actions: Vec<WorkAction>,
-    recheck: Option<Moment>,
-    /// What to read again before the deletes among the actions.
-    reads: BTreeSet<Read>,
 }
 
 /// What a worker needs to know.
@@ -181,11 +172,12 @@ impl Worker {
             Key::Watches => self.watches(),
             Key::Class(class) => return self.class(key, class).await,
             Key::Access(cluster) => {
-                let decision = self.decide(key, |view| {
-                    let plan = plan::access::plan(view, cluster);
-                    (plan::diff::access(view, cluster, &plan), None, BTreeSet::new())
-                });
-                return self.write(key, decision.actions).await;
+                let decision = {
+                    let guard = self.mirror.read();
+                    let view = guard.view(self.clock.now());
+                    self.pending.with(key, |unseen| decide::access(view, unseen, cluster))
+                };
+                return self.write_works(key, decision).await;
             }
             Key::Works(parent) => return self.works(key, parent).await,
             Key::Fold(parent) => return self.fold(key, parent).await,
@@ -206,54 +198,44 @@ impl Worker {
         let status = {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
-            self.pending
-                .is_visible(key, view.version(&Source::Classes))
-                .then(|| plan::class::plan(view, class))
+            self.pending.with(key, |unseen| decide::class(view, unseen, class))
         };
-        let Some(status) = status.flatten() else { return Ok(()) };
+        let Some(status) = status else { return Ok(()) };
         let manager = self.manager();
         let written =
             objects::class_status(&self.requests, &manager, class, &status.uid, &status.conditions).await?;
-        self.pending.wrote_object(key, written);
+        self.pending.note(key, |unseen| unseen.wrote_object(written));
         Ok(())
     }
 
     async fn works(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
-        let Decision { actions, recheck, reads } = self.decide(key, |view| {
-            let plan = plan::plan_works(view, &self.settings, parent);
-            let diff = plan::diff::works(view, parent, &plan);
-            let problems = plan.problems.into_iter().chain(diff.problems.iter().cloned());
-            let lasting = problems.filter(|problem| !problem.passes());
-            self.reports.problems(key, subject::of(view, key), lasting.collect());
-            (diff, plan.recheck, plan::cause::of(view, parent))
-        });
-        if let Some(recheck) = recheck {
+        let mut decision = {
+            let guard = self.mirror.read();
+            let view = guard.view(self.clock.now());
+            let decide = |unseen: &mut _| decide::works(view, &self.settings, unseen, parent);
+            let mut decision = self.pending.with(key, decide);
+            let problems = std::mem::take(&mut decision.problems);
+            self.reports.problems(key, subject::of(view, key), problems);
+            decision
+        };
+        if let Some(recheck) = decision.recheck.take() {
             self.queue.add_after(key.clone(), recheck.since(self.clock.now()));
         }
-        let (deletes, others): (Vec<_>, Vec<_>) =
-            actions.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
+        self.write_works(key, decision).await
+    }
+
+    async fn write_works(&self, key: &Key, decision: Decision) -> Result<(), ApplyError> {
+        let Decision { writes, deletes, reads, .. } = decision;
         if deletes.is_empty() {
-            return self.write(key, others).await;
+            return self.write(key, writes).await;
         }
         // What is no delete does not wait with them.
-        let (others, cause) = futures::join!(self.write(key, others), cause::check(&self.requests, reads));
+        let (writes, cause) = futures::join!(self.write(key, writes), cause::check(&self.requests, reads));
         let deletes = match cause {
             Ok(()) => self.write(key, deletes).await,
             Err(error) => Err(error),
         };
-        others.and(deletes)
-    }
-
-    /// Plans from one view; what the watch has not brought yet of the key's own writes is left out.
-    fn decide(
-        &self,
-        key: &Key,
-        plan: impl FnOnce(View<'_>) -> (Diff, Option<Moment>, BTreeSet<Read>),
-    ) -> Decision {
-        let guard = self.mirror.read();
-        let view = guard.view(self.clock.now());
-        let (diff, recheck, reads) = plan(view);
-        Decision { actions: self.pending.visible(view, key, diff.actions), recheck, reads }
+        writes.and(deletes)
     }
 
     async fn write(&self, key: &Key, actions: Vec<WorkAction>) -> Result<(), ApplyError> {
@@ -266,7 +248,8 @@ impl Worker {
             .map(|action| async move {
                 let written = works::write(&self.requests, object, &action).await?;
                 if let Some(written) = written {
-                    self.pending.wrote(key, (action.name().clone(), action.cluster().clone()), written);
+                    let work = (action.name().clone(), action.cluster().clone());
+                    self.pending.note(key, |unseen| unseen.wrote(work, written));
                 }
                 Ok(())
             })
@@ -279,11 +262,8 @@ impl Worker {
         let fold = {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
-            let source = Source::Policies(parent.kind.clone());
-            // What is no longer watched brings nothing to wait for.
-            let seen = view.synced(&source).map_or(u64::MAX, |_| view.version(&source));
-            let plan =
-                self.pending.is_visible(key, seen).then(|| plan::fold::plan(view, &self.settings, parent));
+            let decide = |unseen: &mut _| decide::fold(view, &self.settings, unseen, parent);
+            let plan = self.pending.with(key, decide);
             if let Some(plan) = &plan {
                 self.report(view, parent, plan);
             }
@@ -301,7 +281,7 @@ impl Worker {
                 let written =
                     objects::annotate(&self.requests, &manager, (&gvr, &kind), parent, &uid, &annotations)
                         .await?;
-                self.pending.wrote_object(key, written);
+                self.pending.note(key, |unseen| unseen.wrote_object(written));
             }
         }
         Ok(())

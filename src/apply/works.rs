@@ -1,6 +1,8 @@
 //! Writes works: a create, a patch of what differs guarded by uid and generation, or a delete guarded by uid.
 
+use http::Request;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::request;
 use serde_json::{Value, json};
 use tracing::info;
 
@@ -14,6 +16,11 @@ use crate::api::work::GROUP;
 use crate::plan::PlannedWork;
 use crate::plan::diff::WorkAction;
 
+const RESOURCE: &str = "manifestworks";
+
+/// A request, unless it cannot be made.
+type Made = Result<Request<Vec<u8>>, request::Error>;
+
 /// Carries an action out for `object`; `None` where what it was to do is done already.
 pub(super) async fn write(
     requests: &Requests,
@@ -21,71 +28,140 @@ pub(super) async fn write(
     action: &WorkAction,
 ) -> Result<Option<Written>, ApplyError> {
     let (cluster, name) = (action.cluster(), action.name());
-    let written = match action {
-        WorkAction::Create { work, .. } => create(requests, cluster, work).await?,
-        WorkAction::Update { work, uid, generation, .. } => {
-            Some(update(requests, cluster, work, uid, *generation, false).await?)
-        }
-        WorkAction::Delete { uid, .. } => delete(requests, cluster, name, uid).await?,
+    let written = match requests.write(RESOURCE, request(action)).await {
+        Ok(metadata) => Some(written(action, &metadata)),
+        Err(error) => match refused(action, error.code()) {
+            Refused::Done => None,
+            Refused::Exists(work) => Some(adopt(requests, cluster, work, error).await?),
+            Refused::Failed => return Err(failed(verb(action), cluster, name, error)),
+        },
     };
     info!(object, cluster = %cluster, work = %name, action = action.verb(), "wrote a work");
     Ok(written)
 }
 
+/// The request that carries `action` out.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn request(action: &WorkAction) -> Made {
+    let works = of_kind(&kind(), &action.cluster().0);
+    match action {
+        WorkAction::Create { cluster, work } => {
+            let body = serde_json::to_vec(&work.object(&cluster.0)).unwrap_or_default();
+            works.create(&PostParams::default(), body)
+        }
+        WorkAction::Update { cluster, work, uid, generation } => {
+            update(cluster, work, uid, *generation, false)
+        }
+        WorkAction::Delete { name, uid, .. } => {
+            let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
+            works.delete(&name.0, &DeleteParams::background().preconditions(preconditions))
+        }
+    }
+}
+
+/// What `action` has written, where the hub answers with `metadata`.
+#[must_use]
+pub fn written(action: &WorkAction, metadata: &Metadata) -> Written {
+    match action {
+        WorkAction::Delete { uid, .. } => Written::Deleted(uid.clone()),
+        _ => Written::At(metadata.version()),
+    }
+}
+
+/// What it means that the hub refuses an action.
+#[derive(Debug)]
+pub enum Refused<'a> {
+    /// What it was to do is done already.
+    Done,
+    /// A work of the planned name is there although the mirror shows none: look at it.
+    Exists(&'a PlannedWork),
+    /// It is planned again.
+    Failed,
+}
+
+/// What it means that the hub refuses `action` with the status `code`, 0 where it gave no answer.
+#[must_use]
+pub fn refused(action: &WorkAction, code: u16) -> Refused<'_> {
+    match (action, code) {
+        (WorkAction::Create { work, .. }, 409) => Refused::Exists(work),
+        (WorkAction::Delete { .. }, 404) => Refused::Done,
+        _ => Refused::Failed,
+    }
+}
+
 fn kind() -> GroupVersionResource {
-    GroupVersionResource::new(GROUP, "v1", "manifestworks")
+    GroupVersionResource::new(GROUP, "v1", RESOURCE)
+}
+
+fn verb(action: &WorkAction) -> &'static str {
+    match action {
+        WorkAction::Update { .. } => "patch",
+        other => other.verb(),
+    }
 }
 
 fn failed(verb: &'static str, cluster: &ClusterName, name: &WorkName, source: RequestError) -> ApplyError {
     ApplyError::Request { verb, object: format!("ManifestWork {cluster}/{name}"), source }
 }
 
-async fn create(
-    requests: &Requests,
-    cluster: &ClusterName,
-    work: &PlannedWork,
-) -> Result<Option<Written>, ApplyError> {
-    let body = serde_json::to_vec(&work.object(&cluster.0)).unwrap_or_default();
-    let request = of_kind(&kind(), &cluster.0).create(&PostParams::default(), body);
-    match requests.write("manifestworks", request).await {
-        Ok(metadata) => Ok(Some(Written::At(metadata.version()))),
-        Err(error) if error.code() == 409 => adopt(requests, cluster, work, error).await,
-        Err(error) => Err(failed("create", cluster, &work.name, error)),
+/// A work of the planned name that the mirror does not show.
+#[derive(Debug)]
+pub enum Found {
+    /// It is not ours.
+    Foreign,
+    /// It is ours: the watch lags.
+    Lagging,
+    /// It is ours, but the labels that the watch selects by were taken away: this request puts them back.
+    Unlabelled(Box<Made>),
+}
+
+/// What the work of the planned name in `cluster` is that has `found` as its metadata. With the planned parent it is
+/// ours.
+#[must_use]
+pub fn found(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> Found {
+    let planned = work.annotations.get(PARENT);
+    if planned.is_none() || found.annotations.get(PARENT) != planned {
+        Found::Foreign
+    } else if work.labels.iter().all(|(key, value)| found.labels.get(key) == Some(value)) {
+        Found::Lagging
+    } else {
+        let without_labels = found.labels.is_empty();
+        Found::Unlabelled(Box::new(update(cluster, work, &found.uid, found.generation, without_labels)))
     }
 }
 
-/// A work of the planned name is there although the mirror shows none: the watch lags, or the labels that it selects
-/// by were taken away. With the planned parent it is ours all the same.
+/// Looks at the work that is in the way of a create.
 async fn adopt(
     requests: &Requests,
     cluster: &ClusterName,
     work: &PlannedWork,
     conflict: RequestError,
-) -> Result<Option<Written>, ApplyError> {
-    let request = of_kind(&kind(), &cluster.0).get(&work.name.0, &GetParams::default());
-    let found: Metadata = match requests.write("manifestworks", request).await {
-        Ok(found) => found,
-        Err(error) => return Err(failed("get", cluster, &work.name, error)),
-    };
-    let planned = work.annotations.get(PARENT);
-    if planned.is_none() || found.annotations.get(PARENT) != planned {
-        return Err(ApplyError::ForeignWork { cluster: cluster.to_string(), name: work.name.to_string() });
+) -> Result<Written, ApplyError> {
+    let get = of_kind(&kind(), &cluster.0).get(&work.name.0, &GetParams::default());
+    let there = requests.write(RESOURCE, get).await;
+    let there = there.map_err(|source| failed("get", cluster, &work.name, source))?;
+    match found(cluster, work, &there) {
+        Found::Foreign => {
+            Err(ApplyError::ForeignWork { cluster: cluster.to_string(), name: work.name.to_string() })
+        }
+        Found::Lagging => Err(failed("create", cluster, &work.name, conflict)),
+        Found::Unlabelled(request) => match requests.write(RESOURCE, *request).await {
+            Ok(metadata) => Ok(Written::At(metadata.version())),
+            Err(source) => Err(failed("patch", cluster, &work.name, source)),
+        },
     }
-    let selected = work.labels.iter().all(|(key, value)| found.labels.get(key) == Some(value));
-    if selected {
-        return Err(failed("create", cluster, &work.name, conflict));
-    }
-    update(requests, cluster, work, &found.uid, found.generation, found.labels.is_empty()).await.map(Some)
 }
 
-async fn update(
-    requests: &Requests,
+fn update(
     cluster: &ClusterName,
     work: &PlannedWork,
     uid: &str,
     generation: i64,
     without_labels: bool,
-) -> Result<Written, ApplyError> {
+) -> Made {
     let mut patch = vec![
         json!({"op": "test", "path": "/metadata/uid", "value": uid}),
         json!({"op": "test", "path": "/metadata/generation", "value": generation}),
@@ -97,31 +173,10 @@ async fn update(
     patch.extend(work.labels.iter().map(|(key, value)| add("labels", key, value)));
     patch.extend(work.annotations.iter().map(|(key, value)| add("annotations", key, value)));
     let patch = serde_json::from_value(Value::Array(patch)).unwrap_or_default();
-    let request =
-        of_kind(&kind(), &cluster.0).patch(&work.name.0, &PatchParams::default(), &Patch::<()>::Json(patch));
-    match requests.write("manifestworks", request).await {
-        Ok(metadata) => Ok(Written::At(metadata.version())),
-        Err(error) => Err(failed("patch", cluster, &work.name, error)),
-    }
+    of_kind(&kind(), &cluster.0).patch(&work.name.0, &PatchParams::default(), &Patch::<()>::Json(patch))
 }
 
 fn add(field: &str, key: &str, value: &str) -> Value {
     let key = key.replace('~', "~0").replace('/', "~1");
     json!({"op": "add", "path": format!("/metadata/{field}/{key}"), "value": value})
-}
-
-async fn delete(
-    requests: &Requests,
-    cluster: &ClusterName,
-    name: &WorkName,
-    uid: &str,
-) -> Result<Option<Written>, ApplyError> {
-    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-    let request = of_kind(&kind(), &cluster.0)
-        .delete(&name.0, &DeleteParams::background().preconditions(preconditions));
-    match requests.write("manifestworks", request).await {
-        Ok(_) => Ok(Some(Written::Deleted(uid.into()))),
-        Err(error) if error.code() == 404 => Ok(None),
-        Err(error) => Err(failed("delete", cluster, name, error)),
-    }
 }

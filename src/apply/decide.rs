@@ -1,0 +1,75 @@
+//! What a key comes to: decided from one look at the mirror, and from what the key wrote that is not in it yet.
+//!
+//! No client, no queue, no clock: the worker carries out what is decided here, and the model tests explore it.
+
+use std::collections::BTreeSet;
+
+use super::pending::Unseen;
+use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::mirror::{Moment, Source, View};
+use crate::plan::cause::{self, Read};
+use crate::plan::class::ClassStatus;
+use crate::plan::diff::{Diff, WorkAction};
+use crate::plan::fold::FoldPlan;
+use crate::plan::{self, Problem, Settings, diff};
+
+/// What to do about works.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    /// What to write at once.
+    pub writes: Vec<WorkAction>,
+    /// What to delete once the hub shows all of `reads` as the mirror does.
+    pub deletes: Vec<WorkAction>,
+    /// What to read again before the deletes.
+    pub reads: BTreeSet<Read>,
+    /// When to decide again, whatever happens.
+    pub recheck: Option<Moment>,
+    /// What its owner should know.
+    pub problems: BTreeSet<Problem>,
+}
+
+impl Decision {
+    /// What the watch has not brought yet of the key's own writes is left out.
+    fn of(view: View<'_>, unseen: &mut Unseen, diff: Diff) -> Self {
+        let visible = unseen.visible(view, diff.actions);
+        let (deletes, writes) =
+            visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
+        Self { writes, deletes, problems: diff.problems.into_iter().collect(), ..Self::default() }
+    }
+}
+
+/// Decides on the works of a Gateway or a policy.
+#[must_use]
+pub fn works(view: View<'_>, settings: &Settings, unseen: &mut Unseen, parent: &Parent) -> Decision {
+    let plan = plan::plan_works(view, settings, parent);
+    let mut decision = Decision::of(view, unseen, diff::works(view, parent, &plan));
+    decision.problems.extend(plan.problems);
+    decision.problems.retain(|problem| !problem.passes());
+    decision.recheck = plan.recheck;
+    if !decision.deletes.is_empty() {
+        decision.reads = cause::of(view, parent);
+    }
+    decision
+}
+
+/// Decides on the access work of a cluster.
+#[must_use]
+pub fn access(view: View<'_>, unseen: &mut Unseen, cluster: &ClusterName) -> Decision {
+    Decision::of(view, unseen, diff::access(view, cluster, &plan::access::plan(view, cluster)))
+}
+
+/// Decides on the annotations of a policy; `None` while our own last write is still on its way back.
+#[must_use]
+pub fn fold(view: View<'_>, settings: &Settings, unseen: &mut Unseen, parent: &Parent) -> Option<FoldPlan> {
+    let source = Source::Policies(parent.kind.clone());
+    // What is no longer watched brings nothing to wait for.
+    let seen = view.synced(&source).map_or(u64::MAX, |_| view.version(&source));
+    unseen.is_visible(seen).then(|| plan::fold::plan(view, settings, parent))
+}
+
+/// Decides on the status of a GatewayClass.
+#[must_use]
+pub fn class(view: View<'_>, unseen: &mut Unseen, class: &ObjectKey) -> Option<ClassStatus> {
+    let visible = unseen.is_visible(view.version(&Source::Classes));
+    visible.then(|| plan::class::plan(view, class)).flatten()
+}
