@@ -39,7 +39,7 @@ impl Source {
 }
 
 /// A row of any kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Row {
     /// A GatewayClass.
     Class(Class),

@@ -120,6 +120,13 @@ impl Mirror {
     }
 }
 
+/// A mirror of its own, that knows the same.
+impl Clone for Mirror {
+    fn clone(&self) -> Self {
+        Self { tables: RwLock::new(self.tables.read().clone()) }
+    }
+}
+
 /// Keeps a look at the mirror consistent while it lives.
 #[derive(Debug)]
 pub struct MirrorGuard<'m>(RwLockReadGuard<'m, Tables>);

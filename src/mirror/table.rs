@@ -23,14 +23,14 @@ impl Moment {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry<R> {
     row: R,
     listing: u64,
 }
 
 /// The rows of one kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Table<K, R> {
     rows: HashMap<K, Entry<R>>,
     listing: u64,

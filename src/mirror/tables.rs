@@ -28,7 +28,7 @@ pub struct KindState {
 pub type WorkKey = (WorkName, ClusterName);
 
 /// Everything that is known of the hub.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tables {
     pub(super) controller: ControllerName,
     pub(super) classes: Table<ObjectKey, Class>,

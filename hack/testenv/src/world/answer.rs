@@ -68,7 +68,8 @@ impl Answer {
     }
 
     /// The status that an agent would give `work`.
-    pub(crate) fn status_of(&self, work: &ManifestWork) -> Value {
+    #[must_use]
+    pub fn status_of(&self, work: &ManifestWork) -> Value {
         let generation = work.metadata.generation;
         let (status, reason, message) = match &self.applied {
             Ok(()) => ("True", "AppliedManifestComplete", "Apply manifest complete"),

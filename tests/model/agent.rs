@@ -1,0 +1,34 @@
+//! The agents of the spokes: each applies a work some time after it was written, and cleans up after it.
+
+use policy_sync::api::names::ObjectKey;
+use policy_sync::api::work::ManifestWork;
+use policy_sync::mirror::Source;
+use policy_sync_testenv::world::Answer;
+use serde_json::{Value, json};
+
+use crate::hub::{Contents, Hub, selected};
+
+/// The works that an agent has not looked at since they were written.
+pub(crate) fn waiting(hub: &Hub) -> impl Iterator<Item = ObjectKey> + '_ {
+    let works = hub.objects.iter().filter(|((source, _), _)| *source == Source::Works);
+    let ours = works.filter(|(_, entry)| selected(&Source::Works, &entry.content.json));
+    ours.filter(|(_, entry)| waits(&entry.content.json)).map(|((_, key), _)| key.clone())
+}
+
+fn waits(work: &Value) -> bool {
+    let terminating = !work["metadata"]["deletionTimestamp"].is_null();
+    terminating || work["status"]["conditions"][0]["observedGeneration"] != work["metadata"]["generation"]
+}
+
+/// An agent looks at the work `key`.
+pub(crate) fn look(hub: &mut Hub, contents: &mut Contents, key: &ObjectKey) {
+    hub.look_after(contents, &Source::Works, key, |work| {
+        if !work["metadata"]["deletionTimestamp"].is_null() {
+            work["metadata"]["finalizers"] = json!([]);
+            return;
+        }
+        work["metadata"]["finalizers"] = json!(["cluster.open-cluster-management.io/manifest-work-cleanup"]);
+        let typed: ManifestWork = serde_json::from_value(work.clone()).unwrap();
+        work["status"] = Answer::applied().condition("Accepted", "True", "Accepted", "").status_of(&typed);
+    });
+}

@@ -1,0 +1,278 @@
+//! The controller's mind: a mirror as it is after some sequence of events, and what it decides of each key.
+//!
+//! Both are found out once: the same mirror told the same is the same mirror again, so that most steps of the
+//! exploration are look-ups.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use http::Request;
+use policy_sync::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync::apply::decide::{self, Decision};
+use policy_sync::apply::{Unseen, objects, works};
+use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::mirror::rows::schema::WorkSchema;
+use policy_sync::mirror::{Change, Key, Keys, Mirror, Moment, Source};
+use policy_sync::plan::diff::WorkAction;
+use policy_sync::plan::fold::Fold;
+use policy_sync::plan::watches::Wanted;
+use policy_sync::plan::{self, Settings};
+
+use crate::facts::{self, Place};
+use crate::fingerprint::fingerprint;
+use crate::hub::{Entry, Objects};
+
+/// Whose works these are.
+pub(crate) const CONTROLLER: &str = "kuadrant.io/policy-sync";
+
+/// What a watch tells the mirror.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    Begin(Source),
+    Object(Source, ObjectKey, Entry),
+    Gone(Source, ObjectKey, u64),
+    End(Source, u64),
+    Resolved(GroupVersionResource, &'static str),
+    Forget(Source),
+}
+
+/// The sources of a mirror, each with what a listing under way has brought.
+pub(crate) type Listings = BTreeMap<Source, Option<BTreeSet<ObjectKey>>>;
+
+/// A mirror, once for all states that have the same.
+pub(crate) struct Mind {
+    id: usize,
+    /// Tells minds apart that decide differently, whatever the moment.
+    pub(crate) shape: u64,
+    /// From when on each Placement counts as settled.
+    pub(crate) settles: BTreeMap<ObjectKey, Moment>,
+    pub(crate) mirror: Mirror,
+    /// What it was told of, as it was then.
+    pub(crate) shown: Objects,
+    /// Its sources, each with what a listing under way has brought.
+    listing: Listings,
+    wanted: OnceLock<BTreeSet<Place>>,
+}
+
+impl Mind {
+    /// Where each Gateway and each policy should be, by what it was told.
+    pub(crate) fn wanted(&self) -> &BTreeSet<Place> {
+        self.wanted.get_or_init(|| facts::wanted(&self.shown))
+    }
+}
+
+/// A request, and what it is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Sending {
+    pub(crate) what: What,
+    pub(crate) request: Arc<Request<Vec<u8>>>,
+    pub(crate) id: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Work(WorkAction),
+    Annotations,
+}
+
+impl Sending {
+    fn new(what: What, request: Result<Request<Vec<u8>>, kube::core::request::Error>) -> Self {
+        let request = request.unwrap();
+        Self { what, id: id_of(&request), request: Arc::new(request) }
+    }
+
+    pub(crate) fn work(&self) -> Option<&WorkAction> {
+        match &self.what {
+            What::Work(action) => Some(action),
+            What::Annotations => None,
+        }
+    }
+}
+
+/// Tells requests apart.
+pub(crate) fn id_of(request: &Request<Vec<u8>>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (request.method(), request.uri(), request.body()).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What a key comes to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decided {
+    pub(crate) writes: Vec<Sending>,
+    pub(crate) deletes: Vec<Sending>,
+    pub(crate) reads: BTreeSet<plan::cause::Read>,
+    pub(crate) recheck: Option<Moment>,
+    /// It waits for its own last write.
+    pub(crate) waits: bool,
+    pub(crate) unseen: Unseen,
+}
+
+impl Decided {
+    fn of(decision: Decision, unseen: Unseen) -> Self {
+        let sending = |actions: Vec<WorkAction>| {
+            let sending =
+                |action| Sending::new(What::Work(WorkAction::clone(&action)), works::request(&action));
+            actions.into_iter().map(sending).collect()
+        };
+        Self {
+            writes: sending(decision.writes),
+            deletes: sending(decision.deletes),
+            reads: decision.reads,
+            recheck: decision.recheck,
+            waits: false,
+            unseen,
+        }
+    }
+}
+
+/// All minds that the exploration has met, and what they decided.
+pub(crate) struct Controller {
+    pub(crate) name: ControllerName,
+    settings: Settings,
+    minds: HashMap<u64, Arc<Mind>>,
+    told: HashMap<(usize, u64), (Arc<Mind>, Keys)>,
+    decided: HashMap<(usize, Key, Unseen, Moment), Arc<Decided>>,
+    wanted: HashMap<usize, Arc<Wanted>>,
+}
+
+impl Controller {
+    pub(crate) fn new() -> Self {
+        Self {
+            name: ControllerName::new(CONTROLLER),
+            settings: Settings::default(),
+            minds: HashMap::new(),
+            told: HashMap::new(),
+            decided: HashMap::new(),
+            wanted: HashMap::new(),
+        }
+    }
+
+    /// A mirror that was told nothing.
+    pub(crate) fn newborn(&mut self) -> Arc<Mind> {
+        let mirror = Mirror::new(self.name.clone());
+        mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment::default());
+        self.known(mirror, Objects::new(), Listings::new())
+    }
+
+    /// The mirror `mind` once it is told something, and the keys that affects.
+    pub(crate) fn tell(&mut self, mind: &Arc<Mind>, told: &Told, now: Moment) -> (Arc<Mind>, Keys) {
+        let memo = (mind.id, hash(told, now));
+        if let Some(known) = self.told.get(&memo) {
+            return known.clone();
+        }
+        let mirror = mind.mirror.clone();
+        let (mut shown, mut listing) = (mind.shown.clone(), mind.listing.clone());
+        let keys = match told.clone() {
+            Told::Begin(source) => {
+                mirror.begin_resync(&source);
+                listing.insert(source, Some(BTreeSet::new()));
+                Keys::new()
+            }
+            Told::Object(source, key, entry) => {
+                let (version, row) = (entry.version, entry.content.row(&source, &self.name, entry.version));
+                if let Some(Some(brought)) = listing.get_mut(&source) {
+                    brought.insert(key.clone());
+                }
+                shown.insert((source.clone(), key.clone()), entry);
+                mirror.change(Change::Applied { source, key, version, row }, now)
+            }
+            Told::Gone(source, key, version) => {
+                shown.remove(&(source.clone(), key.clone()));
+                mirror.change(Change::Deleted { source, key, version }, now)
+            }
+            Told::End(source, version) => {
+                let brought = listing.insert(source.clone(), None).flatten().unwrap_or_default();
+                shown.retain(|(of, key), _| *of != source || brought.contains(key));
+                mirror.end_resync(&source, version, now)
+            }
+            Told::Resolved(gvr, kind) => {
+                let info = PolicyKindInfo { kind: kind.into(), can_patch: true };
+                mirror.change(Change::Resolved(gvr, Resolution::Resolved(info)), now)
+            }
+            Told::Forget(source) => {
+                shown.retain(|(of, _), _| *of != source);
+                listing.remove(&source);
+                mirror.forget(&source)
+            }
+        };
+        let mind = self.known(mirror, shown, listing);
+        self.told.insert(memo, (mind.clone(), keys.clone()));
+        (mind, keys)
+    }
+
+    fn known(&mut self, mirror: Mirror, shown: Objects, listing: Listings) -> Arc<Mind> {
+        let (shape, exact, settles) = fingerprint(&mirror, &shown, &listing);
+        let id = self.minds.len();
+        self.minds
+            .entry(exact)
+            .or_insert_with(|| {
+                Arc::new(Mind { id, shape, settles, mirror, shown, listing, wanted: OnceLock::new() })
+            })
+            .clone()
+    }
+
+    /// What `mind` comes to for `key`.
+    pub(crate) fn decide(&mut self, mind: &Mind, key: &Key, unseen: &Unseen, now: Moment) -> Arc<Decided> {
+        // Once every Placement has settled, time changes nothing.
+        let now = now.min(mind.settles.values().copied().max().unwrap_or_default());
+        let memo = (mind.id, key.clone(), unseen.clone(), now);
+        if let Some(decided) = self.decided.get(&memo) {
+            return decided.clone();
+        }
+        let guard = mind.mirror.read();
+        let view = guard.view(now);
+        let mut unseen = unseen.clone();
+        let decided = match key {
+            Key::Works(parent) => {
+                let decision = decide::works(view, &self.settings, &mut unseen, parent);
+                Decided::of(decision, unseen)
+            }
+            Key::Access(cluster) => {
+                let decision = decide::access(view, &mut unseen, cluster);
+                Decided::of(decision, unseen)
+            }
+            Key::Fold(parent) => {
+                let fold = decide::fold(view, &self.settings, &mut unseen, parent);
+                let mut decided = Decided { waits: fold.is_none(), unseen, ..Decided::default() };
+                if let Some(Fold::Write { gvr, kind, uid, annotations }) = fold.map(|plan| plan.fold) {
+                    let manager = self.name.hub_field_manager();
+                    let request = objects::annotating(&manager, (&gvr, &kind), parent, &uid, &annotations);
+                    decided.writes.push(Sending::new(What::Annotations, request));
+                }
+                decided
+            }
+            Key::Watches | Key::Class(_) => Decided::default(),
+        };
+        let decided = Arc::new(decided);
+        self.decided.insert(memo, decided.clone());
+        decided
+    }
+
+    /// What `mind` wants to watch.
+    pub(crate) fn wanted(&mut self, mind: &Mind) -> Arc<Wanted> {
+        let plan = || Arc::new(plan::watches::plan(mind.mirror.read().view(Moment::default())));
+        self.wanted.entry(mind.id).or_insert_with(plan).clone()
+    }
+
+    /// How many mirrors there were.
+    pub(crate) fn mirrors(&self) -> usize {
+        self.minds.len()
+    }
+}
+
+fn hash(told: &Told, now: Moment) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    now.hash(&mut hasher);
+    std::mem::discriminant(told).hash(&mut hasher);
+    match told {
+        Told::Begin(source) | Told::Forget(source) => source.hash(&mut hasher),
+        Told::Object(source, key, entry) => (source, key, entry.content.id, entry.version).hash(&mut hasher),
+        Told::Gone(source, key, version) => (source, key, version).hash(&mut hasher),
+        Told::End(source, version) => (source, version).hash(&mut hasher),
+        Told::Resolved(gvr, _) => gvr.hash(&mut hasher),
+    }
+    hasher.finish()
+}

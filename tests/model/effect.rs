@@ -1,0 +1,98 @@
+//! What becomes of one object: created, edited, deleted, by a request or by anybody else.
+
+use std::sync::Arc;
+
+use http::{Method, Request};
+use policy_sync::api::annotations::OF_POLICY;
+use policy_sync::mirror::Source;
+use serde_json::{Value, json};
+
+use crate::hub::{Content, Contents, category, key_of};
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// What a request or an agent makes of an object.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    Put(Arc<Content>),
+    Remove,
+    Nothing,
+    Refused(u16),
+}
+
+/// What a request makes of an object.
+pub(crate) fn served(
+    contents: &mut Contents,
+    source: &Source,
+    request: &Request<Vec<u8>>,
+    there: Option<&Content>,
+    made: u32,
+) -> Effect {
+    let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+    let content = request.headers().get("content-type").and_then(|value| value.to_str().ok());
+    let other = |uid: &Value, there: &Content| !uid.is_null() && *uid != there.metadata.uid;
+    match (request.method(), content, there) {
+        (&Method::POST, _, Some(_)) => Effect::Refused(409),
+        (&Method::POST, _, None) => created(contents, source, body, made),
+        // An apply with a uid is meant for an object that is gone.
+        (&Method::PATCH, Some(APPLY), None) => Effect::Refused(409),
+        (_, _, None) => Effect::Refused(404),
+        (&Method::DELETE, _, Some(there)) if other(&body["preconditions"]["uid"], there) => {
+            Effect::Refused(409)
+        }
+        (&Method::DELETE, _, Some(there)) => deleted(contents, &there.json),
+        (&Method::PATCH, Some(APPLY), Some(there)) if other(&body["metadata"]["uid"], there) => {
+            Effect::Refused(409)
+        }
+        // Of our annotations, the only apply there is.
+        (&Method::PATCH, Some(APPLY), Some(there)) => edited(contents, &there.json, |json| {
+            let ours = body["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+            let mut annotations = json["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+            annotations.retain(|key, _| !OF_POLICY.contains(&key.as_str()));
+            annotations.extend(ours);
+            json["metadata"]["annotations"] = annotations.into();
+        }),
+        (&Method::PATCH, Some("application/json-patch+json"), Some(there)) => {
+            let patch: json_patch::Patch = serde_json::from_value(body).unwrap();
+            let mut new = there.json.clone();
+            match json_patch::patch(&mut new, &patch) {
+                Ok(()) => edited(contents, &there.json, |json| *json = new),
+                Err(_) => Effect::Refused(422),
+            }
+        }
+        (method, content, _) => panic!("a request that is not expected: {method} {content:?}"),
+    }
+}
+
+pub(crate) fn created(contents: &mut Contents, source: &Source, mut json: Value, made: u32) -> Effect {
+    json["metadata"]["uid"] = json!(format!("{}-{}-{made}", category(source), key_of(&json)));
+    json["metadata"]["generation"] = json!(1);
+    json["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    Effect::Put(contents.of(json))
+}
+
+pub(crate) fn edited(contents: &mut Contents, before: &Value, edit: impl FnOnce(&mut Value)) -> Effect {
+    let mut json = before.clone();
+    edit(&mut json);
+    if json == *before {
+        return Effect::Nothing;
+    }
+    if json["spec"] != before["spec"] || json["data"] != before["data"] {
+        json["metadata"]["generation"] = json!(before["metadata"]["generation"].as_i64().unwrap() + 1);
+    }
+    if !json["metadata"]["deletionTimestamp"].is_null() && no_finalizers(&json) {
+        return Effect::Remove;
+    }
+    Effect::Put(contents.of(json))
+}
+
+pub(crate) fn deleted(contents: &mut Contents, before: &Value) -> Effect {
+    if no_finalizers(before) {
+        return Effect::Remove;
+    }
+    edited(contents, before, |json| json["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"))
+}
+
+fn no_finalizers(json: &Value) -> bool {
+    json["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+}

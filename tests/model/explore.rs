@@ -1,0 +1,199 @@
+//! Every state that can be reached, each once, in the order of how many steps it takes: so that what breaks a rule is
+//! told by one of the shortest ways to it.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::rules::{Happening, RULES, Rule};
+use crate::state::State;
+use crate::step::{Model, Step};
+use crate::world::World;
+
+/// After so many steps without a user, a world has settled, or never will.
+const CALM: usize = 1_000;
+
+/// What was explored.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) states: usize,
+    /// Those in which nothing is left to do.
+    pub(crate) settled: usize,
+    /// The most steps that every order of events was followed for.
+    depth: usize,
+    /// Whether there is nothing beyond.
+    complete: bool,
+    /// How many different mirrors there were.
+    mirrors: usize,
+    took: Duration,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { states, settled, depth, complete, mirrors, took } = self;
+        let beyond = if *complete { "and there are no more" } else { "and the rest without further changes" };
+        write!(
+            f,
+            "{states} states, {settled} settled, {mirrors} mirrors in {:.1} s: all orders of {depth} steps, {beyond}",
+            took.as_secs_f64()
+        )
+    }
+}
+
+struct Explorer<'w> {
+    model: Model<'w>,
+    rules: Vec<Rule>,
+    /// How each state was first reached: from which, by what.
+    ways: Vec<(usize, Step)>,
+    known: HashMap<u64, usize>,
+    /// What each state that was gone on from does when nothing comes from outside; itself where it has settled.
+    calm: HashMap<u64, u64>,
+    fresh: HashSet<u64>,
+}
+
+/// Explores `world`, up to `limit` states; from where it stops, what goes on by itself is followed to its end.
+///
+/// # Panics
+///
+/// Where a rule does not hold, with the steps that led there.
+pub(crate) fn explore(world: &World, limit: usize) -> Report {
+    let started = Instant::now();
+    let mut explorer = Explorer {
+        model: Model::new(world),
+        rules: RULES.into_iter().chain(world.rules.iter().copied()).collect(),
+        ways: Vec::new(),
+        known: HashMap::new(),
+        calm: HashMap::new(),
+        fresh: HashSet::new(),
+    };
+    let (depth, complete) = explorer.run(limit);
+    let settled = explorer.calm.iter().filter(|(from, to)| from == to).count();
+    let (states, mirrors) = (explorer.known.len(), explorer.model.controller.mirrors());
+    let report = Report { states, settled, depth, complete, mirrors, took: started.elapsed() };
+    println!("{}: {report}", world.name);
+    report
+}
+
+impl Explorer<'_> {
+    fn run(&mut self, limit: usize) -> (usize, bool) {
+        let start = self.model.start();
+        let mut depth = 0;
+        let mut frontier: VecDeque<(usize, State)> = VecDeque::new();
+        self.known.insert(start.id(), 0);
+        self.ways.push((0, Step::Crash));
+        frontier.push_back((0, start));
+        'deeper: while !frontier.is_empty() {
+            for _ in 0..frontier.len() {
+                if self.known.len() >= limit {
+                    break 'deeper;
+                }
+                let Some((node, state)) = frontier.pop_front() else { break };
+                self.go_on(node, &state, &mut frontier);
+            }
+            depth += 1;
+        }
+        let complete = frontier.is_empty();
+        for (node, state) in &frontier {
+            self.settle(*node, state);
+        }
+        self.all_settle();
+        (depth, complete)
+    }
+
+    /// Follows every step from `state`.
+    fn go_on(&mut self, node: usize, state: &State, frontier: &mut VecDeque<(usize, State)>) {
+        let id = state.id();
+        let calm = self.model.calm(state);
+        if calm.is_none() {
+            self.calm.insert(id, id);
+        }
+        for step in self.model.steps(state) {
+            let after = self.model.after(state, &step);
+            let next = after.id();
+            if calm.as_ref() == Some(&step) {
+                self.calm.insert(id, next);
+            }
+            self.check(node, state, &step, &after);
+            if let Entry::Vacant(entry) = self.known.entry(next) {
+                let node_of_next = *entry.insert(self.ways.len());
+                self.ways.push((node, step));
+                frontier.push_back((node_of_next, after));
+            }
+        }
+    }
+
+    /// Follows what happens by itself from `state`, which nothing was followed from.
+    fn settle(&mut self, node: usize, state: &State) {
+        let (mut state, mut taken) = (state.clone(), Vec::new());
+        for _ in 0..CALM {
+            let id = state.id();
+            if self.calm.contains_key(&id) {
+                return;
+            }
+            let Some(step) = self.model.calm(&state) else {
+                self.calm.insert(id, id);
+                return;
+            };
+            let after = self.model.after(&state, &step);
+            self.calm.insert(id, after.id());
+            taken.push(step.clone());
+            if let Err(fault) = self.holds(&state, &step, &after) {
+                self.tell(node, &taken, &fault);
+            }
+            state = after;
+        }
+        self.tell(node, &taken, "it does not settle");
+    }
+
+    fn check(&mut self, node: usize, before: &State, step: &Step, after: &State) {
+        if let Err(fault) = self.holds(before, step, after) {
+            self.tell(node, std::slice::from_ref(step), &fault);
+        }
+    }
+
+    fn holds(&mut self, before: &State, step: &Step, after: &State) -> Result<(), String> {
+        let settled = self.model.calm(after).is_none();
+        let faultless = after.left.faults == self.model.world.faults;
+        let happened = Happening { before, step, after, faultless, settled };
+        self.rules.iter().try_for_each(|rule| rule(&happened))?;
+        if settled && self.fresh.insert(after.id()) {
+            self.model.starts_without_a_write(after)?;
+        }
+        Ok(())
+    }
+
+    /// From every state the way without users ends in a settled one: no state is left that goes on for ever.
+    fn all_settle(&self) {
+        let mut ends: HashSet<u64> =
+            self.calm.iter().filter(|(from, to)| from == to).map(|(id, _)| *id).collect();
+        for id in self.calm.keys() {
+            let (mut way, mut at) = (Vec::new(), *id);
+            while !ends.contains(&at) {
+                way.push(at);
+                if way.len() > CALM {
+                    self.tell(self.known.get(id).copied().unwrap_or_default(), &[], "it does not settle");
+                }
+                at = self.calm[&at];
+            }
+            ends.extend(way);
+        }
+    }
+
+    fn tell(&self, node: usize, then: &[Step], fault: &str) -> ! {
+        let mut steps: Vec<&Step> = Vec::new();
+        let mut at = node;
+        while at != 0 {
+            let (from, step) = &self.ways[at];
+            steps.push(step);
+            at = *from;
+        }
+        let way: Vec<String> = steps
+            .into_iter()
+            .rev()
+            .chain(then)
+            .map(|step| format!("  {}", self.model.world.describe(step)))
+            .collect();
+        panic!("{}: {fault}, after {} steps:\n{}\n", self.model.world.name, way.len(), way.join("\n"));
+    }
+}

@@ -1,0 +1,122 @@
+//! What should be on the spokes, read off the hub's objects by other means than the plan's: what rules compare with.
+//!
+//! It knows what the worlds of these tests have: Gateways placed by label, policies that target them by name, selectors
+//! of one label, parameters in one ConfigMap.
+
+use std::collections::BTreeSet;
+
+use policy_sync::api::annotations::{CLUSTER_SELECTOR, PARENT};
+use policy_sync::api::cluster::PLACEMENT_LABEL;
+use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
+use policy_sync::mirror::Source;
+use serde_json::Value;
+
+use crate::controller::CONTROLLER;
+use crate::hub::Objects;
+
+/// A Gateway or a policy, and a cluster.
+pub(crate) type Place = (Parent, ClusterName);
+
+fn all(
+    objects: &Objects,
+    is: impl Fn(&Source) -> bool,
+) -> impl Iterator<Item = (&Source, &ObjectKey, &Value)> {
+    let found = objects.iter().filter(move |((source, _), _)| is(source));
+    found.map(|((source, key), entry)| (source, key, &entry.content.json))
+}
+
+fn alive(json: &Value) -> bool {
+    json["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Where each Gateway and each policy should be.
+pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
+    let mut wanted = BTreeSet::new();
+    for (_, key, gateway) in all(objects, |source| *source == Source::Gateways) {
+        let class = gateway["spec"]["gatewayClassName"].as_str().unwrap_or_default();
+        let class = all(objects, |source| *source == Source::Classes).find(|(_, key, _)| *key.name == *class);
+        let ours = class.is_some_and(|(.., class)| class["spec"]["controllerName"] == CONTROLLER);
+        if ours && alive(gateway) {
+            let placement = &gateway["metadata"]["labels"][PLACEMENT_LABEL];
+            wanted.extend(
+                decided(objects, placement)
+                    .into_iter()
+                    .map(|cluster| (Parent::gateway(key.clone()), cluster)),
+            );
+        }
+    }
+    let gateways = wanted.clone();
+    for (source, key, policy) in all(objects, |source| matches!(source, Source::Policies(_))) {
+        let Source::Policies(kind) = source else { continue };
+        if !alive(policy) || !lists(objects, &kind.resource) {
+            continue;
+        }
+        for target in targets(policy) {
+            let gateway = Parent::gateway(ObjectKey::new(&key.namespace, &target));
+            let clusters =
+                gateways.iter().filter(|(parent, _)| *parent == gateway).map(|(_, cluster)| cluster);
+            for cluster in clusters.filter(|cluster| selects(objects, policy, cluster)) {
+                wanted.insert((Parent { kind: kind.clone(), object: key.clone() }, cluster.clone()));
+            }
+        }
+    }
+    wanted
+}
+
+/// Whether a Placement's decisions are fewer than it says: then a cluster that is missing may not have left.
+pub(crate) fn incomplete(objects: &Objects) -> bool {
+    all(objects, |source| *source == Source::Placements).any(|(_, key, placement)| {
+        let selected = placement["status"]["numberOfSelectedClusters"].as_u64().unwrap_or_default();
+        (decided(objects, &Value::from(&*key.name)).len() as u64) < selected
+    })
+}
+
+/// The names of the Gateways that a policy targets.
+fn targets(policy: &Value) -> Vec<String> {
+    let plural = policy["spec"]["targetRefs"].as_array().into_iter().flatten();
+    let references = plural.chain(policy["spec"].get("targetRef"));
+    references.filter_map(|reference| reference["name"].as_str()).map(str::to_owned).collect()
+}
+
+fn decided(objects: &Objects, placement: &Value) -> BTreeSet<ClusterName> {
+    let slices = all(objects, |source| *source == Source::Decisions);
+    let of = slices.filter(|(.., slice)| {
+        !placement.is_null() && slice["metadata"]["labels"][PLACEMENT_LABEL] == *placement
+    });
+    let decisions = of.flat_map(|(.., slice)| slice["status"]["decisions"].as_array().into_iter().flatten());
+    decisions.filter_map(|decision| decision["clusterName"].as_str()).map(ClusterName::from).collect()
+}
+
+fn lists(objects: &Objects, resource: &str) -> bool {
+    all(objects, |source| matches!(source, Source::ConfigMap(_))).any(|(.., config)| {
+        let params =
+            config["data"]["params"].as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let listed =
+            params.and_then(|params| params["policiesToSync"].as_array().cloned()).unwrap_or_default();
+        listed.iter().any(|kind| kind["resource"] == resource)
+    })
+}
+
+fn selects(objects: &Objects, policy: &Value, cluster: &ClusterName) -> bool {
+    let selector = policy["metadata"]["annotations"][CLUSTER_SELECTOR].as_str();
+    selector.and_then(|selector| selector.split_once('=')).is_none_or(|(key, value)| {
+        all(objects, |source| *source == Source::Clusters)
+            .any(|(_, found, json)| found.name == cluster.0 && json["metadata"]["labels"][key] == value)
+    })
+}
+
+/// The works that were not asked to go: what they are for, `None` for those that are for no object.
+pub(crate) fn works(objects: &Objects) -> Vec<(Option<Parent>, ClusterName)> {
+    let works = all(objects, |source| *source == Source::Works).filter(|(.., work)| alive(work));
+    works.map(|(_, key, work)| (parent(work), ClusterName(key.namespace.clone()))).collect()
+}
+
+/// On a work that someone else made, whatever else it says.
+pub(crate) const THEIRS: &str = "example.com/theirs";
+
+/// What a work of ours is for.
+pub(crate) fn parent(work: &Value) -> Option<Parent> {
+    let metadata = &work["metadata"];
+    let text = metadata["annotations"][PARENT].as_str().filter(|_| metadata["labels"][THEIRS].is_null());
+    text.and_then(Parent::parse)
+}

@@ -1,0 +1,67 @@
+//! Tells mirrors apart.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+
+use policy_sync::api::names::ObjectKey;
+use policy_sync::mirror::{Mirror, Moment, Source};
+
+use crate::controller::Listings;
+use crate::hub::Objects;
+
+/// What a mirror shows: as far as decisions depend on it whatever the moment, exactly, and when Placements settle.
+///
+/// The indexes are looked at beside the rows, so that one that went wrong is not taken for one that did not.
+pub(crate) fn fingerprint(
+    mirror: &Mirror,
+    shown: &Objects,
+    listing: &Listings,
+) -> (u64, u64, BTreeMap<ObjectKey, Moment>) {
+    let guard = mirror.read();
+    let view = guard.view(Moment::default());
+    let mut shape = DefaultHasher::new();
+    listing.hash(&mut shape);
+    for source in listing.keys() {
+        view.synced(source).is_some().hash(&mut shape);
+    }
+    let mut exact = DefaultHasher::new();
+    for ((source, key), entry) in shown {
+        (source, key, entry.content.id).hash(&mut shape);
+        entry.version.hash(if *source == Source::Works { &mut exact } else { &mut shape });
+    }
+    let mut works: Vec<_> =
+        view.works().map(|(name, cluster, work)| (cluster, name, &work.purpose, &work.uid)).collect();
+    works.sort_by_key(|(cluster, name, ..)| (*cluster, *name));
+    works.hash(&mut shape);
+    let parents: BTreeSet<_> =
+        view.works().filter_map(|(.., work)| work.parent().map(|parent| (**parent).clone())).collect();
+    for parent in &parents {
+        let mut of: Vec<_> = view.works_of(parent).map(|(name, cluster, _)| (name, cluster)).collect();
+        of.sort();
+        (parent, of).hash(&mut shape);
+    }
+    for (_, cluster, _) in
+        &view.works().map(|(name, cluster, _)| (name, cluster, ())).collect::<BTreeSet<_>>()
+    {
+        (cluster, view.carried(cluster)).hash(&mut shape);
+    }
+    for (name, class) in view.our_classes() {
+        let known = view.class_params(&name.name).map(|params| format!("{:?}", params.known()));
+        (name, class.generation, known).hash(&mut shape);
+    }
+    let kinds: BTreeSet<_> = view.resolved_kinds().map(|(gvr, _)| gvr).collect();
+    kinds.hash(&mut shape);
+    let settles: BTreeMap<ObjectKey, Moment> = shown
+        .keys()
+        .filter(|(source, _)| *source == Source::Placements)
+        .filter_map(|(_, key)| Some((key.clone(), view.placement_settles(key)?)))
+        .collect();
+    let shape = shape.finish();
+    shape.hash(&mut exact);
+    settles.hash(&mut exact);
+    for source in listing.keys() {
+        view.version(source).hash(&mut exact);
+    }
+    (shape, exact.finish(), settles)
+}

@@ -1,0 +1,264 @@
+//! The hub: objects in versions, and what becomes of requests, read off the bytes that the controller would send.
+//!
+//! Versions are counted for each source, so that the order of writes to different sources leaves no trace.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use http::Request;
+use policy_sync::api::annotations::CONTROLLER;
+use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, WorkName};
+use policy_sync::api::object::{HubObject, Metadata};
+use policy_sync::mirror::{Row, Source};
+use serde_json::Value;
+
+use crate::effect::{Effect, created, deleted, edited, served};
+use crate::facts::{self, Place};
+
+/// A state of an object, whatever its version: one `Content` for each that the exploration has met.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) id: usize,
+    pub(crate) json: Value,
+    pub(crate) metadata: Metadata,
+    row: OnceLock<Row>,
+}
+
+impl Content {
+    /// What the mirror keeps of it at `version`.
+    pub(crate) fn row(&self, source: &Source, controller: &ControllerName, version: u64) -> Row {
+        let pruned = || Row::prune(source, &object(&self.json), controller);
+        let mut row = self.row.get_or_init(pruned).clone();
+        match &mut row {
+            Row::Class(row) => row.version.0 = version,
+            Row::ConfigMap(row) => row.version.0 = version,
+            Row::Gateway(row) => row.version.0 = version,
+            Row::Placement(row) => row.version.0 = version,
+            Row::Decision(row) => row.version.0 = version,
+            Row::Policy(row) => row.version.0 = version,
+            Row::Work(row) => row.version.0 = version,
+            Row::Cluster(_) => {}
+        }
+        row
+    }
+}
+
+fn object(json: &Value) -> HubObject {
+    serde_json::from_str(&json.to_string()).unwrap()
+}
+
+/// All contents that the exploration has met, and what became of them: the same happens to them again.
+#[derive(Default)]
+pub(crate) struct Contents {
+    all: HashMap<String, Arc<Content>>,
+    effects: HashMap<(u64, Option<usize>, u32), Effect>,
+}
+
+impl Contents {
+    pub(crate) fn of(&mut self, json: Value) -> Arc<Content> {
+        let id = self.all.len();
+        let content = |text: &String| {
+            let metadata = object(&json).metadata;
+            let json = serde_json::from_str(text).unwrap();
+            Arc::new(Content { id, json, metadata, row: OnceLock::new() })
+        };
+        self.all.entry(json.to_string()).or_insert_with_key(content).clone()
+    }
+}
+
+/// An object on the hub.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) content: Arc<Content>,
+    pub(crate) version: u64,
+}
+
+/// What a watch tells: an object as it is now, `None` where it is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) key: ObjectKey,
+    pub(crate) content: Option<Arc<Content>>,
+    pub(crate) version: u64,
+}
+
+pub(crate) type Objects = BTreeMap<(Source, ObjectKey), Entry>;
+
+/// All objects.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hub {
+    pub(crate) objects: Objects,
+    pub(crate) versions: BTreeMap<Source, u64>,
+    made: BTreeMap<(Source, ObjectKey), u32>,
+    wanted: Arc<OnceLock<BTreeSet<Place>>>,
+    /// What happened and no watch was told yet.
+    pub(crate) events: Vec<(Source, Event)>,
+}
+
+impl Hub {
+    pub(crate) fn json(&self, source: &Source, key: &ObjectKey) -> Option<&Value> {
+        self.objects.get(&(source.clone(), key.clone())).map(|entry| &entry.content.json)
+    }
+
+    pub(crate) fn version(&self, source: &Source) -> u64 {
+        self.versions.get(source).copied().unwrap_or_default()
+    }
+
+    /// Where each Gateway and each policy should be.
+    pub(crate) fn wanted(&self) -> &BTreeSet<Place> {
+        self.wanted.get_or_init(|| facts::wanted(&self.objects))
+    }
+
+    /// Makes an object.
+    pub(crate) fn create(&mut self, contents: &mut Contents, source: &Source, json: Value) {
+        let key = key_of(&json);
+        let effect = created(contents, source, json, self.made(source, &key));
+        self.happens(source, &key, effect);
+    }
+
+    /// Changes an object, if it is there.
+    pub(crate) fn edit(
+        &mut self,
+        contents: &mut Contents,
+        source: &Source,
+        key: &ObjectKey,
+        edit: impl FnOnce(&mut Value),
+    ) {
+        if let Some(json) = self.json(source, key) {
+            let effect = edited(contents, json, edit);
+            self.happens(source, key, effect);
+        }
+    }
+
+    /// Does what `agent` does to an object, which depends on nothing else.
+    pub(crate) fn look_after(
+        &mut self,
+        contents: &mut Contents,
+        source: &Source,
+        key: &ObjectKey,
+        agent: impl FnOnce(&mut Value),
+    ) {
+        let Some(entry) = self.objects.get(&(source.clone(), key.clone())) else { return };
+        let memo = (0, Some(entry.content.id), 0);
+        let known = contents.effects.get(&memo).cloned();
+        let effect = known.unwrap_or_else(|| edited(contents, &entry.content.json, agent));
+        contents.effects.insert(memo, effect.clone());
+        self.happens(source, key, effect);
+    }
+
+    /// Asks an object to go: it does at once unless an agent still has to clean up.
+    pub(crate) fn delete(&mut self, contents: &mut Contents, source: &Source, key: &ObjectKey) {
+        if let Some(json) = self.json(source, key) {
+            let effect = deleted(contents, json);
+            self.happens(source, key, effect);
+        }
+    }
+
+    fn made(&self, source: &Source, key: &ObjectKey) -> u32 {
+        self.made.get(&(source.clone(), key.clone())).copied().unwrap_or_default()
+    }
+
+    fn happens(&mut self, source: &Source, key: &ObjectKey, effect: Effect) {
+        let content = match effect {
+            Effect::Put(content) => Some(content),
+            Effect::Remove => None,
+            Effect::Nothing | Effect::Refused(_) => return,
+        };
+        let (place, version) = ((source.clone(), key.clone()), self.next(source));
+        let before = match &content {
+            Some(content) => {
+                let entry = Entry { content: content.clone(), version };
+                self.objects.insert(place.clone(), entry)
+            }
+            None => self.objects.remove(&place),
+        };
+        if before.is_none() {
+            *self.made.entry(place).or_default() += 1;
+        }
+        if *source != Source::Works {
+            self.wanted = Arc::default();
+        }
+        let content = content.filter(|content| selected(source, &content.json));
+        let was_selected = before.is_some_and(|before| selected(source, &before.content.json));
+        if content.is_some() || was_selected {
+            self.events.push((source.clone(), Event { key: key.clone(), content, version }));
+        }
+    }
+
+    fn next(&mut self, source: &Source) -> u64 {
+        let version = self.versions.entry(source.clone()).or_default();
+        *version += 1;
+        *version
+    }
+
+    fn metadata(&self, source: &Source, key: &ObjectKey) -> Option<Metadata> {
+        let entry = self.objects.get(&(source.clone(), key.clone()))?;
+        Some(Metadata { resource_version: entry.version.to_string(), ..entry.content.metadata.clone() })
+    }
+
+    /// The metadata of a work, if it is there.
+    pub(crate) fn look(&self, cluster: &ClusterName, name: &WorkName) -> Option<Metadata> {
+        self.metadata(&Source::Works, &ObjectKey::new(&cluster.0, &name.0))
+    }
+
+    /// Carries a request out, which `id` tells from others, and answers with the object's metadata or a status code.
+    pub(crate) fn serve(
+        &mut self,
+        contents: &mut Contents,
+        request: &Request<Vec<u8>>,
+        id: u64,
+    ) -> Result<Metadata, u16> {
+        let (source, key) = addressed(request);
+        let there = self.objects.get(&(source.clone(), key.clone())).map(|entry| entry.content.clone());
+        let memo = (id, there.as_ref().map(|content| content.id), self.made(&source, &key));
+        let known = contents.effects.get(&memo).cloned();
+        let effect = known.unwrap_or_else(|| served(contents, &source, request, there.as_deref(), memo.2));
+        contents.effects.insert(memo, effect.clone());
+        let before = there.map(|content| content.metadata.clone());
+        match effect {
+            Effect::Refused(code) => return Err(code),
+            effect => self.happens(&source, &key, effect),
+        }
+        self.metadata(&source, &key).or(before).ok_or(404)
+    }
+}
+
+/// Whether a watch of `source` shows an object: works are selected by the label of their controller.
+pub(crate) fn selected(source: &Source, json: &Value) -> bool {
+    *source != Source::Works || json["metadata"]["labels"][CONTROLLER].is_string()
+}
+
+pub(crate) fn key_of(json: &Value) -> ObjectKey {
+    let text = |field: &str| json["metadata"][field].as_str().unwrap_or_default();
+    ObjectKey::new(text("namespace"), text("name"))
+}
+
+pub(crate) fn category(source: &Source) -> &str {
+    match source {
+        Source::Classes => "class",
+        Source::ConfigMap(_) => "params",
+        Source::Gateways => "gateway",
+        Source::Clusters => "cluster",
+        Source::Placements => "placement",
+        Source::Decisions => "decision",
+        Source::Works => "work",
+        Source::Policies(kind) => &kind.resource,
+    }
+}
+
+/// What a request is about: `/apis/<group>/<version>/namespaces/<namespace>/<resource>[/<name>]`.
+fn addressed(request: &Request<Vec<u8>>) -> (Source, ObjectKey) {
+    let path = request.uri().path();
+    let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let ["apis", group, _, "namespaces", namespace, resource, name @ ..] = steps.as_slice() else {
+        panic!("a path that is not expected: {path}");
+    };
+    let source = match *resource {
+        "manifestworks" => Source::Works,
+        _ => Source::Policies(GroupResource::new(group, resource)),
+    };
+    let key = match name {
+        [name] => ObjectKey::new(namespace, name),
+        _ => key_of(&serde_json::from_slice(request.body()).unwrap_or_default()),
+    };
+    (source, key)
+}

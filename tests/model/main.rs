@@ -1,0 +1,30 @@
+//! The controller as a state machine, explored: small worlds in which users, watches, requests, agents, time, crashes
+//! and faults take turns in every order.
+//!
+//! What decides is the product's own: the mirror with the keys that a change affects, the plan, the difference, what
+//! waits for the watch, the requests to the byte, and what their refusals mean. What is the model's is the hub that
+//! carries requests out, the watches that lag each on its own, and what the worker does between deciding and being
+//! done, which is little: send, read the cause, send the deletes, note what was written. `tests/faults` runs the whole
+//! controller, in fewer orders of events; here a state is data, so that one costs microseconds and none is met twice.
+//!
+//! Left out: the status of GatewayClasses, leadership, the length of backoffs, and requests that arrive after the
+//! process that sent them is gone.
+//!
+//! Rules are in `rules.rs`, one function each. A test prints how many states it has met; with
+//! `POLICY_SYNC_MODEL_STATES` the worlds are followed that far, where there is more to see.
+
+#![allow(clippy::unwrap_used)]
+
+mod agent;
+mod controller;
+mod effect;
+mod explore;
+mod facts;
+mod fingerprint;
+mod hub;
+mod rules;
+mod state;
+mod step;
+mod take;
+mod world;
+mod worlds;

@@ -1,0 +1,211 @@
+//! What must hold. A rule is one function over what happened: the state before, the step, the state after.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
+use policy_sync::api::names::{ClusterName, Parent};
+use policy_sync::mirror::{Key, Source};
+use policy_sync::plan::diff::WorkAction;
+use serde_json::Value;
+
+use crate::facts::{incomplete, parent, works};
+use crate::hub::{Objects, selected};
+use crate::state::{Listing, State, agrees};
+use crate::step::{FOLD_WINDOW, Step};
+
+/// Something that happened.
+pub(crate) struct Happening<'a> {
+    pub(crate) before: &'a State,
+    pub(crate) step: &'a Step,
+    pub(crate) after: &'a State,
+    /// Whether no request and no watch has failed so far.
+    pub(crate) faultless: bool,
+    /// Whether nothing is left to do after it but what users do.
+    pub(crate) settled: bool,
+}
+
+/// What must hold, told where it does not.
+pub(crate) type Rule = fn(&Happening<'_>) -> Result<(), String>;
+
+/// The rules of every world. What a later design says of the order of events is one more line here.
+pub(crate) const RULES: [Rule; 6] = [
+    no_create_where_it_must_not_be,
+    no_work_is_left_where_it_must_not_be,
+    no_delete_of_a_wanted_work,
+    what_is_not_ours_stays,
+    settled_as_the_hub_says,
+    one_fold_a_window,
+];
+
+fn parent_of(key: &Key) -> Option<&Parent> {
+    match key {
+        Key::Works(parent) => Some(parent),
+        _ => None,
+    }
+}
+
+/// A work is made only where what the controller was told says so. A cluster that a Placement may only seem to have
+/// left counts for as long as the Gateway's own work is there.
+fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
+    let Step::Decide(key) = happened.step else { return Ok(()) };
+    let (Some(parent), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    let shown = &happened.before.mind.shown;
+    let (wanted, works) = (happened.before.mind.wanted(), works(shown));
+    for action in job.sends.iter().filter_map(|sending| sending.work()) {
+        let WorkAction::Create { cluster, .. } = action else { continue };
+        let gateway_is_there = |(found, at): &(Option<Parent>, ClusterName)| {
+            at == cluster && found.as_ref().is_some_and(Parent::is_gateway)
+        };
+        let leaving = !parent.is_gateway() && works.iter().any(gateway_is_there);
+        if !leaving && !wanted.contains(&(parent.clone(), cluster.clone())) {
+            return Err(format!("{parent} is made in {cluster}, where nothing that was told has it"));
+        }
+    }
+    Ok(())
+}
+
+/// A work that the hub does not want is there only while the controller has not heard of it, or is about to see to it.
+fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
+    let state = happened.after;
+    let told = |feed: &crate::state::Feed| feed.events.is_empty() && matches!(feed.listing, Listing::Done);
+    if !state.feeds.values().all(told) || incomplete(&state.hub.objects) {
+        return Ok(());
+    }
+    let wanted = state.hub.wanted();
+    let mut places = BTreeSet::new();
+    for (parent, cluster) in works(&state.hub.objects) {
+        let Some(parent) = parent else { continue };
+        let key = Key::Works(parent.clone());
+        let seen_to =
+            state.queue.contains(&key) || state.timers.contains_key(&key) || state.jobs.contains_key(&key);
+        let place = (parent, cluster);
+        if !seen_to && !wanted.contains(&place) {
+            return Err(format!("{} is left in {}, and nothing will change that", place.0, place.1));
+        }
+        if !places.insert(place.clone()) {
+            return Err(format!("{} is twice in {}", place.0, place.1));
+        }
+    }
+    Ok(())
+}
+
+/// When the last look is taken before works are deleted, the hub does not want them.
+fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
+    let Step::Check(key) = happened.step else { return Ok(()) };
+    let (Some(parent), Some(job)) = (parent_of(key), happened.before.jobs.get(key)) else { return Ok(()) };
+    let hub = &happened.before.hub;
+    if !agrees(hub, &job.reads) {
+        return Ok(());
+    }
+    let wanted = hub.wanted();
+    for action in job.held.iter().filter_map(|sending| sending.work()) {
+        if wanted.contains(&(parent.clone(), action.cluster().clone())) {
+            return Err(format!("{parent} is deleted in {}, where the hub wants it", action.cluster()));
+        }
+    }
+    Ok(())
+}
+
+/// The controller's requests change works of its own, and its own annotations of policies.
+fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
+    if !matches!(happened.step, Step::Send(..)) {
+        return Ok(());
+    }
+    let (before, after) = (&happened.before.hub.objects, &happened.after.hub.objects);
+    let changed = |(key, entry): &(&(Source, _), &crate::hub::Entry)| {
+        after.get(*key).is_none_or(|now| now.content.id != entry.content.id)
+    };
+    for ((source, key), entry) in before.iter().filter(changed) {
+        let was = &entry.content.json;
+        let now = after.get(&(source.clone(), key.clone())).map(|entry| &entry.content.json);
+        let ours = match source {
+            Source::Works => parent(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access",
+            Source::Policies(_) => now.is_some_and(|now| without_ours(was) == without_ours(now)),
+            _ => false,
+        };
+        if !ours {
+            return Err(format!("{source:?} {key} is not ours, and was changed"));
+        }
+    }
+    Ok(())
+}
+
+fn without_ours(policy: &Value) -> Value {
+    let mut policy = policy.clone();
+    if let Some(annotations) = policy["metadata"]["annotations"].as_object_mut() {
+        annotations.retain(|key, _| !OF_POLICY.contains(&key.as_str()));
+    }
+    if policy["metadata"]["annotations"].as_object().is_none_or(serde_json::Map::is_empty) {
+        policy["metadata"]["annotations"] = Value::Null;
+    }
+    policy
+}
+
+/// In the end each Gateway and policy is where the hub says, each cluster with a work of ours has its access work, and
+/// nothing else of ours is there. That each work holds what it should is for a fresh start to find out.
+fn settled_as_the_hub_says(happened: &Happening<'_>) -> Result<(), String> {
+    let objects = &happened.after.hub.objects;
+    if !happened.settled || incomplete(objects) {
+        return Ok(());
+    }
+    let wanted: BTreeSet<String> =
+        happened.after.hub.wanted().iter().map(|(parent, at)| format!("{at} {parent}")).collect();
+    let clusters: BTreeSet<&str> = wanted.iter().filter_map(|place| place.split(' ').next()).collect();
+    let mut should: Vec<String> = clusters.iter().map(|cluster| format!("{cluster} access")).collect();
+    should.extend(wanted.iter().cloned());
+    should.sort();
+    let found = ours(objects);
+    if found == should {
+        Ok(())
+    } else {
+        Err(format!("settled with {found:?}, where the hub says {should:?}"))
+    }
+}
+
+/// All works of ours, those that were asked to go included.
+fn ours(objects: &Objects) -> Vec<String> {
+    let works = objects
+        .iter()
+        .filter(|((source, _), entry)| *source == Source::Works && selected(source, &entry.content.json));
+    let mut names: Vec<String> = works
+        .filter_map(|((_, key), entry)| {
+            let work = &entry.content.json;
+            let access = (work["metadata"]["labels"][WORK_FOR] == "access").then(|| "access".to_owned());
+            let what = parent(work).map(|parent| parent.to_string()).or(access)?;
+            Some(format!("{} {what}", key.namespace))
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Where nothing goes wrong, it is decided at most once a window to annotate a policy.
+fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
+    let (Step::Decide(Key::Fold(parent)), before) = (happened.step, happened.before) else { return Ok(()) };
+    let faultless = happened.faultless;
+    let writes = happened.after.jobs.contains_key(&Key::Fold(parent.clone()));
+    let last = before.tally.annotated.get(parent);
+    match last.filter(|last| faultless && writes && last.after(FOLD_WINDOW) > before.now) {
+        Some(_) => Err(format!("{parent} is annotated twice within a window")),
+        None => Ok(()),
+    }
+}
+
+/// For worlds in which users change `changes` policies once each, and nothing goes wrong: each change costs one write
+/// for each of the policy's clusters, and a Gateway is not written at all.
+pub(crate) fn one_write_for_each_cluster(happened: &Happening<'_>) -> Result<(), String> {
+    let state = happened.after;
+    let mut clusters: BTreeMap<&Parent, usize> = BTreeMap::new();
+    for (parent, _) in state.hub.wanted() {
+        *clusters.entry(parent).or_default() += 1;
+    }
+    let changes: usize = state.left.done.iter().sum();
+    for (parent, writes) in &state.tally.writes {
+        let may =
+            if parent.is_gateway() { 0 } else { changes * clusters.get(parent).copied().unwrap_or_default() };
+        if *writes > may {
+            return Err(format!("{parent} was written {writes} times for {changes} changes"));
+        }
+    }
+    Ok(())
+}

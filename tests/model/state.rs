@@ -1,0 +1,180 @@
+//! A state of everything: the hub, what its watches have still to tell, and the controller.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use policy_sync::api::names::{ObjectKey, Parent};
+use policy_sync::apply::{Unseen, Written};
+use policy_sync::mirror::{Key, Moment, Source, WorkKey};
+use policy_sync::plan::cause::Read;
+
+use crate::controller::{Mind, Sending};
+use crate::hub::{Entry, Event, Hub};
+
+/// A list and watch of one source.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Feed {
+    /// What happened and was not told yet.
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) listing: Listing,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Listing {
+    /// It has to be listed.
+    #[default]
+    Wanted,
+    /// The first page was brought; these are on the next ones, and the list is of this version.
+    Pages(VecDeque<(ObjectKey, Entry)>, u64),
+    /// It was listed, and is watched.
+    Done,
+}
+
+/// A key that is worked on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Job {
+    /// On their way to the hub.
+    pub(crate) sends: Vec<Sending>,
+    /// To be sent once the hub shows the cause as the mirror does.
+    pub(crate) held: Vec<Sending>,
+    pub(crate) reads: BTreeSet<Read>,
+    /// What was written. It counts when all is done: until then nobody looks.
+    pub(crate) written: Vec<(WorkKey, Written)>,
+    pub(crate) annotated: Option<u64>,
+    pub(crate) failed: bool,
+    /// It was added while it was worked on.
+    pub(crate) again: bool,
+}
+
+/// What may still happen from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Left {
+    /// How many changes each actor has made.
+    pub(crate) done: Vec<usize>,
+    pub(crate) crashes: u8,
+    pub(crate) faults: u8,
+}
+
+/// What rules count: they are part of the state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Tally {
+    /// Writes of works, for each policy or Gateway.
+    pub(crate) writes: BTreeMap<Parent, usize>,
+    /// When each policy was last annotated.
+    pub(crate) annotated: BTreeMap<Parent, Moment>,
+}
+
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) feeds: BTreeMap<Source, Feed>,
+    pub(crate) mind: Arc<Mind>,
+    pub(crate) queue: BTreeSet<Key>,
+    pub(crate) timers: BTreeMap<Key, Moment>,
+    pub(crate) jobs: BTreeMap<Key, Arc<Job>>,
+    pub(crate) unseen: BTreeMap<Key, Unseen>,
+    pub(crate) now: Moment,
+    pub(crate) left: Left,
+    pub(crate) tally: Tally,
+}
+
+impl State {
+    /// The same for two states that go on alike, but for a chance of one in 2^64.
+    pub(crate) fn id(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for ((source, key), entry) in &self.hub.objects {
+            (source, key, entry.content.id).hash(&mut hasher);
+            if *source != Source::Works {
+                entry.version.hash(&mut hasher);
+            }
+        }
+        let works_count = !self.unseen.is_empty();
+        for (source, feed) in &self.feeds {
+            source.hash(&mut hasher);
+            for event in &feed.events {
+                (&event.key, event.content.as_ref().map(|content| content.id)).hash(&mut hasher);
+                if *source != Source::Works || works_count {
+                    event.version.hash(&mut hasher);
+                }
+            }
+            match &feed.listing {
+                Listing::Wanted => 0.hash(&mut hasher),
+                Listing::Pages(pages, version) => {
+                    for (key, entry) in pages {
+                        (key, entry.content.id).hash(&mut hasher);
+                    }
+                    version.hash(&mut hasher);
+                }
+                Listing::Done => 1.hash(&mut hasher),
+            }
+        }
+        // Moments count only as far as they are from now, and past ones not at all.
+        let until = |moment: &Moment| moment.since(self.now);
+        self.mind.shape.hash(&mut hasher);
+        for (placement, settles) in &self.mind.settles {
+            (placement, until(settles)).hash(&mut hasher);
+        }
+        self.queue.hash(&mut hasher);
+        for (key, due) in &self.timers {
+            (key, until(due)).hash(&mut hasher);
+        }
+        for (key, job) in &self.jobs {
+            key.hash(&mut hasher);
+            for sends in [&job.sends, &job.held] {
+                sends.iter().map(|send| send.id).collect::<Vec<_>>().hash(&mut hasher);
+            }
+            // What was read at another version never shows that version again.
+            (!job.held.is_empty() && agrees(&self.hub, &job.reads)).hash(&mut hasher);
+            (job.annotated, job.failed, job.again).hash(&mut hasher);
+            let written: BTreeMap<_, _> = job.written.iter().map(|(work, written)| (work, written)).collect();
+            written.hash(&mut hasher);
+        }
+        self.unseen.hash(&mut hasher);
+        self.left.hash(&mut hasher);
+        self.tally.writes.hash(&mut hasher);
+        for (parent, moment) in &self.tally.annotated {
+            (parent, moment.after(crate::step::FOLD_WINDOW).since(self.now)).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+/// Whether the hub shows all of `reads` as the mirror did.
+pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
+    reads.iter().all(|read| match read {
+        Read::Object(gvr, key, expected) => {
+            let objects = hub.objects.iter();
+            let mut found = objects.filter(|((source, found), entry)| {
+                found == key && entry.content.json["kind"].is_string() && is_of(source, &gvr.kind.resource)
+            });
+            found.next().map(|(_, entry)| entry.version) == *expected
+        }
+        Read::Decisions(placement, expected) => {
+            let objects = hub.objects.iter().filter(|((source, key), entry)| {
+                let label =
+                    &entry.content.json["metadata"]["labels"][policy_sync::api::cluster::PLACEMENT_LABEL];
+                *source == Source::Decisions
+                    && key.namespace == placement.namespace
+                    && *label == *placement.name
+            });
+            let found: BTreeMap<String, u64> =
+                objects.map(|((_, key), entry)| (key.name.to_string(), entry.version)).collect();
+            found == *expected
+        }
+    })
+}
+
+fn is_of(source: &Source, resource: &str) -> bool {
+    match source {
+        Source::Classes => resource == "gatewayclasses",
+        Source::ConfigMap(_) => resource == "configmaps",
+        Source::Gateways => resource == "gateways",
+        Source::Clusters => resource == "managedclusters",
+        Source::Placements => resource == "placements",
+        Source::Decisions => resource == "placementdecisions",
+        Source::Works => resource == "manifestworks",
+        Source::Policies(kind) => &*kind.resource == resource,
+    }
+}

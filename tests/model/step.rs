@@ -1,0 +1,166 @@
+//! What can happen next in a state.
+//!
+//! Each step is one that nothing can interrupt: a user's write, one event told to the mirror, one page of a list, one
+//! key decided, one request carried out, the reading of a cause, an agent's look at one work, a moment of time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy_sync::api::names::ObjectKey;
+use policy_sync::mirror::{Key, Moment, Source};
+
+use crate::agent;
+use crate::controller::Controller;
+use crate::hub::{Contents, Hub};
+use crate::state::{Left, Listing, State, Tally};
+use crate::world::World;
+
+/// Within this time, changes of a policy's answers are one write.
+pub(crate) const FOLD_WINDOW: Duration = Duration::from_secs(1);
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Done,
+    /// It does not arrive, or is refused.
+    Lost,
+    /// It is carried out, and nobody hears of it.
+    AnswerLost,
+    /// It arrives twice, and the second answer counts.
+    Twice,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// An actor makes its next change.
+    User(usize),
+    /// A watch tells its next event.
+    Tell(Source),
+    /// The next page of a list comes.
+    Page(Source),
+    /// A watch breaks, and its events are lost.
+    Expire(Source),
+    /// A key is decided.
+    Decide(Key),
+    /// A request of a key arrives.
+    Send(Key, usize, Fate),
+    /// The cause of a key's deletes is read.
+    Check(Key),
+    /// A spoke's agent looks after a work.
+    Agent(ObjectKey),
+    /// The time comes that some key waits for.
+    Time,
+    /// The process dies, and starts again.
+    Crash,
+}
+
+/// What steps need beside the state.
+pub(crate) struct Model<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) controller: Controller,
+    pub(crate) contents: Contents,
+}
+
+impl<'w> Model<'w> {
+    pub(crate) fn new(world: &'w World) -> Self {
+        Self { world, controller: Controller::new(), contents: Contents::default() }
+    }
+
+    /// The world before anything has happened, with a controller that has settled.
+    pub(crate) fn start(&mut self) -> State {
+        let mut hub = Hub::default();
+        for (source, json) in &self.world.objects {
+            hub.create(&mut self.contents, source, json.clone());
+        }
+        hub.events.clear();
+        let done = vec![0; self.world.actors.len()];
+        let (crashes, faults) = (self.world.crashes, self.world.faults);
+        let mut state = State {
+            hub: Arc::new(hub),
+            feeds: BTreeMap::new(),
+            mind: self.controller.newborn(),
+            queue: BTreeSet::new(),
+            timers: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            unseen: BTreeMap::new(),
+            now: Moment(1_767_225_600_000),
+            left: Left { done, crashes, faults },
+            tally: Tally::default(),
+        };
+        self.boot(&mut state);
+        while let Some(step) = self.calm(&state) {
+            self.take(&mut state, &step);
+        }
+        state.tally = Tally::default();
+        state
+    }
+
+    /// Whether a controller that starts in a settled `state` has nothing to write.
+    pub(crate) fn starts_without_a_write(&mut self, state: &State) -> Result<(), String> {
+        let mut state = state.clone();
+        self.boot(&mut state);
+        while let Some(step) = self.calm(&state) {
+            if matches!(step, Step::Send(..) | Step::Check(_)) {
+                return Err(format!("settled, but a fresh start has to {}", self.world.describe(&step)));
+            }
+            self.take(&mut state, &step);
+        }
+        Ok(())
+    }
+
+    /// All that can happen in `state`.
+    pub(crate) fn steps(&self, state: &State) -> Vec<Step> {
+        let mut steps = self.quiet(state);
+        let actors = self.world.actors.iter().enumerate();
+        steps.extend(
+            actors.filter(|(i, actor)| state.left.done[*i] < actor.len()).map(|(i, _)| Step::User(i)),
+        );
+        if state.left.crashes > 0 {
+            steps.push(Step::Crash);
+        }
+        if state.left.faults > 0 {
+            for (key, job) in &state.jobs {
+                let fates = [Fate::Lost, Fate::AnswerLost, Fate::Twice];
+                let sends = 0..job.sends.len();
+                steps.extend(sends.flat_map(|i| fates.map(|fate| Step::Send(key.clone(), i, fate))));
+            }
+            let behind = state.feeds.iter().filter(|(_, feed)| !feed.events.is_empty());
+            steps.extend(behind.map(|(source, _)| Step::Expire(source.clone())));
+        }
+        steps
+    }
+
+    /// What goes on by itself, in the order in which a calm world takes it.
+    fn quiet(&self, state: &State) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (source, feed) in &state.feeds {
+            match feed.listing {
+                Listing::Done if feed.events.is_empty() => {}
+                Listing::Done => steps.push(Step::Tell(source.clone())),
+                Listing::Wanted | Listing::Pages(..) => steps.push(Step::Page(source.clone())),
+            }
+        }
+        for (key, job) in &state.jobs {
+            steps.extend((0..job.sends.len()).map(|i| Step::Send(key.clone(), i, Fate::Done)));
+            if !job.held.is_empty() {
+                steps.push(Step::Check(key.clone()));
+            }
+        }
+        let free = state.queue.iter().filter(|key| !state.jobs.contains_key(key));
+        steps.extend(free.cloned().map(Step::Decide));
+        if self.world.agents {
+            steps.extend(agent::waiting(&state.hub).map(Step::Agent));
+        }
+        if !state.timers.is_empty() {
+            steps.push(Step::Time);
+        }
+        steps
+    }
+
+    /// What happens next where nothing goes wrong and no user changes anything: `None` in a settled state.
+    pub(crate) fn calm(&self, state: &State) -> Option<Step> {
+        self.quiet(state).into_iter().next()
+    }
+}

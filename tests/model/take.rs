@@ -1,0 +1,318 @@
+//! What a step does to a state.
+
+use std::sync::Arc;
+
+use policy_sync::api::names::ObjectKey;
+use policy_sync::apply::works::{self, Found, Refused};
+use policy_sync::apply::{Unseen, Written};
+use policy_sync::mirror::{Key, Keys, Moment, Source, WorkKey};
+use policy_sync::plan::diff::WorkAction;
+
+use crate::agent;
+use crate::controller::{Told, What, id_of};
+use crate::hub::{Entry, Hub, selected};
+use crate::state::{Feed, Job, Listing, State, agrees};
+use crate::step::{FOLD_WINDOW, Fate, Model, Step};
+
+impl Model<'_> {
+    /// The state after `step`.
+    pub(crate) fn after(&mut self, state: &State, step: &Step) -> State {
+        let mut state = state.clone();
+        self.take(&mut state, step);
+        state
+    }
+
+    pub(crate) fn take(&mut self, state: &mut State, step: &Step) {
+        match step {
+            Step::User(actor) => {
+                let change = &self.world.actors[*actor][state.left.done[*actor]];
+                state.left.done[*actor] += 1;
+                change.make(Arc::make_mut(&mut state.hub), &mut self.contents);
+            }
+            Step::Tell(source) => self.tell_next(state, source),
+            Step::Page(source) => self.page(state, source),
+            Step::Expire(source) => {
+                state.left.faults -= 1;
+                state.feeds.insert(source.clone(), Feed::default());
+            }
+            Step::Decide(key) => self.decide(state, key),
+            Step::Send(key, index, fate) => {
+                self.send(state, key, *index, *fate);
+                self.finish(state, key);
+            }
+            Step::Check(key) => {
+                let agrees = agrees(&state.hub, &state.jobs[key].reads);
+                let job = job(state, key);
+                let held = std::mem::take(&mut job.held);
+                if agrees {
+                    job.sends.extend(held);
+                } else {
+                    job.failed = true;
+                }
+                self.finish(state, key);
+            }
+            Step::Agent(key) => agent::look(Arc::make_mut(&mut state.hub), &mut self.contents, key),
+            Step::Time => {
+                let due = state.timers.values().min().copied().unwrap_or(state.now);
+                state.now = state.now.max(due);
+                let (now, timers) = (state.now, std::mem::take(&mut state.timers));
+                for (key, due) in timers {
+                    if due <= now {
+                        push(state, key);
+                    } else {
+                        state.timers.insert(key, due);
+                    }
+                }
+            }
+            Step::Crash => {
+                state.left.crashes -= 1;
+                self.boot(state);
+            }
+        }
+        self.pass_on(state);
+    }
+
+    /// Starts the process. Nothing is decided before all fixed kinds were listed, and what happens between two of
+    /// those lists is an event like any other, so they are listed at one moment.
+    pub(crate) fn boot(&mut self, state: &mut State) {
+        state.mind = self.controller.newborn();
+        state.feeds.clear();
+        state.queue.clear();
+        state.timers.clear();
+        state.jobs.clear();
+        state.unseen.clear();
+        for source in Source::FIXED {
+            self.tell(state, &Told::Begin(source.clone()));
+            for (key, entry) in listed(&state.hub, &source) {
+                self.tell(state, &Told::Object(source.clone(), key, entry));
+            }
+            self.tell(state, &Told::End(source.clone(), state.hub.version(&source)));
+            state.feeds.insert(source, Feed { listing: Listing::Done, ..Feed::default() });
+        }
+        Arc::make_mut(&mut state.hub).events.clear();
+    }
+
+    /// Puts what happened into the feeds that it concerns.
+    fn pass_on(&mut self, state: &mut State) {
+        if state.hub.events.is_empty() {
+            return;
+        }
+        for (source, event) in std::mem::take(&mut Arc::make_mut(&mut state.hub).events) {
+            let feed = state.feeds.get_mut(&source);
+            if let Some(feed) = feed.filter(|feed| !matches!(feed.listing, Listing::Wanted)) {
+                feed.events.push_back(event);
+            }
+        }
+    }
+
+    fn tell(&mut self, state: &mut State, told: &Told) {
+        let (mind, keys) = self.controller.tell(&state.mind, told, state.now);
+        state.mind = mind;
+        self.add(state, keys);
+    }
+
+    fn tell_next(&mut self, state: &mut State, source: &Source) {
+        let Some(event) = state.feeds.get_mut(source).and_then(|feed| feed.events.pop_front()) else {
+            return;
+        };
+        let told = match event.content {
+            Some(content) => {
+                Told::Object(source.clone(), event.key, Entry { content, version: event.version })
+            }
+            None => Told::Gone(source.clone(), event.key, event.version),
+        };
+        self.tell(state, &told);
+    }
+
+    /// The next page, of one object.
+    fn page(&mut self, state: &mut State, source: &Source) {
+        let Some(feed) = state.feeds.get_mut(source) else { return };
+        let (mut pages, version) = match std::mem::take(&mut feed.listing) {
+            Listing::Pages(pages, version) => (pages, version),
+            _ => {
+                feed.listing = Listing::Pages(Default::default(), 0);
+                let pages = listed(&state.hub, source).collect();
+                self.tell(state, &Told::Begin(source.clone()));
+                (pages, state.hub.version(source))
+            }
+        };
+        if let Some((key, entry)) = pages.pop_front() {
+            self.tell(state, &Told::Object(source.clone(), key, entry));
+        }
+        let listing = if pages.is_empty() {
+            self.tell(state, &Told::End(source.clone(), version));
+            Listing::Done
+        } else {
+            Listing::Pages(pages, version)
+        };
+        if let Some(feed) = state.feeds.get_mut(source) {
+            feed.listing = listing;
+        }
+    }
+
+    /// Queues keys. What should be watched is decided at once: it is the first in every queue, and asks nobody.
+    fn add(&mut self, state: &mut State, keys: Keys) {
+        for key in keys {
+            match key {
+                Key::Watches => self.watch(state),
+                // The status of classes is no work.
+                Key::Class(_) => {}
+                Key::Fold(_) if !self.world.folds => {}
+                Key::Fold(_) => wait(state, key, state.now.after(FOLD_WINDOW)),
+                key => {
+                    state.timers.remove(&key);
+                    push(state, key);
+                }
+            }
+        }
+        // What the mirror shows by now is not waited for.
+        let unseen = std::mem::take(&mut state.unseen);
+        for (key, unseen) in unseen {
+            let unseen = &self.controller.decide(&state.mind, &key, &unseen, state.now).unseen;
+            note(state, key, unseen.clone());
+        }
+    }
+
+    fn watch(&mut self, state: &mut State) {
+        let wanted = self.controller.wanted(&state.mind);
+        let stale = |source: &&Source| !Source::FIXED.contains(source) && !wanted.contains_key(source);
+        let stale: Vec<Source> = state.feeds.keys().filter(stale).cloned().collect();
+        for source in stale {
+            state.feeds.remove(&source);
+            self.tell(state, &Told::Forget(source));
+        }
+        for (source, gvr) in wanted.iter() {
+            if !state.feeds.contains_key(source) {
+                state.feeds.insert(source.clone(), Feed::default());
+                if let (Source::Policies(_), Some(kind)) = (source, self.world.kinds.get(&*gvr.kind.resource))
+                {
+                    self.tell(state, &Told::Resolved(gvr.clone(), kind));
+                }
+            }
+        }
+    }
+
+    fn decide(&mut self, state: &mut State, key: &Key) {
+        state.queue.remove(key);
+        let unseen = state.unseen.remove(key).unwrap_or_default();
+        let decided = self.controller.decide(&state.mind, key, &unseen, state.now);
+        note(state, key.clone(), decided.unseen.clone());
+        if decided.waits {
+            wait(state, key.clone(), state.now.after(FOLD_WINDOW));
+        }
+        if let Some(recheck) = decided.recheck {
+            wait(state, key.clone(), recheck);
+        }
+        if decided.writes.is_empty() && decided.deletes.is_empty() {
+            return;
+        }
+        if let Key::Fold(parent) = key {
+            state.tally.annotated.insert(parent.clone(), state.now);
+        }
+        let (sends, held) = (decided.writes.clone(), decided.deletes.clone());
+        let job = Job { sends, held, reads: decided.reads.clone(), ..Job::default() };
+        state.jobs.insert(key.clone(), Arc::new(job));
+    }
+
+    fn send(&mut self, state: &mut State, key: &Key, index: usize, fate: Fate) {
+        let sending = job(state, key).sends.remove(index);
+        if fate != Fate::Done {
+            state.left.faults -= 1;
+        }
+        if let (What::Work(_), Key::Works(parent)) = (&sending.what, key) {
+            *state.tally.writes.entry(parent.clone()).or_default() += 1;
+        }
+        if fate == Fate::Lost {
+            job(state, key).failed = true;
+            return;
+        }
+        let hub = Arc::make_mut(&mut state.hub);
+        if fate == Fate::Twice {
+            let _ = hub.serve(&mut self.contents, &sending.request, sending.id);
+        }
+        let mut answer = hub.serve(&mut self.contents, &sending.request, sending.id);
+        if fate == Fate::AnswerLost {
+            answer = Err(0);
+        }
+        let job = Arc::make_mut(state.jobs.entry(key.clone()).or_default());
+        match (&sending.what, answer) {
+            (What::Annotations, Ok(metadata)) => job.annotated = Some(metadata.version()),
+            (What::Annotations, Err(_)) => job.failed = true,
+            (What::Work(action), Ok(metadata)) => {
+                job.written.push((name(action), works::written(action, &metadata)));
+            }
+            (What::Work(action), Err(code)) => match works::refused(action, code) {
+                Refused::Done => {}
+                Refused::Failed => job.failed = true,
+                Refused::Exists(work) => {
+                    let there = hub.look(action.cluster(), &work.name);
+                    match there.map(|there| works::found(action.cluster(), work, &there)) {
+                        Some(Found::Unlabelled(request)) => {
+                            let request = request.unwrap();
+                            match hub.serve(&mut self.contents, &request, id_of(&request)) {
+                                Ok(metadata) => {
+                                    job.written.push((name(action), Written::At(metadata.version())));
+                                }
+                                Err(_) => job.failed = true,
+                            }
+                        }
+                        _ => job.failed = true,
+                    }
+                }
+            },
+        }
+    }
+
+    /// Ends the work on a key, where all of it is done. One that failed is tried again; how much later is left open.
+    fn finish(&mut self, state: &mut State, key: &Key) {
+        let ended = state.jobs.get(key).is_some_and(|job| job.sends.is_empty() && job.held.is_empty());
+        let Some(job) = ended.then(|| state.jobs.remove(key)).flatten() else { return };
+        let mut unseen = state.unseen.remove(key).unwrap_or_default();
+        for (work, written) in &job.written {
+            unseen.wrote(work.clone(), written.clone());
+        }
+        if let Some(version) = job.annotated {
+            unseen.wrote_object(version);
+        }
+        note(state, key.clone(), unseen);
+        if job.failed || job.again {
+            push(state, key.clone());
+        }
+        self.add(state, Keys::new());
+    }
+}
+
+fn name(action: &WorkAction) -> WorkKey {
+    (action.name().clone(), action.cluster().clone())
+}
+
+fn job<'s>(state: &'s mut State, key: &Key) -> &'s mut Job {
+    Arc::make_mut(state.jobs.entry(key.clone()).or_default())
+}
+
+fn note(state: &mut State, key: Key, unseen: Unseen) {
+    if !unseen.is_empty() {
+        state.unseen.insert(key, unseen);
+    }
+}
+
+fn push(state: &mut State, key: Key) {
+    match state.jobs.get_mut(&key) {
+        Some(job) => Arc::make_mut(job).again = true,
+        None => drop(state.queue.insert(key)),
+    }
+}
+
+/// Has a key decided at `due`, unless it is before.
+fn wait(state: &mut State, key: Key, due: Moment) {
+    if !state.queue.contains(&key) {
+        let earliest = state.timers.get(&key).map_or(due, |found| due.min(*found));
+        state.timers.insert(key, earliest);
+    }
+}
+
+fn listed(hub: &Hub, source: &Source) -> impl Iterator<Item = (ObjectKey, Entry)> + use<> {
+    let objects = hub.objects.iter().filter(|((of, _), _)| of == source);
+    let selected = objects.filter(|(_, entry)| selected(source, &entry.content.json));
+    selected.map(|((_, key), entry)| (key.clone(), entry.clone())).collect::<Vec<_>>().into_iter()
+}

@@ -1,0 +1,213 @@
+//! Small worlds: what is on the hub, who changes what, and what may go wrong.
+
+use std::collections::BTreeMap;
+
+use policy_sync::api::cluster::PLACEMENT_LABEL;
+use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent, WorkName};
+use policy_sync::mirror::Source;
+use policy_sync_testenv::fixtures::{
+    gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
+    rate_limit_policy,
+};
+use policy_sync_testenv::world::rate_limit_policies;
+use serde_json::{Value, json};
+
+use crate::controller::CONTROLLER;
+use crate::hub::{Contents, Hub};
+use crate::rules::Rule;
+use crate::step::Step;
+
+/// The namespace of all users' objects, and the class.
+pub(crate) const SHOP: &str = "shop";
+
+type Make = Box<dyn Fn(&mut Hub, &mut Contents)>;
+
+/// A change that someone makes.
+pub(crate) struct Change {
+    name: String,
+    make: Make,
+}
+
+impl Change {
+    pub(crate) fn make(&self, hub: &mut Hub, contents: &mut Contents) {
+        (self.make)(hub, contents);
+    }
+}
+
+/// A small world.
+pub(crate) struct World {
+    pub(crate) name: &'static str,
+    pub(crate) objects: Vec<(Source, Value)>,
+    /// Each makes its changes in this order, at any time.
+    pub(crate) actors: Vec<Vec<Change>>,
+    /// The kinds of policies by their plural names.
+    pub(crate) kinds: BTreeMap<&'static str, &'static str>,
+    /// Whether agents take their time; otherwise none has seen any work yet.
+    pub(crate) agents: bool,
+    /// Whether policies are annotated.
+    pub(crate) folds: bool,
+    /// How often the controller crashes.
+    pub(crate) crashes: u8,
+    /// How many requests or watches fail.
+    pub(crate) faults: u8,
+    /// What must hold here beside the rules of every world.
+    pub(crate) rules: Vec<Rule>,
+}
+
+impl World {
+    /// Two clusters, a Gateway `web` on both, and the policies `limits` and `quota` for it.
+    pub(crate) fn new(name: &'static str) -> Self {
+        let parameters = json!({"policiesToSync": [rate_limit_policies()]});
+        let region = |region: &str| BTreeMap::from([("region".to_owned(), region.to_owned())]);
+        let objects = vec![
+            (Source::Classes, gateway_class(SHOP, CONTROLLER, Some((SHOP, "params")))),
+            (params(), params_config_map(SHOP, "params", &parameters)),
+            (Source::Clusters, managed_cluster("eu", &region("eu"))),
+            (Source::Clusters, managed_cluster("us", &region("us"))),
+            (Source::Placements, placement(SHOP, "all", 2)),
+            (Source::Decisions, placement_decision(SHOP, "all", 1, &["eu", "us"])),
+            (Source::Gateways, gateway(SHOP, "web", SHOP, Some("all"))),
+            (limits(), policy("limits", "web")),
+            (limits(), policy("quota", "web")),
+        ];
+        Self {
+            name,
+            objects,
+            actors: Vec::new(),
+            kinds: BTreeMap::from([("authpolicies", "AuthPolicy"), ("ratelimitpolicies", "RateLimitPolicy")]),
+            agents: false,
+            folds: false,
+            crashes: 0,
+            faults: 0,
+            rules: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with(mut self, source: Source, json: Value) -> Self {
+        self.objects.push((source, json));
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.objects.retain(|(_, json)| json["metadata"]["name"] != name);
+        self
+    }
+
+    pub(crate) fn actor(mut self, changes: impl IntoIterator<Item = Change>) -> Self {
+        self.actors.push(changes.into_iter().collect());
+        self
+    }
+
+    pub(crate) fn agents(self) -> Self {
+        Self { agents: true, ..self }
+    }
+
+    pub(crate) fn folds(self) -> Self {
+        Self { folds: true, ..self }
+    }
+
+    pub(crate) fn crashes(self, crashes: u8) -> Self {
+        Self { crashes, ..self }
+    }
+
+    pub(crate) fn faults(self, faults: u8) -> Self {
+        Self { faults, ..self }
+    }
+
+    pub(crate) fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// A step in words.
+    pub(crate) fn describe(&self, step: &Step) -> String {
+        match step {
+            Step::User(actor) => {
+                let changes: Vec<&str> =
+                    self.actors[*actor].iter().map(|change| change.name.as_str()).collect();
+                format!("user {actor}, next of: {}", changes.join(", "))
+            }
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+/// RateLimitPolicies.
+pub(crate) fn limits() -> Source {
+    Source::Policies(GroupResource::new("kuadrant.io", "ratelimitpolicies"))
+}
+
+/// The ConfigMap with the parameters.
+pub(crate) fn params() -> Source {
+    Source::ConfigMap(ObjectKey::new(SHOP, "params"))
+}
+
+/// The name of the works of the policy `name`.
+pub(crate) fn work_name(name: &str) -> String {
+    let parent = Parent::new("kuadrant.io", "ratelimitpolicies", SHOP, name);
+    WorkName::of(&ControllerName::new(CONTROLLER), "RateLimitPolicy", &parent).to_string()
+}
+
+pub(crate) fn policy(name: &str, gateway: &str) -> Value {
+    rate_limit_policy(SHOP, name, gateway)
+}
+
+/// Someone makes an object.
+pub(crate) fn create(source: Source, json: Value) -> Change {
+    let name = format!("create {}", json["metadata"]["name"]);
+    let make = move |hub: &mut Hub, contents: &mut Contents| {
+        hub.create(contents, &source, json.clone());
+    };
+    Change { name, make: Box::new(make) }
+}
+
+/// Someone changes an object of the shop, or one that has no namespace.
+pub(crate) fn edit(source: Source, name: &str, edit: impl Fn(&mut Value) + 'static) -> Change {
+    edit_in(if source == Source::Clusters { "" } else { SHOP }, source, name, edit)
+}
+
+/// Someone changes an object.
+pub(crate) fn edit_in(
+    namespace: &str,
+    source: Source,
+    name: &str,
+    edit: impl Fn(&mut Value) + 'static,
+) -> Change {
+    let key = ObjectKey::new(namespace, name);
+    let make = move |hub: &mut Hub, contents: &mut Contents| {
+        hub.edit(contents, &source, &key, |json| edit(json));
+    };
+    Change { name: format!("edit {name}"), make: Box::new(make) }
+}
+
+/// Someone deletes an object.
+pub(crate) fn delete(source: Source, name: &str) -> Change {
+    let key = ObjectKey::new(SHOP, name);
+    let make = move |hub: &mut Hub, contents: &mut Contents| {
+        hub.delete(contents, &source, &key);
+    };
+    Change { name: format!("delete {name}"), make: Box::new(make) }
+}
+
+/// Someone changes what the policy `name` says.
+pub(crate) fn tighten(name: &str, limit: u64) -> Change {
+    edit(limits(), name, move |json| json["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(limit))
+}
+
+/// A Placement's controller chooses other clusters: its decisions first, then its status.
+pub(crate) fn place(placement: &'static str, clusters: &'static [&'static str]) -> [Change; 2] {
+    let decided: Vec<Value> =
+        clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+    let slice = format!("{placement}-decision-1");
+    [
+        edit(Source::Decisions, &slice, move |json| json["status"]["decisions"] = json!(decided)),
+        edit(Source::Placements, placement, move |json| {
+            json["status"]["numberOfSelectedClusters"] = json!(clusters.len());
+        }),
+    ]
+}
+
+/// Someone places the Gateway `name` by another Placement.
+pub(crate) fn place_by(name: &str, placement: &'static str) -> Change {
+    edit(Source::Gateways, name, move |json| json["metadata"]["labels"][PLACEMENT_LABEL] = json!(placement))
+}
