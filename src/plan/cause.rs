@@ -32,6 +32,8 @@ pub fn of(view: View<'_>, parent: &Parent) -> BTreeSet<Read> {
         let named = view.works_of(parent).flat_map(|(_, _, work)| work.gateways.iter().cloned());
         let namespace = &parent.object.namespace;
         gateways.extend(named.map(|name| ObjectKey { namespace: namespace.clone(), name }));
+        // A Gateway that it targets now may place it where another did before.
+        gateways.extend(super::policy::gateways(view, parent));
     }
     for key in gateways {
         of_gateway(view, &key, &mut reads);

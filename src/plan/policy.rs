@@ -50,6 +50,13 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
     }
 }
 
+/// The Gateways of its own namespace that the policy `parent` targets, none where that cannot be read.
+pub(super) fn gateways(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
+    let spec = view.policy(parent).and_then(|policy| read_spec(&policy.spec).ok());
+    let targets = spec.and_then(|spec| targets(&spec, &parent.object.namespace).ok()).unwrap_or_default();
+    targets.gateways().cloned().collect()
+}
+
 fn name(view: View<'_>, parent: &Parent, info: &PolicyKindInfo) -> WorkName {
     WorkName::of(view.controller(), &info.kind, parent)
 }

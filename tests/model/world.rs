@@ -194,6 +194,11 @@ pub(crate) fn tighten(name: &str, limit: u64) -> Change {
     edit(limits(), name, move |json| json["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(limit))
 }
 
+/// Someone has the policy `name` target another Gateway.
+pub(crate) fn retarget(name: &str, gateway: &'static str) -> Change {
+    edit(limits(), name, move |json| json["spec"]["targetRef"]["name"] = json!(gateway))
+}
+
 /// A Placement's controller chooses other clusters: its decisions first, then its status.
 pub(crate) fn place(placement: &'static str, clusters: &'static [&'static str]) -> [Change; 2] {
     let decided: Vec<Value> =

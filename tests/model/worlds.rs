@@ -2,7 +2,7 @@
 
 use policy_sync::api::annotations::{CONTROLLER, GATEWAYS, PARENT};
 use policy_sync::mirror::Source;
-use policy_sync_testenv::fixtures::{placement, placement_decision};
+use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
 use policy_sync_testenv::world::{auth_policies, rate_limit_policies};
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ use crate::explore::explore;
 use crate::facts::THEIRS;
 use crate::rules::one_write_for_each_cluster;
 use crate::world::{
-    SHOP, World, create, delete, edit, edit_in, limits, params, place, place_by, policy, tighten, work_name,
+    SHOP, World, create, delete, edit, edit_in, limits, params, place, place_by, policy, retarget, tighten,
+    work_name,
 };
 
 /// Follows a world for `limit` states, or until there are no more, and expects that there are at least `least`.
@@ -114,4 +115,11 @@ fn all_at_once() {
     let world = World::new("all at once").agents().crashes(1).faults(1);
     let world = world.actor([tighten("limits", 20)]).actor([delete(limits(), "quota")]);
     follow(&world.actor(place("all", &["us"])), 10_000, 10_000);
+}
+
+#[test]
+fn a_policy_moves_to_a_gateway_that_is_just_made() {
+    let made = create(Source::Gateways, gateway(SHOP, "api", SHOP, Some("all")));
+    let world = World::new("retarget").without("quota").actor([made, retarget("limits", "api")]);
+    follow(&world, 500, 8_000);
 }

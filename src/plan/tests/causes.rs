@@ -63,9 +63,14 @@ fn for_a_deleted_policy_it_is_that_it_is_gone() {
 }
 
 #[test]
-fn for_a_retargeted_policy_the_gateway_it_had_is_read() {
-    let world = written().with(policy("limits").targets("other"));
-    assert_eq!(reads(&world, &policy_parent("limits")), and_web(&["ratelimitpolicies shop/limits"]));
+fn for_a_retargeted_policy_it_is_the_gateway_it_had_and_the_one_it_has() {
+    let world = written().with(policy("limits").targets("api"));
+    let expected = and_web(&["ratelimitpolicies shop/limits", "gateways shop/api absent"]);
+    assert_eq!(reads(&world, &policy_parent("limits")), expected, "it may be there, and not seen yet");
+    let world = world.with(gateway("api").placed_on("edge"));
+    let api = ["gateways shop/api", "placements shop/edge absent", "decisions shop/edge: "];
+    let expected = and_web(&[&["ratelimitpolicies shop/limits"], &api[..]].concat());
+    assert_eq!(reads(&world, &policy_parent("limits")), expected);
 }
 
 #[test]
