@@ -46,6 +46,11 @@ fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
         KindStanding::Listed(gvr, _) => {
             let version = view.policy(parent).map(|policy| policy.version.0);
             reads.insert(Read::Object(gvr, parent.object.clone(), version));
+            let clusters = GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters");
+            for name in super::policy::deselected(view, parent) {
+                let version = view.cluster(&name).map(|cluster| cluster.version.0);
+                reads.insert(Read::Object(clusters.clone(), ObjectKey::new("", &name.0), version));
+            }
         }
         KindStanding::Unlisted => {
             // Either no parameters list the kind, or its definition is gone.

@@ -57,6 +57,19 @@ pub(super) fn gateways(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
     targets.gateways().cloned().collect()
 }
 
+/// The clusters with a work of the policy `parent` that its selector does not select.
+pub(super) fn deselected(view: View<'_>, parent: &Parent) -> BTreeSet<ClusterName> {
+    let text = view.policy(parent).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
+    let Some(selector) = text.and_then(|text| selector::parse(text).ok()) else { return BTreeSet::new() };
+    let clusters = view.works_of(parent).map(|(_, cluster, _)| cluster);
+    clusters.filter(|cluster| !selects(view, &selector, cluster)).cloned().collect()
+}
+
+fn selects(view: View<'_>, selector: &Selector, cluster: &ClusterName) -> bool {
+    let empty = BTreeMap::new();
+    selector.matches(view.cluster(cluster).map_or(&empty, |cluster| &cluster.labels))
+}
+
 fn name(view: View<'_>, parent: &Parent, info: &PolicyKindInfo) -> WorkName {
     WorkName::of(view.controller(), &info.kind, parent)
 }
@@ -195,9 +208,7 @@ impl Planner<'_> {
     }
 
     fn selects(&self, selector: Option<&Selector>, cluster: &ClusterName) -> bool {
-        let empty = BTreeMap::new();
-        let labels = self.view.cluster(cluster).map_or(&empty, |cluster| &cluster.labels);
-        selector.is_none_or(|selector| selector.matches(labels))
+        selector.is_none_or(|selector| selects(self.view, selector, cluster))
     }
 
     /// Keeps what is on a cluster that a gateway may only seem to have left.

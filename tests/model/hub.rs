@@ -37,7 +37,7 @@ impl Content {
             Row::Decision(row) => row.version.0 = version,
             Row::Policy(row) => row.version.0 = version,
             Row::Work(row) => row.version.0 = version,
-            Row::Cluster(_) => {}
+            Row::Cluster(row) => row.version.0 = version,
         }
         row
     }

@@ -123,3 +123,15 @@ fn a_policy_moves_to_a_gateway_that_is_just_made() {
     let world = World::new("retarget").without("quota").actor([made, retarget("limits", "api")]);
     follow(&world, 500, 8_000);
 }
+
+#[test]
+fn clusters_change_their_labels() {
+    let region = |region: &'static str| {
+        edit(Source::Clusters, "eu", move |json| json["metadata"]["labels"]["region"] = json!(region))
+    };
+    let select = edit(limits(), "limits", |json| {
+        json["metadata"]["annotations"]["kuadrant.io/cluster-selector"] = json!("region=eu");
+    });
+    let world = World::new("labels").without("quota");
+    follow(&world.actor([select, region("us"), region("eu")]), 500, 8_000);
+}

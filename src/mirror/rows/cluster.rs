@@ -10,13 +10,15 @@ use crate::api::object::HubObject;
 /// A ManagedCluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
+    /// Resource version.
+    pub version: Version,
     /// Labels, over which selectors select.
     pub labels: Strings,
 }
 
 impl From<&HubObject> for Cluster {
     fn from(object: &HubObject) -> Self {
-        Self { labels: object.metadata.labels.clone() }
+        Self { version: Version(object.metadata.version()), labels: object.metadata.labels.clone() }
     }
 }
 

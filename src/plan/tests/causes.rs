@@ -1,7 +1,8 @@
 //! What is read from the server before works are deleted.
 
-use super::objects::{class, gateway, gateway_parent, policy, policy_parent};
+use super::objects::{class, cluster, gateway, gateway_parent, policy, policy_parent};
 use super::world::{World, shop};
+use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{ObjectKey, Parent};
 use crate::mirror::rows::kind::Resolution;
 use crate::plan::cause::{self, Read};
@@ -71,6 +72,15 @@ fn for_a_retargeted_policy_it_is_the_gateway_it_had_and_the_one_it_has() {
     let api = ["gateways shop/api", "placements shop/edge absent", "decisions shop/edge: "];
     let expected = and_web(&[&["ratelimitpolicies shop/limits"], &api[..]].concat());
     assert_eq!(reads(&world, &policy_parent("limits")), expected);
+}
+
+#[test]
+fn for_a_selective_policy_it_is_the_labels_of_the_clusters_that_it_leaves() {
+    let selective = policy("limits").targets("web").annotation(CLUSTER_SELECTOR, "region=eu");
+    let world = shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).written();
+    let world = world.with(cluster("eu-1").label("region", "eu")).with(cluster("us-1").label("region", "us"));
+    let expected = and_web(&["ratelimitpolicies shop/limits", "managedclusters us-1"]);
+    assert_eq!(reads(&world.with(selective), &policy_parent("limits")), expected);
 }
 
 #[test]
