@@ -11,8 +11,11 @@ use crate::hub::{Contents, Hub, selected};
 /// The works that an agent has not looked at since they were written.
 pub(crate) fn waiting(hub: &Hub) -> impl Iterator<Item = ObjectKey> + '_ {
     let works = hub.objects.iter().filter(|((source, _), _)| *source == Source::Works);
-    let ours = works.filter(|(_, entry)| selected(&Source::Works, &entry.content.json));
-    ours.filter(|(_, entry)| waits(&entry.content.json)).map(|((_, key), _)| key.clone())
+    let waiting = works.filter(|(_, entry)| {
+        let work = &entry.content.json;
+        *entry.content.waits.get_or_init(|| selected(&Source::Works, work) && waits(work))
+    });
+    waiting.map(|((_, key), _)| key.clone())
 }
 
 fn waits(work: &Value) -> bool {

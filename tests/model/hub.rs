@@ -2,7 +2,9 @@
 //!
 //! Versions are counted for each source, so that the order of writes to different sources leaves no trace.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use http::Request;
@@ -22,6 +24,8 @@ pub(crate) struct Content {
     pub(crate) json: Value,
     pub(crate) metadata: Metadata,
     row: OnceLock<Row>,
+    /// Whether it is a work that its agent has not looked at.
+    pub(crate) waits: OnceLock<bool>,
 }
 
 impl Content {
@@ -60,7 +64,7 @@ impl Contents {
         let content = |text: &String| {
             let metadata = object(&json).metadata;
             let json = serde_json::from_str(text).unwrap();
-            Arc::new(Content { id, json, metadata, row: OnceLock::new() })
+            Arc::new(Content { id, json, metadata, row: OnceLock::new(), waits: OnceLock::new() })
         };
         self.all.entry(json.to_string()).or_insert_with_key(content).clone()
     }
@@ -90,6 +94,8 @@ pub(crate) struct Hub {
     pub(crate) versions: BTreeMap<Source, u64>,
     made: BTreeMap<(Source, ObjectKey), u32>,
     wanted: Arc<OnceLock<BTreeSet<Place>>>,
+    /// The same for hubs that go on alike, in whatever order they came to what they hold.
+    pub(crate) digest: u64,
     /// What happened and no watch was told yet.
     pub(crate) events: Vec<(Source, Event)>,
 }
@@ -171,6 +177,9 @@ impl Hub {
             }
             None => self.objects.remove(&place),
         };
+        for entry in before.iter().chain(self.objects.get(&place)) {
+            self.digest ^= digest(&place, entry);
+        }
         if before.is_none() {
             *self.made.entry(place).or_default() += 1;
         }
@@ -220,6 +229,14 @@ impl Hub {
         }
         self.metadata(&source, &key).or(before).ok_or(404)
     }
+}
+
+/// The versions of works count for nothing: no cause of a delete is a work.
+fn digest(place: &(Source, ObjectKey), entry: &Entry) -> u64 {
+    let version = if place.0 == Source::Works { 0 } else { entry.version };
+    let mut hasher = DefaultHasher::new();
+    (place, entry.content.id, version).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a watch of `source` shows an object: works are selected by the label of their controller.

@@ -84,14 +84,13 @@ impl State {
     /// The same for two states that go on alike, but for a chance of one in 2^64.
     pub(crate) fn id(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        for ((source, key), entry) in &self.hub.objects {
-            (source, key, entry.content.id).hash(&mut hasher);
-            if *source != Source::Works {
-                entry.version.hash(&mut hasher);
-            }
-        }
+        self.hub.digest.hash(&mut hasher);
         let works_count = !self.unseen.is_empty();
         for (source, feed) in &self.feeds {
+            // One that has nothing to tell is as any other.
+            if feed.events.is_empty() && matches!(feed.listing, Listing::Done) {
+                continue;
+            }
             source.hash(&mut hasher);
             for event in &feed.events {
                 (&event.key, event.content.as_ref().map(|content| content.id)).hash(&mut hasher);
