@@ -7,8 +7,7 @@
 //! done, which is little: send, read the cause, send the deletes, note what was written. `tests/faults` runs the whole
 //! controller, in fewer orders of events; here a state is data, so that one costs microseconds and none is met twice.
 //!
-//! Left out: the status of GatewayClasses, leadership, the length of backoffs, and requests that arrive after the
-//! process that sent them is gone.
+//! Left out: the status of GatewayClasses, leadership, and the length of backoffs.
 //!
 //! Rules are in `rules.rs`, one function each. A test prints how many states it has met; with
 //! `POLICY_SYNC_MODEL_STATES` the worlds are followed that far, where there is more to see.

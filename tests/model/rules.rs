@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
-use policy_sync::api::names::{ClusterName, Parent};
+use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
 use policy_sync::mirror::{Key, Source};
 use policy_sync::plan::diff::WorkAction;
 use serde_json::Value;
@@ -28,11 +28,12 @@ pub(crate) struct Happening<'a> {
 pub(crate) type Rule = fn(&Happening<'_>) -> Result<(), String>;
 
 /// The rules of every world. What a later design says of the order of events is one more line here.
-pub(crate) const RULES: [Rule; 6] = [
+pub(crate) const RULES: [Rule; 7] = [
     no_create_where_it_must_not_be,
     no_work_is_left_where_it_must_not_be,
     no_delete_of_a_wanted_work,
     what_is_not_ours_stays,
+    a_request_hits_what_was_meant,
     settled_as_the_hub_says,
     one_fold_a_window,
 ];
@@ -108,7 +109,7 @@ fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
 
 /// The controller's requests change works of its own, and its own annotations of policies.
 fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
-    if !matches!(happened.step, Step::Send(..)) {
+    if !matches!(happened.step, Step::Send(..) | Step::Late(_)) {
         return Ok(());
     }
     let (before, after) = (&happened.before.hub.objects, &happened.after.hub.objects);
@@ -139,6 +140,34 @@ fn without_ours(policy: &Value) -> Value {
         policy["metadata"]["annotations"] = Value::Null;
     }
     policy
+}
+
+/// A request changes the work that was seen, and no other one of its name, nor one that has changed since.
+fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String> {
+    let before = happened.before;
+    let sending = match happened.step {
+        Step::Send(key, index, _) => &before.jobs[key].sends[*index],
+        Step::Late(index) => &before.late[*index],
+        _ => return Ok(()),
+    };
+    let Some(action) = sending.work() else { return Ok(()) };
+    let place = (Source::Works, ObjectKey::new(&action.cluster().0, &action.name().0));
+    let (Some(found), after) = (before.hub.objects.get(&place), happened.after.hub.objects.get(&place))
+    else {
+        return Ok(());
+    };
+    if after.is_some_and(|after| after.content.id == found.content.id) {
+        return Ok(());
+    }
+    let metadata = &found.content.metadata;
+    let meant = match action {
+        WorkAction::Create { .. } => parent(&found.content.json).is_some(),
+        WorkAction::Update { uid, generation, .. } => {
+            metadata.uid == **uid && metadata.generation == *generation
+        }
+        WorkAction::Delete { uid, .. } => metadata.uid == **uid,
+    };
+    if meant { Ok(()) } else { Err(format!("{} {} was not what was seen", action.verb(), place.1)) }
 }
 
 /// In the end each Gateway and policy is where the hub says, each cluster with a work of ours has its access work, and

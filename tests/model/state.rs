@@ -75,6 +75,8 @@ pub(crate) struct State {
     pub(crate) timers: BTreeMap<Key, Moment>,
     pub(crate) jobs: BTreeMap<Key, Arc<Job>>,
     pub(crate) unseen: BTreeMap<Key, Unseen>,
+    /// Requests on their way for which nobody waits any longer.
+    pub(crate) late: Vec<Sending>,
     pub(crate) now: Moment,
     pub(crate) left: Left,
     pub(crate) tally: Tally,
@@ -131,6 +133,7 @@ impl State {
             written.hash(&mut hasher);
         }
         self.unseen.hash(&mut hasher);
+        self.late.iter().map(|late| late.id).collect::<Vec<_>>().hash(&mut hasher);
         self.left.hash(&mut hasher);
         self.tally.writes.hash(&mut hasher);
         for (parent, moment) in &self.tally.annotated {

@@ -29,6 +29,8 @@ pub(crate) enum Fate {
     AnswerLost,
     /// It arrives twice, and the second answer counts.
     Twice,
+    /// Nobody waits for it any longer, and then it arrives.
+    Late,
 }
 
 /// What happens.
@@ -46,6 +48,8 @@ pub(crate) enum Step {
     Decide(Key),
     /// A request of a key arrives.
     Send(Key, usize, Fate),
+    /// A request arrives for which nobody waits any longer.
+    Late(usize),
     /// The cause of a key's deletes is read.
     Check(Key),
     /// A spoke's agent looks after a work.
@@ -85,6 +89,7 @@ impl<'w> Model<'w> {
             timers: BTreeMap::new(),
             jobs: BTreeMap::new(),
             unseen: BTreeMap::new(),
+            late: Vec::new(),
             now: Moment(1_767_225_600_000),
             left: Left { done, crashes, faults },
             tally: Tally::default(),
@@ -122,7 +127,7 @@ impl<'w> Model<'w> {
         }
         if state.left.faults > 0 {
             for (key, job) in &state.jobs {
-                let fates = [Fate::Lost, Fate::AnswerLost, Fate::Twice];
+                let fates = [Fate::Lost, Fate::AnswerLost, Fate::Twice, Fate::Late];
                 let sends = 0..job.sends.len();
                 steps.extend(sends.flat_map(|i| fates.map(|fate| Step::Send(key.clone(), i, fate))));
             }
@@ -153,6 +158,7 @@ impl<'w> Model<'w> {
         if self.world.agents {
             steps.extend(agent::waiting(&state.hub).map(Step::Agent));
         }
+        steps.extend((0..state.late.len()).map(Step::Late));
         if !state.timers.is_empty() {
             steps.push(Step::Time);
         }

@@ -40,6 +40,10 @@ impl Model<'_> {
                 self.send(state, key, *index, *fate);
                 self.finish(state, key);
             }
+            Step::Late(index) => {
+                let late = state.late.remove(*index);
+                let _ = Arc::make_mut(&mut state.hub).serve(&mut self.contents, &late.request, late.id);
+            }
             Step::Check(key) => {
                 let agrees = agrees(&state.hub, &state.jobs[key].reads);
                 let job = job(state, key);
@@ -222,8 +226,11 @@ impl Model<'_> {
         if let (What::Work(_), Key::Works(parent)) = (&sending.what, key) {
             *state.tally.writes.entry(parent.clone()).or_default() += 1;
         }
-        if fate == Fate::Lost {
+        if matches!(fate, Fate::Lost | Fate::Late) {
             job(state, key).failed = true;
+            if fate == Fate::Late {
+                state.late.push(sending);
+            }
             return;
         }
         let hub = Arc::make_mut(&mut state.hub);
