@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use http::Request;
-use policy_sync::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync::apply::decide::{self, Decision};
 use policy_sync::apply::{Unseen, objects, works};
 use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
@@ -60,6 +60,17 @@ impl Mind {
     /// Where each Gateway and each policy should be, by what it was told.
     pub(crate) fn wanted(&self) -> &BTreeSet<Place> {
         self.wanted.get_or_init(|| facts::wanted(&self.shown))
+    }
+
+    /// Whether the parameters were listed once, and the policies of `kind` where they list it.
+    pub(crate) fn has_heard_of(&self, kind: &GroupResource) -> bool {
+        let guard = self.mirror.read();
+        let view = guard.view(Moment::default());
+        let wanted = plan::watches::plan(view).into_keys().filter(|source| match source {
+            Source::Policies(found) => found == kind,
+            _ => true,
+        });
+        wanted.into_iter().all(|source| view.synced(&source).is_some())
     }
 }
 

@@ -63,6 +63,14 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
     wanted
 }
 
+/// Whether a Gateway is there that some Placement may place.
+pub(crate) fn may_be_placed(objects: &Objects, gateway: &ObjectKey) -> bool {
+    let found = objects.get(&(Source::Gateways, gateway.clone()));
+    found.is_some_and(|entry| {
+        alive(&entry.content.json) && entry.content.json["metadata"]["labels"][PLACEMENT_LABEL].is_string()
+    })
+}
+
 /// Whether a Placement's decisions are fewer than it says: then a cluster that is missing may not have left.
 pub(crate) fn incomplete(objects: &Objects) -> bool {
     all(objects, |source| *source == Source::Placements).any(|(_, key, placement)| {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
-use policy_sync::mirror::{Key, Source};
+use policy_sync::mirror::{Key, PLACEMENT_SETTLES, Source};
 use policy_sync::plan::diff::WorkAction;
 use serde_json::Value;
 
-use crate::facts::{incomplete, parent, works};
+use crate::facts::{incomplete, may_be_placed, parent, works};
 use crate::hub::{Objects, selected};
 use crate::state::{Listing, State, agrees};
 use crate::step::{FOLD_WINDOW, Step};
@@ -28,14 +28,16 @@ pub(crate) struct Happening<'a> {
 pub(crate) type Rule = fn(&Happening<'_>) -> Result<(), String>;
 
 /// The rules of every world. What a later design says of the order of events is one more line here.
-pub(crate) const RULES: [Rule; 7] = [
+pub(crate) const RULES: [Rule; 9] = [
     no_create_where_it_must_not_be,
     no_work_is_left_where_it_must_not_be,
+    no_delete_against_what_was_told,
     no_delete_of_a_wanted_work,
     what_is_not_ours_stays,
     a_request_hits_what_was_meant,
     settled_as_the_hub_says,
     one_fold_a_window,
+    no_fold_says_what_is_there,
 ];
 
 fn parent_of(key: &Key) -> Option<&Parent> {
@@ -85,6 +87,30 @@ fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), 
         }
         if !places.insert(place.clone()) {
             return Err(format!("{} is twice in {}", place.0, place.1));
+        }
+    }
+    Ok(())
+}
+
+/// It is decided to delete only what is wanted by nothing that was told, and by nothing that is still to be told after a
+/// start. Where a Placement alone takes a Gateway away, nothing must have been heard of Placements for a while.
+fn no_delete_against_what_was_told(happened: &Happening<'_>) -> Result<(), String> {
+    let Step::Decide(key) = happened.step else { return Ok(()) };
+    let (Some(parent), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    let (mind, now) = (&happened.before.mind, happened.before.now);
+    for action in job.held.iter().filter_map(|sending| sending.work()) {
+        let cluster = action.cluster();
+        if mind.wanted().contains(&(parent.clone(), cluster.clone())) {
+            return Err(format!("{parent} is to be deleted in {cluster}, where what was told has it"));
+        }
+        let gateway_stays = mind.wanted().iter().any(|(found, at)| found.is_gateway() && at == cluster);
+        if !parent.is_gateway() && gateway_stays && !mind.has_heard_of(&parent.kind) {
+            return Err(format!("{parent} is to be deleted in {cluster} before its kind was listed"));
+        }
+        let settled =
+            happened.before.tally.placed.after(PLACEMENT_SETTLES) <= now && !incomplete(&mind.shown);
+        if parent.is_gateway() && may_be_placed(&mind.shown, &parent.object) && !settled {
+            return Err(format!("{parent} is to be deleted in {cluster} before its Placement has settled"));
         }
     }
     Ok(())
@@ -218,6 +244,19 @@ fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
         Some(_) => Err(format!("{parent} is annotated twice within a window")),
         None => Ok(()),
     }
+}
+
+/// Where nothing goes wrong, a policy is not annotated with what it says already.
+fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
+    let Step::Send(Key::Fold(parent), index, _) = happened.step else { return Ok(()) };
+    let before = happened.before;
+    let place = (Source::Policies(parent.kind.clone()), parent.object.clone());
+    let Some(found) = before.hub.objects.get(&place) else { return Ok(()) };
+    let request = &before.jobs[&Key::Fold(parent.clone())].sends[*index].request;
+    let sent: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+    let same = sent["metadata"]["uid"] == found.content.metadata.uid
+        && happened.after.hub.objects[&place].content.id == found.content.id;
+    if happened.faultless && same { Err(format!("{parent} is annotated with what it says")) } else { Ok(()) }
 }
 
 /// For worlds in which users change `changes` policies once each, and nothing goes wrong: each change costs one write

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use policy_sync::api::names::{ObjectKey, Parent};
 use policy_sync::apply::{Unseen, Written};
-use policy_sync::mirror::{Key, Moment, Source, WorkKey};
+use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Source, WorkKey};
 use policy_sync::plan::cause::Read;
 
 use crate::controller::{Mind, Sending};
 use crate::hub::{Entry, Event, Hub};
+use crate::step::FOLD_WINDOW;
 
 /// A list and watch of one source.
 #[derive(Clone, Debug, Default)]
@@ -62,8 +63,10 @@ pub(crate) struct Left {
 pub(crate) struct Tally {
     /// Writes of works, for each policy or Gateway.
     pub(crate) writes: BTreeMap<Parent, usize>,
-    /// When each policy was last annotated.
+    /// When it was last decided to annotate each policy.
     pub(crate) annotated: BTreeMap<Parent, Moment>,
+    /// When the controller last heard that a Placement or its decisions changed.
+    pub(crate) placed: Moment,
 }
 
 #[derive(Clone)]
@@ -137,8 +140,9 @@ impl State {
         self.left.hash(&mut hasher);
         self.tally.writes.hash(&mut hasher);
         for (parent, moment) in &self.tally.annotated {
-            (parent, moment.after(crate::step::FOLD_WINDOW).since(self.now)).hash(&mut hasher);
+            (parent, until(&moment.after(FOLD_WINDOW))).hash(&mut hasher);
         }
+        until(&self.tally.placed.after(PLACEMENT_SETTLES)).hash(&mut hasher);
         hasher.finish()
     }
 }

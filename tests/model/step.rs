@@ -98,7 +98,7 @@ impl<'w> Model<'w> {
         while let Some(step) = self.calm(&state) {
             self.take(&mut state, &step);
         }
-        state.tally = Tally::default();
+        state.tally = Tally { placed: state.tally.placed, ..Tally::default() };
         state
     }
 

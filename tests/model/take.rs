@@ -110,6 +110,12 @@ impl Model<'_> {
     }
 
     fn tell(&mut self, state: &mut State, told: &Told) {
+        if let Told::Object(source @ (Source::Placements | Source::Decisions), key, entry) = told {
+            let known = state.mind.shown.get(&(source.clone(), key.clone()));
+            if known.is_none_or(|known| known.version != entry.version) {
+                state.tally.placed = state.now;
+            }
+        }
         let (mind, keys) = self.controller.tell(&state.mind, told, state.now);
         state.mind = mind;
         self.add(state, keys);
