@@ -111,6 +111,13 @@ fn a_work_that_is_not_ours_says_that_it_is() {
 }
 
 #[test]
+fn a_gateway_is_made_anew() {
+    let world = World::new("a gateway anew").without("quota").without("limits").agents();
+    let web = gateway(SHOP, "web", SHOP, Some("all"));
+    follow(&world.actor([delete(Source::Gateways, "web"), create(Source::Gateways, web)]), 200, 8_000);
+}
+
+#[test]
 fn all_at_once() {
     let world = World::new("all at once").agents().crashes(1).faults(1);
     let world = world.actor([tighten("limits", 20)]).actor([delete(limits(), "quota")]);
