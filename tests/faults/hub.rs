@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The namespace of all users' objects, and the class.
 pub(crate) const SHOP: &str = "shop";
-const CONTROLLER: &str = "example.com/policy-sync";
+/// The controller's name.
+pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
 /// The user as whom the controller asks.
 pub(crate) const USER: &str = "controller";
 /// Longer than the longest backoff, after which something else might be tried.

@@ -5,5 +5,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod hub;
+mod lagging;
 mod scenario;
 mod settling;

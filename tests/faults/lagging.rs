@@ -1,0 +1,110 @@
+//! One kind's watch lags behind the others: nothing that is wanted is deleted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::fixtures::{gateway, gateway_class, managed_cluster, rate_limit_policy};
+use policy_sync_testenv::memory::{Asked, EventFate, Interposer};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::hub::{CONTROLLER, Hub, SHOP};
+use crate::scenario::all_kinds;
+
+/// How much later a lagging watch brings what happens.
+const LAG: Duration = Duration::from_secs(40);
+
+/// From when it is switched on, the watch of one kind lags behind.
+#[derive(Clone)]
+struct Lagging {
+    resource: &'static str,
+    lags: Arc<AtomicBool>,
+}
+
+impl Interposer for Lagging {
+    fn event(&self, watch: &Asked, _: &str) -> EventFate {
+        // What comes while an event is late is late, too, and then comes at once.
+        if watch.resource == self.resource && self.lags.swap(false, Ordering::Relaxed) {
+            return EventFate::Late(LAG);
+        }
+        EventFate::Sent
+    }
+}
+
+/// The policy `limits` on `eu-1` by the gateway `web`, settled; and what makes the watch of `resource` lag.
+async fn synced(resource: &'static str) -> Result<(Hub, Arc<AtomicBool>)> {
+    let hub = Hub::new(&all_kinds()).await?;
+    hub.place("all", &["eu-1"]).await?;
+    hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
+    hub.apply(&rate_limit_policy(SHOP, "limits", "web")).await?;
+    let lags = Arc::new(AtomicBool::new(false));
+    hub.controller(Lagging { resource, lags: lags.clone() })?;
+    hub.settled().await?;
+    ensure!(hub.works() == ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]);
+    lags.store(true, Ordering::Relaxed);
+    Ok((hub, lags))
+}
+
+/// What the controller has asked to delete, granted or not.
+fn deletes(hub: &Hub) -> Vec<String> {
+    hub.writes().iter().filter(|asked| asked.verb == "delete").map(ToString::to_string).collect()
+}
+
+/// Neither while an event is late nor afterwards.
+async fn deletes_nothing(hub: &Hub, lags: &AtomicBool) -> Result<()> {
+    sleep(LAG / 2).await;
+    ensure!(!lags.load(Ordering::Relaxed), "nothing was late");
+    ensure!(deletes(hub).is_empty(), "while it lags, it asked to {:?}", deletes(hub));
+    hub.settled().await?;
+    ensure!(deletes(hub).is_empty(), "it asked to {:?}", deletes(hub));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_is_retargeted_to_a_gateway_whose_watch_lags_stays() -> Result<()> {
+    let (hub, lags) = synced("gateways").await?;
+    hub.apply(&gateway(SHOP, "api", SHOP, Some("all"))).await?;
+    hub.apply(&rate_limit_policy(SHOP, "limits", "api")).await?;
+    // The mirror shows a policy of no gateway, the hub one of a gateway that is placed.
+    deletes_nothing(&hub, &lags).await?;
+    let expected = ["eu-1/access", "eu-1/gateway-api", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
+    ensure!(hub.works() == expected, "{:?}", hub.works());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_selects_a_cluster_by_a_label_whose_watch_lags_stays() -> Result<()> {
+    let (hub, lags) = synced("managedclusters").await?;
+    let labels = [("region".to_owned(), "eu".to_owned()), ("tier".to_owned(), "edge".to_owned())].into();
+    hub.apply(&managed_cluster("eu-1", &labels)).await?;
+    let mut limits = rate_limit_policy(SHOP, "limits", "web");
+    limits["metadata"]["annotations"] = json!({"kuadrant.io/cluster-selector": "tier=edge"});
+    hub.apply(&limits).await?;
+    deletes_nothing(&hub, &lags).await?;
+    ensure!(hub.works() == ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_whose_new_placement_lags_stays_with_its_policy() -> Result<()> {
+    for resource in ["placements", "placementdecisions"] {
+        let (hub, lags) = synced(resource).await?;
+        hub.place("edge", &["eu-1"]).await?;
+        hub.apply(&gateway(SHOP, "web", SHOP, Some("edge"))).await?;
+        deletes_nothing(&hub, &lags).await?;
+        ensure!(hub.works() == ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]);
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_whose_new_class_lags_stays_with_its_policy() -> Result<()> {
+    let (hub, lags) = synced("gatewayclasses").await?;
+    hub.apply(&gateway_class("other", CONTROLLER, Some((SHOP, "params")))).await?;
+    hub.apply(&gateway(SHOP, "web", "other", Some("all"))).await?;
+    deletes_nothing(&hub, &lags).await?;
+    ensure!(hub.works() == ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]);
+    Ok(())
+}
