@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::names::GroupVersionResource;
 use path::StatusPath;
+use tree::{cut, shown};
 
 /// The key of the ConfigMap that holds the parameters.
 pub const KEY: &str = "params";
@@ -180,15 +181,12 @@ impl Params {
             {
                 if value.is_empty() {
                     fault(format!("{place}.{field}"), "must not be empty".into());
-                } else if !value
-                    .chars()
-                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c))
-                {
-                    fault(format!("{place}.{field}"), format!("{value:?} is not a lowercase name"));
+                } else if !is_lowercase_name(value) {
+                    fault(format!("{place}.{field}"), format!("{:?} is not a lowercase name", cut(value)));
                 }
             }
             if !kinds.insert(policy.gvr()) {
-                fault(place.clone(), format!("{} is listed twice", policy.gvr()));
+                fault(place.clone(), format!("{} is listed twice", shown(&policy.gvr().to_string())));
             }
             let mut names = BTreeSet::new();
             for (index, field) in policy.status_fields.iter().enumerate() {
@@ -205,6 +203,13 @@ impl Params {
     }
 }
 
+/// Whether `text` can be a group, a version or a resource: as such it stands in the paths of requests, where dots alone
+/// would lead elsewhere.
+fn is_lowercase_name(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || "-.".contains(c))
+}
+
 /// What is wrong with the name of `field`, where `names` came before it.
 fn name_fault<'f>(field: &'f StatusField, names: &mut BTreeSet<&'f str>) -> Option<String> {
     if field.name.is_empty() {
@@ -212,7 +217,7 @@ fn name_fault<'f>(field: &'f StatusField, names: &mut BTreeSet<&'f str>) -> Opti
     } else if field.name.starts_with('_') {
         Some("must not start with `_`: such names are the controller's own".to_owned())
     } else if !names.insert(&field.name) {
-        Some(format!("{:?} is used twice", field.name))
+        Some(format!("{:?} is used twice", cut(&field.name)))
     } else {
         None
     }

@@ -14,6 +14,8 @@
 
 use std::fmt::Write;
 
+use super::tree::cut;
+
 /// A path that every agent understands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusPath {
@@ -175,7 +177,7 @@ impl Parser {
         let digits: String = self.chars[start..self.position].iter().collect();
         match digits.parse() {
             Ok(index) if digits == "0" || !digits.starts_with('0') => Ok(Segment::Index(index)),
-            _ => Err(PathError { fault: format!("{digits} is no index"), position: start + 1 }),
+            _ => Err(PathError { fault: format!("{} is no index", cut(&digits)), position: start + 1 }),
         }
     }
 

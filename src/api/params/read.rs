@@ -1,7 +1,7 @@
 //! Reads parameters by hand, so that a fault is told in a user's words: the place, what was expected there, and what
 //! was found instead. All faults are found at once.
 
-use super::tree::{Json, cut};
+use super::tree::{Json, shown};
 use super::{
     Checked, Conflicts, Params, ParamsError, PolicyToSync, PolicyWaitAction, StatusField, TlsSecrets,
 };
@@ -82,7 +82,7 @@ impl Reader {
         let mut fields = Fields { place, entries: Vec::new() };
         for (key, value) in entries {
             if !known.contains(&key.as_str()) && !old.contains(&key.as_str()) {
-                let place = fields.at(&cut(&key));
+                let place = fields.at(&shown(&key));
                 self.fault(place, format!("unknown key, expected one of {}", known.join(", ")));
             } else if fields.entries.iter().any(|(earlier, _)| *earlier == key) {
                 self.fault(fields.at(&key), "the key is there twice");

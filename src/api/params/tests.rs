@@ -112,12 +112,48 @@ fn what_is_there_but_null_has_its_default() {
 #[test]
 fn a_fault_repeats_no_more_of_a_text_than_tells_which() {
     let long = "x".repeat(1_000_000);
+    let field = format!(r#"{{"name": "{long}", "path": ".a"}}"#);
     for text in [
         format!(r#"{{"{long}": 1}}"#),
         format!(r#"{{"conflicts": "{long}"}}"#),
         format!(r#"{{"downstreamClass": {}"#, "[".repeat(1000)),
+        listing(&format!(r#"{{"group": "{long}/", "version": "v1", "resource": "ps"}}"#)),
+        listing(&[long.as_str(); 2].map(|group| kind(group, "[]")).join(",")),
+        listing(&kind("g", &format!(r#"[{field}, {field}]"#))),
+        listing(&kind("g", &format!(r#"[{{"name": "a", "path": ".a[{}]"}}]"#, "1".repeat(1_000_000)))),
     ] {
         assert!(fault(&text).len() < 300);
+    }
+}
+
+fn listing(kinds: &str) -> String {
+    format!(r#"{{"policiesToSync": [{kinds}]}}"#)
+}
+
+fn kind(group: &str, fields: &str) -> String {
+    format!(r#"{{"group": "{group}", "version": "v1", "resource": "ps", "statusFields": {fields}}}"#)
+}
+
+#[test]
+fn a_fault_is_one_line_whatever_it_repeats() {
+    let odd = kind(r"a\n", "[]");
+    for (text, expected) in [
+        (r#"{"a\nb\u0000": 1}"#.to_owned(), r"a\nb\0: unknown key"),
+        (r#"{"": 1}"#.to_owned(), r#""": unknown key"#),
+        (r#"{"conflicts": "a\nb"}"#.to_owned(), r#"conflicts: expected "keep" or "overwrite", found "a\nb""#),
+        (listing(&odd), r#"policiesToSync[0].group: "a\n" is not a lowercase name"#),
+    ] {
+        assert!(fault(&text).starts_with(expected), "{}", fault(&text));
+    }
+    let faults = Params::check(&listing(&[odd.as_str(); 2].join(","))).faults;
+    assert_eq!(faults[2].to_string(), r"policiesToSync[1]: a\n/v1 ps is listed twice");
+}
+
+#[test]
+fn a_kind_does_not_lead_out_of_its_path() {
+    for name in [".", "..", "-", "a.", ".a", "-a", "a-"] {
+        let expected = format!(r#"policiesToSync[0].group: "{name}" is not a lowercase name"#);
+        assert_eq!(fault(&listing(&kind(name, "[]"))), expected);
     }
 }
 

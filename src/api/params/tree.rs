@@ -32,6 +32,11 @@ impl fmt::Display for Json {
     }
 }
 
+/// As much of `text` as a fault repeats, on one line, and without quotes unless nothing would be left.
+pub(super) fn shown(text: &str) -> String {
+    if text.is_empty() { "\"\"".to_owned() } else { cut(text).escape_debug().to_string() }
+}
+
 /// As much of `text` as a fault repeats.
 pub(super) fn cut(text: &str) -> String {
     let mut cut: String = text.chars().take(SHOWN).collect();
