@@ -18,6 +18,20 @@ impl fmt::Display for ClusterName {
     }
 }
 
+impl ClusterName {
+    /// `name`, where a ManagedCluster can have it. It is the name of a namespace as well, and stands in the paths of
+    /// requests: whatever is none must not get that far.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let fits = (1..=NAME_LIMIT).contains(&name.len())
+            && name.chars().all(inner)
+            && !name.starts_with('-')
+            && !name.ends_with('-');
+        fits.then(|| Self::from(name))
+    }
+}
+
 impl From<&str> for ClusterName {
     fn from(name: &str) -> Self {
         Self(name.into())
@@ -207,7 +221,7 @@ impl ControllerName {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkName(pub Arc<str>);
 
-/// A label value, and so a work's name, has at most this many characters.
+/// A label value, and so a work's name, has at most this many characters, and so has a namespace's name.
 const NAME_LIMIT: usize = 63;
 const HASH_DIGITS: usize = 32;
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Strings, Version};
-use crate::api::cluster::{PLACEMENT_LABEL, PlacementDecisionStatus, PlacementStatus};
+use crate::api::cluster::{PLACEMENT_LABEL, PlacementStatus};
 use crate::api::names::ClusterName;
 use crate::api::object::HubObject;
 
@@ -48,18 +50,20 @@ pub struct Decision {
     pub version: Version,
     /// The Placement it belongs to, by its label.
     pub placement: Option<Arc<str>>,
-    /// The clusters, without the empty ones of a slice that is not scheduled yet.
+    /// The clusters, without what names none, such as the empty name of a slice that is not scheduled yet.
     pub clusters: Vec<ClusterName>,
 }
 
 impl From<&HubObject> for Decision {
     fn from(object: &HubObject) -> Self {
-        let status: PlacementDecisionStatus = object.status_as();
-        let names = status.decisions.iter().map(|decision| decision.cluster_name.as_str());
+        // One by one: an odd entry must not take the others along.
+        let status: Value = object.status_as();
+        let decisions = status["decisions"].as_array().into_iter().flatten();
+        let names = decisions.filter_map(|decision| decision["clusterName"].as_str());
         Self {
             version: Version(object.metadata.version()),
             placement: object.metadata.labels.get(PLACEMENT_LABEL).map(|name| name.as_str().into()),
-            clusters: names.filter(|name| !name.is_empty()).map(ClusterName::from).collect(),
+            clusters: names.filter_map(ClusterName::parse).collect(),
         }
     }
 }

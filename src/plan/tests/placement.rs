@@ -27,6 +27,36 @@ fn an_empty_name_is_no_cluster() {
 }
 
 #[test]
+fn what_can_be_no_clusters_name_is_none() {
+    let long = "a".repeat(64);
+    for name in [
+        "../../../api/v1/namespaces/kube-system",
+        "a/b",
+        "a?force=true",
+        "a.b",
+        "Eu-1",
+        "-a",
+        "a-",
+        "é",
+        &long,
+    ] {
+        let world = shop(&["eu-1", name]).with(policy("limits").targets("web"));
+        assert_eq!(gateway_writes(&world), ["create eu-1"], "{name}");
+        assert_eq!(world.writes("limits"), ["create eu-1"], "{name}");
+    }
+    let longest = "a".repeat(63);
+    assert_eq!(gateway_writes(&shop(&[&longest])), [format!("create {longest}")]);
+}
+
+#[test]
+fn an_odd_entry_takes_no_other_along() {
+    let mut slice = decision("all", "all-1", &[]);
+    slice.json["status"]["decisions"] =
+        serde_json::json!(["x", {"clusterName": 1}, {"clusterName": "eu-1"}, null]);
+    assert_eq!(gateway_writes(&shop(&[]).with(slice)), ["create eu-1"]);
+}
+
+#[test]
 fn a_cluster_that_disappears_stays_for_five_seconds() {
     let world = on_two().decisions("all", &["eu-1"]).after(4_999);
     assert_eq!(gateway_writes(&world), Vec::<String>::new());
