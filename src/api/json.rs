@@ -100,6 +100,20 @@ impl Write for HashWriter {
     }
 }
 
+/// How many lists and objects may be inside each other in what is passed on. Kubernetes' own limit is far beyond what
+/// JSON readers take, ours among them, and it has to be read back with what is put around it.
+pub const DEPTH_LIMIT: usize = 100;
+
+/// How many lists and objects of `value` are inside each other.
+#[must_use]
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
 /// What `value` is, for words: `a string`, `null`.
 #[must_use]
 pub fn type_of(value: &Value) -> &'static str {

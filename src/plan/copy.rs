@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Problem, Settings};
 use crate::api::annotations;
-use crate::api::json::{Hash, type_of};
+use crate::api::json::{DEPTH_LIMIT, Hash, depth, type_of};
 use crate::mirror::rows::Strings;
 
 /// Labels and annotations that stay on the hub: ours, and those that hand an object to another tool.
@@ -73,10 +73,6 @@ pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
     strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// The deepest spec that is copied. Kubernetes' own limit is far beyond what JSON readers take, ours among them, and
-/// a copy must be read back with the work around it.
-const DEPTH_LIMIT: usize = 100;
-
 /// The spec of a hub object, null where it has none.
 ///
 /// # Errors
@@ -93,14 +89,6 @@ pub(super) fn read_spec(spec: &str) -> Result<Value, Problem> {
         )));
     }
     Ok(spec)
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
-        _ => 0,
-    }
 }
 
 /// A copy: a whole object, and the hash by which a spoke's answer is told to be for it.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Strings, Version};
 use crate::api::annotations;
-use crate::api::json::Hash;
+use crate::api::json::{DEPTH_LIMIT, Hash, depth};
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
 use crate::api::object::HubObject;
 use crate::api::text;
@@ -292,7 +292,8 @@ impl Answer {
 
 fn field(value: &FieldValue) -> Option<Value> {
     let text = || value.string.as_deref().map(|text| Value::from(&*capped(text)));
-    let json = || serde_json::from_str(value.json_raw.as_deref()?).ok();
+    let json =
+        || serde_json::from_str(value.json_raw.as_deref()?).ok().filter(|json| depth(json) <= DEPTH_LIMIT);
     value.integer.map(Value::from).or_else(|| value.boolean.map(Value::from)).or_else(text).or_else(json)
 }
 

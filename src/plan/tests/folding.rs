@@ -157,6 +157,24 @@ fn configured_fields_are_shown_with_their_types() {
     );
 }
 
+/// Or the entries of all other clusters could not be read either.
+#[test]
+fn a_value_too_deep_to_be_read_back_is_left_out() {
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["policiesToSync"][0]["statusFields"] = json!([{"name": "list", "path": ".status.list"}]);
+    let told = |levels: usize| {
+        let list = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let answer = applied().value("list", json!({"type": "JsonRaw", "jsonRaw": list}));
+        let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
+        let world = world.settled(&[policy_parent("limits")]).answered("eu-1", &answer);
+        world.entries()[0].fields.contains_key("list")
+    };
+    assert!(told(100));
+    for levels in [101, 125, 127] {
+        assert!(!told(levels), "{levels}");
+    }
+}
+
 #[test]
 fn a_terminating_work_is_deleting() {
     let world = written().answered("eu-1", &enforced()).with(policy("limits").targets("unknown"));
