@@ -1,0 +1,101 @@
+//! Requests, as the API server itself counts them.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use kube::Client;
+
+/// Requests answered so far, by verb and resource; floats, as counters are in the metrics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Counts(BTreeMap<(String, String), f64>);
+
+/// What is written for other reasons than policies: Leases, Events, access reviews.
+const APART: [&str; 5] =
+    ["leases", "events", "selfsubjectaccessreviews", "subjectaccessreviews", "tokenreviews"];
+
+impl Counts {
+    /// Up to now, refused requests included.
+    pub(super) async fn now(client: &Client) -> Result<Self> {
+        let request = http::Request::get("/metrics").body(Vec::new()).context("asking for metrics")?;
+        let text = client.request_text(request).await.context("reading the API server's metrics")?;
+        Ok(Self::parse(&text))
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut counts = BTreeMap::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix("apiserver_request_total{")) {
+            let Some((labels, count)) = line.rsplit_once("} ") else { continue };
+            let label = |name: &str| {
+                let (_, rest) = labels.split_once(&format!("{name}=\""))?;
+                rest.split_once('"').map(|(value, _)| value.to_owned())
+            };
+            let (Some(verb), Some(resource)) = (label("verb"), label("resource")) else { continue };
+            *counts.entry((verb, resource)).or_default() += count.parse::<f64>().unwrap_or_default();
+        }
+        Self(counts)
+    }
+
+    /// What has come since `before`.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        let more = |(key, count): (&(String, String), &f64)| {
+            let more = count - before.0.get(key).unwrap_or(&0.0);
+            (more > 0.0).then(|| (key.clone(), more))
+        };
+        Self(self.0.iter().filter_map(more).collect())
+    }
+
+    /// Mutating requests; Leases, Events and access reviews apart.
+    pub(super) fn writes(&self) -> f64 {
+        self.of(|verb, resource| !is_read(verb) && !APART.contains(&resource))
+    }
+
+    fn of(&self, fits: impl Fn(&str, &str) -> bool) -> f64 {
+        self.0
+            .iter()
+            .filter(|((verb, resource), _)| fits(verb, resource))
+            .map(|(_, count)| count)
+            .fold(0.0, |sum, count| sum + count)
+    }
+
+    /// The same as text, for a message: `PATCH manifestworks 100`.
+    pub(super) fn describe_writes(&self) -> String {
+        let writes = self
+            .0
+            .iter()
+            .filter(|((verb, resource), _)| !is_read(verb) && !APART.contains(&resource.as_str()));
+        writes
+            .map(|((verb, resource), count)| format!("{verb} {resource} {count}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+fn is_read(verb: &str) -> bool {
+    matches!(verb, "GET" | "LIST" | "WATCH" | "CONNECT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METRICS: &str = r#"# TYPE apiserver_request_total counter
+apiserver_request_total{code="201",group="g",resource="manifestworks",scope="resource",verb="POST",version="v1"} 7
+apiserver_request_total{code="409",group="g",resource="manifestworks",scope="resource",verb="POST",version="v1"} 1
+apiserver_request_total{code="200",group="g",resource="manifestworks",scope="cluster",verb="LIST",version="v1"} 3
+apiserver_request_total{code="200",group="coordination.k8s.io",resource="leases",scope="resource",verb="PUT",version="v1"} 20
+"#;
+
+    #[test]
+    fn writes_are_all_that_would_change_something_refused_ones_too() {
+        assert_eq!(Counts::parse(METRICS).writes(), 8.0);
+    }
+
+    #[test]
+    fn only_what_came_in_between_counts() {
+        let before = Counts::parse(METRICS);
+        let after = Counts::parse(&METRICS.replace("} 7", "} 9"));
+        assert_eq!(after.since(&before).writes(), 2.0);
+        assert_eq!(after.since(&before).describe_writes(), "POST manifestworks 2");
+        assert_eq!(before.since(&before), Counts::default());
+    }
+}

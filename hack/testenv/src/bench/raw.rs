@@ -1,0 +1,98 @@
+//! The baseline: sends requests that are ready to be sent, so many at once, and does nothing else.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use http::{HeaderValue, Request, header};
+use kube::Client;
+use kube::api::ListParams;
+use kube::core::ObjectList;
+use kube::core::request::Request as Requests;
+use parking_lot::Mutex;
+use policy_sync::api::work::ManifestWork;
+use serde::de::IgnoredAny;
+use tokio::task::JoinSet;
+
+use super::report::progress;
+
+/// How many requests at once are tried.
+const TRIED: [usize; 5] = [8, 16, 32, 64, 128];
+/// How many objects a page of the lister has, by trying.
+const PAGES: [u32; 3] = [100, 250, 500];
+/// As the controller asks for its answers: the server need not send the object back.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// The path of the works of all clusters.
+pub(super) const WORKS: &str = "/apis/work.open-cluster-management.io/v1/manifestworks";
+
+/// A request, ready to be sent.
+pub(super) type Ready = Request<Vec<u8>>;
+
+/// The requests for the works of `cluster`.
+pub(super) fn works_of(cluster: &str) -> Requests {
+    Requests::new(format!("/apis/work.open-cluster-management.io/v1/namespaces/{cluster}/manifestworks"))
+}
+
+/// Asks for no more than metadata back.
+pub(super) fn answered_by_metadata(mut request: Ready) -> Ready {
+    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(METADATA_ONLY));
+    request
+}
+
+/// Sends all requests, `at_once` at a time, and returns the time from the first to the last answer.
+pub(super) async fn send(client: &Client, requests: Vec<Ready>, at_once: usize) -> Result<Duration> {
+    let waiting = Arc::new(Mutex::new(requests.into_iter()));
+    let mut senders = JoinSet::new();
+    let started = Instant::now();
+    for _ in 0..at_once {
+        let (client, waiting) = (client.clone(), waiting.clone());
+        senders.spawn(async move {
+            loop {
+                let Some(request) = waiting.lock().next() else { return anyhow::Ok(()) };
+                client.request::<IgnoredAny>(request).await.context("a raw request")?;
+            }
+        });
+    }
+    while let Some(sent) = senders.join_next().await {
+        sent.context("a raw writer ended early")??;
+    }
+    Ok(started.elapsed())
+}
+
+/// Finds the concurrency at which `time` is least.
+pub(super) async fn best(mut time: impl AsyncFnMut(usize) -> Result<Duration>) -> Result<usize> {
+    let mut best = (Duration::MAX, 1);
+    for at_once in TRIED {
+        let took = time(at_once).await?;
+        progress(&format!("raw, {at_once} at once: {:.3} s", took.as_secs_f64()));
+        best = best.min((took, at_once));
+    }
+    Ok(best.1)
+}
+
+/// Pages through the works with `labels` and decodes them, as fast as it can: the best of some page sizes.
+pub(super) async fn list(config: &kube::Config, labels: &str) -> Result<(Duration, usize)> {
+    let mut best = (Duration::MAX, 0);
+    for page in PAGES {
+        best = best.min(list_by(config, labels, page).await?);
+    }
+    Ok(best)
+}
+
+async fn list_by(config: &kube::Config, labels: &str, page: u32) -> Result<(Duration, usize)> {
+    let started = Instant::now();
+    // A connection of its own, as that of a process that starts.
+    let client = Client::try_from(config.clone()).context("making a client")?;
+    let mut params = ListParams::default().labels(labels).limit(page);
+    let mut found = 0;
+    loop {
+        let request = Requests::new(WORKS).list(&params).context("making a list")?;
+        let works: ObjectList<ManifestWork> = client.request(request).await.context("listing works")?;
+        found += works.items.len();
+        match works.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok((started.elapsed(), found)),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What was measured, as a table for people and as JSON for programs.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::sample::Sample;
+
+/// One measured value and its goal. A row of the table may have several.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measure {
+    id: &'static str,
+    measure: String,
+    value: f64,
+    unit: &'static str,
+    goal: f64,
+    holds: bool,
+    /// What it was found from.
+    detail: String,
+}
+
+impl Measure {
+    /// A value that must not exceed its goal.
+    pub(super) fn at_most(
+        id: &'static str,
+        measure: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        goal: f64,
+    ) -> Self {
+        Self { id, measure: measure.into(), value, unit, goal, holds: value <= goal, detail: String::new() }
+    }
+
+    /// The ratio of two medians, that of the controller over that of the baseline.
+    pub(super) fn ratio(
+        id: &'static str,
+        measure: impl Into<String>,
+        controller: &Sample,
+        raw: &Sample,
+        goal: f64,
+    ) -> Self {
+        let spread =
+            |sample: &Sample| format!("{:.3}/{:.3}/{:.3} s", sample.min(), sample.median(), sample.max());
+        Self::at_most(id, measure, controller.median() / raw.median(), "×", goal).detail(format!(
+            "{} against {}",
+            spread(controller),
+            spread(raw)
+        ))
+    }
+
+    #[must_use]
+    pub(super) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// Whether it reaches its goal.
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+}
+
+/// Prints the table.
+pub(super) fn print(measures: &[Measure]) {
+    let wide = measures.iter().map(|measure| measure.measure.chars().count()).max().unwrap_or_default();
+    println!("\n{:<4} {:<wide$} {:>12} {:>10}       ", "", "measure", "value", "goal");
+    for measure in measures {
+        let Measure { id, value, unit, goal, detail, .. } = measure;
+        let verdict = if measure.holds { "holds" } else { "FAILS" };
+        let (value, goal) = (format!("{value:.3} {unit}"), format!("≤ {goal}"));
+        println!("{id:<4} {:<wide$} {value:>12} {goal:>10} {verdict} {detail}", measure.measure);
+    }
+}
+
+/// Writes the results.
+pub(super) fn write(path: &Path, measures: &[Measure]) -> Result<()> {
+    let text = serde_json::to_string_pretty(measures).context("writing results as JSON")?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))
+}
+
+/// Says on standard error what goes on: a run takes minutes.
+pub(super) fn progress(text: &str) {
+    eprintln!("bench: {text}");
+}
