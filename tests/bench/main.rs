@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use policy_sync_testenv::bench::{self, Options, Row};
@@ -18,6 +19,10 @@ async fn every_row_tells_a_value() {
         policies: 2,
         clusters: 3,
         runs: 1,
+        changes: 4,
+        joined: 5,
+        quiet: Duration::from_secs(2),
+        idle: Duration::from_secs(1),
         results: folder.path().join("bench/results.json"),
     };
     let measures = bench::run(&options).await.unwrap();
@@ -32,5 +37,7 @@ async fn every_row_tells_a_value() {
         assert!(result["holds"].is_boolean() && result["goal"].is_number(), "{result:#}");
     }
     let counts = results.iter().filter(|result| result["unit"] == "writes");
-    assert_eq!(counts.filter(|count| count["value"] == 0.0).count(), 1, "{results:#?}");
+    assert_eq!(counts.filter(|count| count["value"] == 0.0).count(), 2, "{results:#?}");
+    let changed = results.iter().find(|result| result["measure"] == "writes a changed work").unwrap();
+    assert_eq!(changed["value"], 1.0, "{changed:#}");
 }

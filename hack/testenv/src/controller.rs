@@ -175,6 +175,11 @@ impl Controller {
         std::fs::read_to_string(self.server.log()).context("reading the controller's log")
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
     /// Sends it a signal: `STOP`, `CONT`, `TERM`.
     ///
     /// # Errors

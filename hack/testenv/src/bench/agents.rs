@@ -11,7 +11,7 @@ use super::stage::Stage;
 use crate::world::Answer;
 
 /// How many answers are under way at once.
-const AT_ONCE: usize = 32;
+pub(super) const AT_ONCE: usize = 32;
 
 /// A condition's message: 64 bytes, as `text` begins it.
 fn message(text: &str) -> String {

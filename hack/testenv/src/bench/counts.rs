@@ -44,34 +44,60 @@ impl Counts {
         Self(self.0.iter().filter_map(more).collect())
     }
 
+    /// Adds others.
+    pub(super) fn add(&mut self, others: &Self) {
+        for (key, count) in &others.0 {
+            *self.0.entry(key.clone()).or_default() += count;
+        }
+    }
+
     /// Mutating requests; Leases, Events and access reviews apart.
     pub(super) fn writes(&self) -> f64 {
-        self.of(|verb, resource| !is_read(verb) && !APART.contains(&resource))
+        self.of(is_write)
+    }
+
+    /// Mutating requests for one resource.
+    pub(super) fn writes_of(&self, resource: &str) -> f64 {
+        self.of(|verb, of| is_write(verb, of) && of == resource)
+    }
+
+    /// Gets and lists of objects.
+    pub(super) fn reads(&self) -> f64 {
+        self.of(is_read)
     }
 
     fn of(&self, fits: impl Fn(&str, &str) -> bool) -> f64 {
-        self.0
-            .iter()
-            .filter(|((verb, resource), _)| fits(verb, resource))
-            .map(|(_, count)| count)
-            .fold(0.0, |sum, count| sum + count)
+        self.fitting(fits).fold(0.0, |sum, (_, _, count)| sum + count)
     }
 
-    /// The same as text, for a message: `PATCH manifestworks 100`.
+    fn fitting(&self, fits: impl Fn(&str, &str) -> bool) -> impl Iterator<Item = (&str, &str, f64)> {
+        let all = self.0.iter().map(|((verb, resource), count)| (verb.as_str(), resource.as_str(), *count));
+        all.filter(move |(verb, resource, _)| fits(verb, resource))
+    }
+
+    /// The writes as text, for people: `PATCH manifestworks 100`.
     pub(super) fn describe_writes(&self) -> String {
-        let writes = self
-            .0
-            .iter()
-            .filter(|((verb, resource), _)| !is_read(verb) && !APART.contains(&resource.as_str()));
-        writes
-            .map(|((verb, resource), count)| format!("{verb} {resource} {count}"))
-            .collect::<Vec<_>>()
-            .join(", ")
+        self.describe(is_write)
+    }
+
+    /// The same for reads.
+    pub(super) fn describe_reads(&self) -> String {
+        self.describe(is_read)
+    }
+
+    fn describe(&self, fits: impl Fn(&str, &str) -> bool) -> String {
+        let counted = self.fitting(fits).map(|(verb, resource, count)| format!("{verb} {resource} {count}"));
+        counted.collect::<Vec<_>>().join(", ")
     }
 }
 
-fn is_read(verb: &str) -> bool {
-    matches!(verb, "GET" | "LIST" | "WATCH" | "CONNECT")
+fn is_write(verb: &str, resource: &str) -> bool {
+    !matches!(verb, "GET" | "LIST" | "WATCH" | "CONNECT") && !APART.contains(&resource)
+}
+
+/// What is about no object has no resource: discovery, health, these metrics.
+fn is_read(verb: &str, resource: &str) -> bool {
+    matches!(verb, "GET" | "LIST") && !resource.is_empty() && !APART.contains(&resource)
 }
 
 #[cfg(test)]
@@ -83,6 +109,7 @@ apiserver_request_total{code="201",group="g",resource="manifestworks",scope="res
 apiserver_request_total{code="409",group="g",resource="manifestworks",scope="resource",verb="POST",version="v1"} 1
 apiserver_request_total{code="200",group="g",resource="manifestworks",scope="cluster",verb="LIST",version="v1"} 3
 apiserver_request_total{code="200",group="coordination.k8s.io",resource="leases",scope="resource",verb="PUT",version="v1"} 20
+apiserver_request_total{code="200",group="",resource="",scope="",verb="GET",version=""} 11
 "#;
 
     #[test]
@@ -91,10 +118,21 @@ apiserver_request_total{code="200",group="coordination.k8s.io",resource="leases"
     }
 
     #[test]
+    fn reads_are_gets_and_lists_of_objects() {
+        let counts = Counts::parse(METRICS);
+        assert_eq!((counts.reads(), counts.describe_reads().as_str()), (3.0, "LIST manifestworks 3"));
+        assert_eq!(counts.writes_of("manifestworks"), 8.0);
+        assert_eq!(counts.writes_of("gateways"), 0.0);
+    }
+
+    #[test]
     fn only_what_came_in_between_counts() {
         let before = Counts::parse(METRICS);
         let after = Counts::parse(&METRICS.replace("} 7", "} 9"));
         assert_eq!(after.since(&before).writes(), 2.0);
+        let mut sum = before.clone();
+        sum.add(&after.since(&before));
+        assert_eq!(sum, after);
         assert_eq!(after.since(&before).describe_writes(), "POST manifestworks 2");
         assert_eq!(before.since(&before), Counts::default());
     }

@@ -43,7 +43,8 @@ pub(super) async fn measure(stage: &mut Stage, runs: usize) -> Result<Vec<Measur
     Ok(vec![Measure::ratio("B1", measure, &Sample::seconds(&controller), &Sample::seconds(&raw), 1.15)])
 }
 
-async fn by_raw(stage: &Stage, works: &[Stored], at_once: usize) -> Result<Duration> {
+/// Sends the creates, and returns the time until the last of these works was there.
+pub(super) async fn by_raw(stage: &Stage, works: &[Stored], at_once: usize) -> Result<Duration> {
     let creates = works.iter().map(Stored::create).collect::<Result<Vec<_>>>()?;
     let mut observer = stage.observe().await?;
     let started = Instant::now();

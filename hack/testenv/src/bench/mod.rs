@@ -1,7 +1,8 @@
 //! The benchmark: what the controller costs beside a raw writer that sends the same requests without any logic.
 //!
 //! ```text
-//! Stage      the hub: clusters in name only, a placed Gateway, policies; starts the controller as a process of its own
+//! Stage      the hub, and the controller as a process of its own
+//! Scene      clusters in name only, a Gateway that is placed on them, policies
 //! raw        the baseline: the same objects, the same client, the best concurrency found by trying
 //! Observer   sees works and policies come, change and go, in both arms alike
 //! agents     answers for the clusters
@@ -13,16 +14,25 @@
 //! Baseline and controller take turns on the same hub, so that what else the machine does meets both.
 
 mod agents;
+mod change;
 mod counts;
 mod fan_out;
+mod growth;
+mod idle;
+mod membership;
+mod memory;
 mod observer;
 mod raw;
 mod report;
 mod restart;
 mod sample;
+mod scene;
 mod stage;
+mod storm;
+mod usage;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -36,9 +46,27 @@ pub enum Row {
     /// Cold fan-out.
     #[value(name = "B1")]
     FanOut,
+    /// A change of one policy, and the requests that it takes.
+    #[value(name = "B2", alias = "B3")]
+    Change,
     /// Restart with everything settled.
     #[value(name = "B4")]
     Restart,
+    /// A cluster joins many policies, and leaves them.
+    #[value(name = "B5")]
+    Membership,
+    /// Memory.
+    #[value(name = "B6")]
+    Memory,
+    /// The status of every work changes.
+    #[value(name = "B7")]
+    Storm,
+    /// Nothing happens.
+    #[value(name = "B8")]
+    Idle,
+    /// How cost grows.
+    #[value(name = "B9")]
+    Growth,
 }
 
 /// What to measure, and on what.
@@ -54,6 +82,14 @@ pub struct Options {
     pub clusters: usize,
     /// How often baseline and controller take turns.
     pub runs: usize,
+    /// How often a policy is changed.
+    pub changes: usize,
+    /// How many policies a cluster joins and leaves.
+    pub joined: usize,
+    /// How long nobody must have written anything before all counts as settled.
+    pub quiet: Duration,
+    /// How long nothing happens.
+    pub idle: Duration,
     /// Where the results go, as JSON.
     pub results: PathBuf,
 }
@@ -69,6 +105,12 @@ pub async fn run(options: &Options) -> Result<Vec<Measure>> {
     for row in &options.rows {
         let measured = match row {
             Row::FanOut => fan_out::measure(&mut stage, options.runs).await,
+            Row::Change => change::measure(&mut stage, options.runs, options.changes).await,
+            Row::Membership => membership::measure(&mut stage, options.runs, options.joined).await,
+            Row::Memory => memory::measure(&mut stage).await,
+            Row::Storm => storm::measure(&mut stage).await,
+            Row::Idle => idle::measure(&mut stage, options.idle).await,
+            Row::Growth => growth::measure(&mut stage).await,
             Row::Restart => restart::measure(&mut stage, options.runs).await,
         };
         measures.extend(measured.with_context(|| format!("measuring {row:?}"))?);

@@ -39,6 +39,10 @@ impl Seen {
     pub(super) fn came(&self) -> bool {
         self.what == What::Came
     }
+
+    pub(super) fn gone(&self) -> bool {
+        self.what == What::Gone
+    }
 }
 
 /// A watch of one kind, from the moment at which it was started.
@@ -73,6 +77,11 @@ impl Observer {
     pub(super) async fn next(&mut self) -> Result<Seen> {
         let seen = tokio::time::timeout(SILENCE, self.seen.recv()).await;
         seen.context("nothing happened any more")?.context("the watch ended")?
+    }
+
+    /// What has happened and was not asked for yet.
+    pub(super) fn so_far(&mut self) -> Result<Vec<Seen>> {
+        std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
 
     /// Waits until `fits` was true of something that happened to `count` different objects, and tells when it was

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::report::progress;
 
 /// How many requests at once are tried.
-const TRIED: [usize; 5] = [8, 16, 32, 64, 128];
+pub(super) const TRIED: [usize; 5] = [8, 16, 32, 64, 128];
 /// How many objects a page of the lister has, by trying.
 const PAGES: [u32; 3] = [100, 250, 500];
 /// As the controller asks for its answers: the server need not send the object back.

@@ -32,13 +32,18 @@ impl Sample {
     /// The value below which the part `part` of all lies, between two by their distance; NaN where there is none.
     pub(super) fn quantile(&self, part: f64) -> f64 {
         let Some(last) = self.0.len().checked_sub(1) else { return f64::NAN };
-        #[expect(clippy::cast_precision_loss, reason = "samples are small")]
-        let place = part.clamp(0.0, 1.0) * last as f64;
+        let place = part.clamp(0.0, 1.0) * count(last);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the last")]
         let below = place.floor() as usize;
         let above = (below + 1).min(last);
         self.0[below] + (self.0[above] - self.0[below]) * place.fract()
     }
+}
+
+/// A count, to calculate with.
+#[expect(clippy::cast_precision_loss, reason = "nobody counts to 2⁵² here")]
+pub(super) fn count(count: usize) -> f64 {
+    count as f64
 }
 
 #[cfg(test)]

@@ -1,7 +1,4 @@
-//! The hub that is measured on.
-//!
-//! Clusters are there in name: a namespace and a ManagedCluster each. One Gateway is placed on all of them, and every
-//! policy targets it.
+//! The hub that is measured on, and in which state a measurement finds it: without works, or with everything settled.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,43 +8,41 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use kube::core::request::Request as Requests;
 use policy_sync::api::annotations::{CONTROLLER, WORK_FOR};
 use policy_sync::api::names::ControllerName;
 use policy_sync::api::work::ManifestWork;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::counts::Counts;
 use super::observer::{Observer, Seen};
 use super::raw::{self, Ready};
 use super::report::progress;
+use super::scene::{AT_ONCE, Scene, create_all};
 use super::{Options, agents};
-use crate::apply::{apply, apply_all, apply_status};
+use crate::apply::apply_all;
 use crate::world::rate_limit_policies;
 use crate::{ControlPlane, Controller, Fleet, FleetOptions, fixtures, wait};
 
-/// The namespace of the Gateway and of the policies.
-pub(super) const NAMESPACE: &str = "shop";
-/// The Gateway, its class and its Placement.
-const NAME: &str = "web";
-/// How many clusters one slice of decisions holds at most.
-const SLICE: usize = 100;
+/// The namespace of the Gateway, of the policies and of the class's parameters.
+const NAMESPACE: &str = "shop";
+/// The class.
+pub(super) const CLASS: &str = "synced";
+/// The name that the controller has by default.
+const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
 /// How many works are read at once.
 const PAGE: u32 = 500;
-/// How many requests at once set the stage.
-const AT_ONCE: usize = 16;
-/// Longer than the window and the rule about rewritten slices together.
-const QUIET: Duration = Duration::from_secs(7);
 /// How long a step may take that is not measured.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The hub, and the controller's program.
 pub(super) struct Stage {
     fleet: Fleet,
     binary: PathBuf,
+    quiet: Duration,
     pub(super) client: Client,
+    pub(super) scene: Scene,
     pub(super) clusters: Vec<String>,
-    policies: usize,
+    pub(super) policies: usize,
     /// The policies' works as the controller stores them.
     works: Arc<Vec<Stored>>,
     /// Whether all works are there and answered for, and the policies say so.
@@ -63,7 +58,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    fn of(mut work: ManifestWork) -> Result<Self> {
+    pub(super) fn of(mut work: ManifestWork) -> Result<Self> {
         let metadata = std::mem::take(&mut work.metadata);
         let cluster = metadata.namespace.clone().unwrap_or_default();
         (work.metadata.name, work.metadata.namespace) = (metadata.name, metadata.namespace);
@@ -79,11 +74,6 @@ impl Stored {
     }
 }
 
-/// The path of ManagedClusters.
-const MANAGED_CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
-/// The name that the controller has by default.
-const DEFAULT_CONTROLLER: &str = "kuadrant.io/policy-sync";
-
 impl Stage {
     /// Starts the hub and puts everything there but works.
     pub(super) async fn start(options: &Options) -> Result<Self> {
@@ -92,81 +82,35 @@ impl Stage {
         let client = fleet.hub().client()?;
         let clusters: Vec<String> =
             (0..options.clusters).map(|index| format!("cluster-{index:04}")).collect();
-        let mut stage = Self {
-            fleet,
-            binary: options.controller.clone(),
-            client,
-            clusters,
-            policies: 0,
-            works: Arc::default(),
-            settled: false,
-        };
-        stage.set().await.context("setting the stage")?;
-        stage.policies(options.policies).await?;
+        let scene = Self::set(&client, &clusters).await.context("setting the stage")?;
+        let (binary, quiet) = (options.controller.clone(), options.quiet);
+        let works = Arc::default();
+        let mut stage =
+            Self { fleet, binary, quiet, client, scene, clusters, policies: 0, works, settled: false };
+        stage.set_policies(options.policies).await?;
         Ok(stage)
     }
 
-    async fn set(&self) -> Result<()> {
-        progress(&format!("setting the stage: {} clusters", self.clusters.len()));
-        let objects = self.clusters.iter().flat_map(|name| {
-            let cluster = fixtures::managed_cluster(name, &BTreeMap::new());
-            [("/api/v1/namespaces", fixtures::namespace(name)), (MANAGED_CLUSTERS, cluster)]
-        });
-        self.create_all(objects).await?;
-        let controller = ControllerName::new(DEFAULT_CONTROLLER);
-        apply_all(
-            &self.client,
-            [
-                &fixtures::namespace(NAMESPACE),
-                &fixtures::params_config_map(
-                    NAMESPACE,
-                    "params",
-                    &json!({ "policiesToSync": [rate_limit_policies()] }),
-                ),
-                &fixtures::gateway_class(NAME, controller.as_str(), Some((NAMESPACE, "params"))),
-            ],
-        )
-        .await?;
-        for (index, slice) in self.clusters.chunks(SLICE).enumerate() {
-            let clusters: Vec<&str> = slice.iter().map(String::as_str).collect();
-            with_status(&self.client, fixtures::placement_decision(NAMESPACE, NAME, index, &clusters))
-                .await?;
-        }
-        with_status(&self.client, fixtures::placement(NAMESPACE, NAME, self.clusters.len())).await?;
-        apply(&self.client, &fixtures::gateway(NAMESPACE, NAME, NAME, Some(NAME))).await.map(drop)
+    async fn set(client: &Client, clusters: &[String]) -> Result<Scene> {
+        progress(&format!("setting the stage: {} clusters", clusters.len()));
+        register(client, clusters).await?;
+        let params = json!({ "policiesToSync": [rate_limit_policies()] });
+        let objects = [
+            fixtures::namespace(NAMESPACE),
+            fixtures::params_config_map(NAMESPACE, "params", &params),
+            fixtures::gateway_class(CLASS, CONTROLLER_NAME, Some((NAMESPACE, "params"))),
+        ];
+        apply_all(client, &objects).await?;
+        Scene::set(client, NAMESPACE, CLASS, clusters).await
     }
 
     /// Makes it so many policies.
-    pub(super) async fn policies(&mut self, count: usize) -> Result<()> {
-        let path = format!("/apis/kuadrant.io/v1/namespaces/{NAMESPACE}/ratelimitpolicies");
-        let added = self.policies..count;
-        self.create_all(
-            added.map(|index| {
-                (path.as_str(), fixtures::rate_limit_policy(NAMESPACE, &policy_name(index), NAME))
-            }),
-        )
-        .await?;
-        let removed = (count..self.policies).map(|index| {
-            let delete = Requests::new(&path).delete(&policy_name(index), &DeleteParams::background());
-            delete.context("making a delete")
-        });
-        raw::send(&self.client, removed.collect::<Result<_>>()?, AT_ONCE)
-            .await
-            .context("deleting policies")?;
-        if self.policies != count {
-            self.works = Arc::default();
-            self.settled = false;
-        }
+    pub(super) async fn set_policies(&mut self, count: usize) -> Result<()> {
+        self.scene.add(self.policies..count).await?;
+        self.scene.remove(count..self.policies).await?;
+        self.settled &= self.policies == count;
         self.policies = count;
         Ok(())
-    }
-
-    async fn create_all<'a>(&self, objects: impl IntoIterator<Item = (&'a str, Value)>) -> Result<()> {
-        let requests = objects.into_iter().map(|(path, object)| {
-            let body = serde_json::to_vec(&object).context("writing an object as JSON")?;
-            Requests::new(path).create(&PostParams::default(), body).context("making a create")
-        });
-        raw::send(&self.client, requests.collect::<Result<_>>()?, AT_ONCE).await.map(drop)
     }
 
     pub(super) fn hub(&self) -> &ControlPlane {
@@ -190,18 +134,23 @@ impl Stage {
     }
 
     /// The label selector of the controller's works for policies.
-    fn policy_works(&self) -> String {
+    pub(super) fn policy_works(&self) -> String {
         format!("{},{WORK_FOR}=policy", self.selector())
+    }
+
+    /// Whose works they are.
+    pub(super) fn controller(&self) -> ControllerName {
+        ControllerName::new(CONTROLLER_NAME)
     }
 
     /// The label selector of the controller's works.
     pub(super) fn selector(&self) -> String {
-        format!("{CONTROLLER}={}", ControllerName::new(DEFAULT_CONTROLLER).hash())
+        format!("{CONTROLLER}={}", self.controller().hash())
     }
 
     /// The works of policies that the controller stores here; it is asked once, and its works stay.
     pub(super) async fn works(&mut self) -> Result<Arc<Vec<Stored>>> {
-        if self.works.is_empty() {
+        if self.works.len() != self.size() {
             self.clear().await?;
             let mut observer = self.observe().await?;
             let controller = self.launch()?;
@@ -228,7 +177,12 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until nobody has written anything for longer than any delay of the controller.
+    /// Notes that something of this no longer holds.
+    pub(super) fn unsettle(&mut self) {
+        self.settled = false;
+    }
+
+    /// Waits until nobody has written anything for a while.
     pub(super) async fn quiet(&self) -> Result<()> {
         let (mut seen, mut since) = (Counts::default(), Instant::now());
         loop {
@@ -236,7 +190,7 @@ impl Stage {
             if counts.since(&seen).writes() > 0.0 {
                 (seen, since) = (counts, Instant::now());
             }
-            if since.elapsed() > QUIET {
+            if since.elapsed() > self.quiet {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(250)).await;
@@ -273,37 +227,40 @@ impl Stage {
         }
     }
 
-    /// Deletes all works, cluster by cluster, and waits until they are gone.
+    /// Deletes all works and waits until they are gone.
     pub(super) async fn clear(&mut self) -> Result<()> {
         self.settled = false;
+        self.delete_works(&self.clusters).await
+    }
+
+    /// Deletes the works of these clusters and waits until they are gone. No controller must run.
+    pub(super) async fn delete_works(&self, clusters: &[String]) -> Result<()> {
         let selector = ListParams::default().labels(&self.selector());
-        let deletes = self.clusters.iter().map(|cluster| {
+        let deletes = clusters.iter().map(|cluster| {
             raw::works_of(cluster)
                 .delete_collection(&DeleteParams::background(), &selector)
                 .context("making a delete")
         });
         raw::send(&self.client, deletes.collect::<Result<_>>()?, AT_ONCE).await.context("deleting works")?;
-        wait::until("the works go", LIMIT, || async {
-            let left = Api::<ManifestWork>::all(self.client.clone())
-                .list_metadata(&selector.clone().limit(1))
-                .await?;
-            ensure!(left.items.is_empty(), "there are some left");
-            Ok(())
-        })
-        .await
+        let list = selector.limit(1);
+        for cluster in clusters {
+            wait::until("the works go", LIMIT, || async {
+                let works: Api<ManifestWork> = Api::namespaced(self.client.clone(), cluster);
+                ensure!(works.list_metadata(&list).await?.items.is_empty(), "{cluster} has some left");
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
     }
 }
 
-fn policy_name(index: usize) -> String {
-    format!("limits-{index:04}")
-}
-
-/// Writes an object and its status, which are two requests.
-async fn with_status(client: &Client, object: Value) -> Result<()> {
-    let mut without = object.clone();
-    if let Some(fields) = without.as_object_mut() {
-        fields.remove("status");
-    }
-    apply(client, &without).await?;
-    apply_status(client, &object).await.map(drop)
+/// Makes clusters in name: a namespace and a ManagedCluster each.
+pub(super) async fn register(client: &Client, clusters: &[String]) -> Result<()> {
+    let path = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+    let objects = clusters.iter().flat_map(|name| {
+        let cluster = fixtures::managed_cluster(name, &BTreeMap::new());
+        [("/api/v1/namespaces", fixtures::namespace(name)), (path, cluster)]
+    });
+    create_all(client, objects.map(|(path, object)| (path.to_owned(), object))).await
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
@@ -27,6 +28,12 @@ struct Arguments {
     /// How often baseline and controller take turns.
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
+    /// How often a policy is changed (B2).
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    changes: usize,
+    /// How long nothing happens (B8).
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    idle: u64,
     /// The controller; otherwise the `policy-sync` beside this program.
     #[arg(long, value_name = "FILE")]
     controller: Option<PathBuf>,
@@ -47,6 +54,11 @@ impl Arguments {
             policies: self.policies.unwrap_or(if self.full { 1_000 } else { 100 }),
             clusters: self.clusters,
             runs: self.runs.max(1),
+            changes: self.changes,
+            joined: 1_000,
+            // Longer than the window and the rule about clusters that disappear together.
+            quiet: Duration::from_secs(7),
+            idle: Duration::from_secs(self.idle),
             results: self.results,
         })
     }

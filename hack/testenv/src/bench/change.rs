@@ -1,0 +1,154 @@
+//! B2 and B3: one policy's spec changes; until the last of its works has it, and with how many requests.
+//!
+//! Raw bursts send the same patches to the same works. No controller runs meanwhile: it would put them back; so each
+//! is followed by one that does, and counts as well. Both arms end where the harness's watch has seen the last work change.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use policy_sync::api::work::ManifestWork;
+use serde_json::{Value, json};
+
+use super::counts::Counts;
+use super::observer::Observer;
+use super::raw::{self, Ready};
+use super::report::{Measure, progress};
+use super::sample::{self, Sample};
+use super::stage::Stage;
+
+/// How many pairs of bursts the raw writer tries each concurrency with.
+const TRIALS: usize = 3;
+/// The limit, in the copy of a policy.
+const LIMIT: &str = "/spec/limits/all/rates/0/limit";
+
+/// So many changes, against as many raw bursts, in `turns` turns.
+pub(super) async fn measure(stage: &mut Stage, turns: usize, changes: usize) -> Result<Vec<Measure>> {
+    stage.settle().await?;
+    let mut observer = stage.observe().await?;
+    let at_once = raw::best(async |at_once| {
+        let trials = raw_bursts(stage, &mut observer, at_once, 0..TRIALS).await?;
+        Ok(Duration::from_secs_f64(Sample::seconds(&trials).median()))
+    })
+    .await?;
+    let (mut raw, mut controller, mut requests) = (Vec::new(), Vec::new(), Counts::default());
+    for turn in 0..turns {
+        let share = changes * turn / turns..changes * (turn + 1) / turns;
+        // A pair is two bursts.
+        raw.extend(raw_bursts(stage, &mut observer, at_once, share.start / 2..share.end.div_ceil(2)).await?);
+        let running = stage.launch()?;
+        stage.quiet().await?;
+        let before = Counts::now(&stage.client).await?;
+        for index in share.clone() {
+            controller.push(change(stage, &mut observer, index).await?);
+        }
+        stage.quiet().await?;
+        requests.add(&Counts::now(&stage.client).await?.since(&before));
+        running.terminate().await?;
+        progress(&format!("changes {} to {} of {changes}", share.start + 1, share.end));
+    }
+    // What the agents have said is about the specs before.
+    stage.unsettle();
+    let (raw, controller) = (Sample::seconds(&raw), Sample::seconds(&controller));
+    let ratio = |part: f64| controller.quantile(part) / raw.quantile(part);
+    let detail = |part: f64| {
+        let ms = |sample: &Sample| sample.quantile(part) * 1000.0;
+        format!("{:.1} ms against {:.1} ms, {at_once} raw patches at once", ms(&controller), ms(&raw))
+    };
+    let what = format!("{changes} changes of a policy on {} clusters", stage.clusters.len());
+    let changed = sample::count(changes * stage.clusters.len());
+    Ok(vec![
+        Measure::at_most("B2", format!("{what}, p50"), ratio(0.5), "×", 1.3).detail(detail(0.5)),
+        Measure::at_most("B2", format!("{what}, p95"), ratio(0.95), "×", 1.3).detail(detail(0.95)),
+        Measure::at_most(
+            "B3",
+            "writes a changed work",
+            requests.writes_of("manifestworks") / changed,
+            "",
+            1.0,
+        )
+        .detail(requests.describe_writes()),
+        Measure::at_most("B3", "reads a changed work", requests.reads() / changed, "", 0.02)
+            .detail(requests.describe_reads()),
+    ])
+}
+
+/// One change through the controller: from the answer to whoever changed the policy.
+async fn change(stage: &Stage, observer: &mut Observer, index: usize) -> Result<Duration> {
+    let policy = index % stage.policies;
+    let work = stage.scene.work(&stage.controller(), policy);
+    stage.scene.change(policy, 1_000 + index).await?;
+    let started = Instant::now();
+    let last = observer.until(stage.clusters.len(), |seen| seen.name == work).await?;
+    Ok(last.saturating_duration_since(started))
+}
+
+/// Pairs of raw bursts, one pair for each of the policies: the second puts back what the first has changed.
+async fn raw_bursts(
+    stage: &Stage,
+    observer: &mut Observer,
+    at_once: usize,
+    pairs: Range<usize>,
+) -> Result<Vec<Duration>> {
+    let mut took = Vec::new();
+    for pair in pairs {
+        let name = stage.scene.work(&stage.controller(), pair % stage.policies);
+        let planned = works(stage, &name).await?;
+        let limit = planned[0].spec.workload.manifests[1].0.pointer(LIMIT).cloned().unwrap_or_default();
+        took.push(raw_burst(stage, observer, at_once, planned, json!(1_000_000 + pair)).await?);
+        let changed = works(stage, &name).await?;
+        took.push(raw_burst(stage, observer, at_once, changed, limit).await?);
+    }
+    Ok(took)
+}
+
+async fn raw_burst(
+    stage: &Stage,
+    observer: &mut Observer,
+    at_once: usize,
+    works: Vec<ManifestWork>,
+    limit: Value,
+) -> Result<Duration> {
+    let (count, name) = (works.len(), works[0].name_any());
+    let patches = works.into_iter().map(|work| patch(work, &limit)).collect::<Result<Vec<_>>>()?;
+    let started = Instant::now();
+    let (_, last) = tokio::try_join!(
+        raw::send(&stage.client, patches, at_once),
+        observer.until(count, |seen| seen.name == name)
+    )?;
+    Ok(last - started)
+}
+
+/// The works of that name in all clusters.
+async fn works(stage: &Stage, name: &str) -> Result<Vec<ManifestWork>> {
+    let list = ListParams::default().fields(&format!("metadata.name={name}"));
+    let works =
+        Api::<ManifestWork>::all(stage.client.clone()).list(&list).await.context("listing works")?.items;
+    ensure!(works.len() == stage.clusters.len(), "{} works are called {name}", works.len());
+    Ok(works)
+}
+
+/// The patch that the controller would send for `work` with another limit.
+fn patch(mut work: ManifestWork, limit: &Value) -> Result<Ready> {
+    let place = work.spec.workload.manifests.last_mut().and_then(|copy| copy.0.pointer_mut(LIMIT));
+    *place.context("a work without a limit")? = limit.clone();
+    let metadata = &work.metadata;
+    let mut patch = vec![
+        json!({ "op": "test", "path": "/metadata/uid", "value": metadata.uid }),
+        json!({ "op": "test", "path": "/metadata/generation", "value": metadata.generation }),
+        json!({ "op": "add", "path": "/spec", "value": work.spec }),
+    ];
+    for (field, values) in [("labels", &metadata.labels), ("annotations", &metadata.annotations)] {
+        patch.extend(values.iter().flatten().map(|(key, value)| {
+            let path = format!("/metadata/{field}/{}", key.replace('/', "~1"));
+            json!({ "op": "add", "path": path, "value": value })
+        }));
+    }
+    let patch = serde_json::from_value(Value::Array(patch)).context("making a patch")?;
+    let request = raw::works_of(&work.namespace().unwrap_or_default())
+        .patch(&work.name_any(), &PatchParams::default(), &Patch::<()>::Json(patch))
+        .context("making a patch")?;
+    Ok(raw::answered_by_metadata(request))
+}

@@ -1,0 +1,61 @@
+//! B9: how time and memory grow from a hundredth of the works, over a tenth, to all.
+//!
+//! The exponent is the slope of the line through the logarithms: 1 is linear.
+
+use anyhow::Result;
+
+use super::memory;
+use super::report::Measure;
+use super::sample;
+use super::stage::Stage;
+
+/// More than this is more than linear, by what such measurements differ.
+const GOAL: f64 = 1.1;
+
+/// The exponents of the fan-out's time and of settled memory.
+pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
+    let policies = stage.policies;
+    let idle = memory::idle(stage).await?;
+    let (mut times, mut memories) = (Vec::new(), Vec::new());
+    for part in [100, 10, 1] {
+        stage.set_policies(policies.div_ceil(part)).await?;
+        let footprint = memory::footprint(stage, idle).await?;
+        let works = sample::count(stage.size());
+        times.push((works, footprint.fan_out.as_secs_f64()));
+        memories.push((works, footprint.settled));
+    }
+    let row = |what: &str, unit: &str, points: &[(f64, f64)]| {
+        let points_as_text: Vec<String> =
+            points.iter().map(|(works, value)| format!("{works}: {value:.2} {unit}")).collect();
+        Measure::at_most("B9", format!("growth of {what}"), exponent(points), "", GOAL)
+            .detail(points_as_text.join(", "))
+    };
+    Ok(vec![row("fan-out time", "s", &times), row("settled memory", "MiB", &memories)])
+}
+
+/// The slope of the line through the logarithms, by least squares. Nothing is taken for a little, as it has none.
+fn exponent(points: &[(f64, f64)]) -> f64 {
+    let logarithms: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.max(0.01).ln())).collect();
+    let count = sample::count(logarithms.len());
+    let mean = |of: fn(&(f64, f64)) -> f64| logarithms.iter().map(of).sum::<f64>() / count;
+    let (middle_x, middle_y) = (mean(|point| point.0), mean(|point| point.1));
+    let (mut over, mut under) = (0.0, 0.0);
+    for (x, y) in &logarithms {
+        over += (x - middle_x) * (y - middle_y);
+        under += (x - middle_x).powi(2);
+    }
+    over / under
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exponent;
+
+    #[test]
+    fn the_exponent_is_that_of_the_power() {
+        let points = |power: i32| [10.0, 100.0, 1000.0].map(|x: f64| (x, 3.0 * x.powi(power)));
+        assert!((exponent(&points(1)) - 1.0).abs() < 1e-9);
+        assert!((exponent(&points(2)) - 2.0).abs() < 1e-9);
+        assert!(exponent(&points(0)).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,72 @@
+//! B6: the memory of the controller over that of one that has nothing to do.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::report::{Measure, progress};
+use super::restart::until_ready;
+use super::sample;
+use super::stage::Stage;
+use super::usage::Memory;
+use super::{agents, fan_out};
+
+/// What the goals are for.
+const GOALS_ARE_FOR: f64 = 10_000.0;
+
+/// What a fan-out and its answers take.
+pub(super) struct Footprint {
+    pub(super) fan_out: Duration,
+    /// Settled, over an idle controller, in MiB.
+    pub(super) settled: f64,
+    /// The most until then.
+    peak: f64,
+}
+
+/// Memory when settled, and the most of a first fan-out and of a restart.
+pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
+    let idle = idle(stage).await?;
+    let footprint = footprint(stage, idle).await?;
+    let (_, restarted) = until_ready(stage).await?;
+    stage.quiet().await?;
+    let after_restart = Memory::of(restarted.pid())?;
+    restarted.terminate().await?;
+    let works = sample::count(stage.size());
+    // Smaller goals for fewer works would measure the allocator.
+    let goal = |mib: f64| mib * (works / GOALS_ARE_FOR).max(1.0);
+    let row = |what: &str, value: f64, mib: f64| {
+        Measure::at_most("B6", format!("{what}, {works} works"), value, "MiB", goal(mib))
+    };
+    Ok(vec![
+        row("settled", footprint.settled, 15.0).detail(format!("over an idle controller's {idle:.1} MiB")),
+        row("settled after a restart", after_restart.resident - idle, 15.0),
+        row("peak of a first fan-out", footprint.peak, 30.0),
+        row("peak of a restart", after_restart.peak - idle, 30.0),
+    ])
+}
+
+/// The memory of a controller without policies.
+pub(super) async fn idle(stage: &mut Stage) -> Result<f64> {
+    let policies = stage.policies;
+    stage.clear().await?;
+    stage.set_policies(0).await?;
+    let (_, controller) = until_ready(stage).await?;
+    stage.quiet().await?;
+    let memory = Memory::of(controller.pid())?;
+    controller.terminate().await?;
+    stage.set_policies(policies).await?;
+    progress(&format!("idle: {:.1} MiB", memory.resident));
+    Ok(memory.resident)
+}
+
+/// A first fan-out with all its answers; all is settled then, and no controller runs.
+pub(super) async fn footprint(stage: &mut Stage, idle: f64) -> Result<Footprint> {
+    stage.clear().await?;
+    let (fan_out, controller) = fan_out::by_controller(stage).await?;
+    agents::answer_all(stage, "all is well").await?;
+    stage.quiet().await?;
+    let Memory { resident, peak } = Memory::of(controller.pid())?;
+    controller.terminate().await?;
+    progress(&format!("{} works: {resident:.1} MiB, at most {peak:.1} MiB", stage.size()));
+    Ok(Footprint { fan_out, settled: resident - idle, peak: peak - idle })
+}

@@ -1,0 +1,81 @@
+//! B7: the status of every work changes, as fast as the hub takes it.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::observer::{Observer, What};
+use super::report::Measure;
+use super::sample;
+use super::stage::Stage;
+use super::{agents, raw};
+
+/// The window of the controller's folds, by default.
+const WINDOW: Duration = Duration::from_secs(1);
+/// How long after the last status the last fold may come.
+const LAST_FOLD: Duration = Duration::from_secs(2);
+
+/// Folds during and after a storm.
+pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
+    stage.settle().await?;
+    let controller = stage.launch()?;
+    stage.quiet().await?;
+    let mut answers = Vec::with_capacity(stage.size());
+    stage
+        .pages(async |page| {
+            for work in &page {
+                answers.push(agents::answer(work, "all is well after a storm")?);
+            }
+            Ok(())
+        })
+        .await?;
+    let works = answers.len();
+    let mut observer = Observer::start(&stage.client, &stage.scene.path(), "").await?;
+    let took = raw::send(&stage.client, answers, agents::AT_ONCE).await?;
+    let last_status = Instant::now();
+    stage.quiet().await?;
+    controller.terminate().await?;
+
+    let mut folds: HashMap<String, Vec<Instant>> = HashMap::new();
+    for seen in observer.so_far()? {
+        if seen.what == What::Changed {
+            folds.entry(seen.name).or_default().push(seen.at);
+        }
+    }
+    let last_fold = folds.values().flatten().max().context("nothing was folded")?;
+    let late = last_fold.saturating_duration_since(last_status).as_secs_f64();
+    let count: usize = folds.values().map(Vec::len).sum();
+    let most = folds.values().map(|folds| writes_a_window(folds)).fold(0.0, f64::max);
+    let storm = format!("{works} statuses in {:.1} s", took.as_secs_f64());
+    Ok(vec![
+        Measure::at_most("B7", "writes a policy and window, the most of any policy", most, "", 1.0)
+            .detail(format!("{storm}, {count} writes for {} policies", folds.len())),
+        Measure::at_most("B7", "last fold after the last status", late, "s", LAST_FOLD.as_secs_f64()),
+    ])
+}
+
+/// How many writes there were in each window on average, the first apart, which waits for nothing.
+fn writes_a_window(folds: &[Instant]) -> f64 {
+    match (folds.first(), folds.last()) {
+        (Some(first), Some(last)) if last > first => {
+            sample::count(folds.len() - 1) * WINDOW.as_secs_f64() / (*last - *first).as_secs_f64()
+        }
+        _ => sample::count(folds.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_counted_by_windows() {
+        let start = Instant::now();
+        let at = |ms: &[u64]| ms.iter().map(|ms| start + Duration::from_millis(*ms)).collect::<Vec<_>>();
+        assert!((writes_a_window(&at(&[0, 1000, 2000])) - 1.0).abs() < 1e-9);
+        assert!((writes_a_window(&at(&[0, 500, 1000])) - 2.0).abs() < 1e-9);
+        assert!(writes_a_window(&at(&[0, 1100, 2300])) < 1.0);
+        assert!((writes_a_window(&at(&[0])) - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,83 @@
+//! What a process takes of memory and processor, as Linux counts it.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// Ticks a second in `/proc`: 100 on every Linux, whatever the kernel's own.
+const TICKS: f64 = 100.0;
+const KIB_A_MIB: f64 = 1024.0;
+
+/// The memory of a process, in MiB.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Memory {
+    /// Now.
+    pub(super) resident: f64,
+    /// The most so far.
+    pub(super) peak: f64,
+}
+
+impl Memory {
+    /// That of the process `pid`.
+    pub(super) fn of(pid: u32) -> Result<Self> {
+        Self::parse(&read(pid, "status")?)
+    }
+
+    fn parse(status: &str) -> Result<Self> {
+        let mib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).context("a missing line")?;
+            let kib = line.trim_start_matches(':').trim().trim_end_matches(" kB");
+            kib.parse::<f64>().map(|kib| kib / KIB_A_MIB).with_context(|| format!("{name}{line}"))
+        };
+        Ok(Self { resident: mib("VmRSS")?, peak: mib("VmHWM")? })
+    }
+}
+
+/// The processor time that the process `pid` has taken so far.
+pub(super) fn processor_time(pid: u32) -> Result<Duration> {
+    parse_time(&read(pid, "stat")?)
+}
+
+fn parse_time(stat: &str) -> Result<Duration> {
+    // The program's name, in parentheses, may hold spaces: fields are counted from behind it.
+    let (_, fields) = stat.rsplit_once(") ").context("no name in parentheses")?;
+    let ticks: f64 = fields
+        .split(' ')
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse::<f64>().context("a field that is no number"))
+        .sum::<Result<f64>>()?;
+    Ok(Duration::from_secs_f64(ticks / TICKS))
+}
+
+fn read(pid: u32, file: &str) -> Result<String> {
+    let path = format!("/proc/{pid}/{file}");
+    fs::read_to_string(&path).with_context(|| format!("reading {path}: this needs Linux"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_in_mebibytes() {
+        let status = "Name:\tpolicy-sync\nVmHWM:\t    2048 kB\nVmRSS:\t    1536 kB\n";
+        assert_eq!(Memory::parse(status).unwrap(), Memory { resident: 1.5, peak: 2.0 });
+        assert!(Memory::parse("Name:\tpolicy-sync\n").is_err());
+    }
+
+    #[test]
+    fn processor_time_is_that_of_user_and_system() {
+        let stat = "7 (policy) sync) S 1 7 7 0 -1 4194304 1 2 3 4 150 50 9 9 20 0 5 0 100";
+        assert_eq!(parse_time(stat).unwrap(), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn this_process_has_both() {
+        let pid = std::process::id();
+        let memory = Memory::of(pid).unwrap();
+        assert!(memory.resident > 0.0 && memory.peak >= memory.resident, "{memory:?}");
+        processor_time(pid).unwrap();
+    }
+}
