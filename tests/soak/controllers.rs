@@ -1,0 +1,98 @@
+//! One controller after the other. The one before is cut off: whatever it still does reaches nobody.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use policy_sync::api::names::ControllerName;
+use policy_sync::apply::Leadership;
+use policy_sync::flow::Flow;
+use policy_sync::mirror::Mirror;
+use policy_sync::plan::Settings;
+use policy_sync::telemetry::metrics::Metrics;
+use tokio_util::sync::CancellationToken;
+
+use crate::noise::Noise;
+use crate::users::CONTROLLER;
+use policy_sync_testenv::MemoryServer;
+use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
+
+/// As whom all of them ask.
+const USER: &str = "controller";
+
+/// The controllers of one seed.
+pub(crate) struct Controllers {
+    server: MemoryServer,
+    noise: Noise,
+    starts: usize,
+    last: Option<(Arc<AtomicBool>, CancellationToken)>,
+}
+
+/// What goes wrong for one controller, until it is cut off.
+struct Connection {
+    noise: Noise,
+    cut: Arc<AtomicBool>,
+}
+
+impl Interposer for Connection {
+    fn request(&self, request: &Asked) -> Fate {
+        if self.cut.load(Ordering::Relaxed) { Fate::Reset } else { self.noise.request(request) }
+    }
+
+    fn event(&self, watch: &Asked, object: &str) -> EventFate {
+        if self.cut.load(Ordering::Relaxed) { EventFate::Silence } else { self.noise.event(watch, object) }
+    }
+}
+
+impl Controllers {
+    pub(crate) fn new(server: MemoryServer, noise: Noise) -> Self {
+        Self { server, noise, starts: 0, last: None }
+    }
+
+    /// Starts one, after the one before has crashed.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        if let Some((cut, stop)) = self.last.take() {
+            cut.store(true, Ordering::Relaxed);
+            stop.cancel();
+        }
+        self.starts += 1;
+        let cut = Arc::new(AtomicBool::new(false));
+        let connection = Connection { noise: self.noise.clone(), cut: cut.clone() };
+        let controller = ControllerName::new(CONTROLLER);
+        let flow = Flow {
+            client: self.server.client_of(USER, connection),
+            mirror: Mirror::new(controller.clone()).into(),
+            controller,
+            clock: self.server.clock(),
+            metrics: Metrics::new()?,
+            settings: Settings::default(),
+            fold_window: Duration::from_secs(1),
+            leadership: Leadership::always(),
+            elector: None,
+        };
+        let stop = CancellationToken::new();
+        drop(flow.start(stop.clone()));
+        self.last = Some((cut, stop));
+        Ok(())
+    }
+
+    pub(crate) fn starts(&self) -> usize {
+        self.starts
+    }
+
+    /// How much the server has been asked to change, Events apart.
+    pub(crate) fn writes(&self) -> usize {
+        self.server.requests().iter().filter(|asked| counts(asked)).count()
+    }
+
+    pub(crate) fn last_write(&self) -> String {
+        let requests = self.server.requests();
+        requests.iter().rev().find(|asked| counts(asked)).map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+fn counts(asked: &Asked) -> bool {
+    // What never arrived has no code.
+    asked.user == USER && asked.is_write() && asked.resource != "events" && asked.code != 0
+}

@@ -1,0 +1,204 @@
+//! Random users, faults and crashes on a server in memory, for as long as one likes: hours of them take minutes.
+//!
+//! ```text
+//! seed ─▶ round: actions of users, faults meanwhile, perhaps a crash
+//!           └─▶ faults end ─▶ settled ─▶ are the works those that a simple reckoning expects?
+//!                                    └─▶ restart ─▶ does it write nothing?
+//! ```
+//!
+//! What goes wrong follows from the seed and from what is asked for, not from the order in which it is: a seed that
+//! fails can be told again. `hack/soak` goes on for as long as it is told to; the test suite tells a few seeds.
+
+#![allow(clippy::unwrap_used)]
+
+mod controllers;
+mod noise;
+mod users;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use controllers::Controllers;
+use noise::Noise;
+use policy_sync_testenv::MemoryServer;
+use policy_sync_testenv::memory::agents;
+use users::Users;
+
+/// How long nothing must be written until all counts as settled: longer than the longest backoff.
+const QUIET: Duration = Duration::from_secs(75);
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long it may take to settle once nothing goes wrong any more.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+/// What one seed came to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    /// What users did.
+    actions: usize,
+    /// What went wrong.
+    faults: usize,
+    /// How often the controller was crashed or restarted.
+    starts: usize,
+    /// How much time passed on the hub.
+    passed: Duration,
+}
+
+/// Tells what the seed says, in so many rounds, and checks each settled state.
+///
+/// # Errors
+///
+/// What is not as it should be, with the seed, the round and what users did in it.
+fn tell(seed: u64, rounds: usize) -> Result<Told> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+    runtime.block_on(told(seed, rounds)).with_context(|| format!("seed {seed}"))
+}
+
+async fn told(seed: u64, rounds: usize) -> Result<Told> {
+    let server = MemoryServer::hub()?;
+    let started = tokio::time::Instant::now();
+    tokio::spawn(agents(server.clone()));
+    let noise = Noise::new(seed);
+    let mut users = Users::begin(server.clone(), seed).await?;
+    let mut controllers = Controllers::new(server.clone(), noise.clone());
+    controllers.start()?;
+    for round in 1..=rounds {
+        let told = one_round(&server, &mut users, &mut controllers, &noise).await;
+        told.with_context(|| format!("round {round}, after {}", users.done().join(", then ")))?;
+    }
+    Ok(Told {
+        actions: users.actions(),
+        faults: noise.faults(),
+        starts: controllers.starts(),
+        passed: started.elapsed(),
+    })
+}
+
+async fn one_round(
+    server: &MemoryServer,
+    users: &mut Users,
+    controllers: &mut Controllers,
+    noise: &Noise,
+) -> Result<()> {
+    let before = works(server);
+    let mut wanted_throughout = users.expected();
+    noise.begin();
+    for _ in 0..users.how_many() {
+        users.act().await?;
+        let now = users.expected();
+        wanted_throughout.retain(|work, _| now.contains_key(work));
+        if users.crashes() {
+            controllers.start()?;
+        }
+        sleep(users.pause()).await;
+    }
+    users.mend().await?;
+    sleep(2 * users.pause()).await;
+    noise.end();
+    let now = users.expected();
+    wanted_throughout.retain(|work, _| now.contains_key(work));
+
+    settled(server, controllers).await?;
+    let after = works(server);
+    let found: BTreeMap<&String, &Value> = after.iter().map(|(name, work)| (name, &work.copy)).collect();
+    let expected: BTreeMap<&String, &Value> = now.iter().collect();
+    ensure!(found == expected, "expected the works {expected:#?}, found {found:#?}");
+    for name in wanted_throughout.keys() {
+        if let Some(before) = before.get(name) {
+            ensure!(after[name].uid == before.uid, "{name} was wanted throughout, and was made anew");
+        }
+    }
+
+    controllers.start()?;
+    let writes = controllers.writes();
+    settled(server, controllers).await?;
+    ensure!(controllers.writes() == writes, "a restart wrote {}", controllers.last_write());
+    Ok(())
+}
+
+async fn settled(server: &MemoryServer, controllers: &Controllers) -> Result<()> {
+    let start = tokio::time::Instant::now();
+    let (mut seen, mut since) = (usize::MAX, start);
+    while since.elapsed() < QUIET {
+        ensure!(
+            start.elapsed() < LIMIT,
+            "it does not settle: its last write was {}",
+            controllers.last_write()
+        );
+        sleep(LOOK_EVERY).await;
+        let writes = controllers.writes();
+        if writes != seen || !server.is_undisturbed() {
+            (seen, since) = (writes, tokio::time::Instant::now());
+        }
+    }
+    Ok(())
+}
+
+/// A work, as far as it is compared.
+struct Seen {
+    uid: String,
+    /// What a reckoning can say of its copy: see [`Users::expected`].
+    copy: Value,
+}
+
+/// The works that there are, by `<cluster>/<kind>-<name>`.
+fn works(server: &MemoryServer) -> BTreeMap<String, Seen> {
+    let objects = server.objects();
+    let works = objects.into_iter().filter_map(|(name, work)| {
+        let name = name.strip_prefix("manifestworks.work.open-cluster-management.io ")?.to_owned();
+        let (readable, _) = name.rsplit_once('-')?;
+        let uid = work["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let copy = users::told_of(&work["spec"]["workload"]["manifests"]);
+        Some((readable.to_owned(), Seen { uid, copy }))
+    });
+    works.collect()
+}
+
+/// A number that `hack/soak` sets.
+fn setting(name: &str, default: u64) -> Result<u64> {
+    match std::env::var(format!("POLICY_SYNC_SOAK_{name}")) {
+        Ok(text) => text.parse().with_context(|| format!("POLICY_SYNC_SOAK_{name}={text}")),
+        Err(_) => Ok(default),
+    }
+}
+
+#[test]
+fn whatever_users_do_and_whatever_goes_wrong_it_ends_as_it_should() -> Result<()> {
+    let (first, count) = (setting("SEED", 1)?, setting("SEEDS", 12)?);
+    let rounds = usize::try_from(setting("ROUNDS", 4)?)?;
+    let end = Instant::now() + Duration::from_secs(60 * setting("MINUTES", 0)?);
+    let next = AtomicU64::new(first);
+    let results: Mutex<Vec<Result<Told>>> = Mutex::default();
+    let one_after_the_other = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let over = seed >= first + count && Instant::now() > end;
+            if over || results.lock().unwrap().iter().any(Result::is_err) {
+                return;
+            }
+            let result = tell(seed, rounds);
+            results.lock().unwrap().push(result);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(one_after_the_other))));
+
+    let told = results.into_inner().unwrap().into_iter().collect::<Result<Vec<Told>>>()?;
+    let sum = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
+    let hours = told.iter().map(|told| told.passed.as_secs_f64()).sum::<f64>() / 3600.0;
+    println!(
+        "{} seeds, {hours:.1} hours: {} actions of users, {} faults, {} starts of the controller",
+        told.len(),
+        sum(|told| told.actions),
+        sum(|told| told.faults),
+        sum(|told| told.starts),
+    );
+    ensure!(sum(|told| told.faults) > 10 * told.len(), "hardly anything went wrong");
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! What goes wrong: decided for each request and each event by the seed and by what it is about.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use parking_lot::Mutex;
+
+use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
+
+/// Of 256 requests or events, how many are disturbed.
+const OFTEN: u8 = 50;
+
+/// Faults, while they are on. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Noise(Arc<Mutex<State>>);
+
+struct State {
+    seed: u64,
+    on: bool,
+    faults: usize,
+    events: HashMap<String, usize>,
+}
+
+impl Noise {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(State { seed, on: false, faults: 0, events: HashMap::new() })))
+    }
+
+    pub(crate) fn begin(&self) {
+        self.0.lock().on = true;
+    }
+
+    pub(crate) fn end(&self) {
+        self.0.lock().on = false;
+    }
+
+    pub(crate) fn faults(&self) -> usize {
+        self.0.lock().faults
+    }
+}
+
+impl State {
+    /// The dice for what `text` names.
+    fn dice(&self, text: &str) -> Rng {
+        let hash = blake3::hash(format!("{} {text}", self.seed).as_bytes());
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&hash.as_bytes()[..8]);
+        Rng::with_seed(u64::from_le_bytes(bytes))
+    }
+}
+
+impl Interposer for Noise {
+    fn request(&self, request: &Asked) -> Fate {
+        let mut state = self.0.lock();
+        let mut dice = state.dice(&request.to_string());
+        if !state.on || dice.u8(..) >= OFTEN {
+            return Fate::Served;
+        }
+        state.faults += 1;
+        let refused = |code| Fate::Refused { code, retry_after: None };
+        match dice.u8(..13) {
+            0 | 1 => Fate::AnswerLost,
+            2 => Fate::Reset,
+            3 => Fate::Late(Duration::from_secs(dice.u64(1..40))),
+            4 => refused(403),
+            5 => refused(409),
+            6 => refused(413),
+            7 => refused(422),
+            8 => Fate::Refused { code: 429, retry_after: Some(dice.u32(1..5)) },
+            9 => refused(500),
+            10 => refused(503),
+            11 if request.verb == "watch" => refused(410),
+            11 => refused(504),
+            _ => Fate::Lost,
+        }
+    }
+
+    fn event(&self, watch: &Asked, object: &str) -> EventFate {
+        let mut state = self.0.lock();
+        let about = format!("event of {}.{} {object}", watch.resource, watch.group);
+        let ordinal = state.events.entry(about.clone()).or_default();
+        *ordinal += 1;
+        let about = format!("{about}#{ordinal}");
+        let mut dice = state.dice(&about);
+        if !state.on || dice.u8(..) >= OFTEN {
+            return EventFate::Sent;
+        }
+        state.faults += 1;
+        match dice.u8(..9) {
+            0 => EventFate::Twice,
+            1 => EventFate::Cut,
+            2 => EventFate::CutWithin,
+            3 => EventFate::Expired,
+            4 => EventFate::Garbled,
+            5 => EventFate::Missed(Duration::from_secs(dice.u64(1..20))),
+            6 => EventFate::Withheld,
+            _ => EventFate::Late(Duration::from_secs(dice.u64(1..40))),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Users of one namespace who change their minds, and a simple reckoning of which works should come of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use fastrand::Rng;
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use policy_sync_testenv::MemoryServer;
+use policy_sync_testenv::apply::{api_for, apply, apply_status};
+use policy_sync_testenv::fixtures::{
+    auth_policy, gateway, gateway_class, managed_cluster, namespace, params_config_map, placement,
+    placement_decision, rate_limit_policy, timeout_policy,
+};
+use policy_sync_testenv::world::{auth_policies, rate_limit_policies, timeout_policies};
+
+pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
+const SHOP: &str = "shop";
+const CLUSTERS: [&str; 3] = ["eu-1", "eu-2", "us-1"];
+const REGIONS: [&str; 2] = ["eu", "us"];
+const PLACEMENTS: [&str; 2] = ["all", "edge"];
+const GATEWAYS: [&str; 2] = ["web", "api"];
+const KINDS: [Kind; 3] = [Kind::RateLimit, Kind::Auth, Kind::Timeout];
+const NAMES: [&str; 2] = ["one", "two"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    RateLimit,
+    Auth,
+    Timeout,
+}
+
+/// A policy that a user has written.
+#[derive(Clone, Debug)]
+struct Policy {
+    /// One for most kinds, any number for TimeoutPolicies.
+    targets: Vec<&'static str>,
+    selects: Option<&'static str>,
+    /// What tells one spec from another.
+    value: u32,
+}
+
+/// All users, and what they have written.
+pub(crate) struct Users {
+    server: MemoryServer,
+    dice: Rng,
+    regions: BTreeMap<&'static str, &'static str>,
+    placements: BTreeMap<&'static str, BTreeSet<&'static str>>,
+    /// The gateways that there are, with the placement that each is labelled with.
+    gateways: BTreeMap<&'static str, Option<&'static str>>,
+    policies: BTreeMap<(Kind, &'static str), Policy>,
+    listed: BTreeSet<Kind>,
+    class: &'static str,
+    valid: bool,
+    actions: usize,
+    /// What was done in this round.
+    done: Vec<String>,
+}
+
+impl Users {
+    /// Users of `server` who begin with a gateway that is placed everywhere.
+    pub(crate) async fn begin(server: MemoryServer, seed: u64) -> Result<Self> {
+        let mut users = Self {
+            server,
+            dice: Rng::with_seed(seed),
+            regions: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            gateways: BTreeMap::new(),
+            policies: BTreeMap::new(),
+            listed: KINDS.into(),
+            class: "istio",
+            valid: true,
+            actions: 0,
+            done: Vec::new(),
+        };
+        for cluster in CLUSTERS {
+            users.apply(&namespace(cluster)).await?;
+            users.relabel(cluster, if cluster.starts_with("eu") { "eu" } else { "us" }).await?;
+        }
+        users.apply(&namespace(SHOP)).await?;
+        users.parameters().await?;
+        users.apply(&gateway_class(SHOP, CONTROLLER, Some((SHOP, "params")))).await?;
+        users.place("all", CLUSTERS.into()).await?;
+        users.label("web", Some("all")).await?;
+        Ok(users)
+    }
+
+    pub(crate) fn actions(&self) -> usize {
+        self.actions
+    }
+
+    pub(crate) fn done(&self) -> Vec<String> {
+        self.done.clone()
+    }
+
+    /// How much happens in the next round.
+    pub(crate) fn how_many(&mut self) -> usize {
+        self.done.clear();
+        self.dice.usize(1..8)
+    }
+
+    pub(crate) fn crashes(&mut self) -> bool {
+        self.dice.u8(..8) == 0
+    }
+
+    /// Until the next action: often none, sometimes longer than all rules about time.
+    pub(crate) fn pause(&mut self) -> Duration {
+        match self.dice.u8(..3) {
+            0 => Duration::ZERO,
+            1 => Duration::from_millis(self.dice.u64(..2_000)),
+            _ => Duration::from_secs(self.dice.u64(..20)),
+        }
+    }
+
+    /// Does something.
+    pub(crate) async fn act(&mut self) -> Result<()> {
+        self.actions += 1;
+        match self.dice.u8(..16) {
+            0..=4 => self.write_policy().await,
+            5 => self.delete_policy().await,
+            6 | 7 => {
+                let placement = self.one(&PLACEMENTS);
+                let clusters = CLUSTERS.into_iter().filter(|_| self.dice.bool()).collect();
+                self.place(placement, clusters).await
+            }
+            8 => self.unplace().await,
+            9 | 10 => {
+                let gateway = self.one(&GATEWAYS);
+                let placement = [None, Some("all"), Some("all"), Some("edge")][self.dice.usize(..4)];
+                self.label(gateway, placement).await
+            }
+            11 => self.delete_gateway().await,
+            12 => {
+                let (cluster, region) = (self.one(&CLUSTERS), self.one(&REGIONS));
+                self.relabel(cluster, region).await
+            }
+            13 => {
+                self.listed = KINDS.into_iter().filter(|_| self.dice.u8(..4) > 0).collect();
+                self.parameters().await
+            }
+            14 => {
+                self.class = self.one(&["istio", "envoy"]);
+                self.parameters().await
+            }
+            _ => {
+                self.valid = false;
+                self.parameters().await
+            }
+        }
+    }
+
+    /// Puts right what would freeze.
+    pub(crate) async fn mend(&mut self) -> Result<()> {
+        self.valid = true;
+        self.parameters().await
+    }
+
+    /// The works that should be there, by `<cluster>/<kind>-<name>`, each with what [`told_of`] says of its copy.
+    pub(crate) fn expected(&self) -> BTreeMap<String, Value> {
+        let mut works = BTreeMap::new();
+        for cluster in CLUSTERS {
+            let here: BTreeSet<&str> =
+                self.gateways.keys().copied().filter(|name| self.placed(name, cluster)).collect();
+            for gateway in &here {
+                works.insert(format!("{cluster}/gateway-{gateway}"), json!(["Gateway", self.class]));
+            }
+            for ((kind, name), policy) in &self.policies {
+                let targets: Vec<&str> =
+                    policy.targets.iter().copied().filter(|target| here.contains(target)).collect();
+                let selected = policy.selects.is_none_or(|region| self.regions.get(cluster) == Some(&region));
+                if self.listed.contains(kind) && selected && !targets.is_empty() {
+                    let told = json!([kind.name(), policy.value.to_string(), targets]);
+                    works.insert(format!("{cluster}/{}-{name}", kind.name().to_lowercase()), told);
+                }
+            }
+            if works.keys().any(|work| work.starts_with(&format!("{cluster}/"))) {
+                works.insert(format!("{cluster}/access"), json!("access"));
+            }
+        }
+        works
+    }
+
+    fn placed(&self, gateway: &str, cluster: &str) -> bool {
+        let placement = self.gateways.get(gateway).copied().flatten();
+        placement
+            .and_then(|placement| self.placements.get(placement))
+            .is_some_and(|clusters| clusters.contains(cluster))
+    }
+
+    fn one<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.dice.usize(..all.len())]
+    }
+
+    async fn write_policy(&mut self) -> Result<()> {
+        let key = (self.one(&KINDS), self.one(&NAMES));
+        let targets = match key.0 {
+            Kind::Timeout => [vec!["web"], vec!["api"], vec!["web", "api"]][self.dice.usize(..3)].clone(),
+            _ => vec![self.one(&GATEWAYS)],
+        };
+        let selects = [None, None, Some("eu"), Some("us")][self.dice.usize(..4)];
+        let policy = Policy { targets, selects, value: self.dice.u32(1..1000) };
+        self.done.push(format!("write {key:?}: {policy:?}"));
+        self.apply(&key.0.object(key.1, &policy)).await?;
+        self.policies.insert(key, policy);
+        Ok(())
+    }
+
+    async fn delete_policy(&mut self) -> Result<()> {
+        let keys: Vec<_> = self.policies.keys().copied().collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let key = self.one(&keys);
+        self.done.push(format!("delete {key:?}"));
+        let Some(policy) = self.policies.remove(&key) else { return Ok(()) };
+        self.delete(&key.0.object(key.1, &policy)).await
+    }
+
+    /// Writes a Placement's decisions, then its status, as its controller does.
+    async fn place(&mut self, name: &'static str, clusters: BTreeSet<&'static str>) -> Result<()> {
+        self.done.push(format!("place {name} on {clusters:?}"));
+        let chosen: Vec<&str> = clusters.iter().copied().collect();
+        for object in [placement_decision(SHOP, name, 1, &chosen), placement(SHOP, name, chosen.len())] {
+            let mut bare = object.clone();
+            bare.as_object_mut().context("an object")?.remove("status");
+            self.apply(&bare).await?;
+            apply_status(&self.server.client(), &object).await?;
+        }
+        self.placements.insert(name, clusters);
+        Ok(())
+    }
+
+    async fn unplace(&mut self) -> Result<()> {
+        let names: Vec<_> = self.placements.keys().copied().collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let name = self.one(&names);
+        self.done.push(format!("delete the placement {name}"));
+        self.placements.remove(name);
+        self.delete(&placement(SHOP, name, 0)).await?;
+        self.delete(&placement_decision(SHOP, name, 1, &[])).await
+    }
+
+    async fn label(&mut self, name: &'static str, placement: Option<&'static str>) -> Result<()> {
+        self.done.push(format!("label the gateway {name} with {placement:?}"));
+        self.apply(&gateway(SHOP, name, SHOP, placement)).await?;
+        self.gateways.insert(name, placement);
+        Ok(())
+    }
+
+    async fn delete_gateway(&mut self) -> Result<()> {
+        let names: Vec<_> = self.gateways.keys().copied().collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let name = self.one(&names);
+        self.done.push(format!("delete the gateway {name}"));
+        self.gateways.remove(name);
+        self.delete(&gateway(SHOP, name, SHOP, None)).await
+    }
+
+    async fn relabel(&mut self, cluster: &'static str, region: &'static str) -> Result<()> {
+        self.done.push(format!("label {cluster} with {region}"));
+        self.apply(&managed_cluster(cluster, &[("region".to_owned(), region.to_owned())].into())).await?;
+        self.regions.insert(cluster, region);
+        Ok(())
+    }
+
+    async fn parameters(&mut self) -> Result<()> {
+        self.done.push(format!("parameters: {:?} {} {}", self.listed, self.class, self.valid));
+        let kinds: Vec<Value> = self.listed.iter().map(|kind| kind.listed()).collect();
+        let mut parameters = json!({"downstreamClass": self.class, "policiesToSync": kinds});
+        if !self.valid {
+            parameters["downstreamClass"] = json!(5);
+        }
+        self.apply(&params_config_map(SHOP, "params", &parameters)).await
+    }
+
+    async fn apply(&self, object: &Value) -> Result<()> {
+        apply(&self.server.client(), object).await.map(drop)
+    }
+
+    async fn delete(&self, object: &Value) -> Result<()> {
+        let (api, name) = api_for(&self.server.client(), object).await?;
+        api.delete(&name, &DeleteParams::default())
+            .await
+            .with_context(|| format!("deleting {name}"))
+            .map(drop)
+    }
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::RateLimit => "RateLimitPolicy",
+            Self::Auth => "AuthPolicy",
+            Self::Timeout => "TimeoutPolicy",
+        }
+    }
+
+    fn listed(self) -> Value {
+        match self {
+            Self::RateLimit => rate_limit_policies(),
+            Self::Auth => auth_policies(),
+            Self::Timeout => timeout_policies(),
+        }
+    }
+
+    fn object(self, name: &str, policy: &Policy) -> Value {
+        let mut object = match self {
+            Self::RateLimit => rate_limit_policy(SHOP, name, policy.targets[0]),
+            Self::Auth => auth_policy(SHOP, name, policy.targets[0]),
+            Self::Timeout => timeout_policy(SHOP, name, &policy.targets),
+        };
+        // A label travels with the copy, whatever the kind.
+        object["metadata"]["labels"] = json!({"value": policy.value.to_string()});
+        if let Some(region) = policy.selects {
+            object["metadata"]["annotations"] =
+                json!({"kuadrant.io/cluster-selector": format!("region={region}")});
+        }
+        object
+    }
+}
+
+/// What of a work's manifests the reckoning knows: the kind of the copy, what tells its specs apart, its targets.
+pub(crate) fn told_of(manifests: &Value) -> Value {
+    let copy = &manifests[1];
+    match copy["kind"].as_str() {
+        None => json!("access"),
+        Some("Gateway") => json!(["Gateway", copy["spec"]["gatewayClassName"]]),
+        Some(kind) => {
+            let singular = copy["spec"]["targetRef"]["name"].as_str();
+            let plural = copy["spec"]["targetRefs"].as_array().into_iter().flatten();
+            let targets: Vec<&str> =
+                singular.into_iter().chain(plural.filter_map(|target| target["name"].as_str())).collect();
+            json!([kind, copy["metadata"]["labels"]["value"], targets])
+        }
+    }
+}
