@@ -23,7 +23,7 @@ pub(crate) struct Report {
     /// The most steps that every order of events was followed for.
     depth: usize,
     /// Whether there is nothing beyond.
-    complete: bool,
+    pub(crate) complete: bool,
     /// How many different mirrors there were.
     mirrors: usize,
     took: Duration,

@@ -9,8 +9,9 @@
 //!
 //! Left out: the status of GatewayClasses, leadership, and the length of backoffs.
 //!
-//! Rules are in `rules.rs`, one function each. A test prints how many states it has met; with
-//! `POLICY_SYNC_MODEL_STATES` the worlds are followed that far, where there is more to see.
+//! Rules are in `rules.rs`, one function each. Most worlds are followed until there are no more states. The others are
+//! followed breadth first, and from where that ends what goes on by itself is followed to its end; with
+//! `POLICY_SYNC_MODEL_STATES` that is later. Each test prints how many states it has met.
 
 #![allow(clippy::unwrap_used)]
 
