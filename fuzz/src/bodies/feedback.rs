@@ -1,0 +1,199 @@
+//! Feedback to fold: a list with the status of the work on each cluster, first perhaps a number: the bytes of another
+//! annotation of the policy. The text `REVISION` stands for the revision that is planned.
+//!
+//! Whatever the spokes say, the annotations are JSON within the limits, their numbers add up, no cluster counts as applied
+//! that does not say so for the present copy, and none changes what is told of another.
+
+use std::collections::BTreeSet;
+
+use policy_sync::api::annotations::{
+    POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, Summary, Synced,
+};
+use policy_sync::api::names::Parent;
+use policy_sync::plan::fold::{ALL_LIMIT, Fold, OUR_LIMIT};
+use serde_json::{Map, Value, json};
+
+use super::hub::Hub;
+
+/// The most clusters of one input.
+const CLUSTERS: usize = 24;
+/// The most bytes of all annotations together.
+const API_LIMIT: u64 = 256 * 1024;
+
+pub fn body(data: &[u8]) {
+    let Ok(Value::Array(mut statuses)) = serde_json::from_slice(data) else { return };
+    let mut other_bytes = 0;
+    if let Some(bytes) = statuses.first().and_then(Value::as_u64) {
+        other_bytes = usize::try_from(bytes.min(API_LIMIT)).unwrap_or_default();
+        statuses.remove(0);
+    }
+    statuses.truncate(CLUSTERS);
+    let told = told(&statuses, other_bytes);
+    // Without what one of them says, the others are told the same.
+    let silenced = data.len().checked_rem(statuses.len()).unwrap_or_default();
+    if let Some(status) = statuses.get_mut(silenced) {
+        *status = Value::Null;
+        say_the_same(&told, &self::told(&statuses, other_bytes), silenced);
+    }
+}
+
+fn limits() -> Parent {
+    Parent::new("kuadrant.io", "ratelimitpolicies", "shop", "limits")
+}
+
+fn cluster(index: usize) -> String {
+    format!("cluster-{index:02}")
+}
+
+/// What is told of the clusters: how much, and of each.
+type Told = Option<(String, Vec<Synced>)>;
+
+/// What is told where these are the statuses; nothing where other annotations leave no room.
+fn told(statuses: &[Value], other_bytes: usize) -> Told {
+    let mut hub = Hub::new();
+    objects(statuses.len(), other_bytes).iter().for_each(|object| hub.object(object));
+    hub.write();
+    let keys: Vec<_> = hub.works.keys().cloned().collect();
+    let mut applied = BTreeSet::new();
+    for key in keys {
+        let work = hub.works.get_mut(&key).expect("a work that is there");
+        if work["metadata"]["annotations"]["kuadrant.io/parent"] != *limits().to_string() {
+            continue;
+        }
+        let index =
+            (0..statuses.len()).find(|index| cluster(*index) == key.0).expect("a cluster of the list");
+        let copy = &work["spec"]["workload"]["manifests"][1];
+        let revision = copy["metadata"]["annotations"]["kuadrant.io/revision"].clone();
+        let mut status = statuses[index].clone();
+        replace(&mut status, &revision);
+        if may_be_applied(&status, &revision, &work["metadata"]["generation"]) {
+            applied.insert(key.0.clone());
+        }
+        work["status"] = status;
+        hub.show_work(&key);
+    }
+    let annotations = match hub.fold(&limits()).fold {
+        Fold::Write { annotations, .. } => Some(annotations),
+        Fold::Settled => None,
+        Fold::OwnedBy(others) => panic!("nobody else owns anything: {others:?}"),
+    };
+    hub.write();
+    let object =
+        hub.objects.values().find(|object| object["metadata"]["name"] == "limits").expect("it is there");
+    let found = object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+    for (key, text) in annotations.iter().flatten() {
+        assert_eq!(found[*key], **text, "what is written is what is planned");
+    }
+    read(&found, statuses.len(), other_bytes, &applied)
+}
+
+/// Reads the annotations back as anyone would.
+fn read(found: &Map<String, Value>, clusters: usize, other_bytes: usize, applied: &BTreeSet<String>) -> Told {
+    let bytes = |(key, text): (&String, &Value)| key.len() + text.as_str().map_or(0, str::len);
+    let ours: usize = found.iter().filter(|(key, _)| key.starts_with("kuadrant.io/polic")).map(bytes).sum();
+    assert!(ours <= OUR_LIMIT, "{ours} bytes");
+    assert!(ours == 0 || ours + other_bytes <= ALL_LIMIT, "{ours} and {other_bytes} bytes");
+    let text = |key: &str| found.get(key)?.as_str();
+    let entries: Vec<Synced> = serde_json::from_str(text(POLICIES_SYNCED)?).expect("a list of entries");
+    let summary: Summary = serde_json::from_str(text(POLICIES_SYNCED_SUMMARY)?).expect("a summary");
+    let detail = text(POLICIES_SYNCED_DETAIL)?.to_owned();
+    assert_eq!(summary.clusters, clusters);
+    let expected: Vec<String> = (0..entries.len()).map(cluster).collect();
+    assert!(entries.iter().map(|entry| &*entry.cluster.0).eq(expected.iter()), "{entries:?}");
+    assert!(entries.iter().all(|entry| entry.name == "limits" && entry.namespace == "kuadrant-shop"));
+    assert!(summary.applied <= applied.len(), "{summary:?}, but only {applied:?} say so");
+    if detail == "full" || detail == "minimal" {
+        assert_eq!(entries.len(), clusters);
+        adds_up(&summary, &entries, detail == "full");
+        for entry in entries.iter().filter(|entry| entry.applied) {
+            assert!(applied.contains(&*entry.cluster.0), "{entry:?} does not say so");
+        }
+    } else {
+        assert!(detail == "keys" || detail == format!("first {} of {clusters}", entries.len()), "{detail}");
+    }
+    Some((detail, entries))
+}
+
+fn adds_up(summary: &Summary, entries: &[Synced], full: bool) {
+    let count = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
+    assert_eq!(summary.applied, count(&|entry| entry.applied));
+    assert_eq!(summary.pending, count(&|entry| !entry.applied || entry.pending));
+    assert_eq!(summary.synced, summary.applied == entries.len());
+    let condition = |entry: &Synced, status: &str| {
+        entry.conditions.iter().any(|found| found.condition_type == "Enforced" && found.status == status)
+    };
+    if full {
+        assert_eq!(summary.enforced, count(&|entry| condition(entry, "True")));
+    }
+    assert!(summary.overridden <= count(&|entry| condition(entry, "False")));
+    assert!(summary.enforced + summary.overridden <= summary.applied);
+}
+
+fn say_the_same(with: &Told, without: &Told, silenced: usize) {
+    // Less detail of everyone is how a long text takes its room.
+    let (Some((level, with)), Some((other, without))) = (with, without) else { return };
+    if level != other {
+        return;
+    }
+    let others = |entries: &[Synced]| -> Vec<Synced> {
+        entries.iter().filter(|entry| *entry.cluster.0 != *cluster(silenced)).cloned().collect()
+    };
+    assert_eq!(others(with), others(without), "{} changes what is told of another", cluster(silenced));
+}
+
+/// Whether `status` says somewhere what it takes to count as applied.
+fn may_be_applied(status: &Value, revision: &Value, generation: &Value) -> bool {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let is_applied = |condition: &Value| {
+        condition["type"] == "Applied"
+            && condition["status"] == "True"
+            && condition["observedGeneration"] == *generation
+    };
+    let manifests = status["resourceStatus"]["manifests"].as_array().into_iter().flatten();
+    let values = manifests.filter_map(|manifest| manifest["statusFeedback"]["values"].as_array()).flatten();
+    let mut values = values.filter(|value| value["name"] == "_revision");
+    conditions.into_iter().any(is_applied) && values.any(|value| value["fieldValue"]["string"] == *revision)
+}
+
+fn replace(value: &mut Value, revision: &Value) {
+    match value {
+        Value::String(text) if text == "REVISION" => *value = revision.clone(),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, revision)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| replace(field, revision)),
+        _ => {}
+    }
+}
+
+/// A policy on so many clusters, with an annotation of its owner of so many bytes.
+fn objects(clusters: usize, other_bytes: usize) -> Vec<Value> {
+    let fields = ["generation", "text", "flag", "list"];
+    let fields = fields.map(|name| json!({"name": name, "path": format!(".status.{name}")}));
+    let params = json!({"policiesToSync": [{
+        "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies", "statusFields": fields,
+    }]});
+    let gateway = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"});
+    let placement = json!({"cluster.open-cluster-management.io/placement": "all"});
+    let decisions: Vec<Value> =
+        (0..clusters).map(|index| json!({"clusterName": cluster(index), "reason": ""})).collect();
+    let note = "kubectl.kubernetes.io/last-applied-configuration";
+    let annotations = if other_bytes < note.len() {
+        json!({})
+    } else {
+        json!({note: "x".repeat(other_bytes - note.len())})
+    };
+    vec![
+        json!({"kind": "ConfigMap", "metadata": {"namespace": "platform", "name": "params"},
+            "data": {"params": params.to_string()}}),
+        json!({"kind": "GatewayClass", "metadata": {"name": "multi"}, "spec": {
+            "controllerName": "kuadrant.io/policy-sync",
+            "parametersRef": {"group": "", "kind": "ConfigMap", "namespace": "platform", "name": "params"},
+        }}),
+        json!({"kind": "PlacementDecision", "metadata": {"namespace": "shop", "name": "all-1", "labels": placement},
+            "status": {"decisions": decisions}}),
+        json!({"kind": "Gateway", "metadata": {"namespace": "shop", "name": "web", "labels": placement},
+            "spec": {"gatewayClassName": "multi", "listeners": []}}),
+        json!({"apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
+            "metadata": {"namespace": "shop", "name": "limits", "annotations": annotations},
+            "spec": {"targetRef": gateway}}),
+    ]
+}

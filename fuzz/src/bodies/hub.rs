@@ -1,0 +1,240 @@
+//! A hub without a server: steps go in as JSON, and plans are written back as the server would show them.
+//!
+//! A *step* is an object as it comes off the wire, at its top level `"deleted": true` where it goes; a number, for
+//! milliseconds that pass; or `"write"`, where all that is planned is written. What no server would keep, such as an
+//! object without a name, is passed over.
+
+mod model;
+mod writing;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use policy_sync::api::json::normalize;
+use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent};
+use policy_sync::api::object::HubObject;
+use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::mirror::rows::schema::WorkSchema;
+use policy_sync::mirror::{Change, Key, Mirror, Moment, Row, Source, View};
+use policy_sync::plan::fold::{self, FoldPlan};
+use policy_sync::plan::{self, Settings, WorksPlan, watches};
+use serde_json::{Value, json};
+
+pub(super) use model::names;
+use model::placement_of;
+
+/// The controller that the works are of.
+pub(super) const CONTROLLER: &str = "kuadrant.io/policy-sync";
+/// When hubs are listed first; not zero, because a moment of zero stands for never.
+const START: i64 = 1_000_000_000_000;
+/// The most steps of one input: more take time and show nothing new.
+const STEPS: usize = 64;
+
+pub(super) struct Hub {
+    mirror: Mirror,
+    settings: Settings,
+    now: i64,
+    version: u64,
+    followed: BTreeSet<Source>,
+    /// The names of kinds in objects.
+    kinds: BTreeMap<GroupResource, String>,
+    pub(super) objects: BTreeMap<(Source, ObjectKey), Value>,
+    /// By cluster and name.
+    pub(super) works: BTreeMap<(String, String), Value>,
+    /// When a Placement or a decision of it last changed.
+    changed: BTreeMap<ObjectKey, i64>,
+}
+
+impl Hub {
+    /// A hub that was listed long ago and holds nothing.
+    pub(super) fn new() -> Self {
+        let mirror = Mirror::new(ControllerName::new(CONTROLLER));
+        mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(START));
+        for source in Source::FIXED {
+            mirror.begin_resync(&source);
+            mirror.end_resync(&source, 1, Moment(START));
+        }
+        Self {
+            mirror,
+            settings: Settings::default(),
+            now: START + 3_600_000,
+            version: 1,
+            followed: BTreeSet::from(Source::FIXED),
+            kinds: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            works: BTreeMap::new(),
+            changed: BTreeMap::new(),
+        }
+    }
+
+    /// Takes `steps` in, those that `takes` has nothing against.
+    pub(super) fn steps(&mut self, steps: &[Value], takes: impl Fn(&Value) -> bool, look: impl Fn(&Self)) {
+        for step in steps.iter().take(STEPS).filter(|step| takes(step)) {
+            match step {
+                Value::Number(milliseconds) => self.wait(milliseconds.as_i64().unwrap_or_default()),
+                Value::String(word) if word == "write" => {
+                    look(self);
+                    self.write();
+                }
+                Value::Object(_) => self.object(step),
+                _ => {}
+            }
+        }
+        look(self);
+    }
+
+    pub(super) fn wait(&mut self, milliseconds: i64) {
+        self.now += milliseconds.clamp(0, 86_400_000);
+    }
+
+    pub(super) fn object(&mut self, object: &Value) {
+        let Some((source, key)) = self.address(object) else { return };
+        let mut object = object.clone();
+        normalize(&mut object);
+        let fields = object.as_object_mut().expect("an object has fields");
+        let goes = fields.remove("deleted") == Some(json!(true));
+        fields["metadata"]["namespace"] = (&*key.namespace).into();
+        fields["metadata"]["uid"] = format!("{key}-uid").into();
+        if serde_json::from_str::<HubObject>(&object.to_string()).is_err() {
+            return;
+        }
+        let address = (source, key);
+        if goes && !self.objects.contains_key(&address) {
+            return;
+        }
+        let before = self.objects.get(&address).and_then(|object| placement_of(&address, object));
+        self.version += 1;
+        if goes {
+            self.objects.remove(&address);
+            if self.followed.contains(&address.0) {
+                let (source, key) = address.clone();
+                self.change(Change::Deleted { source, key, version: self.version });
+            }
+        } else {
+            let after = placement_of(&address, &object);
+            self.changed.extend(after.map(|placement| (placement, self.now)));
+            self.objects.insert(address.clone(), object);
+            if self.followed.contains(&address.0) {
+                self.show(&address);
+            }
+        }
+        self.changed.extend(before.map(|placement| (placement, self.now)));
+        self.follow();
+    }
+
+    /// Where `object` is kept, `None` where no server would keep it.
+    fn address(&mut self, object: &Value) -> Option<(Source, ObjectKey)> {
+        let text = |field: &str| object["metadata"][field].as_str();
+        let name = text("name").filter(|name| is_name(name, 253, true))?;
+        let kind = object["kind"].as_str()?;
+        if matches!(kind, "GatewayClass" | "ManagedCluster") {
+            let source = if kind == "GatewayClass" { Source::Classes } else { Source::Clusters };
+            return Some((source, ObjectKey::new("", name)));
+        }
+        let key = ObjectKey::new(text("namespace").filter(|name| is_name(name, 63, false))?, name);
+        let source = match kind {
+            "ConfigMap" => Source::ConfigMap(key.clone()),
+            "Gateway" => Source::Gateways,
+            "Placement" => Source::Placements,
+            "PlacementDecision" => Source::Decisions,
+            kind => {
+                let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
+                let lower = kind.to_ascii_lowercase();
+                if !is_name(group, 253, true) || !is_name(&lower, 60, false) {
+                    return None;
+                }
+                let plural =
+                    lower.strip_suffix('y').map_or_else(|| format!("{lower}s"), |k| format!("{k}ies"));
+                let resource = GroupResource::new(group, &plural);
+                if self.kinds.entry(resource.clone()).or_insert_with(|| kind.to_owned()) != kind {
+                    return None;
+                }
+                Source::Policies(resource)
+            }
+        };
+        Some((source, key))
+    }
+
+    fn change(&self, change: Change) {
+        self.mirror.change(change, Moment(self.now));
+    }
+
+    fn show(&mut self, address: &(Source, ObjectKey)) {
+        self.version += 1;
+        let version = self.version;
+        let object = self.objects.get_mut(address).expect("what is shown is there");
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        let text = object.to_string();
+        self.show_text(&address.0, &address.1, &text);
+    }
+
+    fn show_text(&self, source: &Source, key: &ObjectKey, text: &str) {
+        let object: HubObject = serde_json::from_str(text).expect("it was read before");
+        let row = Row::prune(source, &object, &ControllerName::new(CONTROLLER));
+        self.change(Change::Applied { source: source.clone(), key: key.clone(), version: self.version, row });
+    }
+
+    /// Watches what the plan wants to be watched.
+    fn follow(&mut self) {
+        let wanted = self.see(watches::plan);
+        let stale = |source: &&Source| !Source::FIXED.contains(source) && !wanted.contains_key(source);
+        for source in self.followed.iter().filter(stale).cloned().collect::<Vec<_>>() {
+            self.mirror.forget(&source);
+            self.followed.remove(&source);
+        }
+        let mut started = false;
+        for (source, gvr) in wanted {
+            if let Source::Policies(kind) = &source {
+                let name = self.kinds.get(kind).cloned();
+                let resolution = name.map_or(Resolution::Gone, |name| {
+                    Resolution::Resolved(PolicyKindInfo { kind: name.as_str().into(), can_patch: true })
+                });
+                let resolves = resolution != Resolution::Gone;
+                self.change(Change::Resolved(gvr, resolution));
+                if !resolves {
+                    continue;
+                }
+            }
+            if !self.followed.insert(source.clone()) {
+                continue;
+            }
+            started = true;
+            self.mirror.begin_resync(&source);
+            let addresses: Vec<_> = self.objects.keys().filter(|key| key.0 == source).cloned().collect();
+            addresses.iter().for_each(|address| self.show(address));
+            self.mirror.end_resync(&source, self.version, Moment(self.now));
+        }
+        if started {
+            self.follow();
+        }
+    }
+
+    pub(super) fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
+        look(self.mirror.read().view(Moment(self.now)))
+    }
+
+    /// The plans of all Gateways and policies, and of what there are works for.
+    pub(super) fn plans(&self) -> BTreeMap<Parent, WorksPlan> {
+        let parents = self.mirror.everything().into_iter().filter_map(|key| match key {
+            Key::Works(parent) => Some(parent),
+            _ => None,
+        });
+        parents.map(|parent| (parent.clone(), self.plan(&parent))).collect()
+    }
+
+    pub(super) fn plan(&self, parent: &Parent) -> WorksPlan {
+        self.see(|view| plan::plan_works(view, &self.settings, parent))
+    }
+
+    pub(super) fn fold(&self, parent: &Parent) -> FoldPlan {
+        self.see(|view| fold::plan(view, &self.settings, parent))
+    }
+}
+
+/// Whether `text` is the name of an object, with dots or without them.
+pub(super) fn is_name(text: &str, limit: usize, dots: bool) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = |part: &str| {
+        !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+    };
+    text.len() <= limit && if dots { text.split('.').all(is_label) } else { is_label(text) }
+}

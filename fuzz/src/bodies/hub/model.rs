@@ -1,0 +1,87 @@
+//! What the contract says of placements, in its own words: from the objects, without the product's mirror.
+
+use std::collections::BTreeSet;
+
+use policy_sync::api::cluster::PLACEMENT_LABEL;
+use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
+use policy_sync::mirror::Source;
+use serde_json::Value;
+
+use super::{Hub, START, is_name};
+
+/// How long a Placement settles.
+const SETTLES: i64 = 5_000;
+
+impl Hub {
+    /// The clusters of the works that say that they are for `parent`, and that `holds` is true of.
+    pub(in crate::bodies) fn clusters_of(
+        &self,
+        parent: &Parent,
+        holds: impl Fn(&Value) -> bool,
+    ) -> BTreeSet<String> {
+        let parent = parent.to_string();
+        let works = self.works.iter().filter(|(_, work)| {
+            work["metadata"]["annotations"]["kuadrant.io/parent"] == *parent && holds(work)
+        });
+        works.map(|((cluster, _), _)| cluster.clone()).collect()
+    }
+
+    /// The clusters that the decisions of the Placement `placement` name.
+    pub(in crate::bodies) fn decided(&self, placement: &ObjectKey) -> BTreeSet<String> {
+        let decisions = self.objects.iter().filter(|(address, object)| {
+            address.0 == Source::Decisions && placement_of(address, object).as_ref() == Some(placement)
+        });
+        let names = decisions.flat_map(|(_, object)| {
+            let decisions = object["status"]["decisions"].as_array().into_iter().flatten();
+            decisions.filter_map(|decision| decision["clusterName"].as_str())
+        });
+        names.filter(|name| is_name(name, 63, false)).map(str::to_owned).collect()
+    }
+
+    /// Whether a cluster that the decisions do not name has really left the Placement.
+    pub(in crate::bodies) fn is_settled(&self, placement: &ObjectKey) -> bool {
+        let found = self.objects.get(&(Source::Placements, placement.clone()));
+        let selected = found.map_or(0, |found| {
+            let selected = found["status"]["numberOfSelectedClusters"].as_i64();
+            selected.and_then(|selected| i32::try_from(selected).ok()).unwrap_or_default().max(0)
+        });
+        let changed = self.changed.get(placement).copied().unwrap_or(START);
+        self.decided(placement).len() >= usize::try_from(selected).unwrap_or_default()
+            && self.now >= changed + SETTLES
+    }
+
+    /// Where the Gateway `key` may be: where it is placed, and where it only may have left.
+    pub(in crate::bodies) fn placed(&self, key: &ObjectKey) -> BTreeSet<String> {
+        let Some(gateway) = self.objects.get(&(Source::Gateways, key.clone())) else {
+            return BTreeSet::new();
+        };
+        let Some(placement) =
+            gateway["metadata"]["labels"][PLACEMENT_LABEL].as_str().filter(|p| !p.is_empty())
+        else {
+            return BTreeSet::new();
+        };
+        let placement = ObjectKey::new(&key.namespace, placement);
+        let mut clusters = self.decided(&placement);
+        if !self.is_settled(&placement) {
+            clusters.extend(self.clusters_of(&Parent::gateway(key.clone()), |_| true));
+        }
+        clusters
+    }
+}
+
+/// The Placement that an object belongs to, where it is one or a decision of one.
+pub(super) fn placement_of((source, key): &(Source, ObjectKey), object: &Value) -> Option<ObjectKey> {
+    match source {
+        Source::Placements => Some(key.clone()),
+        Source::Decisions => {
+            let name = object["metadata"]["labels"][PLACEMENT_LABEL].as_str()?;
+            Some(ObjectKey::new(&key.namespace, name))
+        }
+        _ => None,
+    }
+}
+
+/// The names of clusters, as plans have them.
+pub(in crate::bodies) fn names(clusters: &BTreeSet<String>) -> BTreeSet<ClusterName> {
+    clusters.iter().map(|name| ClusterName::from(name.as_str())).collect()
+}

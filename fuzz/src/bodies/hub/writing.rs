@@ -1,0 +1,136 @@
+//! Writes what is planned as the controller does, to a server that takes everything.
+
+use policy_sync::api::annotations::OF_POLICY;
+use policy_sync::api::json::normalize;
+use policy_sync::api::names::{ObjectKey, Parent};
+use policy_sync::mirror::{Change, Key, Source};
+use policy_sync::plan::diff::{self, WorkAction};
+use policy_sync::plan::fold::Fold;
+use policy_sync::plan::{access, cause, class};
+use serde_json::{Value, json};
+
+use super::Hub;
+
+/// How often what is planned is written before it has to be settled.
+const ROUNDS: usize = 12;
+
+impl Hub {
+    /// Writes what is planned until nothing is left to write, which has to be soon.
+    pub(in crate::bodies) fn write(&mut self) {
+        for _ in 0..ROUNDS {
+            if !self.round() {
+                return;
+            }
+            self.follow();
+        }
+        panic!("what is planned does not settle: {:?}", self.mirror.everything());
+    }
+
+    fn round(&mut self) -> bool {
+        let mut wrote = false;
+        for key in self.mirror.everything() {
+            let actions: Vec<WorkAction> = match &key {
+                Key::Watches => Vec::new(),
+                Key::Works(parent) => {
+                    let plan = self.plan(parent);
+                    self.see(|view| {
+                        let _ = cause::of(view, parent);
+                        diff::works(view, parent, &plan).actions
+                    })
+                }
+                Key::Access(cluster) => self.see(|view| {
+                    let plan = access::plan(view, cluster);
+                    diff::access(view, cluster, &plan).actions
+                }),
+                Key::Class(name) => {
+                    wrote |= self.write_class(name);
+                    Vec::new()
+                }
+                Key::Fold(parent) => {
+                    wrote |= self.write_fold(parent);
+                    Vec::new()
+                }
+            };
+            wrote |= !actions.is_empty();
+            actions.iter().for_each(|action| self.carry_out(action));
+        }
+        wrote
+    }
+
+    fn write_class(&mut self, name: &ObjectKey) -> bool {
+        let Some(status) = self.see(|view| class::plan(view, name)) else { return false };
+        for condition in &status.conditions {
+            assert!(condition.message.len() <= 32_768, "no server takes {} bytes", condition.message.len());
+        }
+        let address = (Source::Classes, name.clone());
+        let object = self.objects.get_mut(&address).expect("only a class that is there gets a status");
+        object["status"] = json!({"conditions": status.conditions});
+        self.show(&address);
+        true
+    }
+
+    fn write_fold(&mut self, parent: &Parent) -> bool {
+        let Fold::Write { annotations, .. } = self.fold(parent).fold else { return false };
+        let address = (Source::Policies(parent.kind.clone()), parent.object.clone());
+        let object = self.objects.get_mut(&address).expect("only a policy that is there is annotated");
+        let metadata = object["metadata"].as_object_mut().expect("it has metadata");
+        // A forced apply takes what it writes from other owners.
+        metadata.remove("managedFields");
+        let found = metadata.entry("annotations").or_insert_with(|| json!({}));
+        let found = found.as_object_mut().expect("annotations are an object");
+        OF_POLICY.iter().for_each(|key| drop(found.remove(*key)));
+        found.extend(annotations.into_iter().map(|(key, text)| (key.to_owned(), text.into())));
+        self.show(&address);
+        true
+    }
+
+    fn carry_out(&mut self, action: &WorkAction) {
+        let key = (action.cluster().to_string(), action.name().to_string());
+        self.version += 1;
+        let name = ObjectKey::new(&key.0, &key.1);
+        let planned = match action {
+            WorkAction::Delete { .. } => {
+                self.works.remove(&key);
+                return self.change(Change::Deleted {
+                    source: Source::Works,
+                    key: name,
+                    version: self.version,
+                });
+            }
+            WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {
+                as_served(work.object(&cluster.0))
+            }
+        };
+        let found = self.works.entry(key.clone()).or_insert_with(|| {
+            json!({"metadata": {"name": key.1, "namespace": key.0, "uid": name.to_string(), "generation": 0,
+                "creationTimestamp": "2026-01-01T00:00:00Z"}})
+        });
+        if found["spec"] != planned["spec"] {
+            found["metadata"]["generation"] =
+                (found["metadata"]["generation"].as_i64().unwrap_or_default() + 1).into();
+        }
+        found["spec"] = planned["spec"].clone();
+        found["metadata"]["labels"] = planned["metadata"]["labels"].clone();
+        found["metadata"]["annotations"] = planned["metadata"]["annotations"].clone();
+        self.show_work(&key);
+    }
+
+    /// Shows a work to the mirror as it is now.
+    pub(in crate::bodies) fn show_work(&mut self, key: &(String, String)) {
+        self.version += 1;
+        let work = self.works.get_mut(key).expect("a work that is there");
+        work["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let text = work.to_string();
+        self.show_text(&Source::Works, &ObjectKey::new(&key.0, &key.1), &text);
+    }
+}
+
+/// `work` as the server gives it back: numbers in its form, defaults filled in.
+fn as_served(mut work: Value) -> Value {
+    normalize(&mut work);
+    for config in work["spec"]["manifestConfigs"].as_array_mut().into_iter().flatten() {
+        let config = config.as_object_mut().expect("a configuration is an object");
+        config.entry("feedbackScrapeType").or_insert_with(|| "Poll".into());
+    }
+    work
+}

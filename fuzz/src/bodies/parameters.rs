@@ -1,0 +1,54 @@
+//! Parameters: what is accepted means the same when it is written out again, and what is refused is told in one short
+//! line that names its place.
+
+use policy_sync::api::params::path::StatusPath;
+use policy_sync::api::params::{MAX_POLICIES, Params, ParamsError};
+
+/// The most bytes of a fault and of its place: a condition has room for ten.
+const LIMIT: usize = 1024;
+
+pub fn body(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let checked = Params::check(text);
+    for fault in checked.faults.iter().chain(&checked.warnings) {
+        is_told(fault);
+    }
+    match Params::parse(text) {
+        Ok(params) => {
+            assert!(checked.faults.is_empty());
+            assert_eq!(params, checked.params);
+            is_usable(&params);
+            let written = serde_json::to_string(&params).expect("parameters are JSON");
+            assert_eq!(Params::parse(&written).as_ref(), Ok(&params), "{written}");
+        }
+        Err(fault) => assert_eq!(Some(&fault), checked.faults.first()),
+    }
+    // Paths are refused with a position in them.
+    if let Err(error) = StatusPath::parse(text) {
+        assert!((1..=text.chars().count() + 1).contains(&error.position), "{error}");
+    }
+}
+
+fn is_told(fault: &ParamsError) {
+    let text = fault.to_string();
+    assert!(!text.chars().any(char::is_control), "more than a line: {text:?}");
+    assert!(text.len() <= LIMIT, "{} bytes: {text:?}", text.len());
+    let of_the_whole =
+        fault.fault.starts_with("not JSON: ") || fault.fault.starts_with("expected an object, ");
+    assert!(of_the_whole || !fault.place.is_empty(), "without a place: {text:?}");
+}
+
+fn is_usable(params: &Params) {
+    assert!(!params.downstream_class.is_empty());
+    assert!(params.policies_to_sync.len() <= MAX_POLICIES);
+    for policy in &params.policies_to_sync {
+        for name in [&policy.group, &policy.version, &policy.resource] {
+            let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+            assert!(!name.is_empty() && name.chars().all(fits), "{name:?}");
+        }
+        for field in &policy.status_fields {
+            assert!(!field.name.starts_with('_') && !field.name.is_empty());
+            StatusPath::parse(&field.path).expect("accepted paths can be read");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Policies to plan: a list of steps, objects of any kind among them.
+//!
+//! Whatever they are, a copy gets no further than its namespace maps to and its Gateways are placed, no more than a work
+//! may have is planned, the same hub has the same plan, and once it is written nothing is left to write.
+
+use std::collections::BTreeSet;
+
+use policy_sync::api::gateway::GROUP;
+use policy_sync::api::names::{ObjectKey, Parent};
+use policy_sync::api::params::Params;
+use policy_sync::mirror::Source;
+use policy_sync::plan::work::SIZE_LIMIT;
+use policy_sync::plan::{Outcome, PlannedWork, WorksPlan};
+use serde_json::Value;
+
+use super::hub::{CONTROLLER, Hub};
+
+const PREFIX: &str = "kuadrant-";
+
+pub fn body(data: &[u8]) {
+    let Ok(Value::Array(steps)) = serde_json::from_slice(data) else { return };
+    let run = || {
+        let mut hub = Hub::new();
+        hub.steps(&steps, |_| true, holds);
+        hub
+    };
+    let (mut hub, again) = (run(), run());
+    assert_eq!(text(&hub), text(&again), "the same hub has two plans");
+    hub.write();
+    holds(&hub);
+    hub.wait(3_600_000);
+    hub.write();
+    holds(&hub);
+}
+
+/// All that is planned, as one text.
+fn text(hub: &Hub) -> String {
+    let plans = hub.plans();
+    plans.iter().map(|(parent, plan)| format!("{parent}: {plan:?}\n{:?}\n", hub.fold(parent))).collect()
+}
+
+fn holds(hub: &Hub) {
+    for (parent, plan) in hub.plans() {
+        within_placement(hub, &parent, &plan);
+        for (cluster, outcome) in &plan.outcomes {
+            let Outcome::Work(work) = outcome else { continue };
+            let copy = is_whole(&parent, work);
+            if parent.is_gateway() {
+                is_of_the_downstream_class(hub, &parent.object, copy);
+            } else {
+                references_are_placed(hub, &parent, &cluster.0, work, copy);
+            }
+        }
+    }
+}
+
+/// Works are planned, or kept, where a Gateway may be or where they are already.
+fn within_placement(hub: &Hub, parent: &Parent, plan: &WorksPlan) {
+    let namespace = &parent.object.namespace;
+    let gateways = hub.objects.keys().filter(|(source, key)| {
+        *source == Source::Gateways
+            && key.namespace == *namespace
+            && (!parent.is_gateway() || *key == parent.object)
+    });
+    let placed: BTreeSet<String> = gateways.flat_map(|(_, key)| hub.placed(key)).collect();
+    let there = hub.clusters_of(parent, |_| true);
+    for (cluster, outcome) in &plan.outcomes {
+        let kept = matches!(outcome, Outcome::Keep) && there.contains(&*cluster.0);
+        assert!(kept || placed.contains(&*cluster.0), "{parent} is planned for {cluster}: {outcome:?}");
+    }
+}
+
+/// The work is what a work may be; its copy.
+fn is_whole<'w>(parent: &Parent, work: &'w PlannedWork) -> &'w Value {
+    let downstream = format!("{PREFIX}{}", parent.object.namespace);
+    assert!(downstream.len() <= 63 && downstream != "kuadrant-system", "no copy may be in {downstream}");
+    assert!(work.name.0.len() <= 63, "{}", work.name);
+    let manifests = &work.spec.workload.manifests;
+    let [namespace, copy] = manifests.as_slice() else { panic!("{} manifests", manifests.len()) };
+    assert_eq!(namespace.0["metadata"]["name"], *downstream);
+    assert_eq!(copy.0["metadata"]["namespace"], *downstream);
+    assert_eq!(copy.0["metadata"]["name"], *parent.object.name);
+    let keys = |value: &Value, known: &[&str]| {
+        let fields = value.as_object().expect("it is an object");
+        assert!(fields.keys().all(|key| known.contains(&key.as_str())), "{fields:?}");
+    };
+    keys(&copy.0, &["apiVersion", "kind", "metadata", "spec"]);
+    keys(&copy.0["metadata"], &["annotations", "labels", "name", "namespace"]);
+    let bytes: usize = manifests.iter().map(|manifest| manifest.0.to_string().len()).sum();
+    assert!(bytes <= SIZE_LIMIT, "{bytes} bytes");
+    &copy.0
+}
+
+/// The valid parameters of the class of the Gateway `key`, where it is ours.
+fn params(hub: &Hub, key: &ObjectKey) -> Option<Params> {
+    let class = hub.objects.get(&(Source::Gateways, key.clone()))?["spec"]["gatewayClassName"].as_str()?;
+    let spec = &hub.objects.get(&(Source::Classes, ObjectKey::new("", class)))?["spec"];
+    if spec["controllerName"] != CONTROLLER {
+        return None;
+    }
+    let reference = &spec["parametersRef"];
+    if reference.is_null() {
+        return Some(Params::default());
+    }
+    let key = ObjectKey::new(reference["namespace"].as_str()?, reference["name"].as_str()?);
+    let config_map = hub.objects.get(&(Source::ConfigMap(key.clone()), key))?;
+    Params::parse(config_map["data"]["params"].as_str()?).ok()
+}
+
+fn is_of_the_downstream_class(hub: &Hub, key: &ObjectKey, copy: &Value) {
+    let params = params(hub, key).expect("the class of a Gateway that is copied is ours");
+    assert_eq!(copy["spec"]["gatewayClassName"], params.downstream_class);
+    assert_eq!(copy["metadata"]["labels"]["kuadrant.io/managed"], "true");
+}
+
+/// The copy refers to Gateways that are placed on its cluster, to one at least, and to nothing else.
+fn references_are_placed(hub: &Hub, parent: &Parent, cluster: &str, work: &PlannedWork, copy: &Value) {
+    let namespace = &*parent.object.namespace;
+    let singular = Some(&copy["spec"]["targetRef"]).filter(|reference| !reference.is_null());
+    let plural = copy["spec"]["targetRefs"].as_array().into_iter().flatten();
+    let mut names = BTreeSet::new();
+    for reference in singular.into_iter().chain(plural) {
+        assert_eq!((&reference["group"], &reference["kind"]), (&GROUP.into(), &"Gateway".into()));
+        if !reference["namespace"].is_null() {
+            assert_eq!(reference["namespace"], format!("{PREFIX}{namespace}"));
+        }
+        let name = reference["name"].as_str().expect("a reference has a name");
+        let key = ObjectKey::new(namespace, name);
+        assert!(hub.placed(&key).contains(cluster), "{reference} is not placed on {cluster}");
+        let params = params(hub, &key).expect("the class of a Gateway that is referred to is ours");
+        let lists = params.policies_to_sync.iter().any(|policy| policy.gvr().kind == parent.kind);
+        assert!(lists, "its class does not list {}", parent.kind);
+        names.insert(name);
+    }
+    assert!(!names.is_empty(), "a copy without a reference");
+    let told: BTreeSet<&str> =
+        serde_json::from_str(&work.annotations["kuadrant.io/gateways"]).expect("a list of names");
+    assert_eq!(told, names);
+}

@@ -1,0 +1,70 @@
+//! What the fuzz targets have found worth keeping, and their seeds, held against their bodies again: on any toolchain,
+//! in seconds. `hack/fuzz` looks for more.
+
+#![allow(clippy::unwrap_used)]
+
+// Targets call the bodies from outside; here they are part of this crate.
+#[allow(unreachable_pub)]
+#[path = "../../fuzz/src/bodies/mod.rs"]
+mod bodies;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+fn corpora() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")
+}
+
+fn replay(name: &str) {
+    let (_, body) = bodies::ALL.iter().find(|(found, _)| *found == name).unwrap();
+    let mut inputs: Vec<PathBuf> =
+        fs::read_dir(corpora().join(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    inputs.sort();
+    assert!(inputs.len() > 10, "{name} has {} inputs", inputs.len());
+    let failed: Vec<&PathBuf> = inputs
+        .iter()
+        .filter(|path| {
+            let data = fs::read(path).unwrap();
+            catch_unwind(|| body(&data)).is_err()
+        })
+        .collect();
+    assert!(failed.is_empty(), "{name} does not hold for {failed:#?}");
+}
+
+#[test]
+fn decisions() {
+    replay("decisions");
+}
+
+#[test]
+fn feedback() {
+    replay("feedback");
+}
+
+#[test]
+fn parameters() {
+    replay("parameters");
+}
+
+#[test]
+fn policies() {
+    replay("policies");
+}
+
+#[test]
+fn selectors() {
+    replay("selectors");
+}
+
+#[test]
+fn every_target_has_a_body_and_a_corpus() {
+    let names = |folder: PathBuf| -> BTreeSet<String> {
+        let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        paths.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+    };
+    let bodies: BTreeSet<String> = bodies::ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(names(corpora()), bodies);
+    assert_eq!(names(corpora().join("../fuzz_targets")), bodies);
+}
