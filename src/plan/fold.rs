@@ -82,9 +82,11 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
         works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.folded.other_bytes);
     let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Folded::hash(text)));
-    let fold = if !info.can_patch || hashes == policy.folded.hashes {
+    let is_others = !policy.folded.other_owners.is_empty();
+    // What another controller says of a policy that is nothing to us is as it should be.
+    let fold = if !info.can_patch || hashes == policy.folded.hashes || is_others && annotations.is_empty() {
         Fold::Settled
-    } else if !policy.folded.other_owners.is_empty() {
+    } else if is_others {
         Fold::OwnedBy(policy.folded.other_owners.clone())
     } else {
         let annotations = taking_over(annotations, &policy.folded);

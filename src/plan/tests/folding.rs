@@ -275,8 +275,13 @@ fn nothing_is_decided_from_the_annotations() {
 fn annotations_that_another_controller_owns_are_left() {
     let owned = json!([{"manager": "policy-sync-other", "operation": "Apply",
         "fieldsV1": {"f:metadata": {"f:annotations": {"f:kuadrant.io/policies-synced": {}}}}}]);
-    let world = written().with(policy("limits").targets("web").metadata("managedFields", owned));
+    let owned =
+        policy("limits").annotation("kuadrant.io/policies-synced", "[]").metadata("managedFields", owned);
+    let world = written().with(owned.clone().targets("web"));
     assert_eq!(world.fold("limits").fold, Fold::OwnedBy(["policy-sync-other".into()].into()));
+    // Where the policy is nothing to us, that is nothing to tell.
+    let world = shop(&["eu-1"]).with(owned.targets("theirs"));
+    assert_eq!(world.fold("limits").fold, Fold::Settled);
 }
 
 #[test]

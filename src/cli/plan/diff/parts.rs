@@ -11,7 +11,7 @@ use crate::api::names::ObjectKey;
 use crate::cli::plan::remark::Subject;
 use crate::mirror::{ClassParams, Key, Moment};
 use crate::plan::fold::{self, Fold};
-use crate::plan::{Settings, class, plan_works};
+use crate::plan::{Settings, class};
 
 /// The status of our classes.
 pub(super) fn classes(found: &Found, now: Moment) -> Planned {
@@ -70,13 +70,11 @@ pub(super) fn folds(found: &Found, settings: &Settings, now: Moment) -> Planned 
         let Key::Fold(parent) = key else { return };
         match fold::plan(view, settings, parent).fold {
             Fold::Settled => {}
-            // One that targets nothing of ours is another controller's, and nothing to tell.
-            Fold::OwnedBy(owners) if plan_works(view, settings, parent).targeted => {
+            Fold::OwnedBy(owners) => {
                 let owners: Vec<&str> = owners.iter().map(|owner| &**owner).collect();
                 let text = format!("its annotations are left alone: they are those of {}", owners.join(", "));
                 remarks.push(subject(view, parent).warning(text));
             }
-            Fold::OwnedBy(_) => {}
             Fold::Write { gvr, kind, annotations, .. } => {
                 let policy = |annotations: Value| {
                     json!({
