@@ -1,0 +1,133 @@
+//! A settled hub in the mirror: policies that all target one Gateway, which is placed on all clusters.
+
+use std::sync::Arc;
+
+use policy_sync::api::annotations::REVISION;
+use policy_sync::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
+use policy_sync::api::object::HubObject;
+use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::mirror::rows::schema::WorkSchema;
+use policy_sync::mirror::{Change, Mirror, Moment, Row, Source, View};
+use policy_sync::plan::{self, Outcome, PlannedWork, Settings};
+use policy_sync_testenv::fixtures::{
+    gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
+    rate_limit_policy,
+};
+use policy_sync_testenv::world::rate_limit_policies;
+use serde_json::{Value, json};
+
+const CONTROLLER: &str = "kuadrant.io/policy-sync";
+/// Long after everything was listed.
+const NOW: Moment = Moment(2_000_000_000_000);
+
+pub(crate) struct Hub {
+    pub(crate) mirror: Mirror,
+    pub(crate) settings: Settings,
+    controller: ControllerName,
+    policies: Source,
+    /// The works, as the server has them: with the spokes' answers.
+    pub(crate) works: Vec<String>,
+}
+
+impl Hub {
+    /// A hub where all is written and answered.
+    pub(crate) fn new(policies: usize, clusters: usize) -> Self {
+        let controller = ControllerName::new(CONTROLLER);
+        let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
+        let source = Source::Policies(gvr.kind.clone());
+        let mirror = Mirror::new(controller.clone());
+        mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(0));
+        let info = PolicyKindInfo { kind: "RateLimitPolicy".into(), can_patch: true };
+        mirror.change(Change::Resolved(gvr, Resolution::Resolved(info)), Moment(0));
+        let mut hub =
+            Self { mirror, settings: Settings::default(), controller, policies: source, works: Vec::new() };
+
+        let names: Vec<String> = (0..clusters).map(|index| format!("cluster-{index:04}")).collect();
+        let chosen: Vec<&str> = names.iter().map(String::as_str).collect();
+        let params = ObjectKey::new("shop", "params");
+        let kinds = json!({"policiesToSync": [rate_limit_policies()]});
+        hub.list(&Source::Classes, [gateway_class("multi", CONTROLLER, Some(("shop", "params")))]);
+        hub.list(&Source::ConfigMap(params), [params_config_map("shop", "params", &kinds)]);
+        hub.list(&Source::Gateways, [gateway("shop", "web", "multi", Some("all"))]);
+        hub.list(&Source::Clusters, names.iter().map(|name| managed_cluster(name, &Default::default())));
+        hub.list(&Source::Placements, [placement("shop", "all", clusters)]);
+        hub.list(&Source::Decisions, [placement_decision("shop", "all", 1, &chosen)]);
+        hub.list(&Source::Works, []);
+        let source = hub.policies.clone();
+        hub.list(&source, (0..policies).map(|index| rate_limit_policy("shop", &name(index), "web")));
+
+        for index in 0..policies {
+            let plan = hub.see(|view| plan::plan_works(view, &hub.settings, &parent(index)));
+            for (cluster, outcome) in plan.outcomes {
+                let Outcome::Work(work) = outcome else { panic!("it is not planned") };
+                hub.works.push(answered(&work, &cluster));
+            }
+        }
+        hub.list_works();
+        hub
+    }
+
+    fn list(&self, source: &Source, objects: impl IntoIterator<Item = Value>) {
+        self.mirror.begin_resync(source);
+        objects.into_iter().for_each(|object| self.show(source, &object.to_string()));
+        self.mirror.end_resync(source, 1, Moment(0));
+    }
+
+    /// Lists all works anew, as a start does.
+    pub(crate) fn list_works(&self) {
+        self.mirror.begin_resync(&Source::Works);
+        self.works.iter().for_each(|work| self.show(&Source::Works, work));
+        self.mirror.end_resync(&Source::Works, 1, Moment(0));
+    }
+
+    /// Takes in an object as it comes off the wire.
+    pub(crate) fn show(&self, source: &Source, text: &str) {
+        let object: HubObject = serde_json::from_str(text).unwrap();
+        let row = Row::prune(source, &object, &self.controller);
+        let key = ObjectKey::new(&object.metadata.namespace, &object.metadata.name);
+        self.mirror.change(Change::Applied { source: source.clone(), key, version: 1, row }, NOW);
+    }
+
+    pub(crate) fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
+        look(self.mirror.read().view(NOW))
+    }
+}
+
+fn name(index: usize) -> String {
+    format!("limits-{index:04}")
+}
+
+/// The policy of this index.
+pub(crate) fn parent(index: usize) -> Parent {
+    Parent::parse(&format!("ratelimitpolicies.kuadrant.io/shop/{}", name(index))).unwrap()
+}
+
+/// A work as the server has it, once its cluster's agent has answered with a message of 64 bytes.
+fn answered(work: &Arc<PlannedWork>, cluster: &ClusterName) -> String {
+    let mut object = work.object(&cluster.0);
+    let copy = &object["spec"]["workload"]["manifests"][1];
+    let text =
+        |name: &str, value: &Value| json!({"name": name, "fieldValue": {"type": "String", "string": value}});
+    let integer = |name: &str| json!({"name": name, "fieldValue": {"type": "Integer", "integer": 1}});
+    let applied = json!({"type": "Applied", "status": "True", "reason": "A", "message": "", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let values = json!([
+        text("_revision", &copy["metadata"]["annotations"][REVISION]),
+        integer("_generation"),
+        integer("_observedGeneration"),
+        text("_Enforced_status", &json!("True")),
+        text("_Enforced_reason", &json!("Enforced")),
+        text("_Enforced_message", &json!("m".repeat(64))),
+    ]);
+    let meta = json!({"ordinal": 1, "group": "kuadrant.io", "version": "v1", "kind": "RateLimitPolicy", "resource": "ratelimitpolicies", "namespace": "kuadrant-shop", "name": copy["metadata"]["name"]});
+    object["status"] = json!({
+        "conditions": [applied],
+        "resourceStatus": {"manifests": [
+            {"resourceMeta": {"ordinal": 0}, "conditions": [applied]},
+            {"resourceMeta": meta, "conditions": [applied], "statusFeedback": {"values": values}},
+        ]},
+    });
+    object["metadata"]["uid"] = format!("{}-{cluster}", work.name).into();
+    object["metadata"]["generation"] = 1.into();
+    object["metadata"]["resourceVersion"] = "1".into();
+    object.to_string()
+}

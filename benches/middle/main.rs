@@ -1,0 +1,60 @@
+//! The middle of the flow, without a server: the mirror takes objects in, the plan decides, the fold sums up.
+//!
+//! `cargo bench` measures; how much each allocates is printed first. One policy has 100 clusters here, and the hub
+//! 100 policies: 10,000 works.
+
+#![allow(clippy::unwrap_used)]
+
+mod hub;
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use policy_sync::mirror::Source;
+use policy_sync::plan::fold::Fold;
+use policy_sync::plan::{self, diff, fold};
+
+use hub::{Hub, parent};
+
+const POLICIES: usize = 100;
+const CLUSTERS: usize = 100;
+
+/// Prints what `work` allocates, and measures it.
+fn measure(criterion: &mut Criterion, name: &str, elements: usize, mut work: impl FnMut()) {
+    let allocated = allocation_counter::measure(&mut work);
+    println!("{name}: {} allocations, {} KiB", allocated.count_total, allocated.bytes_total / 1024);
+    let mut group = criterion.benchmark_group("middle");
+    group.sample_size(20).throughput(Throughput::Elements(elements as u64));
+    group.bench_function(name, |bencher| bencher.iter(&mut work));
+    group.finish();
+}
+
+fn middle(criterion: &mut Criterion) {
+    let hub = Hub::new(POLICIES, CLUSTERS);
+    let policy = parent(POLICIES / 2);
+
+    // What is measured is what it should be: settled, and answered by all.
+    let plan = hub.see(|view| plan::plan_works(view, &hub.settings, &policy));
+    assert_eq!(plan.outcomes.len(), CLUSTERS);
+    assert!(hub.see(|view| diff::works(view, &policy, &plan)).actions.is_empty());
+    let folded = hub.see(|view| fold::plan(view, &hub.settings, &policy));
+    assert_eq!(folded.summary.unwrap().enforced, CLUSTERS);
+    assert!(matches!(folded.fold, Fold::Write { .. }));
+
+    measure(criterion, "plan a policy on 100 clusters, and compare it with its works", 1, || {
+        hub.see(|view| {
+            let plan = plan::plan_works(view, &hub.settings, &policy);
+            black_box(diff::works(view, &policy, &plan));
+        });
+    });
+    measure(criterion, "fold the answers of 100 clusters", 1, || {
+        black_box(hub.see(|view| fold::plan(view, &hub.settings, &policy)));
+    });
+    measure(criterion, "take in a work that says something else", 1, || {
+        hub.show(&Source::Works, &hub.works[0]);
+    });
+    measure(criterion, "list 10,000 works", POLICIES * CLUSTERS, || hub.list_works());
+}
+
+criterion_group!(benches, middle);
+criterion_main!(benches);
