@@ -29,6 +29,9 @@ const START: i64 = 1_000_000_000_000;
 /// The most steps of one input: more take time and show nothing new.
 const STEPS: usize = 64;
 
+/// ManifestWorks by cluster and name.
+pub(super) type Works = BTreeMap<(String, String), Value>;
+
 pub(super) struct Hub {
     mirror: Mirror,
     settings: Settings,
@@ -38,8 +41,7 @@ pub(super) struct Hub {
     /// The names of kinds in objects.
     kinds: BTreeMap<GroupResource, String>,
     pub(super) objects: BTreeMap<(Source, ObjectKey), Value>,
-    /// By cluster and name.
-    pub(super) works: BTreeMap<(String, String), Value>,
+    pub(super) works: Works,
     /// When a Placement or a decision of it last changed.
     changed: BTreeMap<ObjectKey, i64>,
 }

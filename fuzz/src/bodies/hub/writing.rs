@@ -69,7 +69,8 @@ impl Hub {
         true
     }
 
-    fn write_fold(&mut self, parent: &Parent) -> bool {
+    /// Writes the annotations of a policy, and tells whether there was anything to write.
+    pub(in crate::bodies) fn write_fold(&mut self, parent: &Parent) -> bool {
         let Fold::Write { annotations, .. } = self.fold(parent).fold else { return false };
         let address = (Source::Policies(parent.kind.clone()), parent.object.clone());
         let object = self.objects.get_mut(&address).expect("only a policy that is there is annotated");
