@@ -1,10 +1,16 @@
 //! The controller in this process, under paused time, on an API server in memory whose answers and events go wrong.
 //!
-//! A *scenario* is what users do. However it is disturbed, it has to end as it does without faults.
+//! A *scenario* is what users do. Without faults it makes a number of requests; each of them, with each thing that
+//! can go wrong with it, is a *plan*. However a plan disturbs the scenario,
+//! it has to end as the scenario does without faults. `POLICY_SYNC_FAULT_PLAN` runs one plan, by its name.
 
 #![allow(clippy::unwrap_used)]
 
 mod hub;
 mod lagging;
+mod oracle;
+mod plan;
+mod requests;
 mod scenario;
 mod settling;
+mod sweep;

@@ -1,0 +1,100 @@
+//! What a run has to end in, and what it may have done on the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use policy_sync_testenv::memory::Asked;
+use serde_json::{Value, json};
+
+use crate::hub::Hub;
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// Each object but Leases and Events, without what differs from run to run.
+    end: BTreeMap<String, Value>,
+    /// How often the controller has created and deleted each object.
+    effects: BTreeMap<String, usize>,
+}
+
+impl Outcome {
+    /// What has come of the run on `hub` so far.
+    pub(crate) fn of(hub: &Hub) -> Self {
+        let passing = |name: &str| name.starts_with("leases.") || name.starts_with("events.");
+        let objects = hub.server.objects().into_iter().filter(|(name, _)| !passing(name));
+        let mut effects = BTreeMap::new();
+        for asked in hub.writes().iter().filter(|asked| (200..300).contains(&asked.code)) {
+            if matches!(asked.verb, "create" | "delete") {
+                *effects.entry(effect(asked)).or_default() += 1;
+            }
+        }
+        Self { end: objects.map(|(name, object)| (name, comparable(object))).collect(), effects }
+    }
+
+    /// How this outcome differs from `faultless`, where it must not; empty where it does not. A request that was
+    /// `disturbed` may have been repeated.
+    pub(crate) fn difference(&self, faultless: &Self, disturbed: Option<&Asked>) -> String {
+        let mut text = String::new();
+        let names: BTreeSet<&String> = self.end.keys().chain(faultless.end.keys()).collect();
+        for name in names {
+            match (self.end.get(name), faultless.end.get(name)) {
+                (Some(found), Some(expected)) if found == expected => {}
+                (Some(found), Some(expected)) => {
+                    let _ = writeln!(text, "{name}:\n  expected {expected}\n  found    {found}");
+                }
+                (None, _) => drop(writeln!(text, "{name} is missing")),
+                (_, None) => drop(writeln!(text, "{name} is there")),
+            }
+        }
+        let repeated = disturbed.map(effect);
+        for (effect, count) in &self.effects {
+            let expected = faultless.effects.get(effect).copied().unwrap_or_default();
+            if *count > expected + usize::from(repeated.as_ref() == Some(effect)) {
+                let _ = writeln!(text, "{effect}: {count} times, {expected} without faults");
+            }
+        }
+        text
+    }
+}
+
+/// `create manifestworks eu-1/limits`, whichever time it is.
+fn effect(asked: &Asked) -> String {
+    Asked { ordinal: 0, ..asked.clone() }.to_string()
+}
+
+/// `object` without what the order of things decides: when, how often, and in which version.
+fn comparable(mut object: Value) -> Value {
+    let generation = object["metadata"]["generation"].clone();
+    let is_work = object["kind"] == "ManifestWork";
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+            metadata.remove(field);
+        }
+        if is_work {
+            // Whether a field came with the creation or by a later patch is all the same.
+            metadata.remove("managedFields");
+        }
+        if let Some(entries) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
+            // Who took all its annotations back is left with none of them, who never had any is not there.
+            entries.retain(|entry| entry["fieldsV1"] != json!({"f:metadata": {"f:annotations": {}}}));
+            entries.iter_mut().for_each(|entry| drop(entry["time"].take()));
+        }
+    }
+    timeless(&mut object["status"], &generation);
+    object
+}
+
+/// Says of an observed generation only whether it is the present one, and of a transition nothing.
+fn timeless(status: &mut Value, generation: &Value) {
+    match status {
+        Value::Object(fields) => {
+            fields.remove("lastTransitionTime");
+            if let Some(observed) = fields.get_mut("observedGeneration") {
+                *observed = json!(observed == generation);
+            }
+            fields.values_mut().for_each(|value| timeless(value, generation));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| timeless(item, generation)),
+        _ => {}
+    }
+}

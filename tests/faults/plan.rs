@@ -1,0 +1,100 @@
+//! Plans: one thing that goes wrong, at one request.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+
+/// What can go wrong with a request.
+pub(crate) const OF_REQUESTS: [(&str, Fate); 11] = [
+    ("never sent", Fate::Lost),
+    ("answer lost", Fate::AnswerLost),
+    ("reset", Fate::Reset),
+    ("403", Fate::Refused { code: 403, retry_after: None }),
+    ("409", Fate::Refused { code: 409, retry_after: None }),
+    ("413", Fate::Refused { code: 413, retry_after: None }),
+    ("422", Fate::Refused { code: 422, retry_after: None }),
+    ("429", Fate::Refused { code: 429, retry_after: Some(2) }),
+    ("500", Fate::Refused { code: 500, retry_after: None }),
+    ("503", Fate::Refused { code: 503, retry_after: None }),
+    ("30 s late", Fate::Late(Duration::from_secs(30))),
+];
+
+/// One plan: `patch manifestworks.… eu-1/limits#2 × answer lost`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Plan {
+    /// The request.
+    pub(crate) at: String,
+    /// What goes wrong.
+    pub(crate) fault: &'static str,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {}", self.at, self.fault)
+    }
+}
+
+/// Disturbs as one plan says, or as none.
+#[derive(Clone, Default)]
+pub(crate) struct Faults(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    plan: Option<Plan>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Requests, in order.
+    requests: Vec<String>,
+    /// The one that was disturbed.
+    disturbed: Option<Asked>,
+}
+
+impl Faults {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        Self(Arc::new(Inner { plan: Some(plan.clone()), ..Inner::default() }))
+    }
+
+    /// The request that was disturbed.
+    pub(crate) fn disturbed(&self) -> Option<Asked> {
+        self.0.state.lock().disturbed.clone()
+    }
+
+    /// A plan for each request so far and each of its faults.
+    pub(crate) fn request_plans(&self) -> Vec<Plan> {
+        plans(&self.0.state.lock().requests, OF_REQUESTS.iter().map(|(fault, _)| *fault))
+    }
+
+    /// What is to go wrong at `at`, once.
+    fn fault(&self, state: &State, at: &str) -> Option<&'static str> {
+        let plan = self.0.plan.as_ref()?;
+        (plan.at == at && state.disturbed.is_none()).then_some(plan.fault)
+    }
+}
+
+fn plans(at: &[String], faults: impl Iterator<Item = &'static str> + Clone) -> Vec<Plan> {
+    at.iter().flat_map(|at| faults.clone().map(|fault| Plan { at: at.clone(), fault })).collect()
+}
+
+fn fate_of<F: Clone>(table: &[(&str, F)], fault: &str) -> Option<F> {
+    table.iter().find(|(name, _)| *name == fault).map(|(_, fate)| fate.clone())
+}
+
+impl Interposer for Faults {
+    fn request(&self, request: &Asked) -> Fate {
+        let mut state = self.0.state.lock();
+        let at = request.to_string();
+        let fault = self.fault(&state, &at);
+        state.requests.push(at);
+        let fate = fault.and_then(|fault| fate_of(&OF_REQUESTS, fault));
+        if fate.is_some() {
+            state.disturbed = Some(request.clone());
+        }
+        fate.unwrap_or(Fate::Served)
+    }
+}
