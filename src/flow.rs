@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::OptionFuture;
-use kube::Client;
+use kube::{Client, Config};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,18 @@ use crate::mirror::Mirror;
 use crate::plan::Settings;
 use crate::telemetry::metrics::Metrics;
 use crate::watch::{Feed, Supervisor};
+
+/// How long the hub may be silent before a connection is given up: longer than a watch, which has a bookmark every
+/// minute.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(195);
+
+/// Has a client give up connections that have died without a word. Nothing else would end a request on one of them, and
+/// while a list does not end, its kind is not followed.
+pub fn give_up_on_silence(config: &mut Config) {
+    config.read_timeout = Some(READ_TIMEOUT);
+    // A connection that lay idle before is not to blame for that.
+    config.reset_reader_on_write = true;
+}
 
 /// What the flow from watch to apply needs.
 pub struct Flow {
@@ -68,3 +80,6 @@ impl Flow {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

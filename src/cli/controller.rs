@@ -18,7 +18,7 @@ use super::hub::{HubArguments, client};
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
 use crate::clock::Clock;
-use crate::flow::Flow;
+use crate::flow::{Flow, give_up_on_silence};
 use crate::mirror::Mirror;
 use crate::server::{self, Served};
 use crate::telemetry::logs;
@@ -70,7 +70,8 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let asked = asked_to_stop()?;
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
-    let config = hub.config().await?;
+    let mut config = hub.config().await?;
+    give_up_on_silence(&mut config);
     let namespace = config.default_namespace.clone();
     let client = client(config)?;
     let metrics = Metrics::new().context("cannot set metrics up")?;
