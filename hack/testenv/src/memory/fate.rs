@@ -41,7 +41,7 @@ pub enum EventFate {
     Expired,
     /// In its place there is a line that is no JSON.
     Garbled,
-    /// From here on the stream is silent, as a connection that is dead.
+    /// From here on the stream is silent, as a connection that is dead, until the client's transport gives it up.
     Silence,
     /// From here on the stream brings bookmarks alone, for what was sent before, until its time is over.
     Withheld,

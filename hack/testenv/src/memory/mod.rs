@@ -43,6 +43,7 @@ use kube::client::Body;
 use kube::client::retry::RetryPolicy;
 use parking_lot::Mutex;
 use policy_sync::clock::Clock;
+use policy_sync::flow::READ_TIMEOUT;
 use policy_sync::mirror::Moment;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -63,8 +64,6 @@ use self::write::Write;
 
 /// How long a request is on its way, and an event.
 pub const LATENCY: Duration = Duration::from_millis(1);
-/// After how much silence a client's transport gives up: kube's own default.
-const TRANSPORT_TIMEOUT: Duration = Duration::from_secs(295);
 /// When servers start: 2026-01-01.
 const EPOCH: Moment = Moment(1_767_225_600_000);
 
@@ -160,6 +159,12 @@ impl MemoryServer {
         self.0.asked.lock().clone()
     }
 
+    /// How many requests so far are such.
+    #[must_use]
+    pub fn count(&self, is_such: impl Fn(&Asked) -> bool) -> usize {
+        self.0.asked.lock().iter().filter(|asked| is_such(asked)).count()
+    }
+
     /// All objects, by `<resource>.<group> <namespace>/<name>`.
     #[must_use]
     pub fn objects(&self) -> BTreeMap<String, Value> {
@@ -209,8 +214,12 @@ impl MemoryServer {
         self.0.store.lock().version
     }
 
-    fn compacted(&self) -> u64 {
-        self.0.store.lock().compacted
+    fn compacted(&self, kind: &KindKey) -> u64 {
+        self.0.store.lock().compacted(kind)
+    }
+
+    fn forget(&self, kind: &KindKey) {
+        self.0.store.lock().forget(kind);
     }
 
     fn serves(&self, kind: &KindKey) -> bool {
@@ -240,7 +249,7 @@ impl MemoryServer {
             Fate::Late(late) => late,
             Fate::Lost => {
                 let _disturbance = self.disturb();
-                sleep(TRANSPORT_TIMEOUT).await;
+                sleep(READ_TIMEOUT).await;
                 return Err(io::Error::from(io::ErrorKind::TimedOut).into());
             }
             Fate::Reset => return reset(),

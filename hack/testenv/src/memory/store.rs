@@ -39,6 +39,8 @@ pub(super) struct Store {
     pub(super) version: u64,
     /// What happened up to here is forgotten.
     pub(super) compacted: u64,
+    /// The same for one kind.
+    forgotten: BTreeMap<KindKey, u64>,
     made: u64,
     /// What access reviews say no to: verb, group and resource.
     pub(super) denied: BTreeSet<(String, String, String)>,
@@ -140,6 +142,16 @@ impl Store {
     ) {
         let (version, kind, key) = (self.version, kind.clone(), key.clone());
         self.changes.push(Change { version, kind, key, before, after });
+    }
+
+    /// Up to which version it is forgotten what happened to objects of a kind.
+    pub(super) fn compacted(&self, kind: &KindKey) -> u64 {
+        self.forgotten.get(kind).copied().unwrap_or_default().max(self.compacted)
+    }
+
+    /// Forgets what happened so far to objects of a kind.
+    pub(super) fn forget(&mut self, kind: &KindKey) {
+        self.forgotten.insert(kind.clone(), self.version);
     }
 
     /// Forgets all changes so far.

@@ -1,7 +1,6 @@
 //! A watch: what happens to the objects of a kind, as a stream of lines.
 
 use std::collections::VecDeque;
-use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use http_body::Frame;
+use policy_sync::flow::READ_TIMEOUT;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -138,6 +138,12 @@ impl Watching {
         text(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", Refusal::expired(message).status()))
     }
 
+    /// The same for good: who comes again from there is told so again.
+    fn forgotten(&mut self) -> Piece {
+        self.server.forget(&self.kind_key());
+        self.expired()
+    }
+
     /// Every minute, and shortly before the end.
     fn next_bookmark(&self) -> Option<Instant> {
         let (now, last) = (Instant::now(), self.ends.checked_sub(BEFORE_THE_END)?);
@@ -158,10 +164,14 @@ impl Watching {
         loop {
             match self.mode {
                 Mode::Flowing | Mode::Withheld => {}
-                Mode::Silent => pending().await,
+                Mode::Silent => {
+                    sleep(READ_TIMEOUT).await;
+                    self.mode = Mode::Over;
+                    return Some(Err(io::Error::from(io::ErrorKind::TimedOut).into()));
+                }
                 Mode::ExpiresAt(moment) => {
                     sleep_until(moment).await;
-                    return Some(self.expired());
+                    return Some(self.forgotten());
                 }
                 Mode::Breaks => {
                     self.mode = Mode::Over;
@@ -170,7 +180,7 @@ impl Watching {
                 Mode::Over => return None,
             }
             if matches!(self.mode, Mode::Flowing) {
-                if self.position < self.server.compacted() {
+                if self.position < self.server.compacted(&self.kind_key()) {
                     return Some(self.expired());
                 }
                 self.changed.mark_unchanged();
@@ -243,7 +253,7 @@ impl Watching {
                 self.mode = Mode::Breaks;
                 return Some(text(line[..line.len() / 2].to_owned()));
             }
-            EventFate::Expired => return Some(self.expired()),
+            EventFate::Expired => return Some(self.forgotten()),
             EventFate::Garbled => return Some(text("{\"type\":\"ADDED\",\"object\":{{\n".to_owned())),
             EventFate::Silence => {
                 self.disturb();
