@@ -50,11 +50,17 @@ impl Running {
     }
 }
 
+/// Whether it counts as a write of the controller.
+fn counts(asked: &Asked) -> bool {
+    asked.user == USER && asked.is_write() && !matches!(asked.resource.as_str(), "leases" | "events")
+}
+
 impl Hub {
     /// A hub with the clusters `eu-1` and `us-1`, whose agents are at work, and a class with `parameters`.
     pub(crate) async fn new(parameters: &Value) -> Result<Self> {
         let hub = Self { server: MemoryServer::hub()? };
-        tokio::spawn(agents(hub.server.clone()));
+        let agents = agents(hub.server.clone());
+        tokio::spawn(async { agents.await.expect("the agents work") });
         for (cluster, region) in [("eu-1", "eu"), ("us-1", "us")] {
             hub.apply(&namespace(cluster)).await?;
             let labels = [("region".to_owned(), region.to_owned())].into();
@@ -137,9 +143,6 @@ impl Hub {
 
     /// What the controller has asked so far that would change something, Leases and Events apart.
     pub(crate) fn writes(&self) -> Vec<Asked> {
-        let counts = |asked: &Asked| {
-            asked.user == USER && asked.is_write() && !matches!(asked.resource.as_str(), "leases" | "events")
-        };
         self.server.requests().into_iter().filter(counts).collect()
     }
 
@@ -162,7 +165,7 @@ impl Hub {
                 bail!("it does not settle: its last write was {}", self.writes().last().unwrap());
             }
             sleep(Duration::from_secs(1)).await;
-            let writes = self.writes().len();
+            let writes = self.server.count(counts);
             if writes != seen || !self.server.is_undisturbed() {
                 (seen, since) = (writes, Instant::now());
             }

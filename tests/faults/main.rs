@@ -1,8 +1,9 @@
 //! The controller in this process, under paused time, on an API server in memory whose answers and events go wrong.
 //!
-//! A *scenario* is what users do. Without faults it makes a number of requests; each of them, with each thing that
-//! can go wrong with it, is a *plan*. However a plan disturbs the scenario,
-//! it has to end as the scenario does without faults. `POLICY_SYNC_FAULT_PLAN` runs one plan, by its name.
+//! A *scenario* is what users do. Without faults it makes a number of requests, and its watches bring a number of
+//! events; each of them, with each thing that can go wrong with it, is a *plan*. However a plan disturbs the scenario,
+//! it has to end as the scenario does without faults. `POLICY_SYNC_FAULT_PLAN` runs the plans with
+//! that in their name.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,3 +15,4 @@ mod requests;
 mod scenario;
 mod settling;
 mod sweep;
+mod watches;

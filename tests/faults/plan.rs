@@ -1,11 +1,12 @@
-//! Plans: one thing that goes wrong, at one request.
+//! Plans: one thing that goes wrong, at one request or at one event.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
 
 /// What can go wrong with a request.
 pub(crate) const OF_REQUESTS: [(&str, Fate); 11] = [
@@ -22,10 +23,31 @@ pub(crate) const OF_REQUESTS: [(&str, Fate); 11] = [
     ("30 s late", Fate::Late(Duration::from_secs(30))),
 ];
 
-/// One plan: `patch manifestworks.… eu-1/limits#2 × answer lost`.
+/// What can go wrong with an event of a watch, and with the watches that follow it.
+pub(crate) const OF_EVENTS: [(&str, EventFate); 12] = [
+    ("cut", EventFate::Cut),
+    ("cut within", EventFate::CutWithin),
+    ("expired", EventFate::Expired),
+    (EXPIRED_AFTER_CUT, EventFate::Cut),
+    (LIST_FAILS, EventFate::Expired),
+    ("silence", EventFate::Silence),
+    ("twice", EventFate::Twice),
+    ("bookmarks only", EventFate::Withheld),
+    ("garbled", EventFate::Garbled),
+    ("5 s late", EventFate::Late(Duration::from_secs(5))),
+    ("30 s late", EventFate::Late(Duration::from_secs(30))),
+    ("15 s missed", EventFate::Missed(Duration::from_secs(15))),
+];
+/// The stream ends, and the next one is refused.
+const EXPIRED_AFTER_CUT: &str = "cut, then expired";
+
+/// The stream says that its version has expired, and the list that follows fails.
+const LIST_FAILS: &str = "expired, then 500";
+
+/// One plan: `patch manifestworks.… eu-1/limits#2 × answer lost`, `event of gateways.… shop/api#1 × silence`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Plan {
-    /// The request.
+    /// The request or the event.
     pub(crate) at: String,
     /// What goes wrong.
     pub(crate) fault: &'static str,
@@ -51,8 +73,15 @@ struct Inner {
 struct State {
     /// Requests, in order.
     requests: Vec<String>,
-    /// The one that was disturbed.
+    /// Events, in order.
+    events: Vec<String>,
+    ordinals: HashMap<String, usize>,
+    /// The request that was disturbed, or the watch.
     disturbed: Option<Asked>,
+    /// A kind whose next watch has expired.
+    expires: Option<String>,
+    /// A kind whose next list fails.
+    unlisted: Option<String>,
 }
 
 impl Faults {
@@ -60,7 +89,7 @@ impl Faults {
         Self(Arc::new(Inner { plan: Some(plan.clone()), ..Inner::default() }))
     }
 
-    /// The request that was disturbed.
+    /// What was disturbed: the request, or the watch of the event.
     pub(crate) fn disturbed(&self) -> Option<Asked> {
         self.0.state.lock().disturbed.clone()
     }
@@ -68,6 +97,11 @@ impl Faults {
     /// A plan for each request so far and each of its faults.
     pub(crate) fn request_plans(&self) -> Vec<Plan> {
         plans(&self.0.state.lock().requests, OF_REQUESTS.iter().map(|(fault, _)| *fault))
+    }
+
+    /// A plan for each event so far and each of its faults.
+    pub(crate) fn event_plans(&self) -> Vec<Plan> {
+        plans(&self.0.state.lock().events, OF_EVENTS.iter().map(|(fault, _)| *fault))
     }
 
     /// What is to go wrong at `at`, once.
@@ -89,6 +123,12 @@ impl Interposer for Faults {
     fn request(&self, request: &Asked) -> Fate {
         let mut state = self.0.state.lock();
         let at = request.to_string();
+        if request.verb == "watch" && state.expires.take_if(|kind| *kind == request.resource).is_some() {
+            return Fate::Refused { code: 410, retry_after: None };
+        }
+        if request.verb == "list" && state.unlisted.take_if(|kind| *kind == request.resource).is_some() {
+            return Fate::Refused { code: 500, retry_after: None };
+        }
         let fault = self.fault(&state, &at);
         state.requests.push(at);
         let fate = fault.and_then(|fault| fate_of(&OF_REQUESTS, fault));
@@ -96,5 +136,26 @@ impl Interposer for Faults {
             state.disturbed = Some(request.clone());
         }
         fate.unwrap_or(Fate::Served)
+    }
+
+    fn event(&self, watch: &Asked, object: &str) -> EventFate {
+        let mut state = self.0.state.lock();
+        let about = format!("event of {}.{} {object}", watch.resource, watch.group);
+        let ordinal = state.ordinals.entry(format!("{about} for {}", watch.namespace)).or_default();
+        *ordinal += 1;
+        let at = format!("{about}#{ordinal}");
+        let fault = self.fault(&state, &at);
+        state.events.push(at);
+        let fate = fault.and_then(|fault| fate_of(&OF_EVENTS, fault));
+        if fate.is_some() {
+            state.disturbed = Some(watch.clone());
+        }
+        if fault == Some(EXPIRED_AFTER_CUT) {
+            state.expires = Some(watch.resource.clone());
+        }
+        if fault == Some(LIST_FAILS) {
+            state.unlisted = Some(watch.resource.clone());
+        }
+        fate.unwrap_or(EventFate::Sent)
     }
 }

@@ -8,6 +8,5 @@ use crate::sweep::{faultless, sweep};
 fn whatever_goes_wrong_with_a_request_ends_as_if_nothing_had() -> Result<()> {
     let faultless = faultless()?;
     let plans = faultless.faults.request_plans();
-    println!("{} plans", plans.len());
     sweep(&faultless, plans)
 }

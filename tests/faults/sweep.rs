@@ -1,6 +1,9 @@
 //! Runs plans, each in a runtime of its own, several at a time.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::panic;
+use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -14,32 +17,53 @@ use crate::oracle::Outcome;
 use crate::plan::{Faults, Plan};
 use crate::scenario::{self, all_kinds};
 
-/// The environment variable that names one plan to run.
-const ONE_PLAN: &str = "POLICY_SYNC_FAULT_PLAN";
+/// The environment variable with a part of the names of the plans to run.
+const CHOSEN: &str = "POLICY_SYNC_FAULT_PLAN";
 /// How many failed plans are told in full.
 const TOLD: usize = 3;
+
+thread_local! {
+    /// What has panicked in this thread. A runtime keeps the panics of its tasks to itself, and a run's tasks are all in
+    /// the run's thread.
+    static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A run, and what disturbed it.
 struct Run {
     outcome: Result<Outcome>,
     faults: Faults,
     log: Vec<Asked>,
+    panics: Vec<String>,
+}
+
+/// Has panics noted from now on.
+fn note_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let tell = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            PANICS.with_borrow_mut(|panics| panics.push(info.to_string()));
+            tell(info);
+        }));
+    });
 }
 
 /// Plays the scenario under `faults`, in a runtime of its own under paused time.
 fn run(faults: Faults) -> Result<Run> {
+    note_panics();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    let run = runtime.block_on(async {
+    let mut run = runtime.block_on(async {
         let hub = Hub::new(&all_kinds()).await?;
         scenario::prepare(&hub).await?;
         let _controller = hub.controller(faults.clone())?;
         scenario::play(&hub).await?;
         let settled = hub.settled().await;
         let log = hub.server.requests().into_iter().filter(|asked| asked.user == USER).collect();
-        Ok(Run { outcome: settled.map(|()| Outcome::of(&hub)), faults, log })
-    });
+        anyhow::Ok(Run { outcome: settled.map(|()| Outcome::of(&hub)), faults, log, panics: Vec::new() })
+    })?;
     drop(runtime);
-    run
+    run.panics = PANICS.take();
+    Ok(run)
 }
 
 /// What the faultless run is: its outcome, and what can be disturbed in it.
@@ -50,14 +74,16 @@ pub(crate) struct Faultless {
 
 /// Runs the scenario without faults.
 pub(crate) fn faultless() -> Result<Faultless> {
-    let Run { outcome, faults, .. } = run(Faults::default())?;
+    let Run { outcome, faults, panics, .. } = run(Faults::default())?;
+    ensure!(panics.is_empty(), "without faults: {panics:?}");
     Ok(Faultless { outcome: outcome.context("without faults")?, faults })
 }
 
 /// What is wrong with a plan's run; empty where nothing is.
 fn judge(faultless: &Faultless, plan: &Plan) -> Result<String> {
-    let Run { outcome, faults, log } = run(Faults::of(plan))?;
+    let Run { outcome, faults, log, panics } = run(Faults::of(plan))?;
     let fault = match (outcome, faults.disturbed()) {
+        _ if !panics.is_empty() => format!("{}\n", panics.join("\n")),
         (Err(error), _) => format!("{error:#}\n"),
         (Ok(_), None) => "it disturbed nothing\n".to_owned(),
         (Ok(outcome), disturbed) => outcome.difference(&faultless.outcome, disturbed.as_ref()),
@@ -73,12 +99,12 @@ fn judge(faultless: &Faultless, plan: &Plan) -> Result<String> {
     Ok(format!("{fault}requests:\n{}", lines.join("\n")))
 }
 
-/// Runs all of `plans`, or the one that [`ONE_PLAN`] names.
+/// Runs all of `plans`, or those that [`CHOSEN`] names.
 pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>) -> Result<()> {
-    let chosen = std::env::var(ONE_PLAN).unwrap_or_default();
-    let plans: Vec<Plan> =
-        plans.into_iter().filter(|plan| chosen.is_empty() || plan.to_string() == chosen).collect();
-    ensure!(!plans.is_empty(), "there is no plan {chosen:?}");
+    let chosen = std::env::var(CHOSEN).unwrap_or_default();
+    let plans: Vec<Plan> = plans.into_iter().filter(|plan| plan.to_string().contains(&chosen)).collect();
+    println!("{} plans", plans.len());
+    ensure!(!plans.is_empty() || !chosen.is_empty(), "there are no plans");
     let next = AtomicUsize::new(0);
     let failed: Mutex<Vec<(String, String)>> = Mutex::default();
     thread::scope(|scope| {
@@ -97,7 +123,7 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>) -> Result<()> {
     let failed = failed.into_inner();
     let names: BTreeSet<&String> = failed.iter().map(|(name, _)| name).collect();
     let told: Vec<String> =
-        failed.iter().take(TOLD).map(|(name, fault)| format!("{ONE_PLAN}='{name}'\n{fault}")).collect();
+        failed.iter().take(TOLD).map(|(name, fault)| format!("{CHOSEN}='{name}'\n{fault}")).collect();
     ensure!(
         failed.is_empty(),
         "{} of {} plans failed: {names:#?}\n\n{}",
