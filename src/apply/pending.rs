@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::api::names::GroupResource;
 use crate::mirror::{Key, Source, View, WorkKey};
 use crate::plan::diff::WorkAction;
 
@@ -77,6 +78,14 @@ impl Pending {
             self.0.lock().insert(key.clone(), unseen);
         }
         decided
+    }
+
+    /// Whether annotations of a policy of `kind` were written that the watch has not brought yet.
+    pub(super) fn annotated(&self, view: View<'_>, kind: &GroupResource) -> bool {
+        let seen = view.version(&Source::Policies(kind.clone()));
+        let of_kind = |key: &Key| matches!(key, Key::Fold(parent) if parent.kind == *kind);
+        let unseen = self.0.lock();
+        unseen.iter().any(|(key, unseen)| of_kind(key) && unseen.object.is_some_and(|written| seen < written))
     }
 
     /// Notes a write of `key`.

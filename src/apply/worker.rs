@@ -20,7 +20,7 @@ use super::requests::Requests;
 use super::{ApplyError, Leadership, Queue, cause, objects, subject, works};
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
-use crate::mirror::{Key, Mirror, View};
+use crate::mirror::{Key, Mirror, Source, View};
 use crate::plan::diff::WorkAction;
 use crate::plan::fold::{Fold, FoldPlan};
 use crate::plan::watches::Wanted;
@@ -186,7 +186,18 @@ impl Worker {
     }
 
     fn watches(&self) {
-        let wanted = plan::watches::plan(self.mirror.read().view(self.clock.now()));
+        let wanted = {
+            let guard = self.mirror.read();
+            let view = guard.view(self.clock.now());
+            let mut wanted = plan::watches::plan(view);
+            // What the watch has yet to bring may have to be taken back.
+            for (gvr, _) in view.resolved_kinds() {
+                if self.pending.annotated(view, &gvr.kind) {
+                    wanted.entry(Source::Policies(gvr.kind.clone())).or_insert_with(|| gvr.clone());
+                }
+            }
+            wanted
+        };
         self.wanted.send_if_modified(|current| {
             let changed = *current != wanted;
             *current = wanted;
