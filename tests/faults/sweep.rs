@@ -17,7 +17,7 @@ use crate::oracle::Outcome;
 use crate::plan::{Faults, Plan};
 use crate::scenario::{self, all_kinds};
 
-/// The environment variable with a part of the names of the plans to run.
+/// The environment variable with a part of the names of the plans to run; `×` stands in all of them.
 const CHOSEN: &str = "POLICY_SYNC_FAULT_PLAN";
 /// How many failed plans are told in full.
 const TOLD: usize = 3;
@@ -99,12 +99,20 @@ fn judge(faultless: &Faultless, plan: &Plan) -> Result<String> {
     Ok(format!("{fault}requests:\n{}", lines.join("\n")))
 }
 
-/// Runs all of `plans`, or those that [`CHOSEN`] names.
-pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>) -> Result<()> {
-    let chosen = std::env::var(CHOSEN).unwrap_or_default();
-    let plans: Vec<Plan> = plans.into_iter().filter(|plan| plan.to_string().contains(&chosen)).collect();
+/// Runs half of `plans`, `least` at least, or those that [`CHOSEN`] names. There are `faults` for each place where one
+/// can be, and each place meets half of them, each fault half of the places.
+pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, least: usize) -> Result<()> {
+    let plans: Vec<Plan> = match std::env::var(CHOSEN) {
+        Ok(chosen) => plans.into_iter().filter(|plan| plan.to_string().contains(&chosen)).collect(),
+        Err(_) => {
+            let is_run = |index: usize| (index / faults + index % faults).is_multiple_of(2);
+            let plans = plans.into_iter().enumerate().filter(|(index, _)| is_run(*index));
+            let plans: Vec<Plan> = plans.map(|(_, plan)| plan).collect();
+            ensure!(plans.len() >= least, "there are only {} plans", plans.len());
+            plans
+        }
+    };
     println!("{} plans", plans.len());
-    ensure!(!plans.is_empty() || !chosen.is_empty(), "there are no plans");
     let next = AtomicUsize::new(0);
     let failed: Mutex<Vec<(String, String)>> = Mutex::default();
     thread::scope(|scope| {
