@@ -1,10 +1,12 @@
 //! `statusFields`: the values that parameters ask for.
 
 use anyhow::{Result, ensure};
+use kube::api::{Patch, PatchParams};
+use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use serde_json::json;
 
-use crate::world;
+use crate::{downstream, world};
 
 #[tokio::test]
 async fn configured_fields_come_back() -> Result<()> {
@@ -68,6 +70,40 @@ async fn accepted_paths_are_read_by_the_agent() -> Result<()> {
     for (index, (path, expected)) in paths.iter().enumerate() {
         let found = entries[0].fields.get(&format!("f{index}"));
         ensure!(found == Some(expected), "{path} gave {found:?}");
+    }
+    Ok(())
+}
+
+/// Long text of a spoke's people, with all that text can have, comes through an agent and is cut on the hub.
+#[tokio::test]
+async fn odd_text_of_a_spoke_arrives_cut_and_blocks_nothing() -> Result<()> {
+    let (world, fleet) = world("odd-text", &["eu-1"]).await?;
+    world
+        .parameters(&json!({"policiesToSync": [{
+            "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies",
+            "statusFields": [{"name": "note", "path": r".metadata.annotations.example\.com/note"}],
+        }]}))
+        .await?;
+    let _controller = world.controller().await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    let spoke = fleet.spoke("eu-1")?.client()?;
+    let (api, name) = api_for(&spoke, &downstream(&limits)).await?;
+    let odd = "\"'\\\n\t\u{1b}[31m{}<&>é😀";
+    for note in [odd.to_owned(), odd.repeat(250)] {
+        let patch = json!({"metadata": {"annotations": {"example.com/note": note}}});
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        let shown = |found: &str| {
+            let kept = found.strip_suffix('…').unwrap_or(found);
+            note.starts_with(kept) && (found == note || found.len() <= 1024 && kept.len() > 1000)
+        };
+        let (entries, _) = world
+            .until_folded(&limits, |entries, _| {
+                entries[0].fields.get("note").and_then(|v| v.as_str()).is_some_and(shown)
+            })
+            .await?;
+        ensure!(entries[0].applied && !entries[0].pending, "{entries:?}");
     }
     Ok(())
 }
