@@ -101,7 +101,9 @@ fn of_class(view: View<'_>, name: &str, reads: &mut BTreeSet<Read>) {
     let class = view.class(&key);
     let classes = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
     reads.insert(Read::Object(classes, key, class.map(|class| class.version.0)));
-    if let Some(Ok(Some(config_map))) = class.map(|class| class.config_map()) {
+    // Whatever the parameters of another controller's class say, they say nothing to us, and are not watched.
+    let ours = class.filter(|_| view.class_params(name).is_some());
+    if let Some(Ok(Some(config_map))) = ours.map(|class| class.config_map()) {
         let version = view.config_map_version(&config_map);
         reads.insert(Read::Object(GroupVersionResource::new("", "v1", "configmaps"), config_map, version));
     }

@@ -91,6 +91,15 @@ fn for_a_delisted_kind_it_is_every_class() {
 }
 
 #[test]
+fn of_another_controllers_class_the_parameters_are_not_read() {
+    let theirs = class("theirs").spec("controllerName", "example.com/other".into());
+    let world = written().with(theirs).with(gateway("web").of_class("theirs"));
+    let reads = reads(&world, &gateway_parent("web"));
+    assert!(reads.iter().any(|read| read.contains("gatewayclasses") && read.contains("theirs")), "{reads:?}");
+    assert!(!reads.iter().any(|read| read.contains("configmaps")), "{reads:?}");
+}
+
+#[test]
 fn for_a_class_that_is_gone_it_is_that_it_is_gone() {
     let world = written().without(class("multi"));
     let expected = [
