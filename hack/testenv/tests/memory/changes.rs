@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 
-use crate::{Stage, refusal, refused, version};
+use crate::{Stage, limit, limiting, refusal, refused, version};
 
 crate::stories!(
     an_object_is_created_once_and_in_a_namespace_that_is_there,
@@ -55,7 +55,7 @@ async fn a_json_patch_is_all_or_nothing(stage: Stage) -> Result<()> {
         json!([
             {"op": "test", "path": "/metadata/uid", "value": uid},
             {"op": "test", "path": "/metadata/generation", "value": generation},
-            {"op": "add", "path": "/spec/x", "value": 1},
+            {"op": "add", "path": "/spec/limits/x", "value": limit(1)},
             {"op": "add", "path": "/metadata/annotations", "value": {"example.com/a": "b"}},
         ])
     };
@@ -64,7 +64,7 @@ async fn a_json_patch_is_all_or_nothing(stage: Stage) -> Result<()> {
     assert_eq!(refused(patch(&stage, test("other", 1)).await), error(422, "Invalid"));
     assert_eq!(version(&stage.policies().get("a").await?), version(&created));
     let patched = patch(&stage, test(&uid, 1)).await?;
-    assert_eq!((patched.metadata.generation, &patched.data["spec"]["x"]), (Some(2), &json!(1)));
+    assert_eq!((patched.metadata.generation, &patched.data["spec"]["limits"]["x"]), (Some(2), &limit(1)));
     assert_eq!(patched.metadata.annotations.clone().unwrap()["example.com/a"], "b");
     // The same again finds nothing to change.
     let again = patch(&stage, test(&uid, 2)).await?;
@@ -79,13 +79,13 @@ async fn a_json_patch_is_all_or_nothing(stage: Stage) -> Result<()> {
 async fn a_merge_patch_of_an_old_version_conflicts(stage: Stage) -> Result<()> {
     let created = stage.create("a").await?;
     let old = created.metadata.resource_version.unwrap();
-    let with = |version: &str, x: i64| json!({"metadata": {"resourceVersion": version}, "spec": {"x": x}});
+    let with = |version: &str, requests: i64| json!({"metadata": {"resourceVersion": version}, "spec": {"limits": {"x": limit(requests)}}});
     stage.merge("a", with(&old, 1)).await?;
     let refusal = refusal(stage.merge("a", with(&old, 2)).await);
     assert_eq!((refusal.code, refusal.reason.as_str()), (409, "Conflict"));
     assert!(refusal.message.contains("the object has been modified"), "{}", refusal.message);
-    let emptied = stage.merge("a", json!({"spec": {"x": null}})).await?;
-    assert!(emptied.data["spec"]["x"].is_null());
+    let emptied = stage.merge("a", json!({"spec": {"limits": {"x": null}}})).await?;
+    assert!(emptied.data["spec"]["limits"]["x"].is_null());
     Ok(())
 }
 
@@ -93,13 +93,13 @@ async fn a_replacement_needs_the_version_that_it_replaces(stage: Stage) -> Resul
     let created = stage.create("a").await?;
     let api = stage.policies();
     let mut new = created.clone();
-    new.data["spec"]["x"] = json!(1);
+    new.data["spec"]["limits"]["x"] = limit(1);
     let replaced = api.replace("a", &PostParams::default(), &new).await?;
     assert_eq!(replaced.metadata.generation, Some(2));
     assert_eq!(refused(api.replace("a", &PostParams::default(), &new).await), error(409, "Conflict"));
     let mut another = replaced;
     another.metadata.uid = Some("00000000-0000-4000-8000-0000000000ff".into());
-    another.data["spec"]["x"] = json!(2);
+    another.data["spec"]["limits"]["x"] = limit(2);
     assert_eq!(refused(api.replace("a", &PostParams::default(), &another).await), error(409, "Conflict"));
     new.metadata.resource_version = None;
     assert_eq!(refused(api.replace("a", &PostParams::default(), &new).await), error(422, "Invalid"));
@@ -137,7 +137,7 @@ fn only(uid: Option<&str>, version: Option<&str>) -> DeleteParams {
 async fn a_delete_is_of_the_object_that_was_seen(stage: Stage) -> Result<()> {
     let created = stage.create("a").await?;
     let (uid, old) = (created.metadata.uid.unwrap(), created.metadata.resource_version.unwrap());
-    stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    stage.merge("a", limiting(1)).await?;
     let api = stage.policies();
     let another = "00000000-0000-4000-8000-0000000000ff";
     let refusal = refusal(api.delete("a", &only(Some(another), None)).await);
@@ -178,13 +178,14 @@ async fn the_status_is_written_through_its_own_door(stage: Stage) -> Result<()> 
     assert!(created.data["status"].is_null());
     let ignored = stage.merge("a", json!({"status": {"observedGeneration": 5}})).await?;
     assert_eq!(version(&ignored), version(&created));
-    let patch =
-        json!({"spec": {"x": 1}, "metadata": {"labels": {"x": "y"}}, "status": {"observedGeneration": 1}});
+    let mut patch = limiting(1);
+    patch["metadata"] = json!({"labels": {"x": "y"}});
+    patch["status"] = json!({"observedGeneration": 1});
     let written = stage.merge_status("a", patch).await?;
     assert_eq!(written.data["status"]["observedGeneration"], 1);
     assert_eq!((written.metadata.generation, written.metadata.labels), (Some(1), None));
-    assert!(written.data["spec"]["x"].is_null());
-    let changed = stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    assert!(written.data["spec"]["limits"]["x"].is_null());
+    let changed = stage.merge("a", limiting(1)).await?;
     assert_eq!(changed.data["status"]["observedGeneration"], 1);
     Ok(())
 }
@@ -193,7 +194,7 @@ async fn a_generation_counts_changes_of_what_is_wanted(stage: Stage) -> Result<(
     stage.create("a").await?;
     let labelled = stage.merge("a", json!({"metadata": {"labels": {"x": "y"}}})).await?;
     assert_eq!(labelled.metadata.generation, Some(1));
-    let changed = stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    let changed = stage.merge("a", limiting(1)).await?;
     assert_eq!(changed.metadata.generation, Some(2));
     Ok(())
 }

@@ -15,7 +15,7 @@ use kube::core::Status;
 use policy_sync_testenv::crds::{self, Side};
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy};
 use policy_sync_testenv::{Fleet, MemoryServer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A namespace of its own on some server.
 pub struct Stage {
@@ -78,6 +78,16 @@ fn policy_resource() -> ApiResource {
         kind: "RateLimitPolicy".into(),
         plural: "ratelimitpolicies".into(),
     }
+}
+
+/// A limit of some requests, as the published kind accepts it too.
+fn limit(requests: i64) -> Value {
+    json!({"rates": [{"limit": requests, "window": "10s"}]})
+}
+
+/// The patch that gives a policy one more limit, `x`.
+fn limiting(requests: i64) -> Value {
+    json!({"spec": {"limits": {"x": limit(requests)}}})
 }
 
 fn version(object: &DynamicObject) -> u64 {

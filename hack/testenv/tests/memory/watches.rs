@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, DynamicObject, WatchEvent, WatchParams};
 use serde_json::json;
 
-use crate::{Stage, version};
+use crate::{Stage, limit, limiting, version};
 
 crate::stories!(
     a_watch_tells_what_happened_since,
@@ -45,7 +45,7 @@ fn kinds(events: &[(String, DynamicObject)]) -> Vec<&str> {
 async fn a_watch_tells_what_happened_since(stage: Stage) -> Result<()> {
     stage.create("before").await?;
     let from = stage.create("a").await?.metadata.resource_version.unwrap();
-    let changed = stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    let changed = stage.merge("a", limiting(1)).await?;
     stage.create("b").await?;
     stage.policies().delete("a", &DeleteParams::default()).await?;
     let watch = stage.policies().watch(&WatchParams::default(), &from).await?;
@@ -54,18 +54,18 @@ async fn a_watch_tells_what_happened_since(stage: Stage) -> Result<()> {
     assert_eq!(version(&found[0].1), version(&changed));
     // The deletion has a version of its own, and the object as it was.
     assert!(version(&found[2].1) > version(&found[1].1));
-    assert_eq!(found[2].1.data["spec"]["x"], 1);
+    assert_eq!(found[2].1.data["spec"]["limits"]["x"], limit(1));
     Ok(())
 }
 
 async fn a_selected_watch_tells_of_objects_that_begin_and_cease_to_fit(stage: Stage) -> Result<()> {
     let from = stage.create("a").await?.metadata.resource_version.unwrap();
-    for label in [json!("1"), json!("1"), json!("2"), json!("1")] {
-        stage
-            .merge("a", json!({"metadata": {"labels": {"x": label, "n": null}}, "spec": {"y": label}}))
-            .await?;
+    for x in [1, 1, 2, 1] {
+        let mut patch = limiting(x);
+        patch["metadata"] = json!({"labels": {"x": x.to_string(), "n": null}});
+        stage.merge("a", patch).await?;
     }
-    stage.merge("a", json!({"spec": {"y": "z"}})).await?;
+    stage.merge("a", limiting(3)).await?;
     let changed = stage.merge("a", json!({"metadata": {"labels": {"x": null}}})).await?;
     let watch = stage.policies().watch(&WatchParams::default().labels("x=1"), &from).await?;
     let found = events(watch, 5).await?;
@@ -78,7 +78,7 @@ async fn a_write_that_changes_nothing_is_no_event(stage: Stage) -> Result<()> {
     let created = stage.create("a").await?;
     let again = stage.merge("a", json!({"metadata": {"name": "a"}})).await?;
     assert_eq!(version(&again), version(&created));
-    stage.merge("a", json!({"spec": {"x": 1}})).await?;
+    stage.merge("a", limiting(1)).await?;
     let from = created.metadata.resource_version.unwrap();
     let watch = stage.policies().watch(&WatchParams::default(), &from).await?;
     assert_eq!(kinds(&events(watch, 1).await?), ["MODIFIED a"]);
