@@ -116,6 +116,19 @@ impl GroupVersionResource {
     pub fn api_version(&self) -> String {
         format!("{}/{}", self.kind.group, self.version)
     }
+
+    /// The path of its objects in `namespace`; where that is empty, of all, or of a cluster-scoped kind's.
+    #[must_use]
+    pub fn path(&self, namespace: &str) -> String {
+        let (group, version, resource) = (&self.kind.group, &self.version, &self.kind.resource);
+        let root =
+            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        if namespace.is_empty() {
+            format!("{root}/{resource}")
+        } else {
+            format!("{root}/namespaces/{namespace}/{resource}")
+        }
+    }
 }
 
 impl fmt::Display for GroupVersionResource {

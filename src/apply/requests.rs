@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Method, Request, header};
 use kube::Client;
-use kube::core::{Status, request};
+use kube::core::{ObjectList, Status, request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
@@ -75,18 +75,10 @@ impl RequestError {
 }
 
 /// The metadata of an object, as a write is answered.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Written {
     #[serde(default)]
     pub(super) metadata: Metadata,
-}
-
-/// The metadata of a list's objects.
-#[derive(Debug, Deserialize)]
-struct Listed {
-    /// The server writes null where there are none.
-    #[serde(default)]
-    items: Option<Vec<Written>>,
 }
 
 /// Sends requests.
@@ -119,8 +111,8 @@ impl Requests {
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
     ) -> Result<Vec<Metadata>, RequestError> {
-        let listed: Listed = self.send(resource, request, METADATA_LIST).await?;
-        Ok(listed.items.into_iter().flatten().map(|item| item.metadata).collect())
+        let listed: ObjectList<Written> = self.send(resource, request, METADATA_LIST).await?;
+        Ok(listed.items.into_iter().map(|item| item.metadata).collect())
     }
 
     async fn send<T: DeserializeOwned>(
@@ -162,13 +154,7 @@ impl Requests {
 
 /// The requests for the objects of a kind in a namespace, an empty one for cluster-scoped objects.
 pub(super) fn of_kind(gvr: &GroupVersionResource, namespace: &str) -> request::Request {
-    let (group, version, resource) = (&gvr.kind.group, &gvr.version, &gvr.kind.resource);
-    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-    request::Request::new(if namespace.is_empty() {
-        format!("{root}/{resource}")
-    } else {
-        format!("{root}/namespaces/{namespace}/{resource}")
-    })
+    request::Request::new(gvr.path(namespace))
 }
 
 #[cfg(test)]

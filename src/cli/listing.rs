@@ -12,6 +12,15 @@ use crate::api::object::HubObject;
 /// How many objects a page has.
 const PAGE: u32 = 500;
 
+/// How much of each object to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it.
+    Whole,
+    /// Its metadata.
+    Metadata,
+}
+
 impl Live {
     /// All objects of a kind, or those that the label selector `labels` selects.
     ///
@@ -23,27 +32,13 @@ impl Live {
         gvr: &GroupVersionResource,
         labels: Option<&str>,
     ) -> anyhow::Result<Vec<HubObject>> {
-        let request = Request::new(path(gvr, ""));
-        let mut params = ListParams::default().limit(PAGE);
-        params.label_selector = labels.map(str::to_owned);
-        let mut objects = Vec::new();
-        loop {
-            let page = match request.list(&params) {
-                Ok(page) => self.client.request::<ObjectList<HubObject>>(page).await,
-                Err(error) => Err(kube::Error::BuildRequest(error)),
-            };
-            let page = match page {
-                Ok(page) => page,
-                Err(kube::Error::Api(status)) if status.code == 404 => {
-                    bail!("the hub at {} has no {}", self.url, gvr.kind);
-                }
-                Err(error) => return Err(self.failure(&format!("list {}", gvr.kind), &error)),
-            };
-            objects.extend(page.items);
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                return Ok(objects);
+        let params = ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() };
+        match self.pages(gvr, "", params, Part::Whole).await {
+            Ok(objects) => Ok(objects),
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                bail!("the hub at {} has no {}", self.url, gvr.kind);
             }
+            Err(error) => Err(self.failure(&format!("list {}", gvr.kind), &error)),
         }
     }
 
@@ -58,28 +53,54 @@ impl Live {
         kind: &str,
         key: &ObjectKey,
     ) -> anyhow::Result<Option<T>> {
-        let request = Request::new(path(gvr, &key.namespace)).get(&key.name, &GetParams::default());
-        let found = match request {
-            Ok(request) => self.client.request(request).await,
-            Err(error) => Err(kube::Error::BuildRequest(error)),
-        };
-        match found {
-            Ok(object) => Ok(Some(object)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(self.failure(&format!("get {kind} {key}"), &error)),
+        self.find(gvr, key).await.map_err(|error| self.failure(&format!("get {kind} {key}"), &error))
+    }
+
+    /// The objects of a kind in `namespace`, in all where that is empty, that `params` select; page by page.
+    ///
+    /// # Errors
+    ///
+    /// As the hub says it.
+    pub(super) async fn pages(
+        &self,
+        gvr: &GroupVersionResource,
+        namespace: &str,
+        params: ListParams,
+        part: Part,
+    ) -> Result<Vec<HubObject>, kube::Error> {
+        let request = Request::new(gvr.path(namespace));
+        let mut params = params.limit(PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let page = match part {
+                Part::Whole => request.list(&params),
+                Part::Metadata => request.list_metadata(&params),
+            };
+            let page: ObjectList<HubObject> =
+                self.client.request(page.map_err(kube::Error::BuildRequest)?).await?;
+            objects.extend(page.items);
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(objects);
+            }
         }
     }
-}
 
-/// The path of a kind, in all namespaces where `namespace` is empty.
-fn path(gvr: &GroupVersionResource, namespace: &str) -> String {
-    let version = &gvr.version;
-    let api = match &*gvr.kind.group {
-        "" => format!("/api/{version}"),
-        group => format!("/apis/{group}/{version}"),
-    };
-    match namespace {
-        "" => format!("{api}/{}", gvr.kind.resource),
-        namespace => format!("{api}/namespaces/{namespace}/{}", gvr.kind.resource),
+    /// One object, `None` where it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// As the hub says it.
+    pub(super) async fn find<T: DeserializeOwned>(
+        &self,
+        gvr: &GroupVersionResource,
+        key: &ObjectKey,
+    ) -> Result<Option<T>, kube::Error> {
+        let request = Request::new(gvr.path(&key.namespace)).get(&key.name, &GetParams::default());
+        match self.client.request(request.map_err(kube::Error::BuildRequest)?).await {
+            Ok(object) => Ok(Some(object)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -23,7 +23,7 @@ const PAGE: u32 = 100;
 /// How long the server keeps a watch open.
 const WATCH_SECONDS: u32 = 290;
 /// How long a watch may be silent; the server sends a bookmark every minute.
-const SILENCE: Duration = Duration::from_secs(180);
+pub(crate) const SILENCE: Duration = Duration::from_secs(180);
 
 /// One kind to follow.
 #[derive(Clone, Debug)]
@@ -160,11 +160,10 @@ impl Followed {
     }
 
     fn request(&self) -> Request {
-        let (group, version, resource) = (&self.gvr.kind.group, &self.gvr.version, &self.gvr.kind.resource);
-        Request::new(match &self.source {
-            Source::ConfigMap(key) => format!("/api/{version}/namespaces/{}/{resource}", key.namespace),
-            _ => format!("/apis/{group}/{version}/{resource}"),
-        })
+        Request::new(self.gvr.path(match &self.source {
+            Source::ConfigMap(key) => &key.namespace,
+            _ => "",
+        }))
     }
 
     fn labels(&self, feed: &Feed) -> Option<String> {

@@ -15,6 +15,7 @@ mod resolve;
 mod supervisor;
 
 pub use feed::Feed;
+pub(crate) use follow::SILENCE;
 pub(crate) use resolve::{defined, resolve_for};
 pub use supervisor::Supervisor;
 

@@ -67,3 +67,12 @@ proptest! {
         prop_assert!(work.is_for(&controller(), &parent));
     }
 }
+
+#[test]
+fn a_kind_has_a_path_in_all_namespaces_and_in_one() {
+    let works = GroupVersionResource::new("work.open-cluster-management.io", "v1", "manifestworks");
+    let secrets = GroupVersionResource::new("", "v1", "secrets");
+    assert_eq!(works.path(""), "/apis/work.open-cluster-management.io/v1/manifestworks");
+    assert_eq!(works.path("eu-1"), "/apis/work.open-cluster-management.io/v1/namespaces/eu-1/manifestworks");
+    assert_eq!(secrets.path("shop"), "/api/v1/namespaces/shop/secrets");
+}

@@ -1,12 +1,11 @@
 //! What is read of the hub: classes, their parameters, and the metadata of the policies.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
-use kube::api::{DynamicObject, GetParams, ListParams};
-use kube::core::{ObjectList, PartialObjectMeta, Request};
+use kube::api::{DynamicObject, ListParams};
+use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Config};
@@ -14,18 +13,14 @@ use kube::{Api, Client, Config};
 use super::kinds::PolicyKind;
 use crate::api::cluster::ManagedCluster;
 use crate::api::gateway;
-use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::HubObject;
+use crate::cli::listing::Part;
 use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
 use crate::mirror::{ClassParams, Source};
 use crate::plan::watches;
-
-/// How many objects a page has.
-const PAGE: u32 = 500;
-
-/// How long a watch may be silent; the server sends a bookmark every minute.
-const SILENCE: Duration = Duration::from_secs(180);
+use crate::watch::SILENCE;
 
 /// A hub to read.
 pub(super) struct Hub {
@@ -56,6 +51,13 @@ pub(super) struct Selection<'s> {
     pub(super) name: Option<&'s str>,
 }
 
+impl Selection<'_> {
+    /// As the API selects it, besides the namespace.
+    fn fields(&self) -> Option<String> {
+        self.name.map(|name| format!("metadata.name={name}"))
+    }
+}
+
 impl Hub {
     /// The hub that `config` leads to. Nothing is asked of it yet.
     pub(super) fn new(mut config: Config) -> anyhow::Result<Self> {
@@ -68,14 +70,14 @@ impl Hub {
     pub(super) async fn kinds(&self, controller: &ControllerName) -> anyhow::Result<Kinds> {
         self.live.is_hub().await?;
         let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
-        let classes = self.list(&path(&gvr, None), None, false).await;
+        let classes = self.live.pages(&gvr, "", ListParams::default(), Part::Whole).await;
         let classes = classes.map_err(|error| self.live.failure("list GatewayClasses", &error))?;
         let scratch = Scratch::new(controller.clone());
         scratch.list(&Source::Classes, &classes);
         let (mut faults, mut unread) = (Vec::new(), Vec::new());
-        for source in wanted(&scratch).keys() {
+        for (source, gvr) in &wanted(&scratch) {
             if let Source::ConfigMap(key) = source {
-                match self.config_map(key).await {
+                match self.live.find::<HubObject>(gvr, key).await {
                     Ok(config_map) => scratch.list(source, &config_map),
                     Err(error) => {
                         let failure = self.live.failure(&format!("read ConfigMap {key}"), &error);
@@ -155,8 +157,8 @@ impl Hub {
         kind: &PolicyKind,
         selection: Selection<'_>,
     ) -> Result<Vec<HubObject>, kube::Error> {
-        let name = selection.name.map(|name| format!("metadata.name={name}"));
-        self.list(&path(&kind.gvr, selection.namespace), name, true).await
+        let params = ListParams { field_selector: selection.fields(), ..ListParams::default() };
+        self.live.pages(&kind.gvr, selection.namespace.unwrap_or_default(), params, Part::Metadata).await
     }
 
     /// Whether the hub has a ManagedCluster of this name.
@@ -177,8 +179,7 @@ impl Hub {
         kinds: &'k [PolicyKind],
         selection: Selection<'_>,
     ) -> impl Stream<Item = (&'k PolicyKind, watcher::Result<Seen>)> {
-        let fields = selection.name.map(|name| format!("metadata.name={name}"));
-        let config = watcher::Config { field_selector: fields, ..watcher::Config::default() };
+        let config = watcher::Config { field_selector: selection.fields(), ..watcher::Config::default() };
         let streams = kinds.iter().map(|kind| {
             let resource = kind.resource();
             let api: Api<PartialObjectMeta<DynamicObject>> = match selection.namespace {
@@ -206,52 +207,10 @@ impl Hub {
     pub(super) fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
         self.live.failure(what, error)
     }
-
-    async fn config_map(&self, key: &ObjectKey) -> Result<Option<HubObject>, kube::Error> {
-        let gvr = GroupVersionResource::new("", "v1", "configmaps");
-        let request = Request::new(path(&gvr, Some(&key.namespace)));
-        let request = request.get(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-        match self.live.client.request(request).await {
-            Ok(object) => Ok(Some(object)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn list(
-        &self,
-        path: &str,
-        fields: Option<String>,
-        metadata: bool,
-    ) -> Result<Vec<HubObject>, kube::Error> {
-        let request = Request::new(path);
-        let mut params = ListParams { field_selector: fields, ..ListParams::default() }.limit(PAGE);
-        let mut objects = Vec::new();
-        loop {
-            let page = if metadata { request.list_metadata(&params) } else { request.list(&params) };
-            let page: ObjectList<HubObject> =
-                self.live.client.request(page.map_err(kube::Error::BuildRequest)?).await?;
-            objects.extend(page.items);
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                return Ok(objects);
-            }
-        }
-    }
 }
 
 fn wanted(scratch: &Scratch) -> watches::Wanted {
     watches::plan(scratch.read().view(Scratch::settled()))
-}
-
-fn path(gvr: &GroupVersionResource, namespace: Option<&str>) -> String {
-    let version = &gvr.version;
-    let api = match &*gvr.kind.group {
-        "" => format!("/api/{version}"),
-        group => format!("/apis/{group}/{version}"),
-    };
-    let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
-    format!("{api}{namespace}/{}", gvr.kind.resource)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::{Request, Response};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
