@@ -11,6 +11,7 @@
 
 mod affected;
 mod change;
+mod interned;
 mod params;
 mod resync;
 pub mod rows;

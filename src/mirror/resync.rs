@@ -1,7 +1,5 @@
 //! Taking a full listing in, page by page: what it does not bring is gone.
 
-use std::sync::Arc;
-
 use super::tables::Tables;
 use super::{Keys, Moment, Source, Table};
 use crate::api::names::ObjectKey;
@@ -30,7 +28,6 @@ impl Tables {
         if first {
             keys.extend(self.first_synced(source));
         }
-        self.strings.retain(|string| Arc::strong_count(string) > 1);
         if !was_ready && self.ready() { self.everything() } else { keys }
     }
 

@@ -1,8 +1,9 @@
 //! The tables of all kinds, and what each change of them does.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::interned::Interned;
 use super::rows::Seen;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
@@ -10,7 +11,7 @@ use super::rows::gateway::Gateway;
 use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
-use super::rows::work::{Purpose, Work};
+use super::rows::work::{Answer, Purpose, Work};
 use super::{Change, Keys, Moment, PolicyKind, Row, Source, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::Params;
@@ -43,13 +44,16 @@ pub struct Tables {
     pub(super) placement_changed: HashMap<ObjectKey, Moment>,
     pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Policy>>,
     pub(super) kinds: HashMap<GroupVersionResource, KindState>,
-    pub(super) works: Table<WorkKey, Work>,
+    /// Boxed, because a table has room for more rows than there are.
+    pub(super) works: Table<WorkKey, Box<Work>>,
     pub(super) works_of: HashMap<Arc<Parent>, BTreeSet<WorkKey>>,
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
     pub(super) work_schema: Option<WorkSchema>,
     pub(super) failing: HashMap<Source, String>,
-    pub(super) strings: HashSet<Arc<str>>,
+    strings: Interned<str>,
+    gateway_names: Interned<[Arc<str>]>,
+    answers: Interned<Answer>,
 }
 
 impl Tables {
@@ -71,7 +75,9 @@ impl Tables {
             carried: HashMap::new(),
             work_schema: None,
             failing: HashMap::new(),
-            strings: HashSet::new(),
+            strings: Interned::default(),
+            gateway_names: Interned::default(),
+            answers: Interned::default(),
         }
     }
 
@@ -135,7 +141,7 @@ impl Tables {
                 ));
                 keys
             }
-            (Source::Works, Row::Work(row)) => self.apply_work(&key, *row, version),
+            (Source::Works, Row::Work(row)) => self.apply_work(&key, row, version),
             (Source::Policies(kind), Row::Policy(mut row)) => {
                 let table = self.policies.entry(kind.clone()).or_default();
                 row.changed = match table.get(&key) {
@@ -197,17 +203,16 @@ impl Tables {
         }
     }
 
-    fn apply_work(&mut self, key: &ObjectKey, mut row: Work, version: u64) -> Keys {
+    fn apply_work(&mut self, key: &ObjectKey, mut row: Box<Work>, version: u64) -> Keys {
         let key = self.work_key(key);
         if let Purpose::Parent(parent) = &mut row.purpose
             && let Some((known, _)) = self.works_of.get_key_value(parent)
         {
             *parent = known.clone();
         }
-        if let Some(revision) = row.revision.take() {
-            row.revision = Some(self.intern(revision));
-        }
-        row.gateways = row.gateways.iter().map(|name| self.intern(name.clone())).collect();
+        row.revision = row.revision.take().map(|revision| self.strings.intern(revision));
+        row.gateways = self.gateway_names.intern(row.gateways.clone());
+        row.answer = row.answer.take().map(|answer| self.answers.intern(answer));
         let after = (row.purpose.clone(), row.content, row.deleting, row.answer.clone(), row.uid.clone());
         let before = self.works.apply(key.clone(), row, version);
         let mut keys = Keys::new();
@@ -226,7 +231,8 @@ impl Tables {
     }
 
     fn work_key(&mut self, key: &ObjectKey) -> WorkKey {
-        (WorkName(self.intern(key.name.clone())), ClusterName(self.intern(key.namespace.clone())))
+        let (name, cluster) = (key.name.clone(), key.namespace.clone());
+        (WorkName(self.strings.intern(name)), ClusterName(self.strings.intern(cluster)))
     }
 
     fn resolve(&mut self, gvr: GroupVersionResource, resolution: Resolution) -> Keys {
@@ -257,13 +263,5 @@ impl Tables {
 
     pub(super) fn config_map(&self, key: &ObjectKey) -> Option<&ConfigMap> {
         self.config_maps.get(key)?.get(key)
-    }
-
-    fn intern(&mut self, string: Arc<str>) -> Arc<str> {
-        if let Some(known) = self.strings.get(&string) {
-            return known.clone();
-        }
-        self.strings.insert(string.clone());
-        string
     }
 }

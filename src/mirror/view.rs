@@ -226,7 +226,7 @@ impl<'m> View<'m> {
     /// A work by its name.
     #[must_use]
     pub fn work(&self, name: &WorkName, cluster: &ClusterName) -> Option<&'m Work> {
-        self.tables.works.get(&(name.clone(), cluster.clone()))
+        self.tables.works.get(&(name.clone(), cluster.clone())).map(|work| &**work)
     }
 
     /// The works that are for `parent`, by cluster. There can be more than one in a cluster only where a kind's
@@ -236,12 +236,12 @@ impl<'m> View<'m> {
         parent: &Parent,
     ) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
         let keys = self.tables.works_of.get(parent).into_iter().flatten();
-        keys.filter_map(|key| Some((&key.0, &key.1, self.tables.works.get(key)?)))
+        keys.filter_map(|key| Some((&key.0, &key.1, &**self.tables.works.get(key)?)))
     }
 
     /// All works and what they are for, in no order.
     pub fn works(&self) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
-        self.tables.works.iter().map(|((name, cluster), work)| (name, cluster, work))
+        self.tables.works.iter().map(|((name, cluster), work)| (name, cluster, &**work))
     }
 
     /// The kinds that works of ours in `cluster` carry, those that are being deleted included.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::class::ConfigMap;
@@ -40,7 +42,7 @@ fn answered(edit: impl FnOnce(&mut Value)) -> Answer {
     let mut work = json();
     work["status"] = applied().condition("Enforced", "True", "R", "m").status(&work);
     edit(&mut work["status"]);
-    *pruned(&work).answer.unwrap()
+    Arc::unwrap_or_clone(pruned(&work).answer.unwrap())
 }
 
 /// The answer with this value fed back beside the others.

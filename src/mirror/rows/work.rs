@@ -60,7 +60,7 @@ pub struct Work {
     /// The revision of the copy that it holds.
     pub revision: Option<Arc<str>>,
     /// What the spoke's agent says.
-    pub answer: Option<Box<Answer>>,
+    pub answer: Option<Arc<Answer>>,
 }
 
 /// Hashes of what a work holds, of the fields that a plan writes.
@@ -84,7 +84,7 @@ impl Content {
 }
 
 /// What a spoke's agent says about a work.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// Whether `Applied` is true for the work's present generation.
     pub applied: bool,
@@ -103,7 +103,7 @@ pub struct Answer {
 }
 
 /// A condition of a copy, as fed back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AnsweredCondition {
     /// `Accepted`, `Enforced`, `Programmed` or `Ready`.
     pub condition_type: Arc<str>,
@@ -138,7 +138,7 @@ impl Work {
             content: Content::of(&spec, &metadata.labels, &metadata.annotations),
             gateways: gateways.into(),
             revision: revision(&spec),
-            answer: object.status.is_some().then(|| Box::new(answer(object, &purpose, &asked_for(&spec)))),
+            answer: object.status.is_some().then(|| Arc::new(answer(object, &purpose, &asked_for(&spec)))),
             purpose,
         }
     }
