@@ -19,9 +19,10 @@ needs_component() {
     command -v "$command" >/dev/null || missing "$1 is missing: rustup component add $1"
 }
 
-# For ring and mimalloc, and for linking.
+# For ring and jemalloc, and for linking.
 needs_c_compiler() {
-    command -v cc >/dev/null || missing "a C compiler (cc) is missing: on Debian and Ubuntu, apt-get install gcc libc6-dev"
+    command -v cc >/dev/null && command -v make >/dev/null && return
+    missing "a C compiler (cc) or make is missing: on Debian and Ubuntu, apt-get install gcc libc6-dev make"
 }
 
 # For etcd and the Kubernetes servers, unless KUBEBUILDER_ASSETS has them and POLICY_SYNC_CRDS the Gateway API.
