@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use kube::Client;
 
-/// Requests answered so far, by verb and resource; floats, as counters are in the metrics.
+/// Requests answered so far, by verb, resource and code of the answer; floats, as counters are in the metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Counts(BTreeMap<(String, String), f64>);
+pub(super) struct Counts(BTreeMap<[String; 3], f64>);
 
 /// What is written for other reasons than policies: Leases, Events, access reviews.
 const APART: [&str; 5] =
@@ -29,15 +29,17 @@ impl Counts {
                 let (_, rest) = labels.split_once(&format!("{name}=\""))?;
                 rest.split_once('"').map(|(value, _)| value.to_owned())
             };
-            let (Some(verb), Some(resource)) = (label("verb"), label("resource")) else { continue };
-            *counts.entry((verb, resource)).or_default() += count.parse::<f64>().unwrap_or_default();
+            let [Some(verb), Some(resource), Some(code)] = ["verb", "resource", "code"].map(label) else {
+                continue;
+            };
+            *counts.entry([verb, resource, code]).or_default() += count.parse::<f64>().unwrap_or_default();
         }
         Self(counts)
     }
 
     /// What has come since `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
-        let more = |(key, count): (&(String, String), &f64)| {
+        let more = |(key, count): (&[String; 3], &f64)| {
             let more = count - before.0.get(key).unwrap_or(&0.0);
             (more > 0.0).then(|| (key.clone(), more))
         };
@@ -67,15 +69,15 @@ impl Counts {
     }
 
     fn of(&self, fits: impl Fn(&str, &str) -> bool) -> f64 {
-        self.fitting(fits).fold(0.0, |sum, (_, _, count)| sum + count)
+        self.fitting(fits).fold(0.0, |sum, (_, count)| sum + count)
     }
 
-    fn fitting(&self, fits: impl Fn(&str, &str) -> bool) -> impl Iterator<Item = (&str, &str, f64)> {
-        let all = self.0.iter().map(|((verb, resource), count)| (verb.as_str(), resource.as_str(), *count));
-        all.filter(move |(verb, resource, _)| fits(verb, resource))
+    fn fitting(&self, fits: impl Fn(&str, &str) -> bool) -> impl Iterator<Item = (&[String; 3], f64)> {
+        let fitting = self.0.iter().filter(move |([verb, resource, _], _)| fits(verb, resource));
+        fitting.map(|(key, count)| (key, *count))
     }
 
-    /// The writes as text, for people: `PATCH manifestworks 100`.
+    /// The writes as text, for people: `PATCH manifestworks 200: 100`.
     pub(super) fn describe_writes(&self) -> String {
         self.describe(is_write)
     }
@@ -86,7 +88,9 @@ impl Counts {
     }
 
     fn describe(&self, fits: impl Fn(&str, &str) -> bool) -> String {
-        let counted = self.fitting(fits).map(|(verb, resource, count)| format!("{verb} {resource} {count}"));
+        let counted = self
+            .fitting(fits)
+            .map(|([verb, resource, code], count)| format!("{verb} {resource} {code}: {count}"));
         counted.collect::<Vec<_>>().join(", ")
     }
 }
@@ -120,7 +124,7 @@ apiserver_request_total{code="200",group="",resource="",scope="",verb="GET",vers
     #[test]
     fn reads_are_gets_and_lists_of_objects() {
         let counts = Counts::parse(METRICS);
-        assert_eq!((counts.reads(), counts.describe_reads().as_str()), (3.0, "LIST manifestworks 3"));
+        assert_eq!((counts.reads(), counts.describe_reads().as_str()), (3.0, "LIST manifestworks 200: 3"));
         assert_eq!(counts.writes_of("manifestworks"), 8.0);
         assert_eq!(counts.writes_of("gateways"), 0.0);
     }
@@ -133,7 +137,7 @@ apiserver_request_total{code="200",group="",resource="",scope="",verb="GET",vers
         let mut sum = before.clone();
         sum.add(&after.since(&before));
         assert_eq!(sum, after);
-        assert_eq!(after.since(&before).describe_writes(), "POST manifestworks 2");
+        assert_eq!(after.since(&before).describe_writes(), "POST manifestworks 201: 2");
         assert_eq!(before.since(&before), Counts::default());
     }
 }
