@@ -31,6 +31,7 @@ pub use queue::Queue;
 pub use worker::{Worker, WorkerOptions};
 
 use std::error::Error;
+use std::sync::Arc;
 
 use crate::api::text::capped;
 
@@ -60,6 +61,9 @@ pub enum ApplyError {
     /// The server knows something that the mirror does not know yet.
     #[error("deletes wait: the hub has changed {0} since it was seen")]
     CauseChanged(String),
+    /// Something failed that several keys waited for.
+    #[error(transparent)]
+    Shared(Arc<ApplyError>),
     /// A work of the planned name exists that the watch does not show.
     #[error("cluster {cluster} has a ManifestWork {name} that is not ours: it is left alone")]
     ForeignWork {
@@ -88,6 +92,7 @@ impl ApplyError {
             Self::CauseChanged(_) => "cause_changed",
             Self::ForeignWork { .. } => "foreign_work",
             Self::Several { first, .. } => first.category(),
+            Self::Shared(error) => error.category(),
         }
     }
 

@@ -11,13 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use super::cause::Causes;
 use super::decide::{self, Decision};
 use super::events::Events;
 use super::leadership::Turn;
 use super::pending::Pending;
 use super::reports::Reports;
 use super::requests::Requests;
-use super::{ApplyError, Leadership, Queue, cause, objects, subject, works};
+use super::{ApplyError, Leadership, Queue, objects, subject, works};
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
 use crate::mirror::{Key, Mirror, Source, View};
@@ -38,6 +39,7 @@ pub struct Worker {
     settings: Settings,
     leadership: Leadership,
     requests: Requests,
+    causes: Causes,
     queue: Arc<Queue>,
     pending: Pending,
     reports: Reports,
@@ -70,9 +72,11 @@ impl Worker {
         metrics: Metrics,
         options: WorkerOptions,
     ) -> Self {
+        let requests = Requests::new(client.clone(), options.leadership.clone(), metrics.clone());
         Self {
-            reports: Reports::new(Events::start(client.clone()), metrics.clone()),
-            requests: Requests::new(client, options.leadership.clone(), metrics.clone()),
+            reports: Reports::new(Events::start(client), metrics.clone()),
+            causes: Causes::start(requests.clone()),
+            requests,
             leadership: options.leadership,
             mirror,
             settings: options.settings,
@@ -241,7 +245,7 @@ impl Worker {
             return self.write(key, writes).await;
         }
         // What is no delete does not wait with them.
-        let (writes, cause) = futures::join!(self.write(key, writes), cause::check(&self.requests, reads));
+        let (writes, cause) = futures::join!(self.write(key, writes), self.causes.check(reads));
         let deletes = match cause {
             Ok(()) => self.write(key, deletes).await,
             Err(error) => Err(error),

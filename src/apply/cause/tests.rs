@@ -1,0 +1,139 @@
+//! What is read, and when, at a server that shows one Gateway and any number of policies.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::*;
+use crate::apply::Leadership;
+use crate::telemetry::metrics::Metrics;
+
+/// How long an answer takes.
+const TAKES: Duration = Duration::from_millis(10);
+
+#[derive(Clone, Default)]
+struct Server {
+    asked: Arc<Mutex<Vec<String>>>,
+    version: Arc<AtomicU64>,
+}
+
+impl Server {
+    fn causes(&self) -> Causes {
+        let server = self.clone();
+        let client = Client::new(
+            tower::service_fn(move |request: Request<Body>| {
+                server.clone().answer(request.uri().path().to_owned())
+            }),
+            "default",
+        );
+        Causes::start(Requests::new(client, Leadership::always(), Metrics::new().unwrap()))
+    }
+
+    async fn answer(self, path: String) -> Result<Response<Body>, std::io::Error> {
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        self.asked.lock().push(name.clone());
+        let version = self.version.load(Ordering::Relaxed);
+        if name == "stalls" {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(TAKES).await;
+        let (code, body) = match name.as_str() {
+            "gone" => (
+                404,
+                json!({"kind": "Status", "status": "Failure", "message": "", "reason": "NotFound", "code": 404}),
+            ),
+            "hidden" => (
+                403,
+                json!({"kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden", "code": 403}),
+            ),
+            _ => (200, json!({"metadata": {"name": name, "resourceVersion": version.to_string()}})),
+        };
+        Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
+    }
+
+    fn asked_for(&self, name: &str) -> usize {
+        self.asked.lock().iter().filter(|asked| *asked == name).count()
+    }
+}
+
+fn object(resource: &str, name: &str, version: Option<u64>) -> Read {
+    let gvr = GroupVersionResource::new("example.com", "v1", resource);
+    Read::Object(gvr, ObjectKey::new("shop", name), version)
+}
+
+/// The cause of deleting the works of `policy`.
+fn cause(policy: &str) -> BTreeSet<Read> {
+    BTreeSet::from([object("gateways", "web", Some(0)), object("policies", policy, Some(0))])
+}
+
+fn word(outcome: Result<(), ApplyError>) -> &'static str {
+    outcome.map_or_else(|error| error.category(), |()| "same")
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_many_ask_for_together_is_read_once() {
+    let server = Server::default();
+    let causes = server.causes();
+    let first = causes.check(cause("first"));
+    let names: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let others = names.iter().map(|name| async {
+        // While the first is answered.
+        tokio::time::sleep(TAKES / 2).await;
+        causes.check(cause(name)).await
+    });
+    let (first, others) = futures::join!(first, join_all(others));
+    assert_eq!(word(first), "same");
+    assert!(others.into_iter().all(|outcome| word(outcome) == "same"));
+    assert!(server.asked_for("web") <= 1 + CONCURRENT_BATCHES, "{} reads", server.asked_for("web"));
+    assert_eq!(server.asked_for("99"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_is_answered_by_what_is_read_afterwards() {
+    let server = Server::default();
+    let causes = server.causes();
+    let early = causes.check(cause("early"));
+    let late = async {
+        tokio::time::sleep(TAKES / 2).await;
+        server.version.store(1, Ordering::Relaxed);
+        causes.check(cause("late")).await
+    };
+    let (early, late) = futures::join!(early, late);
+    assert_eq!((word(early), word(late)), ("same", "cause_changed"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_not_answered_holds_up_no_other() {
+    let server = Server::default();
+    let causes = server.causes();
+    let start = tokio::time::Instant::now();
+    let stalled = async { (word(causes.check(cause("stalls")).await), start.elapsed()) };
+    let other = async { (word(causes.check(cause("other")).await), start.elapsed()) };
+    let later = async {
+        tokio::time::sleep(TAKES).await;
+        (word(causes.check(cause("later")).await), start.elapsed())
+    };
+    let (stalled, other, later) = futures::join!(stalled, other, later);
+    assert_eq!((stalled.0, other.0, later.0), ("timeout", "same", "same"));
+    assert!(other.1 < Duration::from_secs(1) && later.1 < Duration::from_secs(1), "{other:?}, {later:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_has_no_version_and_what_cannot_be_read_is_no_answer() {
+    let server = Server::default();
+    let causes = server.causes();
+    let check = async |name, version| word(causes.check([object("policies", name, version)].into()).await);
+    assert_eq!(check("gone", None).await, "same");
+    assert_eq!(check("gone", Some(0)).await, "cause_changed");
+    assert_eq!(check("there", None).await, "cause_changed");
+    assert_eq!(check("hidden", None).await, "forbidden");
+    let both = futures::join!(causes.check(cause("hidden")), causes.check(cause("hidden")));
+    assert_eq!((word(both.0), word(both.1)), ("forbidden", "forbidden"));
+    assert_eq!(server.asked_for("hidden"), 2);
+}
