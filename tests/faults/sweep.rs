@@ -2,19 +2,20 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::env::{self, VarError};
 use std::panic;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
 use policy_sync_testenv::memory::Asked;
 use tokio::runtime::Builder;
 
 use crate::hub::{Hub, USER};
 use crate::oracle::Outcome;
-use crate::plan::{Faults, Plan};
+use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
 use crate::scenario::{self, all_kinds};
 
 /// The environment variable with a part of the names of the plans to run; `×` stands in all of them.
@@ -99,12 +100,33 @@ fn judge(faultless: &Faultless, plan: &Plan) -> Result<String> {
     Ok(format!("{fault}requests:\n{}", lines.join("\n")))
 }
 
+/// Those of `plans` that have `part` in their names.
+fn named(plans: &[Plan], part: &str) -> Vec<Plan> {
+    plans.iter().filter(|plan| plan.to_string().contains(part)).cloned().collect()
+}
+
+/// What is told of a `part` that stands in no plan's name.
+fn none_named(part: &str) -> String {
+    let faults = OF_REQUESTS.iter().map(|(fault, _)| *fault).chain(OF_EVENTS.iter().map(|(fault, _)| *fault));
+    let faults: BTreeSet<&str> = faults.collect();
+    format!(
+        "{CHOSEN}='{part}' is in no plan's name: it takes a part of `<request or event> × <fault>`, such as \
+         `patch manifestworks`, `event of gateways`, a fault ({}), or `×` for all plans",
+        Vec::from_iter(faults).join(", ")
+    )
+}
+
 /// Runs half of `plans`, `least` at least, or those that [`CHOSEN`] names. There are `faults` for each place where one
 /// can be, and each place meets half of them, each fault half of the places.
 pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, least: usize) -> Result<()> {
-    let plans: Vec<Plan> = match std::env::var(CHOSEN) {
-        Ok(chosen) => plans.into_iter().filter(|plan| plan.to_string().contains(&chosen)).collect(),
-        Err(_) => {
+    let plans: Vec<Plan> = match env::var(CHOSEN) {
+        Ok(part) => {
+            let all = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
+            ensure!(!named(&all, &part).is_empty(), "{}", none_named(&part));
+            named(&plans, &part)
+        }
+        Err(VarError::NotUnicode(part)) => bail!("{}", none_named(&part.to_string_lossy())),
+        Err(VarError::NotPresent) => {
             let is_run = |index: usize| (index / faults + index % faults).is_multiple_of(2);
             let plans = plans.into_iter().enumerate().filter(|(index, _)| is_run(*index));
             let plans: Vec<Plan> = plans.map(|(_, plan)| plan).collect();
@@ -140,4 +162,23 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, leas
         told.join("\n\n")
     );
     Ok(())
+}
+
+#[test]
+fn a_part_of_some_plans_names_names_these_plans_and_another_is_refused_with_what_there_is() {
+    let plan = |at: &str, fault| Plan { at: at.to_owned(), fault };
+    let plans =
+        [plan("create manifestworks eu-1/limits#1", "403"), plan("event of gateways shop/web#1", "cut")];
+    assert_eq!(named(&plans, "manifestworks"), plans[..1]);
+    assert_eq!(named(&plans, "× cut"), plans[1..]);
+    assert_eq!(named(&plans, "×"), plans);
+    assert!(named(&plans, "answer lots").is_empty());
+    let told = none_named("answer lots");
+    assert!(told.contains("POLICY_SYNC_FAULT_PLAN='answer lots'"), "{told}");
+    for (fault, _) in OF_REQUESTS {
+        assert!(told.contains(fault), "{told}");
+    }
+    for (fault, _) in OF_EVENTS {
+        assert!(told.contains(fault), "{told}");
+    }
 }
