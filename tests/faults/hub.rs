@@ -9,7 +9,7 @@ use policy_sync::flow::Flow;
 use policy_sync::mirror::Mirror;
 use policy_sync::plan::Settings;
 use policy_sync::telemetry::metrics::Metrics;
-use policy_sync_testenv::apply::{apply, apply_status};
+use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,
 };
@@ -133,10 +133,7 @@ impl Hub {
     /// Makes a Placement choose `clusters`, decision first, as its controller does.
     pub(crate) async fn place(&self, name: &str, clusters: &[&str]) -> Result<()> {
         for object in [placement_decision(SHOP, name, 1, clusters), placement(SHOP, name, clusters.len())] {
-            let mut without = object.clone();
-            without.as_object_mut().unwrap().remove("status");
-            self.apply(&without).await?;
-            apply_status(&self.server.client(), &object).await?;
+            apply_with_status(&self.server.client(), &object).await?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use policy_sync::api::annotations::{POLICIES_SYNCED_SUMMARY, Summary};
-use policy_sync_testenv::apply::{api_for, apply, apply_all, apply_status};
+use policy_sync_testenv::apply::{api_for, apply_all, apply_status, apply_with_status};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::{ControlPlane, Controller, Fleet, fixtures, wait};
 use serde_json::{Value, json};
@@ -43,10 +43,7 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     let client = hub.client()?;
     // What Open Cluster Management's placement controller would write.
     let decision = fixtures::placement_decision("shop", "everywhere", 1, &["eu-1", "us-1"]);
-    let mut spec = decision.clone();
-    spec.as_object_mut().context("an object")?.remove("status");
-    apply(&client, &spec).await?;
-    apply_status(&client, &decision).await?;
+    apply_with_status(&client, &decision).await?;
     apply_status(&client, &fixtures::placement("shop", "everywhere", 2)).await?;
 
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));

@@ -9,7 +9,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use policy_sync_testenv::MemoryServer;
-use policy_sync_testenv::apply::{api_for, apply, apply_status};
+use policy_sync_testenv::apply::{api_for, apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     auth_policy, gateway, gateway_class, managed_cluster, namespace, params_config_map, placement,
     placement_decision, rate_limit_policy, timeout_policy,
@@ -223,10 +223,7 @@ impl Users {
         self.done.push(format!("place {name} on {clusters:?}"));
         let chosen: Vec<&str> = clusters.iter().copied().collect();
         for object in [placement_decision(SHOP, name, 1, &chosen), placement(SHOP, name, chosen.len())] {
-            let mut bare = object.clone();
-            bare.as_object_mut().context("an object")?.remove("status");
-            self.apply(&bare).await?;
-            apply_status(&self.server.client(), &object).await?;
+            apply_with_status(&self.server.client(), &object).await?;
         }
         self.placements.insert(name, clusters);
         Ok(())

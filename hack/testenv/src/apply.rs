@@ -40,6 +40,16 @@ pub async fn apply_status(client: &Client, object: &Value) -> Result<DynamicObje
         .with_context(|| format!("applying the status of {}", describe(object)))
 }
 
+/// Server-side apply of `object`, then of its `status`: what a user writes, and what a controller adds to it.
+pub async fn apply_with_status(client: &Client, object: &Value) -> Result<DynamicObject> {
+    let mut without = object.clone();
+    if let Some(fields) = without.as_object_mut() {
+        fields.remove("status");
+    }
+    apply(client, &without).await?;
+    apply_status(client, object).await
+}
+
 /// An API for objects of the kind and in the namespace of `object`, and its name.
 pub async fn api_for(client: &Client, object: &Value) -> Result<(Api<DynamicObject>, String)> {
     let object: DynamicObject =

@@ -17,7 +17,7 @@ use policy_sync::api::names::ControllerName;
 use policy_sync::api::work::ManifestWork;
 use serde_json::{Value, json};
 
-use crate::apply::{api_for, apply, apply_all, apply_status};
+use crate::apply::{api_for, apply, apply_all, apply_with_status};
 use crate::audit::Request;
 use crate::{ControlPlane, Controller, fixtures, wait};
 
@@ -138,8 +138,7 @@ impl<'h> World<'h> {
     /// Where the hub refuses it.
     pub async fn decide(&self, placement: &str, slice: usize, clusters: &[&str]) -> Result<()> {
         let decision = fixtures::placement_decision(&self.name, placement, slice, clusters);
-        apply(&self.client, &without_status(&decision)).await?;
-        apply_status(&self.client, &decision).await.map(drop)
+        apply_with_status(&self.client, &decision).await.map(drop)
     }
 
     /// Writes how many clusters a Placement has chosen.
@@ -149,8 +148,7 @@ impl<'h> World<'h> {
     /// Where the hub refuses it.
     pub async fn select(&self, placement: &str, selected: usize) -> Result<()> {
         let placement = fixtures::placement(&self.name, placement, selected);
-        apply(&self.client, &without_status(&placement)).await?;
-        apply_status(&self.client, &placement).await.map(drop)
+        apply_with_status(&self.client, &placement).await.map(drop)
     }
 
     /// Writes an object as a user would.
@@ -376,12 +374,4 @@ pub fn auth_policies() -> Value {
 /// The entry of `policiesToSync` for TimeoutPolicies.
 pub fn timeout_policies() -> Value {
     json!({ "group": "policies.example.com", "version": "v1alpha1", "resource": "timeoutpolicies" })
-}
-
-fn without_status(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("status");
-    }
-    object
 }

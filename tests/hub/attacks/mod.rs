@@ -4,7 +4,7 @@
 mod spokes;
 mod tenants;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, namespace, placement, placement_decision, rate_limit_policy};
 use policy_sync_testenv::{Controller, World, apply};
@@ -27,10 +27,7 @@ async fn stage(name: &str) -> Result<Stage> {
     let victim = format!("{name}-victim");
     world.apply(&namespace(&victim)).await?;
     for object in [placement(&victim, "theirs", 1), placement_decision(&victim, "theirs", 1, &["us-1"])] {
-        let mut bare = object.clone();
-        bare.as_object_mut().context("an object")?.remove("status");
-        world.apply(&bare).await?;
-        apply::apply_status(world.client(), &object).await?;
+        apply::apply_with_status(world.client(), &object).await?;
     }
     world.apply(&gateway(&victim, "victim", world.name(), Some("theirs"))).await?;
     world.apply(&rate_limit_policy(&victim, "victim", "victim")).await?;

@@ -178,10 +178,7 @@ async fn in_namespace(world: &World<'_>, namespace: &str) -> Result<Value> {
     let gateway = gateway(namespace, "web", world.name(), Some("all"));
     apply::apply(world.client(), &fixtures::namespace(namespace)).await?;
     for object in [&decision, &placement] {
-        let mut bare = object.clone();
-        bare.as_object_mut().context("an object")?.remove("status");
-        world.apply(&bare).await?;
-        apply::apply_status(world.client(), object).await?;
+        apply::apply_with_status(world.client(), object).await?;
     }
     world.apply(&gateway).await?;
     world.apply(&policy).await?;

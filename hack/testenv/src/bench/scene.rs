@@ -11,7 +11,7 @@ use policy_sync::api::names::{ControllerName, Parent, WorkName};
 use serde_json::{Value, json};
 
 use super::raw;
-use crate::apply::{apply, apply_all, apply_status};
+use crate::apply::{apply, apply_all, apply_with_status};
 use crate::fixtures;
 
 /// The Gateway and its Placement.
@@ -61,10 +61,11 @@ impl Scene {
         for (index, slice) in slices.enumerate() {
             let clusters: Vec<&str> = slice.iter().map(String::as_str).collect();
             let decision = fixtures::placement_decision(self.namespace, NAME, index, &clusters);
-            with_status(&self.client, &decision).await?;
+            apply_with_status(&self.client, &decision).await?;
         }
         let decided = Instant::now();
-        with_status(&self.client, &fixtures::placement(self.namespace, NAME, clusters.len())).await?;
+        let placement = fixtures::placement(self.namespace, NAME, clusters.len());
+        apply_with_status(&self.client, &placement).await?;
         Ok(Placed { decided, counted: Instant::now() })
     }
 
@@ -118,14 +119,4 @@ pub(super) async fn create_all(
         Requests::new(path).create(&PostParams::default(), body).context("making a create")
     });
     raw::send(client, requests.collect::<Result<_>>()?, AT_ONCE).await.map(drop)
-}
-
-/// Writes an object and its status, which are two requests.
-async fn with_status(client: &Client, object: &Value) -> Result<()> {
-    let mut without = object.clone();
-    if let Some(fields) = without.as_object_mut() {
-        fields.remove("status");
-    }
-    apply(client, &without).await?;
-    apply_status(client, object).await.map(drop)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::look::{self, Fold};
 use super::report::Report;
 use super::stage::{SPOKES, Stage};
-use crate::apply::{api_for, apply, apply_all, apply_status};
+use crate::apply::{api_for, apply, apply_all, apply_with_status};
 use crate::fixtures;
 
 /// The namespace on the hub.
@@ -60,12 +60,7 @@ async fn place(stage: &Stage, clusters: &[&str]) -> Result<()> {
     let placement = fixtures::placement(SHOP, "everywhere", clusters.len());
     let decision = fixtures::placement_decision(SHOP, "everywhere", 0, clusters);
     for object in [decision, placement] {
-        let mut spec = object.clone();
-        if let Some(fields) = spec.as_object_mut() {
-            fields.remove("status");
-        }
-        apply(&hub, &spec).await?;
-        apply_status(&hub, &object).await?;
+        apply_with_status(&hub, &object).await?;
     }
     Ok(())
 }
