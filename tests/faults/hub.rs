@@ -3,12 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use policy_sync::api::names::ControllerName;
-use policy_sync::apply::{Elector, ElectorOptions, Leadership};
-use policy_sync::flow::Flow;
-use policy_sync::mirror::Mirror;
-use policy_sync::plan::Settings;
-use policy_sync::telemetry::metrics::Metrics;
+use policy_sync::apply::{Elector, ElectorOptions};
 use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,
@@ -83,31 +78,16 @@ impl Hub {
     }
 
     fn start(&self, faults: impl Interposer, elects: bool) -> Result<Running> {
-        let client = self.server.client_of(USER, faults);
-        let controller = ControllerName::new(CONTROLLER);
-        let clock = self.server.clock();
-        let (elector, leadership) = if elects {
+        let mut flow = self.server.flow_of(USER, CONTROLLER, faults)?;
+        if elects {
             let options = ElectorOptions {
                 namespace: SHOP.to_owned(),
-                name: controller.lease(),
+                name: flow.controller.lease(),
                 duration: Duration::from_secs(15),
             };
-            let (elector, leadership) = Elector::new(client.clone(), options, clock);
-            (Some(elector), leadership)
-        } else {
-            (None, Leadership::always())
-        };
-        let flow = Flow {
-            client,
-            mirror: Mirror::new(controller.clone()).into(),
-            controller,
-            clock,
-            metrics: Metrics::new()?,
-            settings: Settings::default(),
-            fold_window: Duration::from_secs(1),
-            leadership,
-            elector,
-        };
+            let (elector, leadership) = Elector::new(flow.client.clone(), options, flow.clock);
+            (flow.elector, flow.leadership) = (Some(elector), leadership);
+        }
         let stop = CancellationToken::new();
         let working = flow.start(stop.clone());
         Ok(Running { stop, working })

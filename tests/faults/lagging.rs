@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, gateway_class, managed_cluster, rate_limit_policy};
 use policy_sync_testenv::memory::{Asked, EventFate, Interposer};
+use policy_sync_testenv::world::all_kinds;
 use serde_json::json;
 use tokio::time::sleep;
 
 use crate::hub::{CONTROLLER, Hub, SHOP};
-use crate::scenario::all_kinds;
 
 /// How much later a lagging watch brings what happens.
 const LAG: Duration = Duration::from_secs(40);

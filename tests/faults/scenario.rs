@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use policy_sync_testenv::fixtures::{auth_policy, gateway, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::world::{auth_policies, rate_limit_policies, timeout_policies};
-use serde_json::{Value, json};
+use policy_sync_testenv::world::{rate_limit_policies, timeout_policies};
+use serde_json::json;
 use tokio::time::sleep;
 
 use crate::hub::{Hub, SHOP};
@@ -13,11 +13,6 @@ use crate::hub::{Hub, SHOP};
 /// Between two steps: longer than the controller takes without faults, and shorter than many a fault lasts, so that
 /// what follows happens while it does.
 const PAUSE: Duration = Duration::from_secs(12);
-
-/// Parameters that sync the sample kinds.
-pub(crate) fn all_kinds() -> Value {
-    json!({"policiesToSync": [rate_limit_policies(), auth_policies(), timeout_policies()]})
-}
 
 /// What is there before the controller starts.
 pub(crate) async fn prepare(hub: &Hub) -> Result<()> {

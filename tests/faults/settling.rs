@@ -2,9 +2,10 @@
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::memory::Faultless;
+use policy_sync_testenv::world::all_kinds;
 
 use crate::hub::Hub;
-use crate::scenario::{self, all_kinds};
+use crate::scenario;
 
 const SETTLED: [&str; 6] = [
     "eu-1/access",

@@ -11,12 +11,13 @@ use std::thread;
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
 use policy_sync_testenv::memory::Asked;
+use policy_sync_testenv::world::all_kinds;
 use tokio::runtime::Builder;
 
 use crate::hub::{Hub, USER};
 use crate::oracle::Outcome;
 use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
-use crate::scenario::{self, all_kinds};
+use crate::scenario;
 
 /// The environment variable with a part of the names of the plans to run; `×` stands in all of them.
 const CHOSEN: &str = "POLICY_SYNC_FAULT_PLAN";

@@ -2,15 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::Result;
-use policy_sync::api::names::ControllerName;
-use policy_sync::apply::Leadership;
-use policy_sync::flow::Flow;
-use policy_sync::mirror::Mirror;
-use policy_sync::plan::Settings;
-use policy_sync::telemetry::metrics::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use crate::noise::Noise;
@@ -59,18 +52,7 @@ impl Controllers {
         self.starts += 1;
         let cut = Arc::new(AtomicBool::new(false));
         let connection = Connection { noise: self.noise.clone(), cut: cut.clone() };
-        let controller = ControllerName::new(CONTROLLER);
-        let flow = Flow {
-            client: self.server.client_of(USER, connection),
-            mirror: Mirror::new(controller.clone()).into(),
-            controller,
-            clock: self.server.clock(),
-            metrics: Metrics::new()?,
-            settings: Settings::default(),
-            fold_window: Duration::from_secs(1),
-            leadership: Leadership::always(),
-            elector: None,
-        };
+        let flow = self.server.flow_of(USER, CONTROLLER, connection)?;
         let stop = CancellationToken::new();
         drop(flow.start(stop.clone()));
         self.last = Some((cut, stop));

@@ -18,6 +18,7 @@
 mod agents;
 mod fate;
 mod fields;
+mod flow;
 mod hub;
 mod kinds;
 mod read;
