@@ -9,6 +9,7 @@
 
 mod hub;
 mod lagging;
+mod late;
 mod oracle;
 mod plan;
 mod requests;

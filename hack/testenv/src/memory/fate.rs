@@ -15,6 +15,8 @@ pub enum Fate {
     Reset,
     /// It is carried out, and then the connection is reset.
     AnswerLost,
+    /// It is carried out at once, and answered that much later.
+    AnswerLate(Duration),
     /// It is answered by this status code, and not carried out.
     Refused {
         /// The status code.

@@ -246,7 +246,7 @@ impl MemoryServer {
         let reset = || Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
         let fate = interposer.request(&request.asked);
         let late = match fate {
-            Fate::Served | Fate::AnswerLost => Duration::ZERO,
+            Fate::Served | Fate::AnswerLost | Fate::AnswerLate(_) => Duration::ZERO,
             Fate::Late(late) => late,
             Fate::Lost => {
                 let _disturbance = self.disturb();
@@ -272,7 +272,14 @@ impl MemoryServer {
             server.serve(request, interposer, index)
         });
         let answer = serving.await?;
-        if fate == Fate::AnswerLost { reset() } else { answer }
+        match fate {
+            Fate::AnswerLost => reset(),
+            Fate::AnswerLate(late) => {
+                sleep(late).await;
+                answer
+            }
+            _ => answer,
+        }
     }
 
     /// Writes a request down, with how often it has come.

@@ -1,0 +1,144 @@
+//! What was sent long ago arrives when it has been overtaken, and what happens while an answer is waited for is not
+//! forgotten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use parking_lot::Mutex;
+use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
+use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::world::all_kinds;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::hub::{Hub, SHOP, USER};
+
+const WORK: &str = "eu-1/ratelimitpolicy-limits";
+/// Later than a request is waited for.
+const LATE: Duration = Duration::from_secs(45);
+/// When a request has been given up, sent again and answered, and the first one is still on its way.
+const SENT_AGAIN: Duration = Duration::from_secs(35);
+
+/// What becomes of one request.
+struct Awaited {
+    verb: &'static str,
+    resource: &'static str,
+    fate: Fate,
+}
+
+/// What becomes of the next request of its kind, once it is switched on.
+#[derive(Clone, Default)]
+struct Next(Arc<Mutex<Option<Awaited>>>);
+
+impl Next {
+    fn is(&self, verb: &'static str, resource: &'static str, fate: Fate) {
+        *self.0.lock() = Some(Awaited { verb, resource, fate });
+    }
+}
+
+impl Interposer for Next {
+    fn request(&self, asked: &Asked) -> Fate {
+        let is_it = |next: &mut Awaited| asked.verb == next.verb && asked.resource == next.resource;
+        self.0.lock().take_if(is_it).map_or(Fate::Served, |next| next.fate)
+    }
+}
+
+/// The policy `limits` on `eu-1` by the gateway `web`, settled; and what becomes of a request.
+async fn synced() -> Result<(Hub, Next)> {
+    let hub = Hub::new(&all_kinds()).await?;
+    hub.place("all", &["eu-1"]).await?;
+    hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
+    hub.apply(&limits(10)).await?;
+    let next = Next::default();
+    hub.controller(next.clone())?;
+    hub.settled().await?;
+    ensure!(hub.works() == ["eu-1/access", "eu-1/gateway-web", WORK], "{:?}", hub.works());
+    Ok((hub, next))
+}
+
+fn limits(limit: u32) -> Value {
+    let mut limits = rate_limit_policy(SHOP, "limits", "web");
+    limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(limit);
+    limits
+}
+
+/// The work of `limits`.
+fn work(hub: &Hub) -> Result<Value> {
+    let mut objects = hub.server.objects().into_iter();
+    let found = objects.find(|(name, _)| name.contains(&format!(" {WORK}-")));
+    found.map(|(_, work)| work).context("there is no work")
+}
+
+fn limit_of(work: &Value) -> &Value {
+    &work["spec"]["workload"]["manifests"][1]["spec"]["limits"]["all"]["rates"][0]["limit"]
+}
+
+/// The codes of the answers to what the controller has asked since it had asked `before` requests.
+fn codes(hub: &Hub, before: usize, verb: &str, resource: &str) -> Vec<u16> {
+    let asked = hub.server.requests().into_iter().skip(before).filter(|asked| asked.user == USER);
+    asked.filter(|asked| asked.verb == verb && asked.resource == resource).map(|asked| asked.code).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_arrives_late_does_not_delete_the_work_that_was_made_since() -> Result<()> {
+    let (hub, next) = synced().await?;
+    let before = hub.server.requests().len();
+    next.is("delete", "manifestworks", Fate::Late(LATE));
+    hub.delete(&limits(10)).await?;
+    sleep(SENT_AGAIN).await;
+    ensure!(work(&hub).is_err(), "it was not deleted by the second request");
+    hub.apply(&limits(10)).await?;
+    sleep(LATE - SENT_AGAIN - Duration::from_secs(2)).await;
+    let made = work(&hub)?;
+    hub.settled().await?;
+    ensure!(codes(&hub, before, "delete", "manifestworks") == [409, 200]);
+    ensure!(work(&hub)?["metadata"]["uid"] == made["metadata"]["uid"], "the work was made anew");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_arrives_late_does_not_undo_the_one_that_was_made_since() -> Result<()> {
+    let (hub, next) = synced().await?;
+    let before = hub.server.requests().len();
+    next.is("patch", "manifestworks", Fate::Late(LATE));
+    hub.apply(&limits(20)).await?;
+    sleep(SENT_AGAIN / 2).await;
+    hub.apply(&limits(30)).await?;
+    sleep(SENT_AGAIN / 2).await;
+    ensure!(limit_of(&work(&hub)?) == 30, "it was not changed by the second request");
+    hub.settled().await?;
+    ensure!(codes(&hub, before, "patch", "manifestworks") == [422, 200]);
+    ensure!(limit_of(&work(&hub)?) == 30);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn annotations_that_arrive_late_do_not_make_a_deleted_policy_anew() -> Result<()> {
+    let (hub, next) = synced().await?;
+    let before = hub.server.requests().len();
+    next.is("patch", "ratelimitpolicies", Fate::Late(LATE));
+    hub.place("all", &["eu-1", "us-1"]).await?;
+    sleep(LATE / 2).await;
+    hub.delete(&limits(10)).await?;
+    hub.settled().await?;
+    ensure!(codes(&hub, before, "patch", "ratelimitpolicies").first() == Some(&409));
+    ensure!(
+        !hub.server.objects().contains_key("ratelimitpolicies.kuadrant.io shop/limits"),
+        "it is there again"
+    );
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_while_an_answer_is_waited_for_is_written_once_it_is_there() -> Result<()> {
+    let (hub, next) = synced().await?;
+    next.is("patch", "manifestworks", Fate::AnswerLate(Duration::from_secs(20)));
+    hub.apply(&limits(20)).await?;
+    sleep(Duration::from_secs(10)).await;
+    ensure!(limit_of(&work(&hub)?) == 20);
+    hub.apply(&limits(30)).await?;
+    hub.settled().await?;
+    ensure!(limit_of(&work(&hub)?) == 30, "{}", limit_of(&work(&hub)?));
+    Ok(())
+}
