@@ -19,6 +19,8 @@ pub const POLICIES_SYNCED_DETAIL: &str = "kuadrant.io/policies-synced-detail";
 pub const POLICY_SYNC_MESSAGE: &str = "kuadrant.io/policy-sync-message";
 /// On a hub policy, by its owner: a Kubernetes selector over ManagedCluster labels.
 pub const CLUSTER_SELECTOR: &str = "kuadrant.io/cluster-selector";
+/// On a hub policy, by its owner: how its spec differs from cluster to cluster, a JSON list.
+pub const CLUSTER_OVERRIDES: &str = "kuadrant.io/cluster-overrides";
 /// On a copy of a Gateway.
 pub const MANAGED: &str = "kuadrant.io/managed";
 /// On a work: its parent, `<resource>.<group>/<namespace>/<name>`.

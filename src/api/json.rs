@@ -4,6 +4,8 @@
 //! without its fraction. Text that never went through the server (files, overrides) is brought to that form once,
 //! by [`normalize`]; what the server sent already has it.
 
+pub(crate) mod tree;
+
 use std::io::{self, Write};
 
 use serde::Serialize;

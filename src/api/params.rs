@@ -5,16 +5,15 @@
 
 pub mod path;
 mod read;
-mod tree;
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::json::tree::{cut, shown};
 use super::names::GroupVersionResource;
 use path::StatusPath;
-use tree::{cut, shown};
 
 /// The key of the ConfigMap that holds the parameters.
 pub const KEY: &str = "params";

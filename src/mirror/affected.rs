@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use super::rows::class::Class;
+use super::rows::policy::Policy;
 use super::rows::work::{Purpose, Work};
 use super::tables::{Tables, WorkKey};
 use super::{Key, Keys, Moment, PolicyKind, Source};
-use crate::api::annotations::CLUSTER_SELECTOR;
+use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::names::{ObjectKey, Parent};
 
 impl Tables {
@@ -74,11 +75,14 @@ impl Tables {
 
     pub(super) fn cluster_changed(&self) -> Keys {
         self.when_ready(|| {
+            let selects = |policy: &Policy| {
+                [CLUSTER_SELECTOR, CLUSTER_OVERRIDES].iter().any(|key| policy.annotations.contains_key(*key))
+            };
             let selective = |kind: &PolicyKind| {
                 let policies = self.policies.get(kind).into_iter().flat_map(super::Table::iter);
                 let kind = kind.clone();
                 policies
-                    .filter(|(_, policy)| policy.annotations.contains_key(CLUSTER_SELECTOR))
+                    .filter(|(_, policy)| selects(policy))
                     .flat_map(move |(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() }))
                     .collect::<Vec<_>>()
             };

@@ -120,13 +120,15 @@ fn a_placement_and_its_decisions_affect_their_namespace() {
 }
 
 #[test]
-fn the_labels_of_a_cluster_affect_policies_with_a_selector() {
+fn the_labels_of_a_cluster_affect_policies_with_a_selector_or_overrides() {
     assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::new());
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a=b");
     let mut world = hub().with(selective);
     let keys = Keys::from([Key::Works(policy_parent("limits")), fold()]);
     assert_eq!(world.apply(&cluster("eu-1").label("a", "b")), keys);
     assert_eq!(world.delete(&cluster("eu-1")), keys);
+    let overridden = policy("limits").targets("web").annotation("kuadrant.io/cluster-overrides", "[]");
+    assert_eq!(hub().with(overridden).apply(&cluster("eu-1").label("a", "b")), keys);
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub mod diff;
 mod feedback;
 pub mod fold;
 pub mod gateway;
+pub mod overrides;
 mod placement;
 pub mod policy;
 mod problem;

@@ -1,7 +1,7 @@
 //! The works of a policy.
 //!
 //! ```text
-//! kind listed? ─▶ policy there? ─▶ its references ─▶ gateways of ours ─▶ their clusters ─▶ selector ─▶ copies
+//! kind listed? ─▶ policy there? ─▶ its references ─▶ gateways of ours ─▶ their clusters ─▶ selector ─▶ overrides ─▶ copies
 //! ```
 //!
 //! Where a step cannot be known, what the next ones would allow is kept as it is.
@@ -15,13 +15,15 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::copy::{copy, read_spec, travelling};
+use super::overrides::{Chosen, Overrides};
 use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, KindStanding, of_kind, of_target};
 use super::work::{WorkTemplate, schema};
 use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, selector};
-use crate::api::annotations::{CLUSTER_SELECTOR, POLICY_SYNCED};
+use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, POLICY_SYNCED};
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Conflicts, Params, StatusField};
+use crate::mirror::rows::Strings;
 use crate::mirror::rows::kind::PolicyKindInfo;
 use crate::mirror::rows::policy::Policy;
 use crate::mirror::{Moment, View};
@@ -66,8 +68,12 @@ pub(super) fn deselected(view: View<'_>, parent: &Parent) -> BTreeSet<ClusterNam
 }
 
 fn selects(view: View<'_>, selector: &Selector, cluster: &ClusterName) -> bool {
-    let empty = BTreeMap::new();
-    selector.matches(view.cluster(cluster).map_or(&empty, |cluster| &cluster.labels))
+    selector.matches(labels(view, cluster))
+}
+
+fn labels<'v>(view: View<'v>, cluster: &ClusterName) -> &'v Strings {
+    static NONE: Strings = Strings::new();
+    view.cluster(cluster).map_or(&NONE, |cluster| &cluster.labels)
 }
 
 fn name(view: View<'_>, parent: &Parent, info: &PolicyKindInfo) -> WorkName {
@@ -110,6 +116,24 @@ struct Planner<'v> {
     spec: Value,
 }
 
+/// What makes works differ: the gateways that are placed there, and the overrides.
+type Variant<'p> = (Vec<&'p ObjectKey>, &'p [usize]);
+
+/// What overrides make of the policy's spec.
+#[derive(Default)]
+struct Specs {
+    /// Which overrides a cluster gets, where it gets any.
+    chosen: BTreeMap<ClusterName, Chosen>,
+    /// What each choice of them makes of the spec.
+    patched: BTreeMap<Chosen, Value>,
+}
+
+impl Specs {
+    fn chosen(&self, cluster: &ClusterName) -> &[usize] {
+        self.chosen.get(cluster).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// A Gateway that the policy targets.
 struct Target {
     standing: GatewayStanding,
@@ -144,10 +168,15 @@ impl Planner<'_> {
         if let Err(problem) = &downstream {
             plan.problems.push(problem.clone());
         }
+        let clusters = self.clusters(&targets, selector.as_ref());
+        let specs = self.specs(clusters.keys()).unwrap_or_else(|problem| {
+            plan.problems.push(problem);
+            Specs::default()
+        });
         let frozen = plan.problems.iter().any(Problem::freezes);
 
-        let mut variants: BTreeMap<Vec<&ObjectKey>, Result<Arc<PlannedWork>, Problem>> = BTreeMap::new();
-        for (cluster, gateways) in self.clusters(&targets, selector.as_ref()) {
+        let mut variants: BTreeMap<Variant<'_>, Result<Arc<PlannedWork>, Problem>> = BTreeMap::new();
+        for (cluster, gateways) in clusters {
             let standing = |key: &&ObjectKey| targets.get(*key).map(|target| &target.standing);
             let unknown = gateways.iter().filter_map(standing).find_map(|standing| match standing {
                 GatewayStanding::Frozen(problem) => Some(problem.clone()),
@@ -158,8 +187,11 @@ impl Planner<'_> {
                 (Err(_), _) => Ok(Outcome::Keep),
                 (_, Some(problem)) => Err(problem),
                 (Ok(namespace), None) => variants
-                    .entry(gateways)
-                    .or_insert_with_key(|gateways| self.work(&targets, gateways, namespace).map(Arc::new))
+                    .entry((gateways, specs.chosen(&cluster)))
+                    .or_insert_with_key(|(gateways, chosen)| {
+                        let spec = specs.patched.get(*chosen).unwrap_or(&self.spec);
+                        self.work(&targets, gateways, spec, namespace).map(Arc::new)
+                    })
                     .clone()
                     .map(Outcome::Work),
             };
@@ -173,6 +205,24 @@ impl Planner<'_> {
         }
         self.keep_unsettled(&mut plan, &targets, selector.as_ref());
         plan
+    }
+
+    /// What `clusters` get instead of the policy's own spec.
+    fn specs<'c>(&self, clusters: impl Iterator<Item = &'c ClusterName>) -> Result<Specs, Problem> {
+        let mut specs = Specs::default();
+        let Some(text) = self.policy.annotations.get(CLUSTER_OVERRIDES) else { return Ok(specs) };
+        let overrides = Overrides::parse(text)?;
+        for cluster in clusters {
+            let chosen = overrides.chosen(labels(self.view, cluster));
+            if chosen.is_empty() {
+                continue;
+            }
+            if !specs.patched.contains_key(&chosen) {
+                specs.patched.insert(chosen.clone(), overrides.patched(&self.spec, &chosen));
+            }
+            specs.chosen.insert(cluster.clone(), chosen);
+        }
+        Ok(specs)
     }
 
     fn target(&self, key: &ObjectKey) -> Target {
@@ -232,6 +282,7 @@ impl Planner<'_> {
         &self,
         targets: &BTreeMap<&ObjectKey, Target>,
         gateways: &[&ObjectKey],
+        spec: &Value,
         downstream_namespace: &str,
     ) -> Result<PlannedWork, Problem> {
         let Some((gvr, info)) = &self.kind else {
@@ -252,7 +303,7 @@ impl Planner<'_> {
             (downstream_namespace, &self.parent.object.name),
             &travelling(&self.policy.labels, &skip),
             annotations,
-            self.targets.narrowed(&self.spec, gateways, downstream_namespace),
+            self.targets.narrowed(spec, gateways, downstream_namespace),
         );
         // Where classes disagree, the spoke's people keep what is theirs.
         let overwrite = params.iter().all(|params| params.conflicts == Conflicts::Overwrite);

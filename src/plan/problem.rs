@@ -9,6 +9,14 @@ pub enum Problem {
     /// The selector of the policy's clusters cannot be read.
     #[error("annotation kuadrant.io/cluster-selector: {0}")]
     BadSelector(String),
+    /// The overrides of the policy cannot be read, or what they make of its spec is invalid.
+    #[error("annotation kuadrant.io/cluster-overrides{place}: {fault}")]
+    BadOverrides {
+        /// `[1].patch.limits`, empty for the whole list.
+        place: String,
+        /// What is wrong.
+        fault: String,
+    },
     /// The hub namespace maps to one that no spoke may have.
     #[error("namespace {namespace} maps to {downstream} on the spokes, which {fault}")]
     DownstreamNamespace {
@@ -93,6 +101,7 @@ impl Problem {
     pub fn category(&self) -> &'static str {
         match self {
             Self::BadSelector(_) => "BadSelector",
+            Self::BadOverrides { .. } => "BadOverrides",
             Self::DownstreamNamespace { .. } => "DownstreamNamespace",
             Self::TwoVersions { .. } => "TwoVersions",
             Self::KindNotResolved { .. } => "KindNotResolved",

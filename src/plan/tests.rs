@@ -14,6 +14,7 @@ mod folding;
 mod freezing;
 mod idempotence;
 mod limits;
+mod overrides;
 mod panics;
 mod placement;
 mod snapshots;

@@ -14,7 +14,7 @@
 
 use std::fmt::Write;
 
-use super::tree::cut;
+use crate::api::json::tree::cut;
 
 /// A path that every agent understands.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Reads parameters by hand, so that a fault is told in a user's words: the place, what was expected there, and what
 //! was found instead. All faults are found at once.
 
-use super::tree::{Json, shown};
 use super::{
     Checked, Conflicts, Params, ParamsError, PolicyToSync, PolicyWaitAction, StatusField, TlsSecrets,
 };
+use crate::api::json::tree::{Json, shown};
 
 const KEYS: [&str; 7] = [
     "downstreamClass",

@@ -9,7 +9,7 @@ use serde_json::Number;
 const SHOWN: usize = 64;
 
 /// A value.
-pub(super) enum Json {
+pub(crate) enum Json {
     Null,
     Bool(bool),
     Number(Number),
@@ -33,12 +33,12 @@ impl fmt::Display for Json {
 }
 
 /// As much of `text` as a fault repeats, on one line, and without quotes unless nothing would be left.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     if text.is_empty() { "\"\"".to_owned() } else { cut(text).escape_debug().to_string() }
 }
 
 /// As much of `text` as a fault repeats.
-pub(super) fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     let mut cut: String = text.chars().take(SHOWN).collect();
     if cut.len() < text.len() {
         cut.push('…');

@@ -1,0 +1,182 @@
+//! Overrides: where a policy's spec differs from cluster to cluster.
+//!
+//! ```text
+//! [{"clusterSelector": "region=us", "patch": {"limits": {"a": {"rate": 5}}}}, …]
+//! ```
+//!
+//! Each is a [JSON merge patch](https://www.rfc-editor.org/rfc/rfc7396) of the spec, and those whose selector matches
+//! a cluster's labels are applied in the order of the list. Reading is strict, as for parameters.
+
+use std::collections::BTreeMap;
+
+use json_patch::merge;
+use kube::core::{Selector, SelectorExt};
+use serde_json::Value;
+
+use super::{Problem, selector};
+use crate::api::json::tree::{Json, cut};
+use crate::api::json::{DEPTH_LIMIT, depth, normalize};
+
+/// The most overrides of one policy: every one is held against every cluster.
+pub const LIMIT: usize = 100;
+
+/// What a policy targets decides where it is, and so is the same everywhere.
+const TARGETS: [&str; 2] = ["targetRef", "targetRefs"];
+const KEYS: [&str; 2] = ["clusterSelector", "patch"];
+
+/// The overrides of a policy.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides(Vec<Override>);
+
+#[derive(Clone, Debug)]
+struct Override {
+    selector: Selector,
+    patch: Value,
+}
+
+/// Some of a policy's overrides, by their places in the list.
+pub type Chosen = Vec<usize>;
+
+impl Overrides {
+    /// Reads the annotation.
+    ///
+    /// # Errors
+    ///
+    /// [`Problem::BadOverrides`] with the first fault.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        read(text).map_err(|Fault { place, fault }| Problem::BadOverrides { place, fault })
+    }
+
+    /// The overrides that a cluster with these labels gets.
+    #[must_use]
+    pub fn chosen(&self, labels: &BTreeMap<String, String>) -> Chosen {
+        let matching = self.0.iter().enumerate().filter(|(_, item)| item.selector.matches(labels));
+        matching.map(|(index, _)| index).collect()
+    }
+
+    /// `spec` with the overrides `chosen`.
+    #[must_use]
+    pub fn patched(&self, spec: &Value, chosen: &[usize]) -> Value {
+        let mut spec = spec.clone();
+        chosen.iter().filter_map(|&index| self.0.get(index)).for_each(|item| merge(&mut spec, &item.patch));
+        spec
+    }
+}
+
+/// What is wrong, and where: `[1].patch.limits`.
+struct Fault {
+    place: String,
+    fault: String,
+}
+
+impl Fault {
+    fn here(fault: impl Into<String>) -> Self {
+        Self { place: String::new(), fault: fault.into() }
+    }
+
+    fn expected(expected: &str, found: &Json) -> Self {
+        Self::here(format!("expected {expected}, found {found}"))
+    }
+
+    fn under(self, outer: impl Into<String>) -> Self {
+        Self { place: outer.into() + &self.place, ..self }
+    }
+}
+
+/// A step to a key, as places write it.
+fn step(key: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !key.is_empty() && key.chars().all(plain) {
+        format!(".{}", cut(key))
+    } else {
+        format!("[{:?}]", cut(key))
+    }
+}
+
+/// A step to an item, as places write it.
+fn item(index: usize) -> String {
+    format!("[{index}]")
+}
+
+fn read(text: &str) -> Result<Overrides, Fault> {
+    let items = match serde_json::from_str(text) {
+        Ok(Json::List(items)) => items,
+        Ok(other) => return Err(Fault::expected("a list", &other)),
+        Err(error) => return Err(Fault::here(format!("not JSON: {error}"))),
+    };
+    if items.len() > LIMIT {
+        return Err(Fault::here(format!("more than {LIMIT} overrides")));
+    }
+    let read = items.into_iter().enumerate();
+    let read = read.map(|(index, json)| one(json).map_err(|fault| fault.under(item(index))));
+    read.collect::<Result<_, _>>().map(Overrides)
+}
+
+fn one(json: Json) -> Result<Override, Fault> {
+    let mut fields = match json {
+        Json::Object(entries) => distinct(entries)?,
+        other => return Err(Fault::expected("an object", &other)),
+    };
+    if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(Fault::here(format!("unknown key, expected one of {}", KEYS.join(", "))).under(step(key)));
+    }
+    let [selector, patch] =
+        KEYS.map(|key| fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required"))));
+    let selector = match selector? {
+        Json::Text(text) => selector::parse(&text).map_err(|error| Fault::here(error.to_string())),
+        other => Err(Fault::expected("a string", &other)),
+    };
+    Ok(Override {
+        selector: selector.map_err(|fault| fault.under(".clusterSelector"))?,
+        patch: self::patch(patch?).map_err(|fault| fault.under(".patch"))?,
+    })
+}
+
+fn patch(json: Json) -> Result<Value, Fault> {
+    if !matches!(json, Json::Object(_)) {
+        return Err(Fault::expected("an object", &json));
+    }
+    let mut patch = value(json)?;
+    if let Some(key) = TARGETS.iter().find(|key| patch.get(key).is_some()) {
+        return Err(Fault::here("a patch may not touch the target references").under(step(key)));
+    }
+    if depth(&patch) > DEPTH_LIMIT {
+        return Err(Fault::here(format!("more than {DEPTH_LIMIT} lists and objects are inside each other")));
+    }
+    normalize(&mut patch);
+    Ok(patch)
+}
+
+fn value(json: Json) -> Result<Value, Fault> {
+    Ok(match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => value.into(),
+        Json::Number(number) => number.into(),
+        Json::Text(text) => text.into(),
+        Json::List(items) => {
+            let items = items.into_iter().enumerate();
+            let items = items.map(|(index, json)| value(json).map_err(|fault| fault.under(item(index))));
+            items.collect::<Result<_, _>>()?
+        }
+        Json::Object(entries) => {
+            let fields = distinct(entries)?.into_iter();
+            let fields = fields.map(|(key, json)| {
+                let value = value(json).map_err(|fault| fault.under(step(&key)))?;
+                Ok((key, value))
+            });
+            fields.collect::<Result<_, _>>()?
+        }
+    })
+}
+
+/// Entries by their key, each there once.
+fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, Fault> {
+    let mut fields = BTreeMap::new();
+    for (key, json) in entries {
+        if fields.contains_key(&key) {
+            return Err(Fault::here("the key is there twice").under(step(&key)));
+        }
+        fields.insert(key, json);
+    }
+    Ok(fields)
+}

@@ -1,0 +1,272 @@
+//! One policy, different clusters.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::idempotence::any_json;
+use super::objects::{Object, cluster, gateway, policy, target};
+use super::world::{World, shop};
+use crate::plan::overrides::LIMIT;
+
+/// Two clusters in two regions, and the policy `limits` with these overrides.
+fn with(overrides: &Value) -> World {
+    regions().with(limits(&overrides.to_string()))
+}
+
+fn regions() -> World {
+    shop(&["eu-1", "us-1"])
+        .with(cluster("eu-1").label("region", "eu").label("tier", "edge"))
+        .with(cluster("us-1").label("region", "us").label("tier", "edge"))
+}
+
+fn limits(overrides: &str) -> Object {
+    policy("limits")
+        .targets("web")
+        .spec("limits", json!({"a": {"rate": 10, "window": "1m"}, "b": {"rate": 1}}))
+        .annotation("kuadrant.io/cluster-overrides", overrides)
+}
+
+fn patch(selector: &str, patch: Value) -> Value {
+    json!([{"clusterSelector": selector, "patch": patch}])
+}
+
+fn spec(world: &World, cluster: &str) -> Value {
+    let mut spec = world.copy("limits", cluster)["spec"].clone();
+    assert_eq!(spec.as_object_mut().unwrap().remove("targetRef"), Some(target("web")));
+    spec
+}
+
+/// What is wrong with the policy whose overrides are `text`, which freezes it.
+fn fault(text: &str) -> String {
+    let world = regions().with(policy("limits").targets("web")).written().with(limits(text));
+    assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"], "{text}");
+    let problems = world.problems("limits");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let place = "annotation kuadrant.io/cluster-overrides";
+    problems[0].strip_prefix(place).unwrap_or_else(|| panic!("{problems:?}")).to_owned()
+}
+
+#[test]
+fn a_cluster_that_matches_gets_the_patched_spec_and_others_the_policys_own() {
+    let world = with(&patch("region=us", json!({"limits": {"a": {"rate": 5}, "b": null}})));
+    assert_eq!(spec(&world, "us-1"), json!({"limits": {"a": {"rate": 5, "window": "1m"}}}));
+    assert_eq!(
+        spec(&world, "eu-1"),
+        json!({"limits": {"a": {"rate": 10, "window": "1m"}, "b": {"rate": 1}}})
+    );
+    assert_eq!(world.problems("limits"), Vec::<String>::new());
+}
+
+#[test]
+fn the_annotation_stays_on_the_hub() {
+    let copy = with(&patch("region=us", json!({"limits": {"a": null}}))).copy("limits", "us-1");
+    let annotations: Vec<&String> = copy["metadata"]["annotations"].as_object().unwrap().keys().collect();
+    assert_eq!(annotations, ["kuadrant.io/policy-synced", "kuadrant.io/revision"]);
+}
+
+#[test]
+fn later_overrides_are_applied_to_what_earlier_ones_made() {
+    let overrides = json!([
+        {"clusterSelector": "tier in (edge, core)", "patch": {"limits": {"a": {"rate": 2}, "c": {"rate": 3}}}},
+        {"clusterSelector": "region notin (eu)", "patch": {"limits": {"a": {"rate": 1}, "b": null}}},
+    ]);
+    let world = with(&overrides);
+    let a = |rate: u32| json!({"rate": rate, "window": "1m"});
+    assert_eq!(spec(&world, "eu-1")["limits"], json!({"a": a(2), "b": {"rate": 1}, "c": {"rate": 3}}));
+    assert_eq!(spec(&world, "us-1")["limits"], json!({"a": a(1), "c": {"rate": 3}}));
+}
+
+#[test]
+fn clusters_share_one_work_where_the_same_overrides_match() {
+    let world = shop(&["eu-1", "us-1", "us-2"])
+        .with(cluster("us-1").label("region", "us"))
+        .with(cluster("us-2").label("region", "us"))
+        .with(limits(&patch("region=us", json!({"limits": null})).to_string()));
+    let plan = world.plan("limits");
+    let works: Vec<_> = plan
+        .outcomes
+        .values()
+        .map(|outcome| match outcome {
+            crate::plan::Outcome::Work(work) => std::sync::Arc::as_ptr(work),
+            crate::plan::Outcome::Keep => panic!("nothing is planned"),
+        })
+        .collect();
+    assert_ne!(works[0], works[1]);
+    assert_eq!(works[1], works[2]);
+}
+
+#[test]
+fn a_label_or_an_override_that_changes_writes_only_what_it_changes() {
+    let us = patch("region=us", json!({"limits": {"a": {"rate": 5}}}));
+    let world = regions().with(limits("[]")).written();
+    let world = world.with(limits(&us.to_string()));
+    assert_eq!(world.writes("limits"), ["update us-1"]);
+    let world = world.written().with(cluster("eu-1").label("region", "us"));
+    assert_eq!(world.writes("limits"), ["update eu-1"]);
+    let world = world.written().with(cluster("us-1").label("region", "us").label("other", "label"));
+    assert_eq!(world.writes("limits"), Vec::<String>::new());
+    let world = world.with(limits("[]"));
+    assert_eq!(world.writes("limits"), ["update eu-1", "update us-1"]);
+}
+
+#[test]
+fn without_labels_only_what_asks_for_none_matches() {
+    let overrides = json!([
+        {"clusterSelector": "", "patch": {"all": true}},
+        {"clusterSelector": "!region", "patch": {"none": true}},
+        {"clusterSelector": "region", "patch": {"some": true}},
+    ]);
+    let world = shop(&["eu-1"]).with(limits(&overrides.to_string()));
+    let spec = spec(&world, "eu-1");
+    assert_eq!((&spec["all"], &spec["none"], spec.get("some")), (&json!(true), &json!(true), None));
+}
+
+#[test]
+fn numbers_arrive_in_the_servers_form() {
+    let text = r#"[{"clusterSelector": "", "patch": {"n": [1.0, -0.0, 1e3, 18446744073709551616, 9223372036854775808, 0.5]}}]"#;
+    let world = regions().with(limits(text));
+    let text = spec(&world, "eu-1")["n"].to_string();
+    assert_eq!(text, "[1,0,1000,1.8446744073709552e+19,9.223372036854776e+18,0.5]");
+    assert_eq!(world.written().writes("limits"), Vec::<String>::new());
+}
+
+#[test]
+fn what_cannot_be_read_freezes_and_is_named() {
+    let of = |item: &str| format!("[{{\"clusterSelector\": \"\", \"patch\": {{}}}}, {item}]");
+    for (text, expected) in [
+        ("nonsense", ": not JSON: expected ident at line 1 column 2".to_owned()),
+        ("", ": not JSON: EOF while parsing a value at line 1 column 0".to_owned()),
+        ("{}", ": expected a list, found an object".to_owned()),
+        (&of("5"), "[1]: expected an object, found 5".to_owned()),
+        (&of("{}"), "[1]: clusterSelector is required".to_owned()),
+        (&of(r#"{"clusterSelector": ""}"#), "[1]: patch is required".to_owned()),
+        (
+            &of(r#"{"clusterSelector": "", "patch": {}, "patches": []}"#),
+            "[1].patches: unknown key, expected one of clusterSelector, patch".to_owned(),
+        ),
+        (&of(r#"{"patch": {}, "patch": {}}"#), "[1].patch: the key is there twice".to_owned()),
+        (
+            &of(r#"{"clusterSelector": null, "patch": {}}"#),
+            "[1].clusterSelector: expected a string, found null".to_owned(),
+        ),
+        (
+            &of(r#"{"clusterSelector": "a in b", "patch": {}}"#),
+            "[1].clusterSelector: not a label key in \"a in b\"".to_owned(),
+        ),
+        (
+            &of(r#"{"clusterSelector": "", "patch": [{}]}"#),
+            "[1].patch: expected an object, found a list".to_owned(),
+        ),
+        (
+            &of(r#"{"clusterSelector": "", "patch": {"a": [{"b c": {"": 1, "": 2}}]}}"#),
+            "[1].patch.a[0][\"b c\"][\"\"]: the key is there twice".to_owned(),
+        ),
+        (&json!(vec![json!({}); LIMIT + 1]).to_string(), format!(": more than {LIMIT} overrides")),
+        (
+            &patch("", deep(crate::api::json::DEPTH_LIMIT)).to_string(),
+            "[0].patch: more than 100 lists and objects are inside each other".to_owned(),
+        ),
+    ] {
+        assert_eq!(fault(text), expected);
+    }
+}
+
+#[test]
+fn the_target_references_are_out_of_reach() {
+    for (patch_of, key) in [
+        (json!({"targetRef": {"name": "other"}}), "targetRef"),
+        (json!({"targetRef": null}), "targetRef"),
+        (json!({"limits": {}, "targetRefs": []}), "targetRefs"),
+    ] {
+        let expected = format!("[0].patch.{key}: a patch may not touch the target references");
+        assert_eq!(fault(&patch("region=nowhere", patch_of).to_string()), expected);
+    }
+    // What has such a name elsewhere is no target reference.
+    let world = with(&patch("", json!({"limits": {"targetRef": 1}})));
+    assert_eq!(spec(&world, "eu-1")["limits"]["targetRef"], 1);
+}
+
+#[test]
+fn a_bad_override_stops_no_withdrawal() {
+    let world = regions().with(policy("limits").targets("web")).written().with(limits("nonsense"));
+    let world = world.with(cluster("eu-1")).decisions("all", &["us-1"]).after(60_000);
+    assert_eq!(world.writes("limits"), ["delete eu-1"]);
+    assert_eq!(world.with(gateway("web")).writes("limits"), ["delete eu-1", "delete us-1"]);
+}
+
+#[test]
+fn a_policy_that_targets_nothing_of_ours_is_told_of_no_bad_override() {
+    let world = regions().with(limits("nonsense").targets("unknown"));
+    assert_eq!(world.problems("limits"), Vec::<String>::new());
+}
+
+/// `inside` lists, one inside the other, in an object.
+fn deep(inside: usize) -> Value {
+    json!({"deep": (0..inside).fold(json!(1), |value, _| json!([value]))})
+}
+
+/// What RFC 7396 makes of `target`, word by word as in its section 2.
+fn rfc_7396(target: &Value, patch: &Value) -> Value {
+    let Value::Object(patch) = patch else { return patch.clone() };
+    let mut fields = target.as_object().cloned().unwrap_or_default();
+    for (key, value) in patch {
+        if value.is_null() {
+            fields.remove(key);
+        } else {
+            let merged = rfc_7396(fields.get(key).unwrap_or(&Value::Null), value);
+            fields.insert(key.clone(), merged);
+        }
+    }
+    Value::Object(fields)
+}
+
+fn any_patch() -> impl Strategy<Value = Value> {
+    let key = prop::sample::select(vec!["limits", "a", "b", "rate", "x"]);
+    prop::collection::btree_map(key, any_json(), 0..4).prop_map(|fields| {
+        Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn patches_are_merged_in_order_and_settle(own in any_patch(), patches in prop::collection::vec((any_patch(), any::<bool>()), 0..4)) {
+        let overrides: Vec<Value> = patches
+            .iter()
+            .map(|(patch, us)| json!({"clusterSelector": if *us { "region=us" } else { "tier=edge" }, "patch": patch}))
+            .collect();
+        let mut limits = policy("limits").whole_spec(own.clone()).targets("web");
+        limits = limits.annotation("kuadrant.io/cluster-overrides", &Value::Array(overrides).to_string());
+        let world = regions().with(limits);
+        for (cluster, in_us) in [("eu-1", false), ("us-1", true)] {
+            let matching = patches.iter().filter(|(_, us)| !*us || in_us);
+            let mut wanted = matching.fold(own.clone(), |spec, (patch, _)| rfc_7396(&spec, patch));
+            let mut found = spec(&world, cluster);
+            // One meaning has one form.
+            crate::api::json::normalize(&mut wanted);
+            crate::api::json::normalize(&mut found);
+            prop_assert_eq!(found, wanted);
+        }
+        prop_assert_eq!(world.written().writes("limits"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn odd_overrides(text in any_text(), patch_of in any_json(), selector in any_json()) {
+        let overrides = json!([{"clusterSelector": selector, "patch": patch_of}]).to_string();
+        for overrides in [text, patch_of.to_string(), json!([patch_of]).to_string(), overrides] {
+            let world = regions().with(policy("limits").targets("web")).written().with(limits(&overrides));
+            let frozen = world.outcomes("limits") == ["eu-1 (keep)", "us-1 (keep)"];
+            prop_assert_eq!(frozen, !world.problems("limits").is_empty());
+            world.fold("limits");
+        }
+    }
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        ".{0,40}",
+        r#"[\[\]{}",:0-9a-z. -]{0,60}"#,
+        r#"\[\{"clusterSelector": ".{0,8}", "patch": .{0,20}\}\]"#
+    ]
+}
