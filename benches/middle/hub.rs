@@ -37,7 +37,7 @@ impl Hub {
         let source = Source::Policies(gvr.kind.clone());
         let mirror = Mirror::new(controller.clone());
         mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(0));
-        let info = PolicyKindInfo { kind: "RateLimitPolicy".into(), can_patch: true };
+        let info = PolicyKindInfo::named("RateLimitPolicy");
         mirror.change(Change::Resolved(gvr, Resolution::Resolved(info)), Moment(0));
         let mut hub =
             Self { mirror, settings: Settings::default(), controller, policies: source, works: Vec::new() };

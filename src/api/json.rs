@@ -4,6 +4,7 @@
 //! without its fraction. Text that never went through the server (files, overrides) is brought to that form once,
 //! by [`normalize`]; what the server sent already has it.
 
+pub mod step;
 pub(crate) mod tree;
 
 use std::io::{self, Write};

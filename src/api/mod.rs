@@ -10,5 +10,6 @@ pub mod json;
 pub mod names;
 pub mod object;
 pub mod params;
+pub mod schema;
 pub mod text;
 pub mod work;

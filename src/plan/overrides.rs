@@ -14,8 +14,10 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::{Problem, selector};
-use crate::api::json::tree::{Json, cut};
+use crate::api::json::step::{Step, place};
+use crate::api::json::tree::Json;
 use crate::api::json::{DEPTH_LIMIT, depth, normalize};
+use crate::api::schema::{self, Schema};
 
 /// The most overrides of one policy: every one is held against every cluster.
 pub const LIMIT: usize = 100;
@@ -54,13 +56,52 @@ impl Overrides {
         matching.map(|(index, _)| index).collect()
     }
 
-    /// `spec` with the overrides `chosen`.
-    #[must_use]
-    pub fn patched(&self, spec: &Value, chosen: &[usize]) -> Value {
+    /// `spec` with the overrides `chosen`, which must then be as `schema` says.
+    ///
+    /// # Errors
+    ///
+    /// [`Problem::BadOverrides`] with the first fault, at the override that brought it in.
+    pub fn patched(&self, spec: &Value, chosen: &[usize], schema: Option<&Schema>) -> Result<Value, Problem> {
         let mut spec = spec.clone();
-        chosen.iter().filter_map(|&index| self.0.get(index)).for_each(|item| merge(&mut spec, &item.patch));
-        spec
+        self.of(chosen).for_each(|(_, item)| merge(&mut spec, &item.patch));
+        match schema.map(|schema| schema.check(&spec)) {
+            Some(Err(fault)) => Err(self.blame(chosen, &fault)),
+            Some(Ok(())) | None => Ok(spec),
+        }
     }
+
+    fn of(&self, chosen: &[usize]) -> impl Iterator<Item = (usize, &Override)> {
+        chosen.iter().filter_map(|&index| Some((index, self.0.get(index)?)))
+    }
+
+    /// The problem that `fault` is, in the override that leads nearest to it, the last of several.
+    fn blame(&self, chosen: &[usize], fault: &schema::Fault) -> Problem {
+        let missing = fault.missing.as_deref().map(Step::key);
+        let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();
+        let reached = self.of(chosen).map(|(index, item)| (reach(&item.patch, &steps), index));
+        let (reached, index) = reached.max().unwrap_or_default();
+        let reached = reached.min(fault.path.len());
+        let of_spec =
+            if reached == fault.path.len() { String::new() } else { format!("spec{}: ", place(&fault.path)) };
+        Problem::BadOverrides {
+            place: format!("[{index}].patch{}", place(&fault.path[..reached])),
+            fault: of_spec + &fault.text,
+        }
+    }
+}
+
+/// How many of `steps` lead to something in `patch`.
+fn reach(patch: &Value, steps: &[Step]) -> usize {
+    let mut value = Some(patch);
+    let next = |step: &&Step| {
+        value = match (step, value) {
+            (Step::Key(key), Some(Value::Object(fields))) => fields.get(key),
+            (Step::Item(index), Some(Value::Array(items))) => items.get(*index),
+            _ => None,
+        };
+        value.is_some()
+    };
+    steps.iter().take_while(next).count()
 }
 
 /// What is wrong, and where: `[1].patch.limits`.
@@ -78,24 +119,9 @@ impl Fault {
         Self::here(format!("expected {expected}, found {found}"))
     }
 
-    fn under(self, outer: impl Into<String>) -> Self {
-        Self { place: outer.into() + &self.place, ..self }
+    fn under(self, outer: &Step) -> Self {
+        Self { place: format!("{outer}{}", self.place), ..self }
     }
-}
-
-/// A step to a key, as places write it.
-fn step(key: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !key.is_empty() && key.chars().all(plain) {
-        format!(".{}", cut(key))
-    } else {
-        format!("[{:?}]", cut(key))
-    }
-}
-
-/// A step to an item, as places write it.
-fn item(index: usize) -> String {
-    format!("[{index}]")
 }
 
 fn read(text: &str) -> Result<Overrides, Fault> {
@@ -108,7 +134,7 @@ fn read(text: &str) -> Result<Overrides, Fault> {
         return Err(Fault::here(format!("more than {LIMIT} overrides")));
     }
     let read = items.into_iter().enumerate();
-    let read = read.map(|(index, json)| one(json).map_err(|fault| fault.under(item(index))));
+    let read = read.map(|(index, json)| one(json).map_err(|fault| fault.under(&Step::Item(index))));
     read.collect::<Result<_, _>>().map(Overrides)
 }
 
@@ -118,7 +144,9 @@ fn one(json: Json) -> Result<Override, Fault> {
         other => return Err(Fault::expected("an object", &other)),
     };
     if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(Fault::here(format!("unknown key, expected one of {}", KEYS.join(", "))).under(step(key)));
+        return Err(
+            Fault::here(format!("unknown key, expected one of {}", KEYS.join(", "))).under(&Step::key(key))
+        );
     }
     let [selector, patch] =
         KEYS.map(|key| fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required"))));
@@ -127,8 +155,8 @@ fn one(json: Json) -> Result<Override, Fault> {
         other => Err(Fault::expected("a string", &other)),
     };
     Ok(Override {
-        selector: selector.map_err(|fault| fault.under(".clusterSelector"))?,
-        patch: self::patch(patch?).map_err(|fault| fault.under(".patch"))?,
+        selector: selector.map_err(|fault| fault.under(&Step::key("clusterSelector")))?,
+        patch: self::patch(patch?).map_err(|fault| fault.under(&Step::key("patch")))?,
     })
 }
 
@@ -138,7 +166,7 @@ fn patch(json: Json) -> Result<Value, Fault> {
     }
     let mut patch = value(json)?;
     if let Some(key) = TARGETS.iter().find(|key| patch.get(key).is_some()) {
-        return Err(Fault::here("a patch may not touch the target references").under(step(key)));
+        return Err(Fault::here("a patch may not touch the target references").under(&Step::key(key)));
     }
     if depth(&patch) > DEPTH_LIMIT {
         return Err(Fault::here(format!("more than {DEPTH_LIMIT} lists and objects are inside each other")));
@@ -155,13 +183,14 @@ fn value(json: Json) -> Result<Value, Fault> {
         Json::Text(text) => text.into(),
         Json::List(items) => {
             let items = items.into_iter().enumerate();
-            let items = items.map(|(index, json)| value(json).map_err(|fault| fault.under(item(index))));
+            let items =
+                items.map(|(index, json)| value(json).map_err(|fault| fault.under(&Step::Item(index))));
             items.collect::<Result<_, _>>()?
         }
         Json::Object(entries) => {
             let fields = distinct(entries)?.into_iter();
             let fields = fields.map(|(key, json)| {
-                let value = value(json).map_err(|fault| fault.under(step(&key)))?;
+                let value = value(json).map_err(|fault| fault.under(&Step::key(&key)))?;
                 Ok((key, value))
             });
             fields.collect::<Result<_, _>>()?
@@ -174,7 +203,7 @@ fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, Faul
     let mut fields = BTreeMap::new();
     for (key, json) in entries {
         if fields.contains_key(&key) {
-            return Err(Fault::here("the key is there twice").under(step(&key)));
+            return Err(Fault::here("the key is there twice").under(&Step::key(&key)));
         }
         fields.insert(key, json);
     }

@@ -6,6 +6,7 @@
 //!
 //! Where a step cannot be known, what the next ones would allow is kept as it is.
 
+mod specs;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,18 +16,18 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::copy::{copy, read_spec, travelling};
-use super::overrides::{Chosen, Overrides};
 use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, KindStanding, of_kind, of_target};
 use super::work::{WorkTemplate, schema};
 use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, selector};
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, POLICY_SYNCED};
+use crate::api::annotations::{CLUSTER_SELECTOR, POLICY_SYNCED};
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Conflicts, Params, StatusField};
 use crate::mirror::rows::Strings;
 use crate::mirror::rows::kind::PolicyKindInfo;
 use crate::mirror::rows::policy::Policy;
 use crate::mirror::{Moment, View};
+use specs::Specs;
 use target::{Targets, targets};
 
 /// Plans the works of the policy `parent`.
@@ -119,21 +120,6 @@ struct Planner<'v> {
 /// What makes works differ: the gateways that are placed there, and the overrides.
 type Variant<'p> = (Vec<&'p ObjectKey>, &'p [usize]);
 
-/// What overrides make of the policy's spec.
-#[derive(Default)]
-struct Specs {
-    /// Which overrides a cluster gets, where it gets any.
-    chosen: BTreeMap<ClusterName, Chosen>,
-    /// What each choice of them makes of the spec.
-    patched: BTreeMap<Chosen, Value>,
-}
-
-impl Specs {
-    fn chosen(&self, cluster: &ClusterName) -> &[usize] {
-        self.chosen.get(cluster).map_or(&[], Vec::as_slice)
-    }
-}
-
 /// A Gateway that the policy targets.
 struct Target {
     standing: GatewayStanding,
@@ -169,7 +155,9 @@ impl Planner<'_> {
             plan.problems.push(problem.clone());
         }
         let clusters = self.clusters(&targets, selector.as_ref());
-        let specs = self.specs(clusters.keys()).unwrap_or_else(|problem| {
+        let schema = self.kind.as_ref().and_then(|(_, info)| info.schema.as_deref());
+        let specs = Specs::new(self.view, self.policy, &self.spec, schema, clusters.keys());
+        let specs = specs.unwrap_or_else(|problem| {
             plan.problems.push(problem);
             Specs::default()
         });
@@ -189,7 +177,7 @@ impl Planner<'_> {
                 (Ok(namespace), None) => variants
                     .entry((gateways, specs.chosen(&cluster)))
                     .or_insert_with_key(|(gateways, chosen)| {
-                        let spec = specs.patched.get(*chosen).unwrap_or(&self.spec);
+                        let spec = specs.patched(chosen).unwrap_or(&self.spec);
                         self.work(&targets, gateways, spec, namespace).map(Arc::new)
                     })
                     .clone()
@@ -205,24 +193,6 @@ impl Planner<'_> {
         }
         self.keep_unsettled(&mut plan, &targets, selector.as_ref());
         plan
-    }
-
-    /// What `clusters` get instead of the policy's own spec.
-    fn specs<'c>(&self, clusters: impl Iterator<Item = &'c ClusterName>) -> Result<Specs, Problem> {
-        let mut specs = Specs::default();
-        let Some(text) = self.policy.annotations.get(CLUSTER_OVERRIDES) else { return Ok(specs) };
-        let overrides = Overrides::parse(text)?;
-        for cluster in clusters {
-            let chosen = overrides.chosen(labels(self.view, cluster));
-            if chosen.is_empty() {
-                continue;
-            }
-            if !specs.patched.contains_key(&chosen) {
-                specs.patched.insert(chosen.clone(), overrides.patched(&self.spec, &chosen));
-            }
-            specs.chosen.insert(cluster.clone(), chosen);
-        }
-        Ok(specs)
     }
 
     fn target(&self, key: &ObjectKey) -> Target {

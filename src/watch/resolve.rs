@@ -1,8 +1,6 @@
 //! Finds out whether a kind that parameters list can be synced: it is there and namespaced, it has a target
 //! reference, and we may read and annotate it.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -33,8 +31,8 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
         }
         Err(error) => return Resolution::Unknown(error.to_string()),
     };
-    let kind = match defined(&definition, gvr) {
-        Ok(kind) => kind,
+    let info = match defined(&definition, gvr) {
+        Ok(info) => info,
         Err(resolution) => return resolution,
     };
     for verb in NEEDED {
@@ -45,12 +43,12 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
         }
     }
     match allowed(client, gvr, "patch").await {
-        Ok(can_patch) => Resolution::Resolved(PolicyKindInfo { kind, can_patch }),
+        Ok(can_patch) => Resolution::Resolved(PolicyKindInfo { can_patch, ..info }),
         Err(error) => Resolution::Unknown(error.to_string()),
     }
 }
 
-/// What the kind of `gvr` is called in objects, by its definition alone: whatever the rights.
+/// What the kind of `gvr` is by its definition alone: whatever the rights.
 ///
 /// # Errors
 ///
@@ -58,13 +56,12 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
 pub(crate) fn defined(
     definition: &CustomResourceDefinition,
     gvr: &GroupVersionResource,
-) -> Result<Arc<str>, Resolution> {
+) -> Result<PolicyKindInfo, Resolution> {
     let mut conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
     if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
         return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
     }
-    check(&definition.spec, gvr)?;
-    Ok(definition.spec.names.kind.as_str().into())
+    check(&definition.spec, gvr)
 }
 
 /// Reads what the ManifestWork of the definition `name` can say.

@@ -200,7 +200,7 @@ impl Controller {
                 mirror.end_resync(&source, version, now)
             }
             Told::Resolved(gvr, kind) => {
-                let info = PolicyKindInfo { kind: kind.into(), can_patch: true };
+                let info = PolicyKindInfo::named(kind);
                 mirror.change(Change::Resolved(gvr, Resolution::Resolved(info)), now)
             }
             Told::Forget(source) => {

@@ -187,9 +187,8 @@ impl Hub {
         for (source, gvr) in wanted {
             if let Source::Policies(kind) = &source {
                 let name = self.kinds.get(kind).cloned();
-                let resolution = name.map_or(Resolution::Gone, |name| {
-                    Resolution::Resolved(PolicyKindInfo { kind: name.as_str().into(), can_patch: true })
-                });
+                let resolution =
+                    name.map_or(Resolution::Gone, |name| Resolution::Resolved(PolicyKindInfo::named(&name)));
                 let resolves = resolution != Resolution::Gone;
                 self.change(Change::Resolved(gvr, resolution));
                 if !resolves {

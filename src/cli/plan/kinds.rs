@@ -23,7 +23,7 @@ impl Told {
     pub(super) fn resolution(&self) -> Resolution {
         match self {
             Self::Defined(_, resolution) => resolution.clone(),
-            Self::Inferred(kind) => resolved(kind),
+            Self::Inferred(kind) => Resolution::Resolved(PolicyKindInfo::named(kind)),
             Self::Absent => Resolution::Gone,
         }
     }
@@ -37,16 +37,12 @@ impl Told {
     }
 }
 
-fn resolved(kind: &str) -> Resolution {
-    Resolution::Resolved(PolicyKindInfo { kind: kind.into(), can_patch: true })
-}
-
 /// What `gvr` is.
 pub(super) fn tell(inventory: &Inventory, gvr: &GroupVersionResource) -> Told {
     if let Some(given) = inventory.definitions.get(&gvr.kind.to_string()) {
         let definition = &given.definition.spec;
         let kind = &definition.names.kind;
-        let resolution = check(definition, gvr).err().unwrap_or_else(|| resolved(kind));
+        let resolution = check(definition, gvr).map_or_else(|fault| fault, Resolution::Resolved);
         return Told::Defined(kind.clone(), resolution);
     }
     let mut kinds = inventory.others.keys();

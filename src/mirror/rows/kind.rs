@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
+    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, JSONSchemaProps,
 };
 
 use crate::api::names::GroupVersionResource;
+use crate::api::schema::Schema;
 
 /// A kind of policies that can be synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,16 @@ pub struct PolicyKindInfo {
     pub kind: Arc<str>,
     /// Whether its objects' annotations may be written.
     pub can_patch: bool,
+    /// What its objects' specs may be, where there is a definition to tell.
+    pub schema: Option<Arc<Schema>>,
+}
+
+impl PolicyKindInfo {
+    /// A kind of which no more is known than its name in objects.
+    #[must_use]
+    pub fn named(kind: &str) -> Self {
+        Self { kind: kind.into(), can_patch: true, schema: None }
+    }
 }
 
 /// Whether a kind that parameters list can be synced.
@@ -60,8 +71,8 @@ impl Resolution {
     }
 }
 
-/// Whether `definition` makes the kind `gvr` one that can be synced, whatever the rights: the version is served, it
-/// is namespaced, and its schema has a target reference.
+/// What `definition` tells of the kind `gvr`, whatever the rights, where it can be synced: the version is served, it is
+/// namespaced, and its schema has a target reference.
 ///
 /// # Errors
 ///
@@ -69,7 +80,7 @@ impl Resolution {
 pub fn check(
     definition: &CustomResourceDefinitionSpec,
     gvr: &GroupVersionResource,
-) -> Result<(), Resolution> {
+) -> Result<PolicyKindInfo, Resolution> {
     if definition.scope != "Namespaced" {
         return Err(Resolution::NotAPolicy("it is cluster-scoped".into()));
     }
@@ -80,11 +91,19 @@ pub fn check(
         return Err(Resolution::UnknownVersion(format!("the hub serves {}", names.join(", "))));
     };
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
-    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec")?.properties.as_ref());
-    if spec.is_some_and(|spec| spec.contains_key("targetRef") || spec.contains_key("targetRefs")) {
-        Ok(())
-    } else {
-        Err(Resolution::NotAPolicy("its schema has neither spec.targetRef nor spec.targetRefs".into()))
+    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec"));
+    let refers = |spec: &&JSONSchemaProps| {
+        let has = |name| spec.properties.as_ref().is_some_and(|properties| properties.contains_key(name));
+        has("targetRef") || has("targetRefs")
+    };
+    match spec.filter(refers) {
+        Some(spec) => Ok(PolicyKindInfo {
+            schema: Some(Arc::new(Schema::of(spec))),
+            ..PolicyKindInfo::named(&definition.names.kind)
+        }),
+        None => {
+            Err(Resolution::NotAPolicy("its schema has neither spec.targetRef nor spec.targetRefs".into()))
+        }
     }
 }
 

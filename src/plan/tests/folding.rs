@@ -286,7 +286,7 @@ fn annotations_that_another_controller_owns_are_left() {
 
 #[test]
 fn without_the_right_to_patch_nothing_is_written() {
-    let info = PolicyKindInfo { kind: "RateLimitPolicy".into(), can_patch: false };
+    let info = PolicyKindInfo { can_patch: false, ..PolicyKindInfo::named("RateLimitPolicy") };
     let world = written().resolution("ratelimitpolicies", Resolution::Resolved(info));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
     assert_eq!(summary(&world).clusters, 1);

@@ -1,12 +1,17 @@
 //! One policy, different clusters.
 
+mod refusals;
+
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::idempotence::any_json;
-use super::objects::{Object, cluster, gateway, policy, target};
+use super::objects::{Object, cluster, policy, target};
 use super::world::{World, shop};
-use crate::plan::overrides::LIMIT;
+use crate::api::schema::tests::schema;
+use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
 
 /// Two clusters in two regions, and the policy `limits` with these overrides.
 fn with(overrides: &Value) -> World {
@@ -36,14 +41,27 @@ fn spec(world: &World, cluster: &str) -> Value {
     spec
 }
 
-/// What is wrong with the policy whose overrides are `text`, which freezes it.
-fn fault(text: &str) -> String {
-    let world = regions().with(policy("limits").targets("web")).written().with(limits(text));
-    assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"], "{text}");
-    let problems = world.problems("limits");
-    assert_eq!(problems.len(), 1, "{problems:?}");
-    let place = "annotation kuadrant.io/cluster-overrides";
-    problems[0].strip_prefix(place).unwrap_or_else(|| panic!("{problems:?}")).to_owned()
+/// The kind's schema, where its definition was found.
+fn limits_schema(rate: &Value) -> Value {
+    json!({"type": "object", "required": ["limits"], "properties": {
+        "targetRef": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "limits": {"type": "object", "maxProperties": 3, "additionalProperties": {
+            "type": "object", "required": ["rate"], "properties": {
+                "rate": rate,
+                "window": {"type": "string", "pattern": "^[0-9]+[smh]$"},
+                "when": {"type": "array", "items": {"type": "object", "properties": {"predicate": {"type": "string"}}}},
+            },
+        }},
+    }})
+}
+
+fn defined(rate: &Value) -> Resolution {
+    let schema = Some(Arc::new(schema(limits_schema(rate))));
+    Resolution::Resolved(PolicyKindInfo { schema, ..PolicyKindInfo::named("RateLimitPolicy") })
+}
+
+fn typed() -> World {
+    regions().resolution("ratelimitpolicies", defined(&json!({"type": "integer", "minimum": 1})))
 }
 
 #[test]
@@ -87,7 +105,7 @@ fn clusters_share_one_work_where_the_same_overrides_match() {
         .outcomes
         .values()
         .map(|outcome| match outcome {
-            crate::plan::Outcome::Work(work) => std::sync::Arc::as_ptr(work),
+            crate::plan::Outcome::Work(work) => Arc::as_ptr(work),
             crate::plan::Outcome::Keep => panic!("nothing is planned"),
         })
         .collect();
@@ -128,81 +146,6 @@ fn numbers_arrive_in_the_servers_form() {
     let text = spec(&world, "eu-1")["n"].to_string();
     assert_eq!(text, "[1,0,1000,1.8446744073709552e+19,9.223372036854776e+18,0.5]");
     assert_eq!(world.written().writes("limits"), Vec::<String>::new());
-}
-
-#[test]
-fn what_cannot_be_read_freezes_and_is_named() {
-    let of = |item: &str| format!("[{{\"clusterSelector\": \"\", \"patch\": {{}}}}, {item}]");
-    for (text, expected) in [
-        ("nonsense", ": not JSON: expected ident at line 1 column 2".to_owned()),
-        ("", ": not JSON: EOF while parsing a value at line 1 column 0".to_owned()),
-        ("{}", ": expected a list, found an object".to_owned()),
-        (&of("5"), "[1]: expected an object, found 5".to_owned()),
-        (&of("{}"), "[1]: clusterSelector is required".to_owned()),
-        (&of(r#"{"clusterSelector": ""}"#), "[1]: patch is required".to_owned()),
-        (
-            &of(r#"{"clusterSelector": "", "patch": {}, "patches": []}"#),
-            "[1].patches: unknown key, expected one of clusterSelector, patch".to_owned(),
-        ),
-        (&of(r#"{"patch": {}, "patch": {}}"#), "[1].patch: the key is there twice".to_owned()),
-        (
-            &of(r#"{"clusterSelector": null, "patch": {}}"#),
-            "[1].clusterSelector: expected a string, found null".to_owned(),
-        ),
-        (
-            &of(r#"{"clusterSelector": "a in b", "patch": {}}"#),
-            "[1].clusterSelector: not a label key in \"a in b\"".to_owned(),
-        ),
-        (
-            &of(r#"{"clusterSelector": "", "patch": [{}]}"#),
-            "[1].patch: expected an object, found a list".to_owned(),
-        ),
-        (
-            &of(r#"{"clusterSelector": "", "patch": {"a": [{"b c": {"": 1, "": 2}}]}}"#),
-            "[1].patch.a[0][\"b c\"][\"\"]: the key is there twice".to_owned(),
-        ),
-        (&json!(vec![json!({}); LIMIT + 1]).to_string(), format!(": more than {LIMIT} overrides")),
-        (
-            &patch("", deep(crate::api::json::DEPTH_LIMIT)).to_string(),
-            "[0].patch: more than 100 lists and objects are inside each other".to_owned(),
-        ),
-    ] {
-        assert_eq!(fault(text), expected);
-    }
-}
-
-#[test]
-fn the_target_references_are_out_of_reach() {
-    for (patch_of, key) in [
-        (json!({"targetRef": {"name": "other"}}), "targetRef"),
-        (json!({"targetRef": null}), "targetRef"),
-        (json!({"limits": {}, "targetRefs": []}), "targetRefs"),
-    ] {
-        let expected = format!("[0].patch.{key}: a patch may not touch the target references");
-        assert_eq!(fault(&patch("region=nowhere", patch_of).to_string()), expected);
-    }
-    // What has such a name elsewhere is no target reference.
-    let world = with(&patch("", json!({"limits": {"targetRef": 1}})));
-    assert_eq!(spec(&world, "eu-1")["limits"]["targetRef"], 1);
-}
-
-#[test]
-fn a_bad_override_stops_no_withdrawal() {
-    let world = regions().with(policy("limits").targets("web")).written().with(limits("nonsense"));
-    let world = world.with(cluster("eu-1")).decisions("all", &["us-1"]).after(60_000);
-    assert_eq!(world.writes("limits"), ["delete eu-1"]);
-    assert_eq!(world.with(gateway("web")).writes("limits"), ["delete eu-1", "delete us-1"]);
-}
-
-#[test]
-fn a_policy_that_targets_nothing_of_ours_is_told_of_no_bad_override() {
-    let world = regions().with(limits("nonsense").targets("unknown"));
-    assert_eq!(world.problems("limits"), Vec::<String>::new());
-}
-
-/// `inside` lists, one inside the other, in an object.
-fn deep(inside: usize) -> Value {
-    json!({"deep": (0..inside).fold(json!(1), |value, _| json!([value]))})
 }
 
 /// What RFC 7396 makes of `target`, word by word as in its section 2.
@@ -252,10 +195,11 @@ proptest! {
     }
 
     #[test]
-    fn odd_overrides(text in any_text(), patch_of in any_json(), selector in any_json()) {
+    fn odd_overrides(text in any_text(), patch_of in any_json(), rate in any_patch(), selector in any_json()) {
         let overrides = json!([{"clusterSelector": selector, "patch": patch_of}]).to_string();
-        for overrides in [text, patch_of.to_string(), json!([patch_of]).to_string(), overrides] {
-            let world = regions().with(policy("limits").targets("web")).written().with(limits(&overrides));
+        let fitting = json!([{"clusterSelector": "", "patch": {"limits": {"a": rate}}}]).to_string();
+        for overrides in [text, json!([patch_of]).to_string(), overrides, fitting] {
+            let world = typed().with(policy("limits").targets("web")).written().with(limits(&overrides));
             let frozen = world.outcomes("limits") == ["eu-1 (keep)", "us-1 (keep)"];
             prop_assert_eq!(frozen, !world.problems("limits").is_empty());
             world.fold("limits");

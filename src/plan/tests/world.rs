@@ -274,5 +274,5 @@ fn named(actions: &[WorkAction]) -> Vec<String> {
 
 /// A kind that resolves.
 pub(crate) fn resolved(name: &str) -> Resolution {
-    Resolution::Resolved(PolicyKindInfo { kind: name.into(), can_patch: true })
+    Resolution::Resolved(PolicyKindInfo::named(name))
 }

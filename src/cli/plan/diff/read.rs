@@ -18,7 +18,7 @@ use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
 use crate::mirror::Source;
 use crate::mirror::rows::Strings;
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use crate::mirror::rows::kind::Resolution;
 use crate::mirror::rows::schema::WorkSchema;
 use crate::plan::watches::{self, Wanted};
 use crate::watch::{defined, fixed_kind, work_selector};
@@ -112,10 +112,7 @@ impl Found {
     ) -> anyhow::Result<()> {
         let resolution = match definition(live, &gvr.kind.to_string()).await? {
             None => Resolution::Gone,
-            Some(definition) => defined(&definition, gvr).map_or_else(
-                |fault| fault,
-                |kind| Resolution::Resolved(PolicyKindInfo { kind, can_patch: true }),
-            ),
+            Some(definition) => defined(&definition, gvr).map_or_else(|fault| fault, Resolution::Resolved),
         };
         let resolved = matches!(resolution, Resolution::Resolved(_));
         self.scratch.resolve(gvr, resolution);

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn checked(scope: &str, version: &str, spec: serde_json::Value) -> Result<(), Resolution> {
+fn checked(scope: &str, version: &str, spec: serde_json::Value) -> Result<PolicyKindInfo, Resolution> {
     let definition: CustomResourceDefinitionSpec = serde_json::from_value(json!({
         "group": "example.com", "scope": scope, "names": {"kind": "P", "plural": "ps"},
         "versions": [
@@ -17,14 +17,18 @@ fn checked(scope: &str, version: &str, spec: serde_json::Value) -> Result<(), Re
 
 #[test]
 fn a_namespaced_kind_with_a_target_reference_is_a_policy() {
-    assert_eq!(checked("Namespaced", "v1", json!({"targetRef": {"type": "object"}})), Ok(()));
-    assert_eq!(checked("Namespaced", "v1", json!({"targetRefs": {"type": "array"}})), Ok(()));
+    for spec in [json!({"targetRef": {"type": "object"}}), json!({"targetRefs": {"type": "array"}})] {
+        let info = checked("Namespaced", "v1", spec.clone()).unwrap();
+        assert_eq!((&*info.kind, info.can_patch), ("P", true));
+        let schema = serde_json::from_value(json!({"type": "object", "properties": spec})).unwrap();
+        assert_eq!(info.schema.as_deref(), Some(&Schema::of(&schema)));
+    }
 }
 
 #[test]
 fn anything_else_says_why_not() {
     let reference = json!({"targetRef": {"type": "object"}});
-    let reason = |result: Result<(), Resolution>| result.unwrap_err().reason();
+    let reason = |result: Result<PolicyKindInfo, Resolution>| result.unwrap_err().reason();
     assert_eq!(reason(checked("Cluster", "v1", reference.clone())), "NotAPolicy");
     assert_eq!(reason(checked("Namespaced", "v1", json!({"other": {"type": "object"}}))), "NotAPolicy");
     assert_eq!(reason(checked("Namespaced", "v2", reference.clone())), "UnknownResource");
