@@ -131,7 +131,8 @@ fn read(text: &str) -> Result<Overrides, Fault> {
         Err(error) => return Err(Fault::here(format!("not JSON: {error}"))),
     };
     if items.len() > LIMIT {
-        return Err(Fault::here(format!("more than {LIMIT} overrides")));
+        let fault = format!("has {} overrides, at most {LIMIT} are allowed", items.len());
+        return Err(Fault::here(fault));
     }
     let read = items.into_iter().enumerate();
     let read = read.map(|(index, json)| one(json).map_err(|fault| fault.under(&Step::Item(index))));

@@ -7,6 +7,7 @@ mod faults;
 mod freezing;
 mod kinds;
 mod leadership;
+mod overrides;
 mod placement;
 mod settling;
 mod stories;

@@ -5,9 +5,10 @@ use policy_sync::api::names::{ControllerName, Parent, WorkName};
 use policy_sync_testenv::fixtures::{gateway, namespace, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::wait;
 use policy_sync_testenv::world::LIMIT;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{STAGE, stage};
+use super::{STAGE, Stage, stage};
+use crate::limit_of;
 
 #[tokio::test]
 async fn a_reference_reaches_no_gateway_of_another_namespace() -> Result<()> {
@@ -69,6 +70,61 @@ async fn a_selector_reaches_no_cluster_outside_the_placement() -> Result<()> {
     let everywhere = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": "!none-has-this"}}});
     stage.world.merge(&stage.limits, &everywhere).await?;
     stage.nothing_changed().await
+}
+
+#[tokio::test]
+async fn an_override_reaches_nothing_but_the_spec_of_its_own_copy() -> Result<()> {
+    let stage = stage("overrides-all").await?;
+    let victim = stage.victim();
+    let gateway = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "victim", "namespace": victim});
+    let metadata =
+        json!({"name": "victim", "namespace": format!("kuadrant-{victim}"), "annotations": {"a": "b"}});
+    for (item, place) in [
+        (json!({"clusterSelector": "", "patch": {"targetRef": gateway}}), "[0].patch.targetRef: "),
+        (json!({"clusterSelector": "", "patch": {"targetRefs": [gateway]}}), "[0].patch.targetRefs: "),
+        (json!({"clusterSelector": "", "patch": null}), "[0].patch: "),
+        (
+            json!({"clusterSelector": "", "patch": [{"op": "replace", "path": "/metadata", "value": metadata}]}),
+            "[0].patch: ",
+        ),
+        (json!({"clusterSelector": "", "patch": {}, "metadata": metadata}), "[0].metadata: "),
+        (json!({"clusterSelector": "", "patch": {}, "kind": "ClusterRole"}), "[0].kind: "),
+        (json!({"clusterSelector": "", "patch": {}, "namespace": victim}), "[0].namespace: "),
+    ] {
+        override_with(&stage, &json!([item])).await?;
+        wait::until(&format!("the owner is told of {item}"), LIMIT, || async {
+            let annotations = stage.world.annotations(&stage.limits).await?;
+            let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
+            let place = format!("annotation kuadrant.io/cluster-overrides{place}");
+            ensure!(message.starts_with(&place), "{message:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    stage.nothing_changed().await?;
+
+    // One that is in order is for the policy's own clusters alone, whatever it selects, and says what it says.
+    let own = stage.copy().await?;
+    let rates = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}], "counters": [{"expression": victim}]}}});
+    override_with(&stage, &json!([{"clusterSelector": "region", "patch": rates}])).await?;
+    stage.world.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 5).await?;
+    stage.nothing_changed().await?;
+    let mut copy = stage.copy().await?;
+    for field in ["apiVersion", "kind"] {
+        ensure!(copy[field] == own[field], "{copy}");
+    }
+    copy["metadata"]["annotations"]["kuadrant.io/revision"] =
+        own["metadata"]["annotations"]["kuadrant.io/revision"].clone();
+    ensure!(copy["metadata"] == own["metadata"], "{copy}");
+    ensure!(copy["spec"]["targetRef"] == own["spec"]["targetRef"], "{copy}");
+    ensure!(copy["spec"]["limits"] == rates["limits"], "{copy}");
+    Ok(())
+}
+
+/// Gives the attacker's policy these overrides.
+async fn override_with(stage: &Stage, overrides: &Value) -> Result<()> {
+    let annotation = json!({"kuadrant.io/cluster-overrides": overrides.to_string()});
+    stage.world.merge(&stage.limits, &json!({"metadata": {"annotations": annotation}})).await.map(drop)
 }
 
 #[tokio::test]

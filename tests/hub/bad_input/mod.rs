@@ -2,6 +2,7 @@
 //! `docs/bad-input.md`. Beside each of them everything else goes on.
 
 mod kinds;
+mod overrides;
 mod page;
 mod parameters;
 mod policies;

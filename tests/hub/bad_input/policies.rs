@@ -13,7 +13,7 @@ use super::{goes_on, until_event, until_told, until_untold};
 use crate::kinds::apply_once_served;
 use crate::world;
 
-const TOLD: &str = "Event, annotation `kuadrant.io/policy-sync-message`; frozen";
+pub(super) const TOLD: &str = "Event, annotation `kuadrant.io/policy-sync-message`; frozen";
 const SYNCED: &str = "it is synced";
 
 /// A kind whose schema lets everything through, as older ones did.
@@ -141,7 +141,12 @@ async fn policies_that_cannot_be_synced_as_they_are() -> Result<()> {
     holds("policies", &rows)
 }
 
-async fn is_told(world: &World<'_>, input: &'static str, place: &'static str, policy: &Value) -> Result<Row> {
+pub(super) async fn is_told(
+    world: &World<'_>,
+    input: &'static str,
+    place: &'static str,
+    policy: &Value,
+) -> Result<Row> {
     let message = until_told(world, policy).await?;
     let (reason, _) = until_event(world, policy, &message).await?;
     Ok(Row { input, place, reason, message })

@@ -1,0 +1,67 @@
+//! Overrides that cannot be used.
+
+use anyhow::{Context, Result};
+use policy_sync_testenv::fixtures::rate_limit_policy;
+use serde_json::{Value, json};
+
+use super::goes_on;
+use super::page::holds;
+use super::policies::{TOLD, is_told};
+use crate::kinds::apply_once_served;
+use crate::overrides::{typed_definition, typed_policy};
+use crate::world;
+
+const GROUP: &str = "typed.example.com";
+
+/// What is wrong, and the overrides.
+fn cases() -> Vec<(&'static str, &'static str, String)> {
+    let selecting = |selector: Value, patch: Value| json!({"clusterSelector": selector, "patch": patch});
+    let us = |patch: Value| selecting("region=us".into(), patch);
+    let harmless = us(json!({"rate": 5}));
+    let second = |item: Value| json!([harmless, item]).to_string();
+    vec![
+        ("no JSON", "no-json", "region=us: {rate: 5}".to_owned()),
+        ("no list", "no-list", harmless.to_string()),
+        ("an item that is no object", "no-object", second(json!("region=us"))),
+        ("no selector", "no-selector", second(json!({"patch": {"rate": 5}}))),
+        ("no patch", "no-patch", second(json!({"clusterSelector": "region=us"}))),
+        ("an unknown key", "unknown-key", second(json!({"clusterSelector": "region=us", "path": {}}))),
+        ("a key twice", "twice", r#"[{"clusterSelector": "a", "patch": {"rate": 5, "rate": 6}}]"#.to_owned()),
+        ("a selector that is no string", "labels", second(selecting(json!({"region": "us"}), json!({})))),
+        ("a selector that cannot be read", "selector", second(selecting("region in us".into(), json!({})))),
+        ("a patch that is no object", "list", second(us(json!([{"op": "remove", "path": "/rate"}])))),
+        ("a patch of the target references", "retargets", second(us(json!({"targetRef": {"name": "api"}})))),
+        ("101 overrides", "many", Value::from(vec![harmless.clone(); 101]).to_string()),
+        ("a value of another type", "type", second(us(json!({"rate": "5"})))),
+        ("a value beyond a limit", "limit", second(us(json!({"rate": 0})))),
+        (
+            "an integer past 64 bits",
+            "large",
+            r#"[{"clusterSelector": "", "patch": {"rate": 1e30}}]"#.to_owned(),
+        ),
+        ("a field that the kind does not have", "unknown-field", second(us(json!({"rates": {"a": 5}})))),
+        ("a required field is taken away", "required", second(us(json!({"rate": null})))),
+    ]
+}
+
+#[tokio::test]
+async fn overrides_that_cannot_be_used() -> Result<()> {
+    let world = world("bad-overrides", &["us-1", "eu-1"]).await?;
+    world.apply(&typed_definition(GROUP, &json!({"type": "integer", "minimum": 1}))).await?;
+    let mut kinds = policy_sync_testenv::world::all_kinds();
+    let kind = json!({"group": GROUP, "version": "v1", "resource": "typedpolicies"});
+    kinds["policiesToSync"].as_array_mut().context("kinds")?.push(kind);
+    world.parameters(&kinds).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let _controller = world.controller().await?;
+    let mut rows = Vec::new();
+    for (input, name, overrides) in cases() {
+        let mut policy = typed_policy(GROUP, world.name(), name);
+        policy["metadata"]["annotations"]["kuadrant.io/cluster-overrides"] = overrides.into();
+        apply_once_served(&world, &policy).await?;
+        rows.push(is_told(&world, input, TOLD, &policy).await?);
+    }
+    goes_on(&world, &limits).await?;
+    holds("overrides", &rows)
+}
