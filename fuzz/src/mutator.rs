@@ -87,6 +87,10 @@ const WORDS: [&str; 84] = [
     "fieldValue",
     "kuadrant.io/cluster-selector",
     "region in (eu, us),!gpu",
+    "kuadrant.io/cluster-overrides",
+    "[{\"clusterSelector\": \"region=us\", \"patch\": {\"limits\": {\"a\": null, \"b\": {\"rate\": 5}}}}]",
+    "clusterSelector",
+    "patch",
     "cluster.open-cluster-management.io/placement",
     "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
 ];

@@ -8,10 +8,12 @@ mod model;
 mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
+use policy_sync::api::schema::Schema;
 use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::mirror::rows::schema::WorkSchema;
 use policy_sync::mirror::{Change, Key, Mirror, Moment, Row, Source, View};
@@ -24,6 +26,8 @@ use model::placement_of;
 
 /// The controller that the works are of.
 pub(super) const CONTROLLER: &str = "kuadrant.io/policy-sync";
+/// The kind of policies that has a schema.
+const TYPED: &str = "AuthPolicy";
 /// When hubs are listed first; not zero, because a moment of zero stands for never.
 const START: i64 = 1_000_000_000_000;
 /// The most steps of one input: more take time and show nothing new.
@@ -40,6 +44,7 @@ pub(super) struct Hub {
     followed: BTreeSet<Source>,
     /// The names of kinds in objects.
     kinds: BTreeMap<GroupResource, String>,
+    schema: Arc<Schema>,
     pub(super) objects: BTreeMap<(Source, ObjectKey), Value>,
     pub(super) works: Works,
     /// When a Placement or a decision of it last changed.
@@ -62,6 +67,7 @@ impl Hub {
             version: 1,
             followed: BTreeSet::from(Source::FIXED),
             kinds: BTreeMap::new(),
+            schema: Arc::new(schema()),
             objects: BTreeMap::new(),
             works: BTreeMap::new(),
             changed: BTreeMap::new(),
@@ -187,8 +193,10 @@ impl Hub {
         for (source, gvr) in wanted {
             if let Source::Policies(kind) = &source {
                 let name = self.kinds.get(kind).cloned();
-                let resolution =
-                    name.map_or(Resolution::Gone, |name| Resolution::Resolved(PolicyKindInfo::named(&name)));
+                let resolution = name.map_or(Resolution::Gone, |name| {
+                    let schema = (name == TYPED).then(|| self.schema.clone());
+                    Resolution::Resolved(PolicyKindInfo { schema, ..PolicyKindInfo::named(&name) })
+                });
                 let resolves = resolution != Resolution::Gone;
                 self.change(Change::Resolved(gvr, resolution));
                 if !resolves {
@@ -229,6 +237,25 @@ impl Hub {
     pub(super) fn fold(&self, parent: &Parent) -> FoldPlan {
         self.see(|view| fold::plan(view, &self.settings, parent))
     }
+}
+
+/// A schema with some of everything.
+fn schema() -> Schema {
+    let rule = json!({"type": "object", "required": ["when"], "properties": {
+        "when": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 9},
+        "rate": {"type": "integer", "minimum": 1, "maximum": 9, "exclusiveMaximum": true},
+        "share": {"type": "number", "nullable": true},
+        "strategy": {"type": "string", "enum": ["atomic", "merge"], "default": "atomic"},
+        "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "raw": {"x-kubernetes-preserve-unknown-fields": true},
+    }});
+    let reference = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let spec = json!({"type": "object", "properties": {
+        "targetRef": reference, "targetRefs": reference,
+        "rules": {"type": "object", "additionalProperties": rule, "maxProperties": 3},
+        "list": {"type": "array", "items": rule, "oneOf": [{"minItems": 1}, {"maxItems": 0}]},
+    }});
+    Schema::of(&serde_json::from_value(spec).expect("it is a schema"))
 }
 
 /// Whether `text` is the name of an object, with dots or without them.

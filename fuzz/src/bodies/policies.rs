@@ -1,17 +1,20 @@
 //! Policies to plan: a list of steps, objects of any kind among them.
 //!
-//! Whatever they are, a copy gets no further than its namespace maps to and its Gateways are placed, no more than a work
-//! may have is planned, the same hub has the same plan, and once it is written nothing is left to write.
+//! Whatever they are, a copy gets no further than its namespace maps to and its Gateways are placed, it has the policy's
+//! spec with the patches that match its cluster and nothing else, no more than a work may have is planned, the same hub has the same plan, and once it is written nothing is left to write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use kube::core::SelectorExt;
 use policy_sync::api::gateway::GROUP;
+use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
 use policy_sync::api::params::Params;
 use policy_sync::mirror::Source;
+use policy_sync::plan::selector::parse;
 use policy_sync::plan::work::SIZE_LIMIT;
 use policy_sync::plan::{Outcome, PlannedWork, WorksPlan};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::hub::{CONTROLLER, Hub};
 
@@ -49,6 +52,7 @@ fn holds(hub: &Hub) {
                 is_of_the_downstream_class(hub, &parent.object, copy);
             } else {
                 references_are_placed(hub, &parent, &cluster.0, work, copy);
+                only_matching_patches_differ(hub, &parent, &cluster.0, copy);
             }
         }
     }
@@ -136,4 +140,52 @@ fn references_are_placed(hub: &Hub, parent: &Parent, cluster: &str, work: &Plann
     let told: BTreeSet<&str> =
         serde_json::from_str(&work.annotations["kuadrant.io/gateways"]).expect("a list of names");
     assert_eq!(told, names);
+}
+
+/// Beside its references, the copy has what the matching overrides make of the policy's spec, one after the other.
+fn only_matching_patches_differ(hub: &Hub, parent: &Parent, cluster: &str, copy: &Value) {
+    let policy = &hub.objects[&(Source::Policies(parent.kind.clone()), parent.object.clone())];
+    let labels = hub.objects.get(&(Source::Clusters, ObjectKey::new("", cluster)));
+    let labels: BTreeMap<String, String> = labels
+        .and_then(|cluster| serde_json::from_value(cluster["metadata"]["labels"].clone()).ok())
+        .unwrap_or_default();
+    let overrides =
+        policy["metadata"]["annotations"]["kuadrant.io/cluster-overrides"].as_str().unwrap_or("[]");
+    let overrides: Value = serde_json::from_str(overrides).expect("overrides that are used are JSON");
+    let mut wanted = policy["spec"].clone();
+    for item in overrides.as_array().expect("overrides that are used are a list") {
+        let selector = item["clusterSelector"].as_str().expect("a selector is a string");
+        if parse(selector).expect("a selector that is used can be read").matches(&labels) {
+            let patch = &item["patch"];
+            assert!(patch.get("targetRef").is_none() && patch.get("targetRefs").is_none(), "{patch}");
+            merge(&mut wanted, patch);
+        }
+    }
+    normalize(&mut wanted);
+    let mut found = copy["spec"].clone();
+    normalize(&mut found);
+    for spec in [&mut wanted, &mut found] {
+        let fields = spec.as_object_mut().expect("a spec that is copied is an object");
+        ["targetRef", "targetRefs"].iter().for_each(|key| drop(fields.remove(*key)));
+    }
+    assert_eq!(found, wanted);
+}
+
+/// A merge patch, as RFC 7396 has it in its section 2.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in patch {
+        let fields = target.as_object_mut().expect("it is one by now");
+        if value.is_null() {
+            fields.remove(key);
+        } else {
+            merge(fields.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
 }
