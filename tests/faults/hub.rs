@@ -1,18 +1,23 @@
 //! A hub in memory, with users, agents and the controller.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, Patch};
 use policy_sync::apply::{Elector, ElectorOptions};
 use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,
 };
 use policy_sync_testenv::memory::{Asked, Interposer, MemoryServer, agents};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+
+use crate::oracle::State;
 
 /// The namespace of all users' objects, and the class.
 pub(crate) const SHOP: &str = "shop";
@@ -20,10 +25,17 @@ pub(crate) const SHOP: &str = "shop";
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
 /// The user as whom the controller asks.
 pub(crate) const USER: &str = "controller";
-/// Longer than the longest backoff, after which something else might be tried.
-const QUIET: Duration = Duration::from_secs(75);
-/// Longer than anything that a controller waits for, several times.
-const LIMIT: Duration = Duration::from_secs(3600);
+/// Within this time everything has to be as it should, once nothing goes wrong any more: as long as until a kind is looked
+/// at again that could not be synced.
+const SOON: Duration = Duration::from_secs(30);
+/// The longest that something waits which has failed again and again.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// Longer than the longest backoff, after which something else might be tried, and than a watch lasts.
+const QUIET: Duration = Duration::from_secs(375);
+/// How many watches of a kind can begin in that time.
+const WATCHES: usize = 2;
+/// Longer than a watch lasts: nothing is held back for longer.
+pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// A hub in memory.
 #[derive(Clone)]
@@ -45,6 +57,12 @@ impl Running {
     }
 }
 
+/// How soon everything has to be as it should after a fault that has `lasted` so long. What has failed all the while waits
+/// before the next attempt for no longer than it has been failing.
+pub(crate) fn soon(lasted: Duration) -> Duration {
+    SOON.max(lasted.min(LONGEST_BACKOFF) + Duration::from_secs(5))
+}
+
 /// Whether it counts as a write of the controller.
 fn counts(asked: &Asked) -> bool {
     asked.user == USER && asked.is_write() && !matches!(asked.resource.as_str(), "leases" | "events")
@@ -58,8 +76,7 @@ impl Hub {
         tokio::spawn(async { agents.await.expect("the agents work") });
         for (cluster, region) in [("eu-1", "eu"), ("us-1", "us")] {
             hub.apply(&namespace(cluster)).await?;
-            let labels = [("region".to_owned(), region.to_owned())].into();
-            hub.apply(&managed_cluster(cluster, &labels)).await?;
+            hub.locate(cluster, region).await?;
         }
         hub.apply(&namespace(SHOP)).await?;
         hub.parameters(parameters).await?;
@@ -110,6 +127,28 @@ impl Hub {
         self.apply(&params_config_map(SHOP, "params", parameters)).await
     }
 
+    /// Labels a cluster with the region where it is.
+    pub(crate) async fn locate(&self, cluster: &str, region: &str) -> Result<()> {
+        let labels = [("region".to_owned(), region.to_owned())].into();
+        self.apply(&managed_cluster(cluster, &labels)).await
+    }
+
+    /// Has the definition of ManifestWork say, or not, how a spoke's objects are to be looked at, as newer and older
+    /// versions of Open Cluster Management do.
+    pub(crate) async fn works_can_be_scraped(&self, can: bool) -> Result<()> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.server.client());
+        let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/manifestConfigs/items/\
+                    properties/feedbackScrapeType";
+        let patch = if can {
+            json!([{"op": "add", "path": path, "value": {"type": "string"}}])
+        } else {
+            json!([{"op": "remove", "path": path}])
+        };
+        let (name, patch) = ("manifestworks.work.open-cluster-management.io", serde_json::from_value(patch)?);
+        definitions.patch(name, &Default::default(), &Patch::<()>::Json(patch)).await?;
+        Ok(())
+    }
+
     /// Makes a Placement choose `clusters`, decision first, as its controller does.
     pub(crate) async fn place(&self, name: &str, clusters: &[&str]) -> Result<()> {
         for object in [placement_decision(SHOP, name, 1, clusters), placement(SHOP, name, clusters.len())] {
@@ -125,31 +164,37 @@ impl Hub {
 
     /// The works that there are: `<cluster>/<kind>-<name>`, without the hash.
     pub(crate) fn works(&self) -> Vec<String> {
-        let objects = self.server.objects();
-        let names = objects.keys().filter_map(|name| {
-            name.strip_prefix("manifestworks.work.open-cluster-management.io ")?.rsplit_once('-')
-        });
-        names.map(|(readable, _)| readable.to_owned()).collect()
+        State::of(self).works().map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// Waits until nothing is held back and the controller has not written for [`QUIET`]; then for as long as a watch
-    /// lasts, in which it must not write either.
+    /// Waits until nothing is held back any more, then as long as the controller may take, and then as [`Hub::quiet`]
+    /// does.
     pub(crate) async fn settled(&self) -> Result<()> {
         let start = Instant::now();
-        let (mut seen, mut since) = (usize::MAX, start);
-        while since.elapsed() < QUIET {
-            if start.elapsed() > LIMIT {
-                bail!("it does not settle: its last write was {}", self.writes().last().unwrap());
-            }
+        while !self.server.is_undisturbed() {
+            ensure!(start.elapsed() < LIMIT, "something is held back for ever");
             sleep(Duration::from_secs(1)).await;
-            let writes = self.server.count(counts);
-            if writes != seen || !self.server.is_undisturbed() {
-                (seen, since) = (writes, Instant::now());
+        }
+        sleep(soon(LIMIT)).await;
+        self.quiet().await
+    }
+
+    /// Waits for [`QUIET`], in which the controller must not write, and must ask for nothing but to watch on.
+    pub(crate) async fn quiet(&self) -> Result<()> {
+        let before = self.server.requests().len();
+        sleep(QUIET).await;
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for asked in self.server.requests().into_iter().skip(before).filter(|asked| asked.user == USER) {
+            if asked.resource != "leases" {
+                *times.entry(Asked { ordinal: 0, ..asked }.to_string()).or_default() += 1;
             }
         }
-        sleep(Duration::from_secs(300)).await;
-        let writes = self.writes();
-        ensure!(writes.len() == seen, "once settled, it wrote {}", writes[seen]);
+        // Definitions are listed again before each watch.
+        let watches = |request: &str| {
+            request.starts_with("watch ") || request.starts_with("list customresourcedefinitions.")
+        };
+        times.retain(|request, times| !watches(request) || *times > WATCHES);
+        ensure!(times.is_empty(), "once settled, it asked to {times:?}");
         Ok(())
     }
 }

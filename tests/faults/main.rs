@@ -2,8 +2,8 @@
 //!
 //! A *scenario* is what users do. Without faults it makes a number of requests, and its watches bring a number of
 //! events; each of them, with each thing that can go wrong with it, is a *plan*. However a plan disturbs the scenario,
-//! it has to end as the scenario does without faults. `POLICY_SYNC_FAULT_PLAN` runs the plans with
-//! that in their name.
+//! soon after it is over everything has to be as without faults, at the end of each step that users take, and once they
+//! take none the controller only watches on. `POLICY_SYNC_FAULT_PLAN` runs the plans with that in their name.
 
 #![allow(clippy::unwrap_used)]
 

@@ -8,36 +8,32 @@ use serde_json::{Value, json};
 
 use crate::hub::Hub;
 
-/// What came of a run.
+/// Each object but Leases and Events, without what differs from run to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    /// Each object but Leases and Events, without what differs from run to run.
-    end: BTreeMap<String, Value>,
-    /// How often the controller has created and deleted each object.
-    effects: BTreeMap<String, usize>,
-}
+pub(crate) struct State(BTreeMap<String, Value>);
 
-impl Outcome {
-    /// What has come of the run on `hub` so far.
+impl State {
+    /// What is on `hub` now.
     pub(crate) fn of(hub: &Hub) -> Self {
         let passing = |name: &str| name.starts_with("leases.") || name.starts_with("events.");
         let objects = hub.server.objects().into_iter().filter(|(name, _)| !passing(name));
-        let mut effects = BTreeMap::new();
-        for asked in hub.writes().iter().filter(|asked| (200..300).contains(&asked.code)) {
-            if matches!(asked.verb, "create" | "delete") {
-                *effects.entry(effect(asked)).or_default() += 1;
-            }
-        }
-        Self { end: objects.map(|(name, object)| (name, comparable(object))).collect(), effects }
+        Self(objects.map(|(name, object)| (name, comparable(object))).collect())
     }
 
-    /// How this outcome differs from `faultless`, where it must not; empty where it does not. A request that was
-    /// `disturbed` may have been repeated.
-    pub(crate) fn difference(&self, faultless: &Self, disturbed: Option<&Asked>) -> String {
+    /// The works that there are, by `<cluster>/<kind>-<name>`, without the hash.
+    pub(crate) fn works(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().filter_map(|(name, work)| {
+            let name = name.strip_prefix("manifestworks.work.open-cluster-management.io ")?;
+            Some((name.rsplit_once('-')?.0, work))
+        })
+    }
+
+    /// How this state differs from `faultless`; empty where it does not.
+    pub(crate) fn difference(&self, faultless: &Self) -> String {
         let mut text = String::new();
-        let names: BTreeSet<&String> = self.end.keys().chain(faultless.end.keys()).collect();
+        let names: BTreeSet<&String> = self.0.keys().chain(faultless.0.keys()).collect();
         for name in names {
-            match (self.end.get(name), faultless.end.get(name)) {
+            match (self.0.get(name), faultless.0.get(name)) {
                 (Some(found), Some(expected)) if found == expected => {}
                 (Some(found), Some(expected)) => {
                     let _ = writeln!(text, "{name}:\n  expected {expected}\n  found    {found}");
@@ -46,9 +42,33 @@ impl Outcome {
                 (_, None) => drop(writeln!(text, "{name} is there")),
             }
         }
-        let repeated = disturbed.map(effect);
-        for (effect, count) in &self.effects {
-            let expected = faultless.effects.get(effect).copied().unwrap_or_default();
+        text
+    }
+}
+
+/// How often the controller has created and deleted each object.
+#[derive(Clone, Debug)]
+pub(crate) struct Effects(BTreeMap<String, usize>);
+
+impl Effects {
+    /// Those of the run on `hub` so far.
+    pub(crate) fn of(hub: &Hub) -> Self {
+        let mut effects = BTreeMap::new();
+        for asked in hub.writes().iter().filter(|asked| (200..300).contains(&asked.code)) {
+            if matches!(asked.verb, "create" | "delete") {
+                *effects.entry(effect(asked)).or_default() += 1;
+            }
+        }
+        Self(effects)
+    }
+
+    /// What was done more often than in `faultless`; empty where nothing was. A request that was `disturbed` may have
+    /// been repeated.
+    pub(crate) fn difference(&self, faultless: &Self, disturbed: &Asked) -> String {
+        let mut text = String::new();
+        let repeated = Some(effect(disturbed));
+        for (effect, count) in &self.0 {
+            let expected = faultless.0.get(effect).copied().unwrap_or_default();
             if *count > expected + usize::from(repeated.as_ref() == Some(effect)) {
                 let _ = writeln!(text, "{effect}: {count} times, {expected} without faults");
             }

@@ -5,11 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
 use parking_lot::Mutex;
-use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
+use policy_sync::flow::READ_TIMEOUT;
+use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, MemoryServer};
+use tokio::time::{Instant, sleep};
 
 /// What can go wrong with a request.
-pub(crate) const OF_REQUESTS: [(&str, Fate); 11] = [
+pub(crate) const OF_REQUESTS: [(&str, Fate); 13] = [
     ("never sent", Fate::Lost),
     ("answer lost", Fate::AnswerLost),
     ("reset", Fate::Reset),
@@ -21,6 +24,9 @@ pub(crate) const OF_REQUESTS: [(&str, Fate); 11] = [
     ("500", Fate::Refused { code: 500, retry_after: None }),
     ("503", Fate::Refused { code: 503, retry_after: None }),
     ("30 s late", Fate::Late(Duration::from_secs(30))),
+    // Later than anybody waits for a write: it has been sent again by then.
+    ("45 s late", Fate::Late(Duration::from_secs(45))),
+    ("answer 20 s late", Fate::AnswerLate(Duration::from_secs(20))),
 ];
 
 /// What can go wrong with an event of a watch, and with the watches that follow it.
@@ -43,6 +49,16 @@ const EXPIRED_AFTER_CUT: &str = "cut, then expired";
 
 /// The stream says that its version has expired, and the list that follows fails.
 const LIST_FAILS: &str = "expired, then 500";
+
+/// How long a write is waited for.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a watch lasts.
+const WATCH_LASTS: Duration = Duration::from_secs(290);
+/// How often it is looked at whether a fault is over.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What the names of events begin with.
+const EVENT: &str = "event of ";
 
 /// One plan: `patch manifestworks.… eu-1/limits#2 × answer lost`, `event of gateways.… shop/api#1 × silence`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,8 +92,8 @@ struct State {
     /// Events, in order.
     events: Vec<String>,
     ordinals: HashMap<String, usize>,
-    /// The request that was disturbed, or the watch.
-    disturbed: Option<Asked>,
+    /// The request that was disturbed, or the watch, and when.
+    disturbed: Option<(Asked, Instant)>,
     /// A kind whose next watch has expired.
     expires: Option<String>,
     /// A kind whose next list fails.
@@ -89,9 +105,59 @@ impl Faults {
         Self(Arc::new(Inner { plan: Some(plan.clone()), ..Inner::default() }))
     }
 
+    /// What is to go wrong.
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        self.0.plan.as_ref()
+    }
+
     /// What was disturbed: the request, or the watch of the event.
     pub(crate) fn disturbed(&self) -> Option<Asked> {
-        self.0.state.lock().disturbed.clone()
+        self.0.state.lock().disturbed.clone().map(|(asked, _)| asked)
+    }
+
+    /// Waits until what goes wrong on `server` is over; returns how long that was.
+    ///
+    /// # Errors
+    ///
+    /// Where that takes longer than the fault can last; where nothing has gone wrong within `limit`.
+    pub(crate) async fn over(&self, server: &MemoryServer, limit: Duration) -> Result<Duration> {
+        let start = Instant::now();
+        loop {
+            let struck = self.0.state.lock().disturbed.clone();
+            match struck {
+                Some((_, at)) if server.is_undisturbed() => return Ok(at.elapsed()),
+                Some((asked, at)) => {
+                    let lasts = self.lasts(&asked);
+                    ensure!(
+                        at.elapsed() <= lasts + LOOK_EVERY,
+                        "it lasts longer than {} s: somebody waits too long",
+                        lasts.as_secs()
+                    );
+                }
+                None => ensure!(start.elapsed() <= limit, "it disturbed nothing"),
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// How long the fault can last that has struck at `asked`: for as long as the server holds something back, or as the
+    /// controller waits for what does not come.
+    fn lasts(&self, asked: &Asked) -> Duration {
+        let Some(plan) = &self.0.plan else { return Duration::ZERO };
+        if asked.verb == "watch" && plan.at.starts_with(EVENT) {
+            return match fate_of(&OF_EVENTS, plan.fault) {
+                Some(EventFate::Silence) => READ_TIMEOUT,
+                Some(EventFate::Withheld) => WATCH_LASTS,
+                Some(EventFate::Late(late) | EventFate::Missed(late)) => late,
+                _ => Duration::ZERO,
+            };
+        }
+        match fate_of(&OF_REQUESTS, plan.fault) {
+            Some(Fate::Lost) if asked.is_write() => WRITE_TIMEOUT,
+            Some(Fate::Lost) => READ_TIMEOUT,
+            Some(Fate::Late(late) | Fate::AnswerLate(late)) => late,
+            _ => Duration::ZERO,
+        }
     }
 
     /// A plan for each request so far and each of its faults.
@@ -133,14 +199,14 @@ impl Interposer for Faults {
         state.requests.push(at);
         let fate = fault.and_then(|fault| fate_of(&OF_REQUESTS, fault));
         if fate.is_some() {
-            state.disturbed = Some(request.clone());
+            state.disturbed = Some((request.clone(), Instant::now()));
         }
         fate.unwrap_or(Fate::Served)
     }
 
     fn event(&self, watch: &Asked, object: &str) -> EventFate {
         let mut state = self.0.state.lock();
-        let about = format!("event of {}.{} {object}", watch.resource, watch.group);
+        let about = format!("{EVENT}{}.{} {object}", watch.resource, watch.group);
         let ordinal = state.ordinals.entry(format!("{about} for {}", watch.namespace)).or_default();
         *ordinal += 1;
         let at = format!("{about}#{ordinal}");
@@ -148,7 +214,7 @@ impl Interposer for Faults {
         state.events.push(at);
         let fate = fault.and_then(|fault| fate_of(&OF_EVENTS, fault));
         if fate.is_some() {
-            state.disturbed = Some(watch.clone());
+            state.disturbed = Some((watch.clone(), Instant::now()));
         }
         if fault == Some(EXPIRED_AFTER_CUT) {
             state.expires = Some(watch.resource.clone());

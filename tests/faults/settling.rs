@@ -1,29 +1,61 @@
-//! Without faults: it converges and then writes nothing, it starts again without a write, and it can be elected.
+//! Without faults: each step ends as it should, it converges and then writes nothing, it starts again without a write,
+//! and it can be elected.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::memory::Faultless;
 use policy_sync_testenv::world::all_kinds;
+use serde_json::Value;
 
 use crate::hub::Hub;
+use crate::oracle::State;
 use crate::scenario;
 
-const SETTLED: [&str; 6] = [
-    "eu-1/access",
-    "eu-1/gateway-web",
-    "eu-1/timeoutpolicy-timeouts",
-    "us-1/access",
-    "us-1/gateway-web",
-    "us-1/timeoutpolicy-timeouts",
+/// What has a work at the end of each step, access apart: in `eu-1`, and in `us-1`.
+const STEPS: [(&str, &str); 13] = [
+    ("web", "api web"),
+    ("web", "api web"),
+    ("web limits timeouts", "auth api web limits timeouts"),
+    ("web limits timeouts", "auth api web limits timeouts"),
+    ("web limits timeouts", "auth api timeouts"),
+    ("web limits timeouts", "auth api web limits timeouts"),
+    ("web timeouts", "auth api web limits timeouts"),
+    ("web timeouts", "auth api web limits"),
+    ("web timeouts", "auth api web limits timeouts"),
+    ("web timeouts", "auth api web limits"),
+    ("web timeouts", "api web limits"),
+    ("web timeouts", "api web timeouts"),
+    SETTLED,
 ];
+const SETTLED: (&str, &str) = ("web timeouts", "web timeouts");
+
+/// What has a work in each cluster, as [`STEPS`] says it.
+fn works(state: &State) -> (String, String) {
+    let of = |cluster: &str| {
+        let names = state.works().filter_map(|(name, _)| name.strip_prefix(cluster)?.split_once('-'));
+        names.map(|(_, name)| name).collect::<Vec<_>>().join(" ")
+    };
+    (of("eu-1/"), of("us-1/"))
+}
+
+fn ends_as((eu, us): (&str, &str), state: &State) {
+    assert_eq!(works(state), (eu.to_owned(), us.to_owned()));
+}
 
 #[tokio::test(start_paused = true)]
 async fn the_scenario_settles() -> Result<()> {
     let hub = Hub::new(&all_kinds()).await?;
     scenario::prepare(&hub).await?;
     hub.controller(Faultless)?;
-    scenario::play(&hub).await?;
+    let steps = scenario::play(&hub).await?;
+    assert_eq!(steps.len(), STEPS.len());
+    for (number, (step, expected)) in steps.iter().zip(STEPS).enumerate() {
+        ends_as(expected, &step.state);
+        // Step 1 updates the definition of ManifestWork.
+        let is_scraped = |work: &Value| work["spec"]["manifestConfigs"][0]["feedbackScrapeType"] == "Poll";
+        ensure!(step.state.works().all(|(_, work)| is_scraped(work) == (number > 0)), "step {number}");
+    }
     hub.settled().await?;
-    assert_eq!(hub.works(), SETTLED);
+    ends_as(SETTLED, &State::of(&hub));
     let refused: Vec<String> =
         hub.writes().iter().filter(|asked| asked.code >= 300).map(ToString::to_string).collect();
     ensure!(refused.is_empty(), "the hub refused {refused:?}");
@@ -43,6 +75,6 @@ async fn a_restart_in_a_settled_hub_writes_nothing() -> Result<()> {
     hub.elected(Faultless)?;
     hub.settled().await?;
     assert_eq!(hub.writes().len(), before);
-    assert_eq!(hub.works(), SETTLED);
+    ends_as(SETTLED, &State::of(&hub));
     Ok(())
 }

@@ -7,17 +7,19 @@ use std::panic;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
 use policy_sync_testenv::memory::Asked;
 use policy_sync_testenv::world::all_kinds;
 use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
 
-use crate::hub::{Hub, USER};
-use crate::oracle::Outcome;
+use crate::hub::{Hub, LIMIT, USER, soon};
+use crate::oracle::{Effects, State};
 use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
-use crate::scenario;
+use crate::scenario::{self, Step};
 
 /// The environment variable with a part of the names of the plans to run; `×` stands in all of them.
 const CHOSEN: &str = "POLICY_SYNC_FAULT_PLAN";
@@ -36,6 +38,19 @@ struct Run {
     faults: Faults,
     log: Vec<Asked>,
     panics: Vec<String>,
+}
+
+/// What came of a run.
+struct Outcome {
+    /// How each step ended, and how it was in the end.
+    steps: Vec<Step>,
+    effects: Effects,
+    /// How many requests the controller has sent.
+    requests: usize,
+    /// How long what went wrong has lasted.
+    lasted: Duration,
+    /// From when everything had to be as without faults.
+    recovered: Instant,
 }
 
 /// Has panics noted from now on.
@@ -58,14 +73,62 @@ fn run(faults: Faults) -> Result<Run> {
         let hub = Hub::new(&all_kinds()).await?;
         scenario::prepare(&hub).await?;
         let _controller = hub.controller(faults.clone())?;
-        scenario::play(&hub).await?;
-        let settled = hub.settled().await;
+        let outcome = outcome(&hub, &faults).await;
         let log = hub.server.requests().into_iter().filter(|asked| asked.user == USER).collect();
-        anyhow::Ok(Run { outcome: settled.map(|()| Outcome::of(&hub)), faults, log, panics: Vec::new() })
+        anyhow::Ok(Run { outcome, faults, log, panics: Vec::new() })
     })?;
     drop(runtime);
     run.panics = PANICS.take();
     Ok(run)
+}
+
+/// Plays the scenario on `hub` until long after its end.
+async fn outcome(hub: &Hub, faults: &Faults) -> Result<Outcome> {
+    let recovers = async {
+        let mut lasted = Duration::ZERO;
+        if faults.plan().is_some() {
+            // Nothing that can be disturbed comes later than the watches after the first ones.
+            lasted = faults.over(&hub.server, LIMIT).await?;
+            sleep(soon(lasted)).await;
+        }
+        Ok((lasted, Instant::now()))
+    };
+    let (mut steps, (lasted, recovered)) = tokio::try_join!(scenario::play(hub), recovers)?;
+    let end = State::of(hub);
+    hub.quiet().await?;
+    let changed = State::of(hub).difference(&end);
+    ensure!(changed.is_empty(), "once settled, it changed:\n{changed}");
+    steps.push(Step { at: Instant::now(), state: end });
+    let requests = hub.server.count(|asked| asked.user == USER);
+    Ok(Outcome { steps, effects: Effects::of(hub), requests, lasted, recovered })
+}
+
+impl Outcome {
+    /// How it differs from what comes without faults, where it must not; empty where it does not.
+    fn difference(&self, faultless: &Self, disturbed: &Asked) -> String {
+        let mut text = self.effects.difference(&faultless.effects, disturbed);
+        let steps = self.steps.iter().zip(&faultless.steps).enumerate();
+        for (number, (step, expected)) in steps.filter(|(_, (step, _))| step.at >= self.recovered) {
+            let differs = step.state.difference(&expected.state);
+            if !differs.is_empty() {
+                text = format!("{text}at the end of step {number}:\n{differs}");
+                break;
+            }
+        }
+        let limit = faultless.requests + more_requests(self.lasted);
+        if self.requests > limit {
+            text = format!("{text}{} requests, where {limit} are enough\n", self.requests);
+        }
+        text
+    }
+}
+
+/// How many more requests than without faults are enough, where what went wrong has `lasted` so long: those that are sent
+/// again, a list page by page, and each key that waits meanwhile, which tries again with its backoff.
+fn more_requests(lasted: Duration) -> usize {
+    let seconds = usize::try_from(lasted.as_secs()).unwrap_or(usize::MAX);
+    // Most of them in the first minute, after which the backoff is at its longest.
+    30 + 5 * seconds.min(60) + seconds
 }
 
 /// What the faultless run is: its outcome, and what can be disturbed in it.
@@ -88,7 +151,7 @@ fn judge(faultless: &Faultless, plan: &Plan) -> Result<String> {
         _ if !panics.is_empty() => format!("{}\n", panics.join("\n")),
         (Err(error), _) => format!("{error:#}\n"),
         (Ok(_), None) => "it disturbed nothing\n".to_owned(),
-        (Ok(outcome), disturbed) => outcome.difference(&faultless.outcome, disturbed.as_ref()),
+        (Ok(outcome), Some(disturbed)) => outcome.difference(&faultless.outcome, &disturbed),
     };
     if fault.is_empty() {
         return Ok(fault);
