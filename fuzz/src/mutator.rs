@@ -4,7 +4,7 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 /// Keys and texts that decisions look at, and texts that are odd.
-const WORDS: [&str; 84] = [
+const WORDS: [&str; 88] = [
     "",
     "-",
     ".",
