@@ -21,6 +21,10 @@ pub const POLICY_SYNC_MESSAGE: &str = "kuadrant.io/policy-sync-message";
 pub const CLUSTER_SELECTOR: &str = "kuadrant.io/cluster-selector";
 /// On a hub policy, by its owner: how its spec differs from cluster to cluster, a JSON list.
 pub const CLUSTER_OVERRIDES: &str = "kuadrant.io/cluster-overrides";
+/// On a hub Gateway, by its owner: how many seconds its copy stays on a cluster that is no longer chosen.
+pub const GRACE_TIMEOUT: &str = "kuadrant.io/grace-timeout";
+/// On a work for a Gateway: since when its cluster is no longer chosen, in RFC 3339.
+pub const DISPLACED_SINCE: &str = "kuadrant.io/displaced-since";
 /// On a copy of a Gateway.
 pub const MANAGED: &str = "kuadrant.io/managed";
 /// On a work: its parent, `<resource>.<group>/<namespace>/<name>`.

@@ -9,10 +9,11 @@ use tracing::info;
 use super::ApplyError;
 use super::pending::Written;
 use super::requests::{RequestError, Requests, of_kind};
-use crate::api::annotations::PARENT;
+use crate::api::annotations::{DISPLACED_SINCE, PARENT};
 use crate::api::names::{ClusterName, GroupVersionResource, WorkName};
 use crate::api::object::Metadata;
 use crate::api::work::GROUP;
+use crate::mirror::Moment;
 use crate::plan::PlannedWork;
 use crate::plan::diff::WorkAction;
 
@@ -55,6 +56,7 @@ pub fn request(action: &WorkAction) -> Made {
         WorkAction::Update { cluster, work, uid, generation } => {
             update(cluster, work, uid, *generation, false)
         }
+        WorkAction::Mark { cluster, name, uid, displaced } => mark(cluster, name, uid, *displaced),
         WorkAction::Delete { name, uid, .. } => {
             let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
             works.delete(&name.0, &DeleteParams::background().preconditions(preconditions))
@@ -98,7 +100,7 @@ fn kind() -> GroupVersionResource {
 
 fn verb(action: &WorkAction) -> &'static str {
     match action {
-        WorkAction::Update { .. } => "patch",
+        WorkAction::Update { .. } | WorkAction::Mark { .. } => "patch",
         other => other.verb(),
     }
 }
@@ -176,7 +178,20 @@ fn update(
     of_kind(&kind(), &cluster.0).patch(&work.name.0, &PatchParams::default(), &Patch::<()>::Json(patch))
 }
 
+fn mark(cluster: &ClusterName, name: &WorkName, uid: &str, displaced: Option<Moment>) -> Made {
+    let change = match displaced {
+        Some(since) => add("annotations", DISPLACED_SINCE, &since.rfc3339()),
+        None => json!({"op": "remove", "path": path("annotations", DISPLACED_SINCE)}),
+    };
+    let patch = json!([{"op": "test", "path": "/metadata/uid", "value": uid}, change]);
+    let patch = serde_json::from_value(patch).unwrap_or_default();
+    of_kind(&kind(), &cluster.0).patch(&name.0, &PatchParams::default(), &Patch::<()>::Json(patch))
+}
+
 fn add(field: &str, key: &str, value: &str) -> Value {
-    let key = key.replace('~', "~0").replace('/', "~1");
-    json!({"op": "add", "path": format!("/metadata/{field}/{key}"), "value": value})
+    json!({"op": "add", "path": path(field, key), "value": value})
+}
+
+fn path(field: &str, key: &str) -> String {
+    format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

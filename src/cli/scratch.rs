@@ -2,6 +2,7 @@
 
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
+use crate::clock::Clock;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::rows::schema::WorkSchema;
 use crate::mirror::{Change, Keys, Mirror, MirrorGuard, Moment, PLACEMENT_SETTLES, Row, Source};
@@ -23,10 +24,10 @@ impl Scratch {
         Self { mirror: Mirror::new(controller.clone()), controller }
     }
 
-    /// The moment at which all that it holds has settled.
+    /// Now, when all that it holds has settled.
     #[must_use]
     pub fn settled() -> Moment {
-        SEEN.after(PLACEMENT_SETTLES)
+        Clock::start().now().max(SEEN.after(PLACEMENT_SETTLES))
     }
 
     /// The moment at which nothing that it holds has settled yet.

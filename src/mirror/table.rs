@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
+use k8s_openapi::jiff::Timestamp;
+
 /// A point in time, in milliseconds since 1970-01-01 UTC, by a clock that never runs backwards within a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Moment(pub i64);
@@ -14,6 +16,13 @@ impl Moment {
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// The same as annotations have it: whole seconds, in RFC 3339.
+    #[must_use]
+    pub fn rfc3339(self) -> String {
+        let seconds = Timestamp::from_second(self.0.div_euclid(1000)).unwrap_or(Timestamp::MAX);
+        format!("{seconds:.0}")
     }
 
     /// The time from `earlier` to this moment, zero where it is not earlier.

@@ -214,6 +214,7 @@ impl Tables {
         row.gateways = self.gateway_names.intern(row.gateways.clone());
         row.answer = row.answer.take().map(|answer| self.answers.intern(answer));
         let after = (row.purpose.clone(), row.content, row.deleting, row.answer.clone(), row.uid.clone());
+        let displaced = row.displaced;
         let before = self.works.apply(key.clone(), row, version);
         let mut keys = Keys::new();
         if before.as_ref().is_none_or(|before| before.purpose != after.0) {
@@ -222,8 +223,10 @@ impl Tables {
             }
             keys.extend(self.work_appeared(&key, &after.0));
         } else if let Some(before) = &before {
-            let plan_changed =
-                before.content != after.1 || before.deleting != after.2 || before.uid != after.4;
+            let plan_changed = before.content != after.1
+                || before.deleting != after.2
+                || before.uid != after.4
+                || before.displaced != displaced;
             let answer_changed = before.answer != after.3;
             keys.extend(self.work_changed(&key, &after.0, plan_changed, plan_changed || answer_changed));
         }

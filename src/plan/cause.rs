@@ -46,10 +46,9 @@ fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
         KindStanding::Listed(gvr, _) => {
             let version = view.policy(parent).map(|policy| policy.version.0);
             reads.insert(Read::Object(gvr, parent.object.clone(), version));
-            let clusters = GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters");
             for name in super::policy::deselected(view, parent) {
                 let version = view.cluster(&name).map(|cluster| cluster.version.0);
-                reads.insert(Read::Object(clusters.clone(), ObjectKey::new("", &name.0), version));
+                reads.insert(Read::Object(clusters(), ObjectKey::new("", &name.0), version));
             }
         }
         KindStanding::Unlisted => {
@@ -76,6 +75,10 @@ fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
     }
 }
 
+fn clusters() -> GroupVersionResource {
+    GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters")
+}
+
 fn of_gateway(view: View<'_>, key: &ObjectKey, reads: &mut BTreeSet<Read>) {
     let found = view.gateway(key);
     let version = found.map(|gateway| gateway.version.0);
@@ -93,6 +96,14 @@ fn of_gateway(view: View<'_>, key: &ObjectKey, reads: &mut BTreeSet<Read>) {
         reads.insert(Read::Object(placements, placement.clone(), version));
         let decisions = view.decision_versions(&placement);
         reads.insert(Read::Decisions(placement, decisions));
+    }
+    // A cluster that is no longer chosen has no grace where it is gone.
+    let decided = found.placement().map(|name| view.decided(&ObjectKey::new(&key.namespace, name)));
+    for (_, cluster, _) in view.works_of(&Parent::gateway(key.clone())) {
+        let chosen = decided.as_ref().is_some_and(|decided| decided.contains(cluster));
+        if !chosen && view.cluster(cluster).is_none() {
+            reads.insert(Read::Object(clusters(), ObjectKey::new("", &cluster.0), None));
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Outcome, PlannedWork, Problem, WorksPlan};
 use crate::api::names::{ClusterName, Parent, WorkName};
-use crate::mirror::View;
 use crate::mirror::rows::work::{Purpose, Work};
+use crate::mirror::{Moment, View};
 
 /// Something to write about one work.
 #[derive(Clone, Debug)]
@@ -28,6 +28,17 @@ pub enum WorkAction {
         /// The generation that was seen.
         generation: i64,
     },
+    /// Its cluster is no longer chosen, or chosen again.
+    Mark {
+        /// Where.
+        cluster: ClusterName,
+        /// Its name.
+        name: WorkName,
+        /// The work that was seen.
+        uid: Arc<str>,
+        /// Since when its cluster is not chosen, `None` where it is.
+        displaced: Option<Moment>,
+    },
     /// It should not be there.
     Delete {
         /// Where.
@@ -44,9 +55,10 @@ impl WorkAction {
     #[must_use]
     pub fn cluster(&self) -> &ClusterName {
         match self {
-            Self::Create { cluster, .. } | Self::Update { cluster, .. } | Self::Delete { cluster, .. } => {
-                cluster
-            }
+            Self::Create { cluster, .. }
+            | Self::Update { cluster, .. }
+            | Self::Mark { cluster, .. }
+            | Self::Delete { cluster, .. } => cluster,
         }
     }
 
@@ -55,16 +67,17 @@ impl WorkAction {
     pub fn name(&self) -> &WorkName {
         match self {
             Self::Create { work, .. } | Self::Update { work, .. } => &work.name,
-            Self::Delete { name, .. } => name,
+            Self::Mark { name, .. } | Self::Delete { name, .. } => name,
         }
     }
 
-    /// `create`, `update` or `delete`.
+    /// `create`, `update`, `mark` or `delete`.
     #[must_use]
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Create { .. } => "create",
             Self::Update { .. } => "update",
+            Self::Mark { .. } => "mark",
             Self::Delete { .. } => "delete",
         }
     }
@@ -88,6 +101,8 @@ pub fn works(view: View<'_>, parent: &Parent, plan: &WorksPlan) -> Diff {
             plan.outcomes.contains_key(cluster) && plan.name.as_ref().is_none_or(|planned| planned == name);
         if !wanted {
             diff.withdraw(cluster, name, work);
+        } else if work.displaced != plan.displaced.get(cluster).copied() {
+            diff.mark(cluster, name, work, plan.displaced.get(cluster).copied());
         }
     }
     diff
@@ -128,6 +143,15 @@ fn planned(view: View<'_>, plan: &WorksPlan, is_ours: impl Fn(&Work) -> bool) ->
 }
 
 impl Diff {
+    /// What is to be updated as well is marked once that is seen: each tests what it has read.
+    fn mark(&mut self, cluster: &ClusterName, name: &WorkName, work: &Work, displaced: Option<Moment>) {
+        let updated = self.actions.iter().any(|action| action.cluster() == cluster && action.name() == name);
+        if !updated && work.deleting.is_none() {
+            let (cluster, name, uid) = (cluster.clone(), name.clone(), work.uid.clone());
+            self.actions.push(WorkAction::Mark { cluster, name, uid, displaced });
+        }
+    }
+
     fn withdraw(&mut self, cluster: &ClusterName, name: &WorkName, work: &Work) {
         if work.deleting.is_none() {
             let (cluster, name, uid) = (cluster.clone(), name.clone(), work.uid.clone());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
-use super::placement::{Placed, placed};
+use super::placement::{Placed, grace, placed};
 use super::standing::{GatewayStanding, of_gateway};
 use super::work::{WorkTemplate, schema};
 use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan};
@@ -26,9 +26,11 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     let Some(gateway) = view.gateway(key).filter(|_| !matches!(standing, GatewayStanding::NotOurs)) else {
         return plan;
     };
-    let Placed { clusters, settles, .. } = placed(view, key);
+    let Placed { clusters, displaced, settles, .. } = placed(view, key);
     plan.targeted = true;
+    plan.displaced = displaced;
     plan.recheck = settles;
+    plan.problems.extend(grace(gateway).err());
     let planned = match standing {
         GatewayStanding::Ours(params) => work(view, settings, &parent, &name, gateway, &params),
         GatewayStanding::Frozen(problem) => Err(problem),

@@ -65,6 +65,8 @@ pub struct WorksPlan {
     pub name: Option<WorkName>,
     /// What should be on each cluster. A work of the parent on any other cluster is withdrawn.
     pub outcomes: BTreeMap<ClusterName, Outcome>,
+    /// The clusters of a Gateway that are no longer chosen, where it serves on for a while, and since when.
+    pub displaced: BTreeMap<ClusterName, Moment>,
     /// What keeps it from being planned, or what its owner should know.
     pub problems: Vec<Problem>,
     /// Whether it targets a Gateway of ours.

@@ -3,43 +3,103 @@
 //! A Placement's decisions are slices that its controller rewrites one at a time, so a cluster can be missing for a
 //! moment although it is chosen. One that appears counts at once; one that disappears counts as gone only when the
 //! decisions are as many as the Placement says and nothing of it has changed for a while.
+//!
+//! From then on the Gateway serves on there for a grace, and counts as placed. When that began stands on its work, so
+//! that each cluster has a clock of its own, which a restart does not set back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use super::Problem;
+use crate::api::annotations::GRACE_TIMEOUT;
+use crate::api::json::tree::shown;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::{Moment, View};
 
 /// Where a Gateway is placed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Placed {
-    /// Its clusters.
+    /// Its clusters, those where it only serves on included.
     pub(super) clusters: BTreeSet<ClusterName>,
+    /// Those where it only serves on, and since when.
+    pub(super) displaced: BTreeMap<ClusterName, Moment>,
     /// Whether a cluster that is not among them may still be: its works stay.
     pub(super) unsettled: bool,
-    /// When time alone settles it.
+    /// When time alone changes it.
     pub(super) settles: Option<Moment>,
+}
+
+/// How long a Gateway serves on where its owner says nothing.
+const GRACE: Duration = Duration::from_secs(600);
+/// The longest grace, in seconds: a year.
+const LONGEST_GRACE: u64 = 365 * 24 * 60 * 60;
+
+/// How long `gateway` serves on where it is no longer placed.
+///
+/// # Errors
+///
+/// What is wrong with the annotation. [`GRACE`] is used then.
+pub(super) fn grace(gateway: &Gateway) -> Result<Duration, Problem> {
+    let Some(text) = gateway.annotations.get(GRACE_TIMEOUT) else { return Ok(GRACE) };
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = text.parse().ok().filter(|seconds| digits && *seconds <= LONGEST_GRACE);
+    seconds.map(Duration::from_secs).ok_or_else(|| Problem::BadGraceTimeout(shown(text)))
 }
 
 /// Where the Gateway `key` is placed.
 pub(super) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
-    let Some(placement) = view.gateway(key).and_then(|gateway| gateway.placement()) else {
-        return Placed::default();
-    };
-    let placement = ObjectKey::new(&key.namespace, placement);
-    let mut clusters = view.decided(&placement);
-    let expected = view.placement(&placement).map(|placement| placement.selected);
-    let complete = expected.is_none_or(|expected| clusters.len() >= expected);
-    let settles = view.placement_settles(&placement);
-    let settled = complete && settles.is_some_and(|settles| settles <= view.now);
-    if !settled {
-        let parent = Parent::gateway(key.clone());
-        let works = view.works_of(&parent);
-        clusters.extend(
-            works.filter(|(_, _, work)| work.deleting.is_none()).map(|(_, cluster, _)| cluster.clone()),
-        );
+    let Some(gateway) = view.gateway(key) else { return Placed::default() };
+    let mut placed = gateway
+        .placement()
+        .map_or_else(Placed::default, |name| decided(view, &ObjectKey::new(&key.namespace, name)));
+    let grace = grace(gateway).unwrap_or(GRACE);
+    let parent = Parent::gateway(key.clone());
+    let works = view.works_of(&parent).filter(|(_, _, work)| work.deleting.is_none());
+    for (_, cluster, work) in works {
+        if !placed.clusters.contains(cluster) {
+            placed.serves_on(view, cluster, work.displaced, grace);
+        }
     }
+    placed
+}
+
+impl Placed {
+    /// Takes in a cluster that is not chosen, but has a work of the Gateway.
+    fn serves_on(
+        &mut self,
+        view: View<'_>,
+        cluster: &ClusterName,
+        displaced: Option<Moment>,
+        grace: Duration,
+    ) {
+        if self.unsettled {
+            // Nothing begins and nothing ends.
+            self.clusters.insert(cluster.clone());
+            self.displaced.extend(displaced.map(|since| (cluster.clone(), since)));
+            return;
+        }
+        // The spoke's agent may have written any moment.
+        let since = displaced.unwrap_or(view.now).min(view.now);
+        let ends = since.after(grace);
+        if view.cluster(cluster).is_some() && ends > view.now {
+            self.clusters.insert(cluster.clone());
+            self.displaced.insert(cluster.clone(), since);
+            self.settles = self.settles.into_iter().chain([ends]).min();
+        }
+    }
+}
+
+/// Where a Placement places.
+fn decided(view: View<'_>, placement: &ObjectKey) -> Placed {
+    let clusters = view.decided(placement);
+    let expected = view.placement(placement).map(|placement| placement.selected);
+    let complete = expected.is_none_or(|expected| clusters.len() >= expected);
+    let settles = view.placement_settles(placement);
+    let settled = complete && settles.is_some_and(|settles| settles <= view.now);
     Placed {
         clusters,
+        displaced: BTreeMap::new(),
         unsettled: !settled,
         settles: settles.filter(|settles| complete && *settles > view.now),
     }

@@ -17,6 +17,11 @@ pub enum Problem {
         /// What is wrong.
         fault: String,
     },
+    /// How long the Gateway is to serve on cannot be read.
+    #[error(
+        "annotation kuadrant.io/grace-timeout: expected whole seconds, 31536000 at most, found {0}: 600 are used"
+    )]
+    BadGraceTimeout(String),
     /// The hub namespace maps to one that no spoke may have.
     #[error("namespace {namespace} maps to {downstream} on the spokes, which {fault}")]
     DownstreamNamespace {
@@ -102,6 +107,7 @@ impl Problem {
         match self {
             Self::BadSelector(_) => "BadSelector",
             Self::BadOverrides { .. } => "BadOverrides",
+            Self::BadGraceTimeout(_) => "BadGraceTimeout",
             Self::DownstreamNamespace { .. } => "DownstreamNamespace",
             Self::TwoVersions { .. } => "TwoVersions",
             Self::KindNotResolved { .. } => "KindNotResolved",
@@ -124,6 +130,6 @@ impl Problem {
     /// Whether the object's works are left as they are until the problem is mended.
     #[must_use]
     pub fn freezes(&self) -> bool {
-        !matches!(self, Self::ForeignReference(_) | Self::ForeignWork { .. })
+        !matches!(self, Self::BadGraceTimeout(_) | Self::ForeignReference(_) | Self::ForeignWork { .. })
     }
 }

@@ -12,6 +12,7 @@ mod copies;
 mod diffs;
 mod folding;
 mod freezing;
+mod grace;
 mod idempotence;
 mod limits;
 mod overrides;

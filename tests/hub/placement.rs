@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
+use policy_sync::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::world::Answer;
+use policy_sync_testenv::world::{Answer, LIMIT, World};
 use policy_sync_testenv::{fixtures, wait};
 use serde_json::json;
 
@@ -25,6 +26,44 @@ async fn works_follow_the_placement() -> Result<()> {
     world.until_works(&ON_EU).await?;
     world.place("all", &[]).await?;
     world.until_works(&[]).await
+}
+
+/// What a Gateway's work says of the moment since when its cluster is no longer chosen.
+async fn displaced(world: &World<'_>) -> Result<Option<String>> {
+    let work = world.work("us-1", "gateway-web").await?;
+    Ok(work.annotations().get(DISPLACED_SINCE).cloned())
+}
+
+#[tokio::test]
+async fn a_gateway_serves_on_for_its_grace() -> Result<()> {
+    let (world, controller, limits) = synced("serves-on").await?;
+    let web = gateway(world.name(), "web", world.name(), Some("all"));
+    let grace = |seconds: &str| json!({"metadata": {"annotations": {GRACE_TIMEOUT: seconds}}});
+    world.merge(&web, &grace("3600")).await?;
+    world.place("all", &["eu-1"]).await?;
+    let marked = || async { displaced(&world).await?.context("it says nothing") };
+    let since = wait::until("the moment is written", LIMIT, marked).await?;
+
+    // It and its policies are kept as anywhere else, also by a controller that was not there when it began.
+    controller.kill();
+    let controller = world.controller().await?;
+    world.merge(&limits, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
+    let labelled =
+        |work: &ManifestWork| work.spec.workload.manifests[1].0["metadata"]["labels"]["team"] == "shop";
+    world.until_work("us-1", "ratelimitpolicy-limits", labelled).await?;
+    world.settled(&controller).await?;
+    ensure!(displaced(&world).await?.as_deref() == Some(&*since), "the clock was set back");
+    world.until_works(&ON_BOTH).await?;
+
+    world.place("all", &["eu-1", "us-1"]).await?;
+    wait::until("it is chosen again", LIMIT, || async {
+        ensure!(displaced(&world).await?.is_none(), "it still says since when");
+        Ok(())
+    })
+    .await?;
+    world.merge(&web, &grace("2")).await?;
+    world.place("all", &["eu-1"]).await?;
+    world.until_works(&ON_EU).await
 }
 
 #[tokio::test]

@@ -191,7 +191,7 @@ fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String>
         WorkAction::Update { uid, generation, .. } => {
             metadata.uid == **uid && metadata.generation == *generation
         }
-        WorkAction::Delete { uid, .. } => metadata.uid == **uid,
+        WorkAction::Mark { uid, .. } | WorkAction::Delete { uid, .. } => metadata.uid == **uid,
     };
     if meant { Ok(()) } else { Err(format!("{} {} was not what was seen", action.verb(), place.1)) }
 }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -51,6 +52,8 @@ pub struct Work {
     pub created: Moment,
     /// When it was asked to go.
     pub deleting: Option<Moment>,
+    /// Since when the cluster of a Gateway's work is no longer chosen. The spoke's agent may have written it.
+    pub displaced: Option<Moment>,
     /// What it is for.
     pub purpose: Purpose,
     /// What it holds.
@@ -135,6 +138,7 @@ impl Work {
             generation: metadata.generation,
             created: moment(metadata.creation_timestamp.as_ref()).unwrap_or_default(),
             deleting: moment(metadata.deletion_timestamp.as_ref()),
+            displaced: displaced(object, &purpose),
             content: Content::of(&spec, &metadata.labels, &metadata.annotations),
             gateways: gateways.into(),
             revision: revision(&spec),
@@ -166,6 +170,14 @@ impl Work {
 
 fn moment(time: Option<&Time>) -> Option<Moment> {
     time.map(|time| Moment(time.0.as_millisecond()))
+}
+
+/// What is no moment is none.
+fn displaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
+    let text = object.metadata.annotations.get(annotations::DISPLACED_SINCE)?;
+    let of_gateway = matches!(purpose, Purpose::Parent(parent) if parent.is_gateway());
+    let time: Timestamp = text.parse().ok().filter(|_| of_gateway)?;
+    Some(Moment(time.as_millisecond()))
 }
 
 fn purpose(object: &HubObject, spec: &ManifestWorkSpec, controller: &ControllerName) -> Purpose {

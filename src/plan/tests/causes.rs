@@ -53,6 +53,13 @@ fn for_a_gateway_that_is_gone_it_is_that_it_is_gone() {
 }
 
 #[test]
+fn for_a_cluster_that_is_gone_it_is_that_it_is_gone() {
+    let left = |world: World| world.decisions("all", &[]);
+    assert_eq!(reads(&left(written()), &gateway_parent("web")), and_web(&["managedclusters /eu-1 absent"]));
+    assert_eq!(reads(&left(written().with(cluster("eu-1"))), &gateway_parent("web")), OF_WEB);
+}
+
+#[test]
 fn for_a_policy_it_is_the_policy_and_all_that_places_its_gateways() {
     assert_eq!(reads(&written(), &policy_parent("limits")), and_web(&["ratelimitpolicies shop/limits"]));
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::names::{GroupResource, ObjectKey, Parent};
 use crate::mirror::Source;
@@ -46,6 +47,13 @@ impl Object {
 
     pub(crate) fn annotation(mut self, key: &str, value: &str) -> Self {
         self.json["metadata"]["annotations"][key] = value.into();
+        self
+    }
+
+    pub(crate) fn without_annotation(mut self, key: &str) -> Self {
+        if let Some(annotations) = self.json["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(key);
+        }
         self
     }
 
@@ -123,9 +131,11 @@ pub(crate) fn policy(name: &str) -> Object {
     policy_of("ratelimitpolicies", name)
 }
 
+/// A Gateway that goes at once where it is no longer placed.
 pub(crate) fn gateway(name: &str) -> Object {
     let listeners = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
-    Object::new(Source::Gateways, SHOP, name).of_class(CLASS).spec("listeners", listeners)
+    let gateway = Object::new(Source::Gateways, SHOP, name).annotation(GRACE_TIMEOUT, "0");
+    gateway.of_class(CLASS).spec("listeners", listeners)
 }
 
 pub(crate) fn placement(name: &str) -> Object {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::objects::{gateway_parent, policy_parent};
 use super::world::World;
+use crate::api::annotations::DISPLACED_SINCE;
 use crate::api::json::normalize;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::mirror::{Change, Keys, Moment, Source};
@@ -50,6 +51,13 @@ impl World {
         let key = (action.name().to_string(), action.cluster().to_string());
         let planned = match action {
             WorkAction::Delete { .. } => return self.work_is_gone(&key),
+            WorkAction::Mark { displaced, .. } => {
+                let annotations = &mut self.works.get_mut(&key).unwrap()["metadata"]["annotations"];
+                let annotations = annotations.as_object_mut().unwrap();
+                annotations.remove(DISPLACED_SINCE);
+                annotations.extend(displaced.map(|since| (DISPLACED_SINCE.into(), since.rfc3339().into())));
+                return drop(self.show(&key));
+            }
             WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {
                 as_served(&work.object(&cluster.0))
             }

@@ -1,6 +1,6 @@
 //! Writes what is planned as the controller does, to a server that takes everything.
 
-use policy_sync::api::annotations::OF_POLICY;
+use policy_sync::api::annotations::{DISPLACED_SINCE, OF_POLICY};
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
 use policy_sync::mirror::{Change, Key, Source};
@@ -97,6 +97,12 @@ impl Hub {
                     key: name,
                     version: self.version,
                 });
+            }
+            WorkAction::Mark { displaced, .. } => {
+                let annotations =
+                    &mut self.works.get_mut(&key).expect("a work that is there")["metadata"]["annotations"];
+                annotations[DISPLACED_SINCE] = json!(displaced.map(|since| since.rfc3339()));
+                return self.show_work(&key);
             }
             WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {
                 as_served(work.object(&cluster.0))

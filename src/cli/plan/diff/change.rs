@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::api::annotations::DISPLACED_SINCE;
 use crate::api::json::normalize;
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 use crate::api::work::ManifestWorkSpec;
+use crate::mirror::Moment;
 use crate::mirror::rows::Strings;
 use crate::mirror::rows::work::{ANNOTATIONS, LABELS};
 
@@ -53,6 +55,22 @@ impl Change {
             _ => Verb::Change,
         };
         Self { verb, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
+    }
+
+    /// The change of a work whose cluster is chosen again, or no longer since `displaced`.
+    pub(super) fn of_mark(key: ObjectKey, work: &HubObject, displaced: Option<Moment>) -> Self {
+        let marked = |since: Option<Value>| {
+            let mut written = written(work);
+            if let (Some(since), Some(annotations)) =
+                (since, written["metadata"]["annotations"].as_object_mut())
+            {
+                annotations.insert(DISPLACED_SINCE.to_owned(), since);
+            }
+            written
+        };
+        let before = marked(work.metadata.annotations.get(DISPLACED_SINCE).map(|text| json!(text)));
+        let after = marked(displaced.map(|since| json!(since.rfc3339())));
+        Self { verb: Verb::Change, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }
 
     /// The change of an object of someone else's, of which a part is ours.

@@ -54,7 +54,7 @@ pub(super) fn works(found: &Found, settings: &Settings, now: Moment) -> (Vec<Awa
 fn result(action: &WorkAction) -> (ClusterName, WorkName, Option<Content>) {
     let content = match action {
         WorkAction::Create { work, .. } | WorkAction::Update { work, .. } => Some(work.content),
-        WorkAction::Delete { .. } => None,
+        WorkAction::Mark { .. } | WorkAction::Delete { .. } => None,
     };
     (action.cluster().clone(), action.name().clone(), content)
 }
@@ -115,6 +115,10 @@ impl Found {
                 WorkAction::Create { work, .. } => Change::of_work(key, None, Some(work.object(&place.0.0))),
                 WorkAction::Update { work, .. } => {
                     Change::of_work(key, before, Some(work.object(&place.0.0)))
+                }
+                WorkAction::Mark { displaced, .. } => {
+                    let work = before.context("a work to mark that is not there")?;
+                    Change::of_mark(key, work, *displaced)
                 }
                 WorkAction::Delete { .. } => Change::of_work(key, before, None),
             };
