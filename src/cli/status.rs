@@ -3,6 +3,7 @@
 //! Only the hub is read. What is shown is what the controller last wrote: where that cannot be read, the cell shows
 //! `?` and standard error says why.
 
+mod differences;
 mod found;
 mod hub;
 mod kinds;
@@ -23,6 +24,7 @@ use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::stop::asked_to_stop;
 use super::text::printable;
+use differences::Differences;
 use found::Found;
 use hub::{Hub, Selection};
 use report::Report;
@@ -115,7 +117,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         Some(cluster) => is_known(&hub, cluster, &found.reports).await?,
         None => true,
     };
-    let view = view(arguments, found.reports.len());
+    let mut view = view(arguments, found.reports.len());
     let (reports, others): (Vec<Report>, Vec<Report>) =
         found.reports.into_iter().partition(|report| view.shows(report));
     let none = reports.is_empty() && found.unread.is_empty();
@@ -125,6 +127,9 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
             selection.namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
         let on = cluster.map(|cluster| format!(" on cluster {cluster}")).unwrap_or_default();
         say(printable(&format!("no policy{of} found{place}{on}")));
+    }
+    if !arguments.watch {
+        view.differences = Differences::read(&hub, &view, &reports).await?;
     }
     if arguments.watch && known && !found.kinds.is_empty() {
         if !found.unread.is_empty() {
@@ -145,9 +150,9 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
 /// cluster is proof enough where this may not be asked.
 async fn is_known(hub: &Hub, cluster: &str, reports: &[Report]) -> anyhow::Result<bool> {
     let named = || reports.iter().any(|report| report.on(cluster).is_some_and(|on| on.entry.is_some()));
-    match hub.has_cluster(cluster).await {
-        Ok(true) => Ok(true),
-        Ok(false) => {
+    match hub.labels(cluster).await {
+        Ok(Some(_)) => Ok(true),
+        Ok(None) => {
             say(printable(&format!("the hub has no ManagedCluster {cluster}")));
             Ok(false)
         }
@@ -165,7 +170,7 @@ fn view(arguments: &Arguments, policies: usize) -> View {
         None if wide && arguments.name.is_some() && one => Rows::Clusters,
         None => Rows::Policies,
     };
-    View { rows, namespaces: arguments.all_namespaces, wide }
+    View { rows, namespaces: arguments.all_namespaces, wide, differences: None }
 }
 
 fn show(view: &View, reports: &[Report], format: Format) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@
 //! Each is a [JSON merge patch](https://www.rfc-editor.org/rfc/rfc7396) of the spec, and those whose selector matches
 //! a cluster's labels are applied in the order of the list. Reading is strict, as for parameters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use json_patch::merge;
 use kube::core::{Selector, SelectorExt};
@@ -56,6 +56,14 @@ impl Overrides {
         matching.map(|(index, _)| index).collect()
     }
 
+    /// The places in the spec that the overrides `chosen` change: `limits.night`.
+    #[must_use]
+    pub fn places(&self, chosen: &[usize]) -> BTreeSet<String> {
+        let mut places = BTreeSet::new();
+        self.of(chosen).for_each(|(_, item)| leaves(&item.patch, "", &mut places));
+        places
+    }
+
     /// `spec` with the overrides `chosen`, which must then be as `schema` says.
     ///
     /// # Errors
@@ -87,6 +95,16 @@ impl Overrides {
             place: format!("[{index}].patch{}", place(&fault.path[..reached])),
             fault: of_spec + &fault.text,
         }
+    }
+}
+
+/// The places inside `patch`, which is at `at`, that are set or taken away.
+fn leaves(patch: &Value, at: &str, places: &mut BTreeSet<String>) {
+    match patch {
+        Value::Object(fields) if !fields.is_empty() => {
+            fields.iter().for_each(|(key, value)| leaves(value, &format!("{at}{}", Step::key(key)), places));
+        }
+        _ => drop(places.insert(at.trim_start_matches('.').to_owned())),
     }
 }
 

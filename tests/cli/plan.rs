@@ -55,6 +55,28 @@ fn what_is_wrong_is_said_and_the_rest_is_planned() {
 }
 
 #[test]
+fn overrides_are_checked_against_the_definition_that_is_given() {
+    let definition = |rate: &str| {
+        format!(
+            "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
+             metadata: {{name: ratelimitpolicies.kuadrant.io}}, spec: {{group: kuadrant.io, scope: Namespaced, \
+             names: {{kind: RateLimitPolicy, plural: ratelimitpolicies}}, versions: [{{name: v1, served: true, \
+             storage: true, schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, \
+             x-kubernetes-preserve-unknown-fields: true, properties: {{targetRef: \
+             {{type: object, x-kubernetes-preserve-unknown-fields: true}}, limits: {rate}}}}}}}}}}}}}]}}}}"
+        )
+    };
+    let ran = run_with(&["plan", "-f", "shop", "-f", "-"], &definition("{type: array}"));
+    assert_eq!(ran.code, 1);
+    let fault = "RateLimitPolicy shop/limits: error: annotation \
+                 kuadrant.io/cluster-overrides[0].patch.limits: expected a list, found an object\n";
+    assert!(ran.stderr.contains(fault), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("ratelimitpolicy-limits"));
+    let free = definition("{x-kubernetes-preserve-unknown-fields: true}");
+    assert_eq!(run_with(&["plan", "-f", "shop", "-f", "-"], &free).code, 0);
+}
+
+#[test]
 fn the_output_does_not_depend_on_the_order_of_the_files() {
     let files = ["shop/class.yaml", "shop/fleet.json", "shop/gateway.yml", "shop/policies.yaml"];
     let plan = |files: &[&str]| {

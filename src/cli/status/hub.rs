@@ -11,13 +11,14 @@ use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Config};
 
 use super::kinds::PolicyKind;
-use crate::api::cluster::ManagedCluster;
+use crate::api::cluster::{self, ManagedCluster};
 use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::HubObject;
 use crate::cli::listing::Part;
 use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
+use crate::mirror::rows::Strings;
 use crate::mirror::{ClassParams, Source};
 use crate::plan::watches;
 use crate::watch::SILENCE;
@@ -161,10 +162,18 @@ impl Hub {
         self.live.pages(&kind.gvr, selection.namespace.unwrap_or_default(), params, Part::Metadata).await
     }
 
-    /// Whether the hub has a ManagedCluster of this name.
-    pub(super) async fn has_cluster(&self, name: &str) -> Result<bool, kube::Error> {
+    /// The labels of the ManagedCluster `name`, `None` where the hub has none of this name.
+    pub(super) async fn labels(&self, name: &str) -> Result<Option<Strings>, kube::Error> {
         let clusters: Api<ManagedCluster> = Api::all(self.live.client.clone());
-        Ok(clusters.get_metadata_opt(name).await?.is_some())
+        let found = clusters.get_metadata_opt(name).await?;
+        Ok(found.map(|cluster| cluster.metadata.labels.unwrap_or_default()))
+    }
+
+    /// The labels of all ManagedClusters.
+    pub(super) async fn all_labels(&self) -> Result<BTreeMap<String, Strings>, kube::Error> {
+        let gvr = GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters");
+        let clusters = self.live.pages(&gvr, "", ListParams::default(), Part::Metadata).await?;
+        Ok(clusters.into_iter().map(|cluster| (cluster.metadata.name, cluster.metadata.labels)).collect())
     }
 
     /// Where it is.

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use super::kinds::PolicyKind;
 use crate::api::annotations::{
-    POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE, Summary, Synced,
-    SyncedCondition,
+    CLUSTER_OVERRIDES, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+    Summary, Synced, SyncedCondition,
 };
 use crate::api::object::Metadata;
+use crate::plan::overrides::Overrides;
 pub(super) use cluster::OnCluster;
 pub(super) use detail::Detail;
 
@@ -51,6 +52,8 @@ pub(super) struct Report {
     pub(super) message: Option<String>,
     /// What cannot be read, and why.
     pub(super) faults: Vec<String>,
+    /// How its spec differs from cluster to cluster, where it does: `None` where that cannot be read.
+    pub(super) overrides: Option<Option<Overrides>>,
     /// `<resource>.<group>`.
     pub(super) resource: String,
     detail_text: Option<String>,
@@ -98,6 +101,7 @@ impl Report {
             detail,
             message: text(POLICY_SYNC_MESSAGE),
             faults,
+            overrides: text(CLUSTER_OVERRIDES).map(|text| Overrides::parse(&text).ok()),
             resource: kind.gvr.kind.to_string(),
             detail_text,
             raw_clusters: raw_clusters.unwrap_or_default(),

@@ -3,9 +3,13 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use super::differences::Differences;
 use super::report::Report;
 use super::table::{self, Row};
 use crate::cli::columns::Columns;
+
+/// The column of differences.
+const DIFFERS: &str = "DIFFERS";
 
 /// What a row of the table is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub(super) struct View {
     pub(super) namespaces: bool,
     /// Whether cells are shown whole.
     pub(super) wide: bool,
+    /// What shows where the policy differs, where it does.
+    pub(super) differences: Option<Differences>,
 }
 
 impl View {
@@ -72,7 +78,11 @@ impl View {
             Rows::OnCluster(_) => (&["KIND", "NAME"], &table::ON_CLUSTER),
         };
         let namespace = Some("NAMESPACE").filter(|_| self.namespaces && !of.is_empty());
-        namespace.iter().chain(of).chain(state).map(|&header| header.to_owned()).collect()
+        let mut headers: Vec<&str> = namespace.iter().chain(of).chain(state).copied().collect();
+        if self.differences.is_some() {
+            headers.insert(headers.len() - usize::from(headers.last() == Some(&"AGE")), DIFFERS);
+        }
+        headers.into_iter().map(str::to_owned).collect()
     }
 
     /// The rows of `report`.
@@ -83,11 +93,22 @@ impl View {
         };
         match &self.rows {
             Rows::Policies => vec![row(table::policy(report, self.wide))],
-            Rows::Clusters => table::clusters(report),
+            Rows::Clusters => {
+                let mut rows = table::clusters(report);
+                rows.iter_mut().for_each(|row| row.state.extend(self.differs(report, &row.of[0])));
+                rows
+            }
             Rows::OnCluster(cluster) => {
-                report.on(cluster).map(|on| row(table::on_cluster(on, self.wide))).into_iter().collect()
+                let state = |on| table::on_cluster(on, self.wide);
+                let rows = report.on(cluster).map(|on| [state(on), self.differs(report, cluster)].concat());
+                rows.map(row).into_iter().collect()
             }
         }
+    }
+
+    /// The cell that says what is different on `cluster`, where there is one.
+    fn differs(&self, report: &Report, cluster: &str) -> Vec<String> {
+        self.differences.iter().map(|differences| differences.of(report, cluster)).collect()
     }
 
     /// The cells of `row`, of a policy created then.

@@ -50,6 +50,27 @@ async fn first_everything_is_created_and_then_what_changed_is() -> Result<()> {
 }
 
 #[tokio::test]
+async fn an_override_changes_one_cluster() -> Result<()> {
+    let world = world("diff-overrides", &["eu-1", "us-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let controller = world.controller().await?;
+    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    let patch = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}]}}});
+    let overrides = json!([{"clusterSelector": "region=us", "patch": patch}]).to_string();
+    world
+        .merge(&limits, &json!({"metadata": {"annotations": {"kuadrant.io/cluster-overrides": overrides}}}))
+        .await?;
+    let text = comes_true(&world, &["change ManifestWork us-1/ratelimitpolicy-limits"]).await?;
+    let edits = edits(&text.stdout);
+    ensure!(edits.iter().any(|edit| edit == "+ - limit: 5"), "{edits:#?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn answers_are_for_the_work_that_was_there() -> Result<()> {
     let world = world("diff-answers", &["eu-1"]).await?;
     let limits = rate_limit_policy(world.name(), "limits", "web");

@@ -74,6 +74,52 @@ async fn one_cluster_is_shown_alone() {
 }
 
 #[tokio::test]
+async fn where_a_policy_differs_is_shown_for_each_cluster() {
+    let world = world("status-differs").await;
+    let mut limits = fixtures::rate_limit_policy(world.name(), "limits", "web");
+    let overrides =
+        json!([{"clusterSelector": "status-differs", "patch": {"limits": {"all": {"rates": []}}}}]);
+    limits["metadata"]["annotations"]["kuadrant.io/cluster-overrides"] = overrides.to_string().into();
+    annotated(world.client(), limits, annotations(true)).await;
+    let us = fixtures::managed_cluster("us-1", &BTreeMap::new());
+    world.merge(&us, &json!({"metadata": {"labels": {"status-differs": "yes"}}})).await.unwrap();
+
+    let run = |kubeconfig: &std::path::Path, arguments: &[&str]| {
+        let arguments = [&["ratelimitpolicy", "limits", "-n", world.name()], arguments].concat();
+        status_of(&world, kubeconfig, &arguments)
+    };
+    let admin = world.hub().kubeconfig();
+    let ran = run(admin, &["-o", "wide"]);
+    assert_eq!(
+        (ran.stdout.as_str(), ran.stderr.as_str(), ran.code),
+        (
+            "CLUSTER   APPLIED   ENFORCED   REASON       MESSAGE   DIFFERS\n\
+             eu-1      yes       False      Overridden   -         -\n\
+             us-1      yes       True       Enforced     -         limits.all.rates\n",
+            "",
+            0
+        )
+    );
+    let ran = run(admin, &["-o", "wide", "--cluster", "us-1"]);
+    assert!(ran.stdout.contains("   limits.all.rates   "), "{}", ran.stdout);
+    assert!(!run(admin, &["--cluster", "us-1"]).stdout.contains("DIFFERS"));
+
+    // Who may not read clusters sees that there may be differences, and all else.
+    let rights = [
+        (None, "kuadrant.io", "*"),
+        (None, "policies.example.com", "*"),
+        (None, "", "configmaps"),
+        (None, "gateway.networking.k8s.io", "gatewayclasses"),
+    ];
+    let reader = user_with(&world, "reads-no-labels", &rights).await;
+    let ran = run(&reader, &["-o", "wide"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.stdout.lines().skip(1).all(|row| row.ends_with("   ?")), "{}", ran.stdout);
+    assert!(ran.stderr.contains("cannot list ManagedClusters on the hub at"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+}
+
+#[tokio::test]
 async fn a_cluster_has_to_be_one_of_the_hub() {
     let world = world("status-no-cluster").await;
     annotated(world.client(), fixtures::rate_limit_policy(world.name(), "both", "web"), annotations(true))

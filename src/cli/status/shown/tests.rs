@@ -4,7 +4,7 @@ use super::*;
 use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE};
 
 fn shown(rows: Rows, format: Format) -> Shown {
-    Shown::new(View { rows, namespaces: false, wide: false }, format)
+    Shown::new(View { rows, namespaces: false, wide: false, differences: None }, format)
 }
 
 fn synced(message: Option<&str>) -> Report {

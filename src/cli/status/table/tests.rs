@@ -6,7 +6,7 @@ use crate::api::annotations::{
 };
 
 fn table(reports: &[Report], rows: Rows, wide: bool) -> String {
-    let view = View { rows, namespaces: true, wide };
+    let view = View { rows, namespaces: true, wide, differences: None };
     view.table(reports, "2026-01-05T06:00:00Z".parse().unwrap())
 }
 

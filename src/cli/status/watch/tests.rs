@@ -33,7 +33,7 @@ fn a_list_counts_once_it_is_complete() {
         let object = serde_json::json!({"metadata": {"name": name, "namespace": "shop"}});
         serde_json::from_value::<PartialObjectMeta<_>>(object).unwrap()
     };
-    let view = View { rows: Rows::Policies, namespaces: false, wide: false };
+    let view = View { rows: Rows::Policies, namespaces: false, wide: false, differences: None };
     let mut shown = Shown::new(view, Format::Table);
     let kind = kind();
     let first = changes(&kind, Event::Apply(object("gone")), &shown, &mut Vec::new());
