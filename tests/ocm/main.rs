@@ -4,6 +4,7 @@
 mod conflicts;
 mod fields;
 mod journey;
+mod overrides;
 
 use std::path::Path;
 use std::time::Duration;

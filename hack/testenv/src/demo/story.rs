@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
-use policy_sync::api::annotations::{MANAGED, POLICY_SYNCED, REVISION, Synced};
+use policy_sync::api::annotations::{CLUSTER_OVERRIDES, MANAGED, POLICY_SYNCED, REVISION, Synced};
 use policy_sync::mirror::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ pub(super) async fn tell(stage: &Stage, report: &Report) -> Result<()> {
     read_the_answers(stage, report).await?;
     override_on_a_spoke(stage, report).await?;
     change_the_policy(stage, report).await?;
+    differ_on_a_cluster(stage, report).await?;
     unplace_a_cluster(stage, report).await?;
     delete(stage, report).await
 }
@@ -200,6 +201,27 @@ async fn change_the_policy(stage: &Stage, report: &Report) -> Result<()> {
         let current = |entry: &_| answered(entry) == Some(2);
         ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
         ensure!(fold.entries.iter().all(current), "a spoke still answers for the old one");
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+async fn differ_on_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The team gives the clusters of one region a limit of their own, in the same policy");
+    let patch = json!({ "limits": { "all": { "rates": [{ "limit": 50, "window": "10s" }] } } });
+    let overrides = json!([{ "clusterSelector": "region=us", "patch": patch }]);
+    report.excerpt(&json!({ "metadata": { "annotations": { CLUSTER_OVERRIDES: overrides.to_string() } } }));
+    let mut differing = policy(100);
+    differing["metadata"]["annotations"][CLUSTER_OVERRIDES] = overrides.to_string().into();
+    apply(&stage.hub()?, &differing).await?;
+    policy_arrives(stage, report, "us-1", 50).await?;
+    policy_arrives(stage, report, "eu-1", 100).await?;
+    let fold = look::folded(&stage.hub()?, "us-1 answers for its own limit", &differing, |fold| {
+        let generations: Vec<_> = fold.entries.iter().map(answered).collect();
+        ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
+        ensure!(generations == [Some(2), Some(3)], "the generations are {generations:?}");
         Ok(())
     })
     .await?;
