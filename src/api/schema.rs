@@ -93,12 +93,12 @@ impl PartialEq for Pattern {
 impl Eq for Pattern {}
 
 impl Pattern {
-    /// Whether `text` matches, as far as that is known: the server's expressions are Go's, which differ in what letters
-    /// and digits beyond ASCII are, and in a few escapes.
+    /// Whether `text` matches, as far as that is known: the server's expressions are Go's, which differ in a few
+    /// escapes, and in what those mean beyond ASCII.
     fn admits(&self, text: &str) -> bool {
         let compile = || RegexBuilder::new(&self.text).size_limit(PATTERN_LIMIT).build().ok();
-        !text.is_ascii()
-            || self.compiled.get_or_init(compile).as_ref().is_none_or(|regex| regex.is_match(text))
+        let is_unsure = !text.is_ascii() && self.text.contains('\\');
+        is_unsure || self.compiled.get_or_init(compile).as_ref().is_none_or(|regex| regex.is_match(text))
     }
 }
 

@@ -9,6 +9,7 @@ mod kinds;
 mod leadership;
 mod overrides;
 mod placement;
+mod schemas;
 mod settling;
 mod stories;
 mod writing;

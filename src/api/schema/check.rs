@@ -1,7 +1,6 @@
 //! Whether a value is what a schema says.
 //!
-//! What the API server does before it looks counts: it fills in defaults, and takes a null for nothing where there is
-//! one. A field that it would drop without a word is a fault here; server-side apply refuses it, too. Not checked are
+//! What the API server does before it looks counts: it takes nulls away where none may be, and fills in defaults. A field that it would drop without a word is a fault here; server-side apply refuses it, too. Not checked are
 //! CEL rules, formats, `multipleOf` and whether the items of a set differ: the spokes' API servers do, and their answer
 //! comes back.
 
@@ -48,15 +47,38 @@ impl Schema {
     ///
     /// The first fault.
     pub fn check(&self, value: &Value) -> Result<(), Fault> {
-        self.admits(value, true)
+        let mut value = value.clone();
+        self.drop_nulls(&mut value);
+        self.admits(&value, true)
+    }
+
+    /// Takes the nulls away that may not be there.
+    fn drop_nulls(&self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                let schema = |key: &str| self.property(key).or(self.values.as_deref());
+                fields.retain(|key, value| {
+                    !value.is_null() || schema(key).is_none_or(|schema| schema.nullable)
+                });
+                for (key, value) in fields {
+                    if let Some(schema) = schema(key) {
+                        schema.drop_nulls(value);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let schemas = self.items.iter().cycle();
+                schemas.zip(items).for_each(|(schema, item)| schema.drop_nulls(item));
+            }
+            _ => {}
+        }
     }
 
     /// The same; of the alternatives of a schema none is `whole`: what one of them does not name, another does.
     fn admits(&self, value: &Value, whole: bool) -> Result<(), Fault> {
-        if value.is_null() && (self.nullable || self.has_default) {
-            return Ok(());
-        }
-        if !self.is.fits(value) {
+        // Whether null may be there is for the whole to say.
+        let is_null = value.is_null() && (self.nullable || !whole);
+        if !is_null && !self.is.fits(value) {
             return Err(Fault::here(format!("expected {}, found {}", self.is, found(value))));
         }
         match value {

@@ -61,10 +61,18 @@ fn types_are_told_apart() {
 }
 
 #[test]
-fn null_is_for_what_may_be_null_and_for_what_has_a_default() {
-    wrong(of_a(json!({"type": "string"})), [(json!({"a": null}), ".a: expected a string, found null")]);
-    fine(of_a(json!({"type": "string", "nullable": true, "minLength": 1})), [json!({"a": null})]);
+fn null_is_nothing_unless_it_may_be_there() {
+    let mut text = of_a(json!({"type": "string", "minLength": 1}));
+    fine(text.clone(), [json!({"a": null})]);
+    text["required"] = json!(["a"]);
+    wrong(text.clone(), [(json!({"a": null}), ": a is required")]);
+    text["properties"]["a"]["nullable"] = true.into();
+    fine(text.clone(), [json!({"a": null})]);
+    text["properties"]["a"]["enum"] = json!(["x"]);
+    wrong(text, [(json!({"a": null}), r#".a: expected one of "x", found null"#)]);
     fine(of_a(json!({"type": "string", "default": "x"})), [json!({"a": null})]);
+    let list = json!({"type": "array", "items": {"type": "string"}});
+    wrong(list, [(json!(["", null]), "[1]: expected a string, found null")]);
 }
 
 #[test]
@@ -138,6 +146,7 @@ fn values_keep_to_their_limits() {
             (json!("é"), ": expected at least 2 characters, found 1"),
             (json!("abcd"), ": expected at most 3 characters, found 4"),
             (json!("a1"), r#": "a1" does not match ^[a-zé]+$"#),
+            (json!("aè"), r#": "aè" does not match ^[a-zé]+$"#),
         ],
     );
     let keys =
