@@ -104,6 +104,8 @@ fn leaves(patch: &Value, at: &str, places: &mut BTreeSet<String>) {
         Value::Object(fields) if !fields.is_empty() => {
             fields.iter().for_each(|(key, value)| leaves(value, &format!("{at}{}", Step::key(key)), places));
         }
+        // One that is empty changes nothing, but may make an object inside.
+        _ if at.is_empty() => {}
         _ => drop(places.insert(at.trim_start_matches('.').to_owned())),
     }
 }

@@ -46,6 +46,9 @@ fn what_is_not_known_is_not_made_up() {
     let cell = |annotations: &[(&str, &str)], labels| Differences(labels).of(&with(annotations), "us-1");
     assert_eq!(cell(&[], us()), "-");
     assert_eq!(cell(&[(CLUSTER_OVERRIDES, "[]")], us()), "-");
+    let empty = |patch: &str| format!(r#"[{{"clusterSelector": "", "patch": {patch}}}]"#);
+    assert_eq!(cell(&[(CLUSTER_OVERRIDES, &empty("{}"))], us()), "-");
+    assert_eq!(cell(&[(CLUSTER_OVERRIDES, &empty(r#"{"a": {}}"#))], us()), "a");
     assert_eq!(
         cell(&[(CLUSTER_OVERRIDES, OVERRIDES)], labels(&[])),
         "-",
