@@ -1,5 +1,7 @@
-//! GatewayClass and Gateway of [Gateway API](https://gateway-api.sigs.k8s.io/reference/spec/), as far as they are read.
+//! GatewayClass and Gateway of [Gateway API](https://gateway-api.sigs.k8s.io/reference/spec/), as far as they are read and
+//! written.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 /// The API group of Gateway API.
@@ -46,4 +48,81 @@ pub struct TargetReference {
     /// The target's namespace, where the kind of policy has the field; otherwise the policy's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+}
+
+/// On a Gateway's status: an IP address of one cluster, `<cluster>/<address>`.
+pub const MULTI_CLUSTER_IP_ADDRESS: &str = "kuadrant.io/MultiClusterIPAddress";
+/// On a Gateway's status: a host name of one cluster, `<cluster>/<name>`.
+pub const MULTI_CLUSTER_HOSTNAME_ADDRESS: &str = "kuadrant.io/MultiClusterHostnameAddress";
+
+/// The conditions of a Gateway that are read and written.
+pub const CONDITIONS: [&str; 2] = ["Accepted", "Programmed"];
+/// The conditions of a Gateway's listener that are read and written.
+pub const LISTENER_CONDITIONS: [&str; 4] = ["Accepted", "Conflicted", "Programmed", "ResolvedRefs"];
+
+/// The most addresses that a Gateway's status holds.
+pub const ADDRESSES_LIMIT: usize = 16;
+/// The most listeners that a Gateway has, in its spec and in its status.
+pub const LISTENERS_LIMIT: usize = 64;
+/// The most kinds of routes that the status of a listener holds.
+pub const KINDS_LIMIT: usize = 8;
+
+/// The status of a Gateway, as far as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GatewayStatus {
+    /// [`CONDITIONS`].
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    /// Where it is reached.
+    #[serde(default)]
+    pub addresses: Vec<Address>,
+    /// What its listeners say.
+    #[serde(default)]
+    pub listeners: Vec<ListenerStatus>,
+}
+
+/// Where a Gateway is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// What the value is.
+    #[serde(rename = "type")]
+    pub address_type: String,
+    /// The address.
+    pub value: String,
+}
+
+/// What a listener of a Gateway says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenerStatus {
+    /// Its name.
+    pub name: String,
+    /// How many routes are attached to it.
+    pub attached_routes: i32,
+    /// The kinds of routes that it supports.
+    #[serde(default)]
+    pub supported_kinds: Vec<RouteKind>,
+    /// [`LISTENER_CONDITIONS`].
+    pub conditions: Vec<Condition>,
+}
+
+/// A kind of routes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteKind {
+    /// Its API group.
+    pub group: String,
+    /// Its name in objects.
+    pub kind: String,
+}
+
+/// Whether `name` is a DNS subdomain, as the name of a listener has to be.
+#[must_use]
+pub fn is_subdomain(name: &str) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let label = |label: &str| {
+        label.starts_with(alphanumeric)
+            && label.ends_with(alphanumeric)
+            && label.chars().all(|c| alphanumeric(c) || c == '-')
+    };
+    name.len() <= 253 && name.split('.').all(label)
 }

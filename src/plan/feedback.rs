@@ -1,26 +1,119 @@
 //! What a spoke's agent is asked to feed back of a copy.
 //!
 //! A name that starts with `_` is ours; [`crate::mirror::rows::work`] reads them back. One path gives one scalar,
-//! because lists and objects would need a feature gate of the agent.
+//! because lists and objects would need a feature gate of the agent. So a Gateway is asked for each address by its
+//! index, and for each listener by the name that the hub's Gateway gives it. An index past the end is an error of its
+//! path alone: the agent says so in the manifest's `StatusFeedbackSynced`, and sends all other values.
 
-use crate::api::annotations::CONDITIONS;
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::annotations;
+use crate::api::gateway::{self, ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
 use crate::api::params::StatusField;
 use crate::api::work::{FeedbackRule, FeedbackRuleType, JsonPath};
 
-/// The rules for a copy, with the values that its class asks for.
-pub(super) fn rules(fields: &[StatusField]) -> Vec<FeedbackRule> {
-    let path = |name: &str, path: &str| JsonPath { name: name.to_owned(), path: path.to_owned() };
+/// Up to so many listeners are asked for everything: what each of them says in words, too, would make the work of a
+/// Gateway with all that it may have several times as large, and the hub has no room for it beside another cluster's.
+const WHOLE_LISTENERS: usize = 16;
+
+/// The rules for the copy of a policy, with the values that its class asks for.
+pub(super) fn of_policy(fields: &[StatusField]) -> Vec<FeedbackRule> {
+    let mut paths = of_any(&annotations::CONDITIONS);
+    paths.insert(2, path("_observedGeneration", ".status.observedGeneration"));
+    paths.extend(fields.iter().map(|field| path(&field.name, &field.path)));
+    rule(paths)
+}
+
+/// The rules for the copy of a Gateway with this spec.
+pub(super) fn of_gateway(spec: &Value) -> Vec<FeedbackRule> {
+    let mut paths = of_any(&gateway::CONDITIONS);
+    paths.extend(
+        (0..ADDRESSES_LIMIT)
+            .map(|index| path(&format!("_address_{index}"), &format!(".status.addresses[{index}].value"))),
+    );
+    let mut seen = BTreeSet::new();
+    let listeners = spec["listeners"].as_array().into_iter().flatten().filter_map(|listener| {
+        let name = listener["name"].as_str().filter(|name| gateway::is_subdomain(name))?;
+        seen.insert(name).then_some((name, listener))
+    });
+    let listeners: Vec<(&str, &Value)> = listeners.take(LISTENERS_LIMIT).collect();
+    let whole = listeners.len() <= WHOLE_LISTENERS;
+    for (name, listener) in listeners {
+        of_listener(name, listener, whole, &mut paths);
+    }
+    rule(paths)
+}
+
+fn of_any(conditions: &[&str]) -> Vec<JsonPath> {
     let mut paths = vec![
         path("_revision", r".metadata.annotations.kuadrant\.io/revision"),
         path("_generation", ".metadata.generation"),
-        path("_observedGeneration", ".status.observedGeneration"),
     ];
-    for condition in CONDITIONS {
+    for condition in conditions {
         for part in ["status", "reason", "message", "observedGeneration"] {
             let name = format!("_{condition}_{part}");
             paths.push(path(&name, &format!(r#".status.conditions[?(@.type=="{condition}")].{part}"#)));
         }
     }
-    paths.extend(fields.iter().map(|field| path(&field.name, &field.path)));
+    paths
+}
+
+fn of_listener(name: &str, listener: &Value, whole: bool, paths: &mut Vec<JsonPath>) {
+    let root = format!(r#".status.listeners[?(@.name=="{name}")]"#);
+    let mut ask = |what: &str, inside: &str| {
+        paths.push(path(&format!("_listener_{name}_{what}"), &format!("{root}.{inside}")));
+    };
+    ask("attachedRoutes", "attachedRoutes");
+    // One for all conditions: what writes them writes them together.
+    ask("observedGeneration", r#"conditions[?(@.type=="Programmed")].observedGeneration"#);
+    let parts: &[&str] = if whole { &["status", "reason", "message"] } else { &["status", "reason"] };
+    for condition in LISTENER_CONDITIONS {
+        for part in parts {
+            ask(&format!("{condition}_{part}"), &format!(r#"conditions[?(@.type=="{condition}")].{part}"#));
+        }
+    }
+    if whole {
+        for kind in route_kinds(listener) {
+            ask(&format!("kind_{kind}"), &format!(r#"supportedKinds[?(@.kind=="{kind}")].group"#));
+        }
+    }
+}
+
+/// The kinds of routes that a listener may support: those that it allows, or else those of its protocol.
+fn route_kinds(listener: &Value) -> BTreeSet<&str> {
+    let allowed = listener["allowedRoutes"]["kinds"].as_array().into_iter().flatten();
+    let allowed: BTreeSet<&str> = allowed
+        .filter_map(|kind| kind["kind"].as_str())
+        .filter(|kind| is_kind(kind))
+        .take(KINDS_LIMIT)
+        .collect();
+    if !allowed.is_empty() {
+        return allowed;
+    }
+    let kinds: &[&str] = match listener["protocol"].as_str() {
+        Some("HTTP" | "HTTPS") => &["GRPCRoute", "HTTPRoute"],
+        Some("TLS") => &["TCPRoute", "TLSRoute"],
+        Some("TCP") => &["TCPRoute"],
+        Some("UDP") => &["UDPRoute"],
+        _ => &["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"],
+    };
+    kinds.iter().copied().collect()
+}
+
+/// Whether `kind` is the name of a kind, and so can stand in a path as it is.
+fn is_kind(kind: &str) -> bool {
+    (1..=63).contains(&kind.len()) && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+fn path(name: &str, path: &str) -> JsonPath {
+    JsonPath { name: name.to_owned(), path: path.to_owned() }
+}
+
+fn rule(paths: Vec<JsonPath>) -> Vec<FeedbackRule> {
     vec![FeedbackRule { rule: FeedbackRuleType::JSONPaths, json_paths: paths }]
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
 use super::placement::{Placed, grace, placed};
 use super::standing::{GatewayStanding, of_gateway};
 use super::work::{WorkTemplate, schema};
-use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan};
+use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Parent, WorkName};
 use crate::api::params::Params;
@@ -62,6 +62,7 @@ fn work(
     rewrite_namespaces(&mut spec, settings);
     let fields = spec.as_object_mut().ok_or_else(|| Problem::BadSpec("expected an object".to_owned()))?;
     fields.insert("gatewayClassName".to_owned(), json!(params.downstream_class));
+    let feedback = feedback::of_gateway(&spec);
     let skip = &params.metadata_to_skip;
     let mut labels = travelling(&gateway.labels, skip);
     labels.insert(MANAGED.to_owned(), "true".to_owned());
@@ -79,5 +80,5 @@ fn work(
         downstream_namespace: &downstream_namespace,
         schema: schema(view),
     };
-    template.carry(copy, &[&key.name], &[], params.conflicts)
+    template.carry(copy, &[&key.name], feedback, params.conflicts)
 }

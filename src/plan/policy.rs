@@ -19,7 +19,7 @@ use super::copy::{copy, read_spec, travelling};
 use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, KindStanding, of_kind, of_target};
 use super::work::{WorkTemplate, schema};
-use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, selector};
+use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, selector};
 use crate::api::annotations::{CLUSTER_SELECTOR, POLICY_SYNCED};
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Conflicts, Params, StatusField};
@@ -286,7 +286,7 @@ impl Planner<'_> {
             schema: schema(self.view),
         };
         let names: Vec<&str> = gateways.iter().map(|key| &*key.name).collect();
-        template.carry(copy, &names, &fields(&params, gvr), conflicts)
+        template.carry(copy, &names, feedback::of_policy(&fields(&params, gvr)), conflicts)
     }
 }
 

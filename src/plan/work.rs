@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::Problem;
 use super::copy::Copy;
-use super::feedback;
 use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
-use crate::api::params::{Conflicts, StatusField};
+use crate::api::params::Conflicts;
 use crate::api::work::{
-    DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
-    ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
+    DeleteOption, FeedbackRule, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec,
+    PropagationPolicy, ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy,
+    UpdateStrategyType, Workload,
 };
 use crate::mirror::View;
 use crate::mirror::rows::Strings;
@@ -83,7 +83,7 @@ pub(super) struct WorkTemplate<'a> {
 }
 
 impl WorkTemplate<'_> {
-    /// The work that carries `copy` for the hub Gateways `gateways`.
+    /// The work that carries `copy` for the hub Gateways `gateways`, and asks for `feedback` about it.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl WorkTemplate<'_> {
         &self,
         copy: Copy,
         gateways: &[&str],
-        fields: &[StatusField],
+        feedback: Vec<FeedbackRule>,
         conflicts: Conflicts,
     ) -> Result<PlannedWork, Problem> {
         let namespace = identifier("", "namespaces", "", self.downstream_namespace);
@@ -126,7 +126,7 @@ impl WorkTemplate<'_> {
                 ManifestConfig {
                     resource_identifier: object,
                     update_strategy: Some(server_side_apply(self.controller, conflicts)),
-                    feedback_rules: feedback::rules(fields),
+                    feedback_rules: feedback,
                     feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Watch),
                     condition_rules: Vec::new(),
                 },

@@ -6,6 +6,7 @@
 pub mod class;
 pub mod cluster;
 pub mod gateway;
+pub mod gateway_answer;
 pub mod kind;
 pub mod policy;
 pub mod schema;

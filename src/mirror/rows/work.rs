@@ -11,6 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::gateway_answer::GatewayAnswer;
 use super::{Strings, Version};
 use crate::api::annotations;
 use crate::api::json::{DEPTH_LIMIT, Hash, depth};
@@ -103,6 +104,8 @@ pub struct Answer {
     pub conditions: Vec<AnsweredCondition>,
     /// The values of the configured `statusFields`.
     pub fields: Vec<(Arc<str>, Value)>,
+    /// What only a Gateway says.
+    pub gateway: Option<Box<GatewayAnswer>>,
 }
 
 /// A condition of a copy, as fed back.
@@ -274,6 +277,9 @@ impl Answer {
             Some("revision") => self.revision = text(),
             Some("generation") => self.generation = value.integer,
             Some("observedGeneration") => self.observed_generation = value.integer,
+            Some(other) if GatewayAnswer::has(other) => {
+                self.gateway.get_or_insert_default().take(other, value);
+            }
             Some(other) => {
                 let Some((condition_type, part)) = other.split_once('_') else { return };
                 if !annotations::CONDITIONS.contains(&condition_type) {
@@ -313,6 +319,6 @@ fn condition<'c>(conditions: &'c [Condition], condition_type: &str) -> Option<&'
     conditions.iter().find(|condition| condition.type_ == condition_type)
 }
 
-fn capped(text: &str) -> Box<str> {
+pub(super) fn capped(text: &str) -> Box<str> {
     text::capped(text, TEXT_LIMIT).into()
 }

@@ -1,0 +1,122 @@
+//! What a spoke's agent says about the copy of a Gateway: its addresses and its listeners.
+
+use super::work::capped;
+use crate::api::gateway::{ADDRESSES_LIMIT, LISTENER_CONDITIONS};
+use crate::api::text;
+use crate::api::work::FieldValue;
+
+/// The most bytes that are kept of one text about a listener: a Gateway has many, and each says four times as much.
+const TEXT_LIMIT: usize = 256;
+
+/// What only the copy of a Gateway says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GatewayAnswer {
+    /// Its addresses, each with its index.
+    pub addresses: Vec<(usize, Box<str>)>,
+    /// Its listeners, in the order in which they were asked for.
+    pub listeners: Vec<AnsweredListener>,
+}
+
+/// What a listener of a copy says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AnsweredListener {
+    /// Its name.
+    pub name: Box<str>,
+    /// How many routes are attached to it.
+    pub attached_routes: Option<i64>,
+    /// The kinds of routes that it supports: each with its API group.
+    pub kinds: Vec<(Box<str>, Box<str>)>,
+    /// Its conditions.
+    pub conditions: Vec<ListenerCondition>,
+    /// The generation for which they were written.
+    pub observed_generation: Option<i64>,
+}
+
+/// A condition of a listener of a copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ListenerCondition {
+    /// One of [`LISTENER_CONDITIONS`].
+    pub condition_type: &'static str,
+    /// `True`, `False` or `Unknown`; empty where it was not fed back, or says anything else.
+    pub status: &'static str,
+    /// A word for programs.
+    pub reason: Box<str>,
+    /// A sentence for people.
+    pub message: Box<str>,
+}
+
+impl GatewayAnswer {
+    /// Whether a value that is called `_<name>` is of a Gateway alone.
+    pub(super) fn has(name: &str) -> bool {
+        name.starts_with("address_") || name.starts_with("listener_")
+    }
+
+    /// Takes in the value that is called `_<name>`.
+    pub(super) fn take(&mut self, name: &str, value: &FieldValue) {
+        let text = value.string.as_deref();
+        if let Some(index) = name.strip_prefix("address_") {
+            if let (Ok(index @ ..ADDRESSES_LIMIT), Some(text)) = (index.parse(), text) {
+                self.addresses.push((index, capped(text)));
+            }
+            return;
+        }
+        let asked = name.strip_prefix("listener_").and_then(|asked| asked.split_once('_'));
+        let Some((listener, asked)) = asked else { return };
+        let listener = self.listener_mut(listener);
+        match (asked, asked.split_once('_')) {
+            ("attachedRoutes", _) => listener.attached_routes = value.integer,
+            ("observedGeneration", _) => listener.observed_generation = value.integer,
+            (_, Some(("kind", kind))) => {
+                if let Some(group) = text {
+                    listener.kinds.push((capped(group), kind.into()));
+                }
+            }
+            (_, Some((condition_type, part))) => {
+                let known = LISTENER_CONDITIONS.into_iter().find(|known| *known == condition_type);
+                if let (Some(condition_type), Some(text)) = (known, text) {
+                    listener.condition_mut(condition_type).take(part, text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The values of one listener follow each other.
+    fn listener_mut(&mut self, name: &str) -> &mut AnsweredListener {
+        let index = self.listeners.iter().rposition(|listener| &*listener.name == name);
+        let index = index.unwrap_or_else(|| {
+            self.listeners.push(AnsweredListener { name: name.into(), ..AnsweredListener::default() });
+            self.listeners.len() - 1
+        });
+        &mut self.listeners[index]
+    }
+}
+
+impl AnsweredListener {
+    fn condition_mut(&mut self, condition_type: &'static str) -> &mut ListenerCondition {
+        let same = |condition: &ListenerCondition| condition.condition_type == condition_type;
+        let index = self.conditions.iter().position(same).unwrap_or_else(|| {
+            self.conditions.push(ListenerCondition { condition_type, ..ListenerCondition::default() });
+            self.conditions.len() - 1
+        });
+        &mut self.conditions[index]
+    }
+}
+
+impl ListenerCondition {
+    fn take(&mut self, part: &str, text: &str) {
+        let short = || text::capped(text, TEXT_LIMIT).into();
+        match part {
+            "status" => {
+                let known = ["True", "False", "Unknown"].into_iter().find(|known| *known == text);
+                self.status = known.unwrap_or_default();
+            }
+            "reason" => self.reason = short(),
+            "message" => self.message = short(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn value(json: Value) -> FieldValue {
+    serde_json::from_value(json).unwrap()
+}
+
+fn text(text: &str) -> FieldValue {
+    value(json!({"type": "String", "string": text}))
+}
+
+fn integer(integer: i64) -> FieldValue {
+    value(json!({"type": "Integer", "integer": integer}))
+}
+
+fn answer(values: &[(&str, FieldValue)]) -> GatewayAnswer {
+    let mut answer = GatewayAnswer::default();
+    values.iter().for_each(|(name, value)| answer.take(name, value));
+    answer
+}
+
+#[test]
+fn addresses_come_with_their_index() {
+    let answer = answer(&[("address_0", text("192.0.2.1")), ("address_15", text("a.example.com"))]);
+    assert_eq!(answer.addresses, [(0, "192.0.2.1".into()), (15, "a.example.com".into())]);
+}
+
+#[test]
+fn a_listener_says_what_it_was_asked_for() {
+    let answer = answer(&[
+        ("listener_a.b_attachedRoutes", integer(3)),
+        ("listener_a.b_observedGeneration", integer(2)),
+        ("listener_a.b_Programmed_status", text("False")),
+        ("listener_a.b_Programmed_reason", text("Invalid")),
+        ("listener_a.b_Programmed_message", text("it is not")),
+        ("listener_a.b_kind_HTTPRoute", text("gateway.networking.k8s.io")),
+        ("listener_c_attachedRoutes", integer(0)),
+    ]);
+    let condition = ListenerCondition {
+        condition_type: "Programmed",
+        status: "False",
+        reason: "Invalid".into(),
+        message: "it is not".into(),
+    };
+    let first = AnsweredListener {
+        name: "a.b".into(),
+        attached_routes: Some(3),
+        kinds: vec![("gateway.networking.k8s.io".into(), "HTTPRoute".into())],
+        conditions: vec![condition],
+        observed_generation: Some(2),
+    };
+    let second =
+        AnsweredListener { name: "c".into(), attached_routes: Some(0), ..AnsweredListener::default() };
+    assert_eq!(answer.listeners, [first, second]);
+}
+
+#[test]
+fn what_nobody_understands_says_nothing() {
+    let answer = answer(&[
+        ("address_16", text("192.0.2.1")),
+        ("address_x", text("192.0.2.1")),
+        ("address_0", integer(5)),
+        ("listener_", text("a")),
+        ("listener_a", text("a")),
+        ("listener_a_attachedRoutes", text("5")),
+        ("listener_a_Invented_status", text("True")),
+        ("listener_a_Programmed_status", text("Perhaps")),
+        ("listener_a_Programmed_odd", text("True")),
+        ("listener_a_kind_HTTPRoute", integer(5)),
+    ]);
+    assert_eq!(answer.addresses, []);
+    let listener = &answer.listeners[0];
+    assert_eq!((listener.attached_routes, listener.kinds.len()), (None, 0));
+    assert_eq!(listener.conditions.len(), 1);
+    assert_eq!(listener.conditions[0].status, "", "as if it were not there");
+}
+
+#[test]
+fn long_text_is_cut() {
+    let long = "é".repeat(5_000);
+    let answer = answer(&[("address_0", text(&long)), ("listener_a_Programmed_message", text(&long))]);
+    assert_eq!(answer.addresses[0].1.len(), 1023);
+    assert!(answer.listeners[0].conditions[0].message.len() <= TEXT_LIMIT);
+}
+
+proptest! {
+    #[test]
+    fn no_name_and_no_text_makes_it_panic(name in "(address|listener)_.{0,12}", string in ".{0,300}") {
+        let _ = answer(&[(&name, text(&string)), (&name, integer(-1))]);
+    }
+}
