@@ -25,6 +25,12 @@ pub const CLUSTER_OVERRIDES: &str = "kuadrant.io/cluster-overrides";
 pub const GRACE_TIMEOUT: &str = "kuadrant.io/grace-timeout";
 /// On a work for a Gateway: since when its cluster is no longer chosen, in RFC 3339.
 pub const DISPLACED_SINCE: &str = "kuadrant.io/displaced-since";
+/// On a hub Gateway: the clusters that it is placed on, a JSON list.
+pub const GATEWAY_CLUSTERS: &str = "kuadrant.io/gateway-clusters";
+/// What labels of a hub Gateway begin with that say a label of a cluster: `clusters.kuadrant.io/<cluster>_<attribute>`.
+pub const CLUSTER_LABELS: &str = "clusters.kuadrant.io/";
+/// What labels of a ManagedCluster begin with that its Gateways on the hub get: `kuadrant.io/<attribute>`.
+pub const CLUSTER_ATTRIBUTES: &str = "kuadrant.io/";
 /// On a copy of a Gateway.
 pub const MANAGED: &str = "kuadrant.io/managed";
 /// On a work: its parent, `<resource>.<group>/<namespace>/<name>`.

@@ -11,6 +11,7 @@ use crate::plan::cause::{self, Read};
 use crate::plan::class::ClassStatus;
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::fold::FoldPlan;
+use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::{self, Problem, Settings, diff};
 
 /// What to do about works.
@@ -65,6 +66,18 @@ pub fn fold(view: View<'_>, settings: &Settings, unseen: &mut Unseen, parent: &P
     // What is no longer watched brings nothing to wait for.
     let seen = view.synced(&source).map_or(u64::MAX, |_| view.version(&source));
     unseen.is_visible(seen).then(|| plan::fold::plan(view, settings, parent))
+}
+
+/// Decides on what a Gateway says of its clusters; `None` while our own last write is still on its way back.
+#[must_use]
+pub fn gateway(
+    view: View<'_>,
+    settings: &Settings,
+    unseen: &mut Unseen,
+    gateway: &ObjectKey,
+) -> Option<GatewayFold> {
+    let visible = unseen.is_visible(view.version(&Source::Gateways));
+    visible.then(|| plan::gateway::fold::plan(view, settings, gateway))
 }
 
 /// Decides on the status of a GatewayClass.

@@ -13,8 +13,9 @@ use tracing::info;
 
 use super::ApplyError;
 use super::requests::{Requests, of_kind};
-use crate::api::gateway::GROUP;
+use crate::api::gateway::{GROUP, GatewayStatus};
 use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
+use crate::plan::gateway::fold::Metadata;
 
 /// The request that writes our annotations of a policy, all of them.
 ///
@@ -55,6 +56,73 @@ pub(super) async fn annotate(
         source,
     })?;
     info!(object = %parent, action = "annotate", "wrote a policy's annotations");
+    Ok(metadata.version())
+}
+
+/// The request that writes our labels and annotations of a Gateway, all of them.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn labelling(
+    manager: &str,
+    gateway: &ObjectKey,
+    uid: &str,
+    metadata: &Metadata,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut body = gateway_body(gateway, uid);
+    for (field, strings) in [("labels", &metadata.labels), ("annotations", &metadata.annotations)] {
+        if !strings.is_empty() {
+            body["metadata"][field] = json!(strings);
+        }
+    }
+    let params = PatchParams::apply(manager).force();
+    let gateways = of_kind(&gateways(), &gateway.namespace);
+    gateways.patch(&gateway.name, &params, &Patch::Apply(as_yaml(&body)))
+}
+
+/// The request that writes the status of a Gateway, as far as it is ours.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn telling(
+    manager: &str,
+    gateway: &ObjectKey,
+    uid: &str,
+    status: &GatewayStatus,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut body = gateway_body(gateway, uid);
+    body["status"] = json!(status);
+    let params = PatchParams::apply(manager).force();
+    let gateways = of_kind(&gateways(), &gateway.namespace);
+    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)))
+}
+
+fn gateways() -> GroupVersionResource {
+    GroupVersionResource::new(GROUP, "v1", "gateways")
+}
+
+fn gateway_body(gateway: &ObjectKey, uid: &str) -> Value {
+    json!({
+        "apiVersion": gateways().api_version(),
+        "kind": "Gateway",
+        "metadata": {"name": gateway.name, "namespace": gateway.namespace, "uid": uid},
+    })
+}
+
+/// Sends a write of a Gateway, of its metadata or its status by `action`; returns its new resource version.
+pub(super) async fn write_gateway(
+    requests: &Requests,
+    gateway: &ObjectKey,
+    action: &'static str,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> Result<u64, ApplyError> {
+    let object = format!("Gateway {gateway}");
+    let written = requests.write("gateways", request).await;
+    let metadata =
+        written.map_err(|source| ApplyError::Request { verb: action, object: object.clone(), source })?;
+    info!(object, action, "wrote what a Gateway says of its clusters");
     Ok(metadata.version())
 }
 

@@ -24,6 +24,7 @@ use crate::clock::Clock;
 use crate::mirror::{Key, Mirror, Source, View};
 use crate::plan::diff::WorkAction;
 use crate::plan::fold::{Fold, FoldPlan};
+use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::watches::Wanted;
 use crate::plan::{self, Settings};
 use crate::telemetry::metrics::Metrics;
@@ -89,7 +90,7 @@ impl Worker {
         }
     }
 
-    /// Queues the keys that watches report until they stop. A policy's fold waits for its window, so that many
+    /// Queues the keys that watches report until they stop. A fold waits for its window, so that many
     /// answers become one write.
     pub async fn enqueue(
         queue: Arc<Queue>,
@@ -184,6 +185,7 @@ impl Worker {
                 return self.write_works(key, decision).await;
             }
             Key::Works(parent) => return self.works(key, parent).await,
+            Key::Fold(parent) if parent.is_gateway() => return self.gateway(key, &parent.object).await,
             Key::Fold(parent) => return self.fold(key, parent).await,
         }
         Ok(())
@@ -300,6 +302,42 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
+    /// window, and the watch that brings the first has the second planned.
+    async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), ApplyError> {
+        let plan = {
+            let guard = self.mirror.read();
+            let view = guard.view(self.clock.now());
+            self.pending.with(key, |unseen| decide::gateway(view, &self.settings, unseen, gateway))
+        };
+        let Some(GatewayFold { uid, metadata, owners, status }) = plan else {
+            self.queue.add_after(key.clone(), self.fold_window);
+            return Ok(());
+        };
+        if !owners.is_empty() {
+            warn!(object = %gateway, ?owners, "another controller owns the labels: they are left alone");
+        }
+        let manager = self.manager();
+        let mut refused = Ok(());
+        if let Some(metadata) = metadata {
+            let request = objects::labelling(&manager, gateway, &uid, &metadata);
+            match objects::write_gateway(&self.requests, gateway, "label", request).await {
+                Ok(written) => {
+                    self.pending.note(key, |unseen| unseen.wrote_object(written));
+                    return Ok(());
+                }
+                // Whatever keeps the labels from being written, the status can say what is wrong.
+                Err(error) => refused = Err(error),
+            }
+        }
+        if let Some(status) = status {
+            let request = objects::telling(&manager, gateway, &uid, &status);
+            let written = objects::write_gateway(&self.requests, gateway, "update", request).await?;
+            self.pending.note(key, |unseen| unseen.wrote_object(written));
+        }
+        refused
     }
 
     fn report(&self, view: View<'_>, parent: &Parent, plan: &FoldPlan) {

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::rows::class::Class;
+use super::rows::gateway::Gateway;
 use super::rows::policy::Policy;
 use super::rows::work::{Purpose, Work};
 use super::tables::{Tables, WorkKey};
@@ -63,14 +64,25 @@ impl Tables {
     fn of_classes(&self) -> Keys {
         let mut keys = Keys::from([Key::Watches]);
         keys.extend(self.classes.iter().map(|(key, _)| Key::Class(key.clone())));
-        keys.extend(self.gateways.iter().map(|(key, _)| Key::Works(Parent::gateway(key.clone()))));
+        keys.extend(self.gateways.iter().flat_map(|(key, _)| both(&Parent::gateway(key.clone()))));
         keys.extend(self.policies.keys().flat_map(|kind| self.policies_of(kind)));
         keys.extend(self.works_of.keys().flat_map(|parent| both(parent)));
         keys
     }
 
-    pub(super) fn gateway_changed(&self, key: &ObjectKey) -> Keys {
-        self.when_ready(|| self.of_namespace(&key.namespace))
+    /// A Gateway came, went or changed; `before` is what it was.
+    pub(super) fn gateway_changed(&self, key: &ObjectKey, before: Option<&Gateway>) -> Keys {
+        let after = self.gateways.get(key);
+        if before == after {
+            return Keys::new();
+        }
+        self.when_ready(|| match (before, after) {
+            // What is ours to write decides nothing else.
+            (Some(before), Some(after)) if before.is_as(after) => {
+                Keys::from([Key::Fold(Parent::gateway(key.clone()))])
+            }
+            _ => self.of_namespace(&key.namespace),
+        })
     }
 
     pub(super) fn cluster_changed(&self) -> Keys {
@@ -86,7 +98,10 @@ impl Tables {
                     .flat_map(move |(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() }))
                     .collect::<Vec<_>>()
             };
-            self.policies.keys().flat_map(selective).collect()
+            let mut keys: Keys = self.policies.keys().flat_map(selective).collect();
+            // A Gateway's labels tell of its clusters.
+            keys.extend(self.gateways.iter().map(|(key, _)| Key::Fold(Parent::gateway(key.clone()))));
+            keys
         })
     }
 
@@ -108,7 +123,7 @@ impl Tables {
         let here = |key: &ObjectKey| key.namespace == *namespace;
         let mut keys = Keys::new();
         let gateways = self.gateways.iter().filter(|(key, _)| here(key));
-        keys.extend(gateways.map(|(key, _)| Key::Works(Parent::gateway(key.clone()))));
+        keys.extend(gateways.flat_map(|(key, _)| both(&Parent::gateway(key.clone()))));
         for (kind, table) in &self.policies {
             let policies = table.iter().filter(|(key, _)| here(key));
             keys.extend(
@@ -188,7 +203,7 @@ impl Tables {
                         keys.insert(Key::Works((**parent).clone()));
                         keys.insert(Key::Access(key.1.clone()));
                     }
-                    if answer && !parent.is_gateway() {
+                    if answer {
                         keys.insert(Key::Fold((**parent).clone()));
                     }
                 }
@@ -214,7 +229,6 @@ impl Tables {
     }
 }
 
-fn both(parent: &Parent) -> Vec<Key> {
-    let works = Key::Works(parent.clone());
-    if parent.is_gateway() { vec![works] } else { vec![works, Key::Fold(parent.clone())] }
+fn both(parent: &Parent) -> [Key; 2] {
+    [Key::Works(parent.clone()), Key::Fold(parent.clone())]
 }

@@ -46,7 +46,7 @@ pub enum Row {
     /// A ConfigMap with parameters.
     ConfigMap(ConfigMap),
     /// A Gateway.
-    Gateway(Gateway),
+    Gateway(Box<Gateway>),
     /// A ManagedCluster.
     Cluster(Cluster),
     /// A Placement.
@@ -66,7 +66,9 @@ impl Row {
         match source {
             Source::Classes => Self::Class(object.into()),
             Source::ConfigMap(_) => Self::ConfigMap(object.into()),
-            Source::Gateways => Self::Gateway(object.into()),
+            Source::Gateways => {
+                Self::Gateway(Box::new(Gateway::new(object, &controller.hub_field_manager())))
+            }
             Source::Clusters => Self::Cluster(object.into()),
             Source::Placements => Self::Placement(object.into()),
             Source::Decisions => Self::Decision(object.into()),

@@ -41,7 +41,7 @@ pub enum Key {
     Access(ClusterName),
     /// The works of a Gateway or of a policy, whether or not it still exists.
     Works(Parent),
-    /// The annotations of a hub policy.
+    /// What a hub policy, or a Gateway, says of its clusters.
     Fold(Parent),
 }
 

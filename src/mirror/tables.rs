@@ -113,9 +113,8 @@ impl Tables {
                 if changed { self.params_changed() } else { Keys::new() }
             }
             (Source::Gateways, Row::Gateway(row)) => {
-                let before = self.gateways.apply(key.clone(), row, version);
-                let changed = before.as_ref() != self.gateways.get(&key);
-                if changed { self.gateway_changed(&key) } else { Keys::new() }
+                let before = self.gateways.apply(key.clone(), *row, version);
+                self.gateway_changed(&key, before.as_ref())
             }
             (Source::Clusters, Row::Cluster(row)) => {
                 let before = self.clusters.apply(key.clone(), row, version);
@@ -173,8 +172,8 @@ impl Tables {
                 self.params_changed()
             }
             Source::Gateways => {
-                self.gateways.delete(key, version);
-                self.gateway_changed(key)
+                let before = self.gateways.delete(key, version);
+                self.gateway_changed(key, before.as_ref())
             }
             Source::Clusters => {
                 self.clusters.delete(key, version);

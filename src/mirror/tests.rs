@@ -26,9 +26,14 @@ fn of_class() -> Key {
     Key::Class(ObjectKey::new("", "multi"))
 }
 
+/// What the Gateway `web` says of its clusters.
+fn told() -> Key {
+    Key::Fold(gateway_parent("web"))
+}
+
 /// The keys of what is in the namespace of `hub`.
 fn of_namespace() -> Keys {
-    Keys::from([Key::Works(gateway_parent("web")), Key::Works(policy_parent("limits")), fold()])
+    Keys::from([Key::Works(gateway_parent("web")), told(), Key::Works(policy_parent("limits")), fold()])
 }
 
 /// The keys that a change of classes or parameters affects in `hub`.
@@ -107,7 +112,21 @@ fn a_gateway_affects_its_namespace() {
     assert_eq!(hub().apply(&gateway("web").placed_on("all").label("a", "b")), of_namespace());
     assert_eq!(hub().delete(&gateway("web")), of_namespace());
     let elsewhere = hub().apply(&gateway("web").in_ns("bank"));
-    assert_eq!(elsewhere.len(), 1, "{elsewhere:?}");
+    assert_eq!(elsewhere.len(), 2, "{elsewhere:?}");
+}
+
+#[test]
+fn what_a_gateway_says_of_its_clusters_affects_what_it_says_alone() {
+    let web = || gateway("web").placed_on("all");
+    let status = json!({"addresses": [{"type": "Hostname", "value": "example.com"}]});
+    for said in [
+        web().annotation("kuadrant.io/gateway-clusters", "[]"),
+        web().label("clusters.kuadrant.io/eu-1_region", "eu"),
+        web().metadata("generation", json!(2)),
+        web().status(status),
+    ] {
+        assert_eq!(hub().apply(&said), Keys::from([told()]), "{said:?}");
+    }
 }
 
 #[test]
@@ -120,11 +139,11 @@ fn a_placement_and_its_decisions_affect_their_namespace() {
 }
 
 #[test]
-fn the_labels_of_a_cluster_affect_policies_with_a_selector_or_overrides() {
-    assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::new());
+fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overrides() {
+    assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::from([told()]));
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a=b");
     let mut world = hub().with(selective);
-    let keys = Keys::from([Key::Works(policy_parent("limits")), fold()]);
+    let keys = Keys::from([Key::Works(policy_parent("limits")), fold(), told()]);
     assert_eq!(world.apply(&cluster("eu-1").label("a", "b")), keys);
     assert_eq!(world.delete(&cluster("eu-1")), keys);
     let overridden = policy("limits").targets("web").annotation("kuadrant.io/cluster-overrides", "[]");
@@ -180,7 +199,7 @@ fn what_an_agent_says_affects_the_fold_alone() {
     let answer = |work: &mut serde_json::Value| work["status"] = applied().status(work);
     assert_eq!(world.edit(&policy_parent("limits"), "eu-1", answer), Keys::from([fold()]));
     assert_eq!(world.edit(&policy_parent("limits"), "eu-1", answer), Keys::new(), "said again");
-    assert_eq!(world.edit(&gateway_parent("web"), "eu-1", answer), Keys::new(), "Gateways have no fold");
+    assert_eq!(world.edit(&gateway_parent("web"), "eu-1", answer), Keys::from([told()]));
 }
 
 #[test]

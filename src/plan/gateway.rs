@@ -1,4 +1,6 @@
-//! The works of a Gateway.
+//! A Gateway: its works, and what its clusters say about it.
+
+pub mod fold;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

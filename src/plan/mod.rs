@@ -6,6 +6,7 @@
 //!           ──▶ works     the works of a Gateway or a policy, by cluster ──▶ diff ──▶ actions
 //!           ──▶ access    the access work of a cluster                   ──▶ diff ──▶ actions
 //!           ──▶ fold      the annotations of a hub policy
+//!           ──▶ gateway::fold      the status, labels and annotation of a hub Gateway
 //! ```
 //!
 //! Pure: no client, no runtime, no clock. The controller, `policy-sync plan` and the tests call the same functions.
@@ -14,6 +15,7 @@
 //! clusters an object may be on; there, what cannot be planned is left as it is.
 
 pub mod access;
+mod answer;
 pub mod cause;
 pub mod class;
 mod copy;

@@ -12,6 +12,7 @@ mod copies;
 mod diffs;
 mod folding;
 mod freezing;
+mod gateways;
 mod grace;
 mod idempotence;
 mod limits;

@@ -56,6 +56,7 @@ async fn invalid_parameters_freeze_what_they_decide_and_no_more() -> Result<()> 
     world.until_works(&ON_EU).await?;
 
     // A restart knows no more than the hub tells it: everything stays.
+    world.settled(&controller).await?;
     controller.terminate().await?;
     let controller = world.controller().await?;
     let writes = world.settled(&controller).await?;

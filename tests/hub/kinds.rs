@@ -171,7 +171,11 @@ pub(crate) async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
     let rules = [
         rule(&[""], &["configmaps"], &read),
         rule(&["gateway.networking.k8s.io"], &["gateways", "gatewayclasses"], &read),
-        rule(&["gateway.networking.k8s.io"], &["gatewayclasses/status"], &["patch"]),
+        rule(
+            &["gateway.networking.k8s.io"],
+            &["gatewayclasses/status", "gateways", "gateways/status"],
+            &["patch"],
+        ),
         rule(
             &["cluster.open-cluster-management.io"],
             &["managedclusters", "placements", "placementdecisions"],

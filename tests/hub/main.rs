@@ -5,6 +5,7 @@ mod attacks;
 mod bad_input;
 mod faults;
 mod freezing;
+mod gateways;
 mod kinds;
 mod leadership;
 mod overrides;

@@ -17,6 +17,7 @@ use policy_sync::mirror::rows::schema::WorkSchema;
 use policy_sync::mirror::{Change, Key, Keys, Mirror, Moment, Source};
 use policy_sync::plan::diff::WorkAction;
 use policy_sync::plan::fold::Fold;
+use policy_sync::plan::gateway::fold::GatewayFold;
 use policy_sync::plan::watches::Wanted;
 use policy_sync::plan::{self, Settings};
 
@@ -85,6 +86,7 @@ pub(crate) struct Sending {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Work(WorkAction),
+    /// Of a policy, or the labels, the annotation or the status of a Gateway.
     Annotations,
 }
 
@@ -244,6 +246,18 @@ impl Controller {
             Key::Access(cluster) => {
                 let decision = decide::access(view, &mut unseen, cluster);
                 Decided::of(decision, unseen)
+            }
+            Key::Fold(parent) if parent.is_gateway() => {
+                let key = &parent.object;
+                let plan = decide::gateway(view, &self.settings, &mut unseen, key);
+                let mut decided = Decided { waits: plan.is_none(), unseen, ..Decided::default() };
+                let GatewayFold { uid, metadata, status, .. } = plan.unwrap_or_default();
+                let manager = self.name.hub_field_manager();
+                let metadata = metadata.map(|metadata| objects::labelling(&manager, key, &uid, &metadata));
+                let status = status.map(|status| objects::telling(&manager, key, &uid, &status));
+                let first = metadata.or(status);
+                decided.writes.extend(first.map(|request| Sending::new(What::Annotations, request)));
+                decided
             }
             Key::Fold(parent) => {
                 let fold = decide::fold(view, &self.settings, &mut unseen, parent);

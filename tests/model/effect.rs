@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use http::{Method, Request};
 use policy_sync::api::annotations::OF_POLICY;
+use policy_sync::api::names::ControllerName;
 use policy_sync::mirror::Source;
-use serde_json::{Value, json};
+use policy_sync::mirror::rows::told::Told;
+use serde_json::{Map, Value, json};
 
+use crate::controller::CONTROLLER;
 use crate::hub::{Content, Contents, category, key_of};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -44,7 +47,15 @@ pub(crate) fn served(
         (&Method::PATCH, Some(APPLY), Some(there)) if other(&body["metadata"]["uid"], there) => {
             Effect::Refused(409)
         }
-        // Of our annotations, the only apply there is.
+        (&Method::PATCH, Some(APPLY), Some(there)) if *source == Source::Gateways => {
+            let in_status = request.uri().path().ends_with("/status");
+            edited(
+                contents,
+                &there.json,
+                |json| if in_status { tell(json, &body) } else { label(json, &body) },
+            )
+        }
+        // Of policies, our annotations are all that is applied.
         (&Method::PATCH, Some(APPLY), Some(there)) => edited(contents, &there.json, |json| {
             let ours = body["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
             let mut annotations = json["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
@@ -62,6 +73,28 @@ pub(crate) fn served(
         }
         (method, content, _) => panic!("a request that is not expected: {method} {content:?}"),
     }
+}
+
+/// Applies our labels and annotations to a Gateway.
+fn label(json: &mut Value, body: &Value) {
+    let mut owned = json!({});
+    for field in ["labels", "annotations"] {
+        let ours = body["metadata"][field].as_object().cloned().unwrap_or_default();
+        let mut strings = json["metadata"][field].as_object().cloned().unwrap_or_default();
+        strings.retain(|key, _| !Told::is_ours(key));
+        owned[format!("f:{field}")] =
+            ours.keys().map(|key| (format!("f:{key}"), json!({}))).collect::<Map<_, _>>().into();
+        strings.extend(ours);
+        json["metadata"][field] = strings.into();
+    }
+    let manager = ControllerName::new(CONTROLLER).hub_field_manager();
+    json["metadata"]["managedFields"] =
+        json!([{"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": owned}}]);
+}
+
+/// Applies our status to a Gateway. No agent here says anything of listeners, so that no list has items of others.
+fn tell(json: &mut Value, body: &Value) {
+    json["status"] = body["status"].clone();
 }
 
 pub(crate) fn created(contents: &mut Contents, source: &Source, mut json: Value, made: u32) -> Effect {

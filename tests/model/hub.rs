@@ -262,7 +262,7 @@ pub(crate) fn category(source: &Source) -> &str {
     }
 }
 
-/// What a request is about: `/apis/<group>/<version>/namespaces/<namespace>/<resource>[/<name>]`.
+/// What a request is about: `/apis/<group>/<version>/namespaces/<namespace>/<resource>[/<name>[/status]]`.
 fn addressed(request: &Request<Vec<u8>>) -> (Source, ObjectKey) {
     let path = request.uri().path();
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -271,10 +271,11 @@ fn addressed(request: &Request<Vec<u8>>) -> (Source, ObjectKey) {
     };
     let source = match *resource {
         "manifestworks" => Source::Works,
+        "gateways" => Source::Gateways,
         _ => Source::Policies(GroupResource::new(group, resource)),
     };
     let key = match name {
-        [name] => ObjectKey::new(namespace, name),
+        [name] | [name, "status"] => ObjectKey::new(namespace, name),
         _ => key_of(&serde_json::from_slice(request.body()).unwrap_or_default()),
     };
     (source, key)

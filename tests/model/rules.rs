@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
+use policy_sync::mirror::rows::told::Told;
 use policy_sync::mirror::{Key, PLACEMENT_SETTLES, Source};
 use policy_sync::plan::diff::WorkAction;
 use serde_json::Value;
@@ -133,7 +134,7 @@ fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The controller's requests change works of its own, and its own annotations of policies.
+/// The controller's requests change works of its own, its own annotations of policies, and what is its own of Gateways.
 fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
     if !matches!(happened.step, Step::Send(..) | Step::Late(_)) {
         return Ok(());
@@ -147,7 +148,9 @@ fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
         let now = after.get(&(source.clone(), key.clone())).map(|entry| &entry.content.json);
         let ours = match source {
             Source::Works => parent(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access",
-            Source::Policies(_) => now.is_some_and(|now| without_ours(was) == without_ours(now)),
+            Source::Policies(_) | Source::Gateways => {
+                now.is_some_and(|now| without_ours(was) == without_ours(now))
+            }
             _ => false,
         };
         if !ours {
@@ -157,15 +160,25 @@ fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn without_ours(policy: &Value) -> Value {
-    let mut policy = policy.clone();
-    if let Some(annotations) = policy["metadata"]["annotations"].as_object_mut() {
-        annotations.retain(|key, _| !OF_POLICY.contains(&key.as_str()));
+fn without_ours(object: &Value) -> Value {
+    let mut object = object.clone();
+    let is_gateway = object["kind"] == "Gateway";
+    for field in ["annotations", "labels"] {
+        if let Some(strings) = object["metadata"][field].as_object_mut() {
+            strings.retain(|key, _| match is_gateway {
+                true => !Told::is_ours(key),
+                false => !OF_POLICY.contains(&key.as_str()),
+            });
+        }
+        if object["metadata"][field].as_object().is_none_or(serde_json::Map::is_empty) {
+            object["metadata"][field] = Value::Null;
+        }
     }
-    if policy["metadata"]["annotations"].as_object().is_none_or(serde_json::Map::is_empty) {
-        policy["metadata"]["annotations"] = Value::Null;
+    if is_gateway {
+        object["metadata"]["managedFields"] = Value::Null;
+        object["status"] = Value::Null;
     }
-    policy
+    object
 }
 
 /// A request changes the work that was seen, and no other one of its name, nor one that has changed since.
@@ -234,7 +247,7 @@ fn ours(objects: &Objects) -> Vec<String> {
     names
 }
 
-/// Where nothing goes wrong, it is decided at most once a window to annotate a policy.
+/// Where nothing goes wrong, it is decided at most once a window to annotate a policy, or to write to a Gateway.
 fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
     let (Step::Decide(Key::Fold(parent)), before) = (happened.step, happened.before) else { return Ok(()) };
     let faultless = happened.faultless;
@@ -246,11 +259,15 @@ fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
     }
 }
 
-/// Where nothing goes wrong, a policy is not annotated with what it says already.
+/// Where nothing goes wrong, a policy is not annotated with what it says already, and nor is a Gateway.
 fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Send(Key::Fold(parent), index, _) = happened.step else { return Ok(()) };
     let before = happened.before;
-    let place = (Source::Policies(parent.kind.clone()), parent.object.clone());
+    let source = match parent.is_gateway() {
+        true => Source::Gateways,
+        false => Source::Policies(parent.kind.clone()),
+    };
+    let place = (source, parent.object.clone());
     let Some(found) = before.hub.objects.get(&place) else { return Ok(()) };
     let request = &before.jobs[&Key::Fold(parent.clone())].sends[*index].request;
     let sent: Value = serde_json::from_slice(request.body()).unwrap_or_default();

@@ -167,7 +167,8 @@ impl Model<'_> {
                 Key::Watches => self.watch(state),
                 // The status of classes is no work.
                 Key::Class(_) => {}
-                Key::Fold(_) if !self.world.folds => {}
+                Key::Fold(parent) if parent.is_gateway() && !self.world.tells => {}
+                Key::Fold(parent) if !parent.is_gateway() && !self.world.folds => {}
                 Key::Fold(_) => wait(state, key, state.now.after(FOLD_WINDOW)),
                 key => {
                     state.timers.remove(&key);

@@ -46,6 +46,8 @@ pub(crate) struct World {
     pub(crate) agents: bool,
     /// Whether policies are annotated.
     pub(crate) folds: bool,
+    /// Whether Gateways say what their clusters do.
+    pub(crate) tells: bool,
     /// How often the controller crashes.
     pub(crate) crashes: u8,
     /// How many requests or watches fail.
@@ -77,6 +79,7 @@ impl World {
             kinds: BTreeMap::from([("authpolicies", "AuthPolicy"), ("ratelimitpolicies", "RateLimitPolicy")]),
             agents: false,
             folds: false,
+            tells: false,
             crashes: 0,
             faults: 0,
             rules: Vec::new(),
@@ -104,6 +107,10 @@ impl World {
 
     pub(crate) fn folds(self) -> Self {
         Self { folds: true, ..self }
+    }
+
+    pub(crate) fn tells(self) -> Self {
+        Self { tells: true, ..self }
     }
 
     pub(crate) fn crashes(self, crashes: u8) -> Self {

@@ -146,6 +146,20 @@ fn a_policy_moves_to_a_gateway_that_is_just_made() {
 }
 
 #[test]
+fn a_gateway_says_what_its_clusters_do_whatever_goes_wrong_once() {
+    let world = World::new("a Gateway is told").without("quota").without("limits").agents().tells();
+    part(&world.crashes(1).faults(1).actor(place("all", &["eu"])), 10_000);
+}
+
+#[test]
+fn what_a_gateway_says_follows_its_clusters() {
+    let labelled =
+        edit(Source::Clusters, "eu", |json| json["metadata"]["labels"]["kuadrant.io/tier"] = json!("a"));
+    let world = World::new("labels of a Gateway").without("quota").without("limits").tells();
+    whole(&world.actor([labelled]).actor(place("all", &["eu"])), 2_000);
+}
+
+#[test]
 fn clusters_change_their_labels() {
     let region = |region: &'static str| {
         edit(Source::Clusters, "eu", move |json| json["metadata"]["labels"]["region"] = json!(region))

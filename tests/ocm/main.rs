@@ -3,6 +3,7 @@
 
 mod conflicts;
 mod fields;
+mod gateways;
 mod journey;
 mod overrides;
 

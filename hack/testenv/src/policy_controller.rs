@@ -1,12 +1,13 @@
 //! A policy controller for spokes: sets `Accepted` and `Enforced` on policies, as Kuadrant's would, without enforcing anything.
 //!
 //! It honours the annotation that no released Kuadrant honours yet: a synced policy yields to a local one of its kind for
-//! the same target (RFC 0007, Policy Hierarchy).
+//! the same target (RFC 0007, Policy Hierarchy). Gateways it accepts and programs.
 //!
 //! ```text
 //! watches: policies of each kind, Gateways ──▶ tables ──▶ verdicts (pure) ──▶ status patches, where they differ
 //! ```
 
+mod gateways;
 mod tables;
 mod verdict;
 
@@ -44,7 +45,10 @@ pub fn default_kinds() -> Vec<GroupVersionResource> {
 /// Runs a controller of these kinds on the cluster of `client` until `stop` is cancelled. A kind that is not served is
 /// tried again, quietly.
 pub async fn run(client: Client, kinds: Vec<GroupVersionResource>, stop: CancellationToken) {
-    stop.run_until_cancelled(control(client, kinds)).await;
+    stop.run_until_cancelled(async {
+        futures::join!(gateways::control(client.clone()), control(client, kinds))
+    })
+    .await;
 }
 
 /// A running policy controller. Dropping it ends it.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::told::Told;
 use super::{RawSpec, Strings, Version, raw_spec};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::object::HubObject;
@@ -15,41 +16,60 @@ pub struct Gateway {
     pub version: Version,
     /// Unique over time.
     pub uid: Arc<str>,
+    /// Changes with the spec.
+    pub generation: i64,
     /// Whether it was asked to go.
     pub deleting: bool,
     /// Its GatewayClass.
     pub class: Arc<str>,
-    /// Labels.
+    /// Labels, without ours.
     pub labels: Strings,
-    /// Annotations.
+    /// Annotations, without ours.
     pub annotations: Strings,
     /// Spec.
     pub spec: RawSpec,
+    /// What stands where it is ours to write.
+    pub told: Told,
 }
 
-impl From<&HubObject> for Gateway {
-    fn from(object: &HubObject) -> Self {
+impl Gateway {
+    /// The row of `object`, where we write as `field_manager`.
+    #[must_use]
+    pub fn new(object: &HubObject, field_manager: &str) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]
         struct Spec {
             gateway_class_name: String,
         }
+        let others = |strings: &Strings| {
+            let others = strings.iter().filter(|(key, _)| !Told::is_ours(key));
+            others.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
         Self {
             version: Version(object.metadata.version()),
             uid: object.metadata.uid.as_str().into(),
+            generation: object.metadata.generation,
             deleting: object.metadata.deletion_timestamp.is_some(),
             class: object.spec_as::<Spec>().gateway_class_name.into(),
-            labels: object.metadata.labels.clone(),
-            annotations: object.metadata.annotations.clone(),
+            labels: others(&object.metadata.labels),
+            annotations: others(&object.metadata.annotations),
             spec: raw_spec(object),
+            told: Told::of(object, field_manager),
         }
     }
-}
 
-impl Gateway {
     /// The Placement that its label names.
     #[must_use]
     pub fn placement(&self) -> Option<&str> {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Whether `other` differs in nothing that decides on works.
+    #[must_use]
+    pub fn is_as(&self, other: &Self) -> bool {
+        fn decides(row: &Gateway) -> impl PartialEq + '_ {
+            (&row.uid, row.deleting, &row.class, &row.labels, &row.annotations, &row.spec)
+        }
+        decides(self) == decides(other)
     }
 }

@@ -10,6 +10,7 @@ pub mod gateway_answer;
 pub mod kind;
 pub mod policy;
 pub mod schema;
+pub mod told;
 pub mod work;
 
 use std::collections::BTreeMap;

@@ -1,12 +1,9 @@
 //! One cluster's entry: what it says, as far as that is for the copy as it is planned.
-//!
-//! An agent can report a new generation as applied with the old object's answer beside it. So an answer counts only
-//! where the revision of the copy that it was read from is the planned one.
 
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::names::ClusterName;
-use crate::mirror::rows::work::{Answer, AnsweredCondition, Work};
-use crate::plan::Outcome;
+use crate::mirror::rows::work::{AnsweredCondition, Work};
+use crate::plan::{Outcome, answer};
 
 pub(super) struct CopyName {
     pub(super) name: String,
@@ -34,35 +31,20 @@ pub(super) fn synced(
     if work.deleting.is_some() {
         return Synced { pending: false, deleting: true, ..entry };
     }
-    let expected = match outcome {
-        Some(Outcome::Work(planned)) if planned.content.spec == work.content.spec => Some(&*planned.revision),
-        Some(Outcome::Keep) => work.revision.as_deref(),
-        _ => None,
-    };
+    let expected = answer::expected(outcome, work);
     let (Some(answer), Some(expected)) = (&work.answer, expected) else { return entry };
     entry.message = answer.message.as_deref().map(str::to_owned);
     if !answer.applied || answer.revision.as_deref() != Some(expected) {
         return entry;
     }
     entry.applied = true;
-    entry.pending = !is_current(answer);
+    entry.pending = !answer::is_current(answer);
     if !entry.pending {
         entry.conditions = answer.conditions.iter().map(condition).collect();
         entry.conditions.sort_by(|left, right| left.condition_type.cmp(&right.condition_type));
         entry.fields = answer.fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     }
     entry
-}
-
-/// Whether the answer is for the present generation: by what each condition says, by what the status says where a
-/// condition says nothing. Where nothing says for which generation it was written, the revision suffices.
-fn is_current(answer: &Answer) -> bool {
-    let current = |observed: Option<i64>| observed.is_none() || observed == answer.generation;
-    let own = |condition: &AnsweredCondition| condition.observed_generation.or(answer.observed_generation);
-    if answer.conditions.is_empty() {
-        return current(answer.observed_generation);
-    }
-    answer.conditions.iter().all(|condition| current(own(condition)))
 }
 
 fn condition(condition: &AnsweredCondition) -> SyncedCondition {

@@ -1,8 +1,8 @@
-//! What a spoke's agent says of the work for a policy: by default that it is applied, and nothing else.
+//! What a spoke's agent says of a work: by default that it is applied, and nothing else.
 
 use serde_json::{Value, json};
 
-use super::objects::policy_parent;
+use super::objects::{gateway_parent, policy_parent};
 use super::world::World;
 
 #[derive(Clone, Debug)]
@@ -95,7 +95,37 @@ impl Answer {
     }
 }
 
+/// It is applied and programmed, and a listener `http` serves a route at this address.
+pub(crate) fn programmed(address: &str) -> Answer {
+    applied()
+        .condition("Accepted", "True", "Accepted", "")
+        .condition("Programmed", "True", "Programmed", "")
+        .string("_address_0", address)
+        .integer("_listener_http_attachedRoutes", 1)
+        .string("_listener_http_kind_HTTPRoute", "gateway.networking.k8s.io")
+        .listener_condition("http", "Programmed", "True", "Programmed", "")
+}
+
+impl Answer {
+    pub(crate) fn listener_condition(
+        self,
+        listener: &str,
+        name: &str,
+        status: &str,
+        reason: &str,
+        message: &str,
+    ) -> Self {
+        let part = |part: &str| format!("_listener_{listener}_{name}_{part}");
+        self.string(&part("status"), status).string(&part("reason"), reason).string(&part("message"), message)
+    }
+}
+
 impl World {
+    /// The agent of `cluster` says this of its work for the Gateway `web`.
+    pub(crate) fn gateway_answered(self, cluster: &str, answer: &Answer) -> Self {
+        self.edited(&gateway_parent("web"), cluster, |work| work["status"] = answer.status(work))
+    }
+
     /// The agent of `cluster` says this of its work for the policy `limits`.
     pub(crate) fn answered(self, cluster: &str, answer: &Answer) -> Self {
         self.edited(&policy_parent("limits"), cluster, |work| work["status"] = answer.status(work))

@@ -41,6 +41,7 @@ async fn problems_are_named_and_freeze_nothing_else() -> Result<()> {
                 "create ManifestWork eu-1/access",
                 "create ManifestWork eu-1/gateway-web",
                 "change RateLimitPolicy diff-problems/limits",
+                "change Gateway diff-problems/web",
             ],
         "{ran:?}"
     );

@@ -70,13 +70,22 @@ async fn a_cluster_that_left_is_marked_as_one_to_wait_for() -> Result<()> {
             == [
                 "WAITS",
                 "once the other works of the cluster are gone",
-                "once its Placement has not changed for 5 s"
+                "once its Placement has not changed for 5 s",
+                "-"
             ],
         "{rows:?}"
     );
-    let text =
-        comes_true(&world, &["delete ManifestWork us-1/access", "delete ManifestWork us-1/gateway-web"])
-            .await?;
+    let text = comes_true(
+        &world,
+        &[
+            "delete ManifestWork us-1/access",
+            "delete ManifestWork us-1/gateway-web",
+            "change Gateway diff-leaves/web",
+        ],
+    )
+    .await?;
+    let before = "not programmed on 2 of 2 clusters: eu-1 (pending); us-1 (pending)";
+    ensure!(text.stdout.contains(before), "{}", text.stdout);
     ensure!(text.stdout.contains(" (once its Placement has not changed for 5 s)\n"), "{}", text.stdout);
     Ok(())
 }

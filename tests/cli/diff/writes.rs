@@ -23,6 +23,7 @@ async fn first_everything_is_created_and_then_what_changed_is() -> Result<()> {
             "create ManifestWork us-1/gateway-web",
             "create ManifestWork us-1/ratelimitpolicy-limits",
             "change RateLimitPolicy diff-changes/limits",
+            "change Gateway diff-changes/web",
         ],
     )
     .await?;

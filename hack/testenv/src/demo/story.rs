@@ -3,8 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use kube::ResourceExt;
-use kube::api::DeleteParams;
-use policy_sync::api::annotations::{CLUSTER_OVERRIDES, MANAGED, POLICY_SYNCED, REVISION, Synced};
+use kube::api::{DeleteParams, DynamicObject};
+use policy_sync::api::annotations::{
+    CLUSTER_OVERRIDES, GATEWAY_CLUSTERS, MANAGED, POLICY_SYNCED, REVISION, Synced,
+};
 use policy_sync::mirror::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
 
@@ -24,6 +26,7 @@ pub(super) async fn tell(stage: &Stage, report: &Report) -> Result<()> {
     configure(stage, report).await?;
     write_a_policy(stage, report).await?;
     read_the_answers(stage, report).await?;
+    read_the_gateway(stage, report).await?;
     override_on_a_spoke(stage, report).await?;
     change_the_policy(stage, report).await?;
     differ_on_a_cluster(stage, report).await?;
@@ -174,6 +177,47 @@ async fn read_the_answers(stage: &Stage, report: &Report) -> Result<()> {
     Ok(())
 }
 
+async fn read_the_gateway(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The hub Gateway says where it is reached, once every spoke has programmed it");
+    let found =
+        look::there(&stage.hub()?, "the Gateway is programmed on both spokes", &gateway(), |gateway| {
+            let said = look::condition(gateway, "Programmed").unwrap_or_else(|| "nothing".into());
+            ensure!(said.starts_with("True"), "it says {said}");
+            ensure!(
+                addressed(gateway) == SPOKES,
+                "its addresses are {}",
+                gateway.data["status"]["addresses"]
+            );
+            Ok(())
+        })
+        .await?;
+    let status = &found.data["status"];
+    let names = status["listeners"].as_array().into_iter().flatten().map(|listener| &listener["name"]);
+    report.excerpt(&json!({
+        "kind": "Gateway",
+        "metadata": {
+            "namespace": SHOP,
+            "name": found.name_any(),
+            "annotations": { GATEWAY_CLUSTERS: found.annotations().get(GATEWAY_CLUSTERS) },
+        },
+        "status": {
+            "conditions": status["conditions"],
+            "addresses": status["addresses"],
+            "listeners": names.map(|name| json!({ "name": name })).collect::<Vec<_>>(),
+        },
+    }));
+    Ok(())
+}
+
+/// The clusters that a Gateway has addresses of.
+fn addressed(gateway: &DynamicObject) -> Vec<&str> {
+    let addresses = gateway.data["status"]["addresses"].as_array().into_iter().flatten();
+    let mut clusters: Vec<&str> =
+        addresses.filter_map(|address| Some(address["value"].as_str()?.split_once('/')?.0)).collect();
+    clusters.dedup();
+    clusters
+}
+
 async fn override_on_a_spoke(stage: &Stage, report: &Report) -> Result<()> {
     report.step("The people of us-1 write a policy of their own for that Gateway, and it wins there");
     let theirs = fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web");
@@ -245,6 +289,12 @@ async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
     report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
     look::gone(&us, "the copy of the Gateway leaves us-1", &downstream(&gateway())).await?;
     report.seen("us-1: Gateway kuadrant-shop/web is gone");
+    look::there(&stage.hub()?, "the hub Gateway has no address of us-1", &gateway(), |gateway| {
+        ensure!(addressed(gateway) == ["eu-1"], "its addresses are {}", gateway.data["status"]["addresses"]);
+        Ok(())
+    })
+    .await?;
+    report.seen("hub: Gateway shop/web has the addresses of eu-1 alone");
     let theirs = fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web");
     look::there(&us, "the policy of us-1's own people stays", &theirs, |_| Ok(())).await?;
     report.seen("us-1: RateLimitPolicy kuadrant-shop/ours, which its people wrote, is still there");

@@ -1,4 +1,5 @@
-//! What the controller writes of users' objects: the status of classes, the annotations of policies.
+//! What the controller writes of users' objects: the status of classes, the annotations of policies, what Gateways say of
+//! their clusters.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -6,12 +7,13 @@ use serde_json::{Value, json};
 use super::change::Change;
 use super::read::Found;
 use super::{Planned, keys, subject};
-use crate::api::gateway;
-use crate::api::names::ObjectKey;
-use crate::cli::plan::remark::Subject;
-use crate::mirror::{ClassParams, Key, Moment};
+use crate::api::gateway::{self, GatewayStatus};
+use crate::api::names::{ObjectKey, Parent};
+use crate::cli::plan::remark::{Remark, Subject};
+use crate::mirror::{ClassParams, Key, Moment, View};
 use crate::plan::fold::{self, Fold};
-use crate::plan::{Settings, class};
+use crate::plan::gateway::fold::GatewayFold;
+use crate::plan::{self, Settings, class};
 
 /// The status of our classes.
 pub(super) fn classes(found: &Found, now: Moment) -> Planned {
@@ -63,11 +65,70 @@ fn conditions<'c>(key: &ObjectKey, conditions: impl IntoIterator<Item = &'c Cond
     })
 }
 
-/// The annotations of policies, once their works are written.
+/// What one Gateway says of its clusters.
+fn gateway(
+    found: &Found,
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+) -> (Option<Change>, Option<Remark>) {
+    let key = &parent.object;
+    let GatewayFold { metadata, owners, status, .. } = plan::gateway::fold::plan(view, settings, key);
+    let owners: Vec<&str> = owners.iter().map(|owner| &**owner).collect();
+    let remark = (!owners.is_empty()).then(|| {
+        let text = format!("its labels are left alone: they are those of {}", owners.join(", "));
+        subject(view, parent).warning(text)
+    });
+    let Some(there) = view.gateway(key).filter(|_| metadata.is_some() || status.is_some()) else {
+        return (None, remark);
+    };
+    let (mut before, mut after) = (gateway_named(key), gateway_named(key));
+    if let Some(metadata) = metadata {
+        before["metadata"]["labels"] = json!(there.told.labels);
+        before["metadata"]["annotations"] = json!(found.annotations.get(parent));
+        after["metadata"]["labels"] = json!(metadata.labels);
+        after["metadata"]["annotations"] = json!(metadata.annotations);
+    }
+    if let Some(status) = status {
+        before["status"] = timeless(&there.told.status);
+        after["status"] = timeless(&status);
+    }
+    (Some(Change::of_part("Gateway", key.clone(), before, after)), remark)
+}
+
+fn gateway_named(key: &ObjectKey) -> Value {
+    json!({
+        "apiVersion": format!("{}/v1", gateway::GROUP),
+        "kind": "Gateway",
+        "metadata": {"name": key.name, "namespace": key.namespace},
+    })
+}
+
+/// A status without the times of its conditions: when something became so is no difference.
+fn timeless(status: &GatewayStatus) -> Value {
+    let mut status = json!(status);
+    let without = |conditions: &mut Value| {
+        for condition in conditions.as_array_mut().into_iter().flatten() {
+            condition.as_object_mut().map(|condition| condition.remove("lastTransitionTime"));
+        }
+    };
+    without(&mut status["conditions"]);
+    let listeners = status["listeners"].as_array_mut().into_iter().flatten();
+    listeners.for_each(|listener| without(&mut listener["conditions"]));
+    status
+}
+
+/// The annotations of policies and what Gateways say, once their works are written.
 pub(super) fn folds(found: &Found, settings: &Settings, now: Moment) -> Planned {
     let (mut changes, mut remarks) = Planned::default();
     keys(found, now, |view, key| {
         let Key::Fold(parent) = key else { return };
+        if parent.is_gateway() {
+            let (change, remark) = gateway(found, view, settings, parent);
+            changes.extend(change);
+            remarks.extend(remark);
+            return;
+        }
         match fold::plan(view, settings, parent).fold {
             Fold::Settled => {}
             Fold::OwnedBy(owners) => {

@@ -20,6 +20,7 @@ use crate::mirror::Source;
 use crate::mirror::rows::Strings;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::rows::schema::WorkSchema;
+use crate::mirror::rows::told::Told;
 use crate::plan::watches::{self, Wanted};
 use crate::watch::{defined, fixed_kind, work_selector};
 
@@ -29,7 +30,7 @@ pub(in crate::cli::plan) struct Found {
     pub(super) scratch: Scratch,
     /// The works of the controller, of which the mirror keeps no more than hashes.
     pub(super) works: BTreeMap<(ClusterName, WorkName), HubObject>,
-    /// The annotations of ours on policies, of which it keeps as little.
+    /// The annotations of ours on policies and Gateways, of which it keeps as little.
     pub(super) annotations: BTreeMap<Parent, Strings>,
 }
 
@@ -56,8 +57,15 @@ pub(in crate::cli::plan) async fn read(live: &Live, controller: &ControllerName)
     for listed in listed.await {
         let (source, objects) = listed?;
         found.scratch.list(&source, &objects);
-        if source == Source::Works {
-            found.works = objects.into_iter().map(|work| (place(&work), work)).collect();
+        match source {
+            Source::Works => {
+                found.works = objects.into_iter().map(|work| (place(&work), work)).collect();
+            }
+            Source::Gateways => objects.into_iter().for_each(|gateway| {
+                let parent = Parent::gateway(key(&gateway));
+                found.annotated(parent, gateway, Told::is_ours);
+            }),
+            _ => {}
         }
     }
     found.work_schema(live).await?;
@@ -86,7 +94,17 @@ async fn definition(live: &Live, name: &str) -> anyhow::Result<Option<CustomReso
     live.get(&gvr, "CustomResourceDefinition", &ObjectKey::new("", name)).await
 }
 
+fn key(object: &HubObject) -> ObjectKey {
+    ObjectKey::new(&object.metadata.namespace, &object.metadata.name)
+}
+
 impl Found {
+    /// Keeps those annotations of `object` that are ours.
+    fn annotated(&mut self, parent: Parent, object: HubObject, is_ours: impl Fn(&str) -> bool) {
+        let ours = object.metadata.annotations.into_iter().filter(|(key, _)| is_ours(key));
+        self.annotations.insert(parent, ours.collect());
+    }
+
     fn wanted(&self) -> Wanted {
         watches::plan(self.scratch.read().view(Scratch::settled()))
     }
@@ -120,10 +138,8 @@ impl Found {
             let policies = live.list(gvr, None).await?;
             self.scratch.list(source, &policies);
             for policy in policies {
-                let metadata = policy.metadata;
-                let object = ObjectKey::new(&metadata.namespace, &metadata.name);
-                let ours = metadata.annotations.into_iter().filter(|(key, _)| OF_POLICY.contains(&&**key));
-                self.annotations.insert(Parent { kind: gvr.kind.clone(), object }, ours.collect());
+                let parent = Parent { kind: gvr.kind.clone(), object: key(&policy) };
+                self.annotated(parent, policy, |key| OF_POLICY.contains(&key));
             }
         }
         Ok(())

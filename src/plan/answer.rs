@@ -1,0 +1,27 @@
+//! Whether what a spoke's agent says is for the copy as it is planned.
+//!
+//! An agent can report a new generation as applied with the old object's answer beside it. So an answer counts only
+//! where the revision of the copy that it was read from is the planned one.
+
+use super::Outcome;
+use crate::mirror::rows::work::{Answer, AnsweredCondition, Work};
+
+/// The revision that an answer of `work` has to be for; `None` where the work does not hold what is planned.
+pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Option<&'p str> {
+    match outcome {
+        Some(Outcome::Work(planned)) if planned.content.spec == work.content.spec => Some(&planned.revision),
+        Some(Outcome::Keep) => work.revision.as_deref(),
+        _ => None,
+    }
+}
+
+/// Whether the answer is for the present generation: by what each condition says, by what the status says where a
+/// condition says nothing. Where nothing says for which generation it was written, the revision suffices.
+pub(super) fn is_current(answer: &Answer) -> bool {
+    let current = |observed: Option<i64>| observed.is_none() || observed == answer.generation;
+    let own = |condition: &AnsweredCondition| condition.observed_generation.or(answer.observed_generation);
+    if answer.conditions.is_empty() {
+        return current(answer.observed_generation);
+    }
+    answer.conditions.iter().all(|condition| current(own(condition)))
+}

@@ -1,0 +1,267 @@
+//! The fold of a Gateway: what all its clusters say about it, in the status of the hub Gateway, and which clusters
+//! these are, in its labels and an annotation.
+//!
+//! ```text
+//! works, answers ──▶ what each cluster says ──▶ Programmed    True only where every cluster says so
+//!                                           └─▶ items         addresses and listeners, as many as the API takes
+//! clusters ──▶ metadata
+//! ```
+//!
+//! A cluster that has not answered for the present revision is named as pending. Its addresses and listeners stay as
+//! it said them last, because traffic still goes there; what it said of them being programmed counts no more.
+
+mod items;
+mod metadata;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+
+use crate::api::gateway::GatewayStatus;
+use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::text::capped;
+use crate::mirror::rows::gateway::Gateway;
+use crate::mirror::rows::work::{Answer, Work};
+use crate::mirror::{Moment, View};
+use crate::plan::standing::{GatewayStanding, of_gateway};
+use crate::plan::{Outcome, Problem, Settings, WorksPlan, answer, diff};
+
+pub use metadata::Metadata;
+
+/// How many clusters, problems or labels a message names.
+const NAMED: usize = 10;
+/// The most bytes of what one cluster says in a message.
+const TEXT_LIMIT: usize = 512;
+/// The most bytes of a message; the API counts characters.
+const MESSAGE_LIMIT: usize = 32 * 1024;
+
+/// What a Gateway should say of its clusters, as far as it does not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GatewayFold {
+    /// The Gateway that was seen.
+    pub uid: Arc<str>,
+    /// Its labels and the annotation of ours, all of them.
+    pub metadata: Option<Metadata>,
+    /// Other controllers of this make own the labels or the annotation, which are left alone.
+    pub owners: BTreeSet<Arc<str>>,
+    /// Its status, as far as it is ours.
+    pub status: Option<GatewayStatus>,
+}
+
+/// Plans what the Gateway `key` says: nothing where it is gone or going, or where that is not known yet.
+#[must_use]
+pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold {
+    let Some(gateway) = view.gateway(key).filter(|gateway| !gateway.deleting) else {
+        return GatewayFold::default();
+    };
+    let uid = gateway.uid.clone();
+    if matches!(of_gateway(view, key), GatewayStanding::NotOurs) {
+        // Its status is for the controller of its class to write.
+        let metadata = metadata::without_ours(&gateway.told);
+        return GatewayFold { uid, metadata, ..GatewayFold::default() };
+    }
+    let parent = Parent::gateway(key.clone());
+    let works = super::plan(view, settings, key);
+    if works.problems.iter().any(Problem::passes) {
+        return GatewayFold::default();
+    }
+    let (mut metadata, left_out) = metadata::of(view, gateway, &works);
+    let mut owners = BTreeSet::new();
+    if metadata.is_some() && !gateway.told.other_owners.is_empty() {
+        metadata = None;
+        owners.clone_from(&gateway.told.other_owners);
+    }
+    let problems = diff::works(view, &parent, &works).problems;
+    let clusters = clusters(view, &parent, &works);
+    let teller = Teller { now: view.now, gateway, works: &works, problems, clusters };
+    let status = teller.status(&left_out);
+    let status = (status != gateway.told.status).then_some(status);
+    GatewayFold { uid, metadata, owners, status }
+}
+
+/// What one cluster says.
+struct Said<'v> {
+    /// Why it does not count as programmed.
+    lacks: Option<Lack>,
+    /// What it has said last.
+    answer: Option<&'v Answer>,
+    /// Whether that is for the present revision.
+    current: bool,
+}
+
+/// Why a cluster does not count as programmed.
+struct Lack {
+    pending: bool,
+    text: String,
+}
+
+impl Lack {
+    fn pending(text: &str) -> Option<Self> {
+        Some(Self { pending: true, text: text.to_owned() })
+    }
+}
+
+/// What each cluster says where the Gateway is placed.
+fn clusters<'v>(view: View<'v>, parent: &Parent, works: &WorksPlan) -> BTreeMap<ClusterName, Said<'v>> {
+    let missing = || Said { lacks: Lack::pending("pending"), answer: None, current: false };
+    let mut clusters: BTreeMap<ClusterName, Said<'v>> =
+        works.outcomes.keys().map(|cluster| (cluster.clone(), missing())).collect();
+    for (_, cluster, work) in view.works_of(parent) {
+        if let Some(said) = clusters.get_mut(cluster) {
+            *said = said_of(work, works.outcomes.get(cluster));
+        }
+    }
+    clusters
+}
+
+fn said_of<'v>(work: &'v Work, outcome: Option<&Outcome>) -> Said<'v> {
+    if work.deleting.is_some() {
+        let lacks = Lack::pending("still being removed from where it was before");
+        return Said { lacks, answer: None, current: false };
+    }
+    let Some(answer) = work.answer.as_deref() else {
+        return Said { lacks: Lack::pending("pending"), answer: None, current: false };
+    };
+    let expected = answer::expected(outcome, work);
+    let of_the_present = answer.applied && expected.is_some() && answer.revision.as_deref() == expected;
+    let current = of_the_present && answer::is_current(answer);
+    let lacks = match &answer.message {
+        Some(message) if expected.is_some() => {
+            Some(Lack { pending: false, text: capped(message, TEXT_LIMIT).into_owned() })
+        }
+        _ if !current => Lack::pending("pending"),
+        _ => not_programmed(answer),
+    };
+    Said { lacks, answer: Some(answer), current }
+}
+
+/// What a cluster says against its copy being programmed.
+fn not_programmed(answer: &Answer) -> Option<Lack> {
+    let condition = |name: &str| answer.conditions.iter().find(|found| &*found.condition_type == name);
+    let refused = condition("Accepted").filter(|accepted| &*accepted.status == "False");
+    let Some(condition) = refused.or_else(|| condition("Programmed")) else {
+        return Lack::pending("pending");
+    };
+    if refused.is_none() && &*condition.status == "True" {
+        return None;
+    }
+    let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Unknown");
+    let text = match condition.message.as_deref().filter(|message| !message.is_empty()) {
+        Some(message) => Cow::Owned(format!("{reason}: {message}")),
+        None => Cow::Borrowed(reason),
+    };
+    // So begins every Gateway: nobody has judged it yet.
+    Some(Lack { pending: &*condition.status == "Unknown", text: capped(&text, TEXT_LIMIT).into_owned() })
+}
+
+struct Teller<'v> {
+    now: Moment,
+    gateway: &'v Gateway,
+    works: &'v WorksPlan,
+    /// What is wrong with works that are there.
+    problems: Vec<Problem>,
+    clusters: BTreeMap<ClusterName, Said<'v>>,
+}
+
+impl Teller<'_> {
+    fn status(&self, left_out: &[String]) -> GatewayStatus {
+        let items = items::of(self.now, self.gateway, &self.clusters);
+        let conditions = vec![
+            self.condition("Accepted", self.accepted(left_out)),
+            self.condition("Programmed", self.programmed(&items.left_out())),
+        ];
+        GatewayStatus { conditions, addresses: items.addresses, listeners: items.listeners }
+    }
+
+    fn condition(&self, name: &str, (status, reason, message): (&str, &str, String)) -> Condition {
+        Condition {
+            type_: name.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: capped(&message, MESSAGE_LIMIT).into_owned(),
+            observed_generation: Some(self.gateway.generation),
+            last_transition_time: transition(&self.gateway.told.status.conditions, name, status, self.now),
+        }
+    }
+
+    fn accepted(&self, left_out: &[String]) -> (&'static str, &'static str, String) {
+        let problems: Vec<&Problem> =
+            self.works.problems.iter().filter(|problem| problem.freezes()).collect();
+        if let Some(first) = problems.first() {
+            return ("False", first.category(), named(problems.iter().map(|problem| problem.text())));
+        }
+        let mut message = "the Gateway goes to the clusters of its Placement".to_owned();
+        for problem in &self.works.problems {
+            message = format!("{message}; {}", problem.text());
+        }
+        if !left_out.is_empty() {
+            let left_out = named(left_out.iter().cloned());
+            message = format!("{message}; left out, because they do not fit: {left_out}");
+        }
+        ("True", "Accepted", message)
+    }
+
+    fn programmed(&self, left_out: &str) -> (&'static str, &'static str, String) {
+        let all = self.clusters.len();
+        let mut lacking: Vec<(bool, String)> =
+            self.clusters.iter().filter_map(|said| self.lacks(said)).collect();
+        // Those that say why come before those that only have to be waited for.
+        lacking.sort_by_key(|(pending, _)| *pending);
+        let pending = lacking.iter().all(|(pending, _)| *pending);
+        let count = lacking.len();
+        let lacking = named(lacking.into_iter().map(|(_, text)| text));
+        let (status, reason, message) = if self.works.problems.iter().any(Problem::freezes) {
+            let lacking =
+                if count == 0 { String::new() } else { format!("; what was sent before lacks: {lacking}") };
+            ("False", "Pending", format!("as it is now, it is not sent to its clusters{lacking}"))
+        } else if all == 0 {
+            ("False", "NotPlaced", self.not_placed())
+        } else if count == 0 {
+            ("True", "Programmed", format!("programmed on all of its clusters: {all}"))
+        } else {
+            let reason = if pending { "Pending" } else { "NotProgrammed" };
+            ("False", reason, format!("not programmed on {count} of {all} clusters: {lacking}"))
+        };
+        (status, reason, format!("{message}{left_out}"))
+    }
+
+    fn lacks(&self, (cluster, said): (&ClusterName, &Said<'_>)) -> Option<(bool, String)> {
+        let lack = said.lacks.as_ref()?;
+        let foreign = |problem: &&Problem| matches!(problem, Problem::ForeignWork { cluster: found, .. } if *found == *cluster.0);
+        let told = match self.problems.iter().find(foreign) {
+            Some(problem) => (false, format!("{cluster} ({})", problem.text())),
+            None => (lack.pending, format!("{cluster} ({})", lack.text)),
+        };
+        Some(told)
+    }
+
+    fn not_placed(&self) -> String {
+        match self.gateway.placement() {
+            Some(placement) => format!("Placement {placement} has chosen no cluster"),
+            None => format!("it has no label {}", crate::api::cluster::PLACEMENT_LABEL),
+        }
+    }
+}
+
+/// When a condition got this status: what is there knows, or it is now.
+fn transition(found: &[Condition], name: &str, status: &str, now: Moment) -> Time {
+    let same = found.iter().find(|found| found.type_ == name && found.status == status);
+    // Whole seconds, which is what the API keeps.
+    same.map_or_else(
+        || Time(Timestamp::from_second(now.0 / 1000).unwrap_or_default()),
+        |found| found.last_transition_time.clone(),
+    )
+}
+
+/// The first ten, and how many more.
+fn named(texts: impl ExactSizeIterator<Item = String>) -> String {
+    let more = texts.len().saturating_sub(NAMED);
+    let mut parts: Vec<String> = texts.take(NAMED).collect();
+    if more > 0 {
+        parts.push(format!("and {more} more"));
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,105 @@
+//! The labels and the annotation that tell of a Gateway's clusters.
+
+use super::*;
+
+#[test]
+fn attributes_of_clusters_are_labels() {
+    let world = placed(&["eu-1", "us-1"])
+        .with(cluster("eu-1").label("kuadrant.io/region", "eu").label("region", "eu"))
+        .with(cluster("us-1").label("kuadrant.io/region", "us").label("other.kuadrant.io/a", "b"))
+        .with(cluster("far-1").label("kuadrant.io/region", "far"));
+    let found = metadata(&world);
+    assert_eq!(found.annotations["kuadrant.io/gateway-clusters"], r#"["eu-1","us-1"]"#);
+    let labels: Vec<String> = found.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    assert_eq!(labels, ["clusters.kuadrant.io/eu-1_region=eu", "clusters.kuadrant.io/us-1_region=us"]);
+}
+
+#[test]
+fn a_label_that_would_be_none_is_told() {
+    let attribute = "a".repeat(59);
+    let world = placed(&["eu-1"])
+        .with(cluster("eu-1").label(&format!("kuadrant.io/{attribute}"), "x").label("kuadrant.io/b", "y"));
+    assert_eq!(metadata(&world).labels.len(), 1);
+    let message = condition(&world, "Accepted").2;
+    assert!(message.ends_with(&format!("because they do not fit: the label eu-1_{attribute}")), "{message}");
+}
+
+#[test]
+fn labels_go_with_the_cluster_and_with_the_class() {
+    let region = |name: &str| cluster(name).label("kuadrant.io/region", "x");
+    let world = placed(&["eu-1", "us-1"]).with(region("eu-1")).with(region("us-1"));
+    let (world, object) = settled(world, &web());
+    let one = world_with(&world, &object).decisions("all", &["us-1"]).after(60_000);
+    assert_eq!(metadata(&one).labels.len(), 1);
+    let other = world.with(class("multi").spec("controllerName", "example.com/other".into()));
+    let found = fold(&other);
+    assert_eq!(found.metadata, Some(Metadata::default()), "all of ours goes");
+    assert_eq!(found.status, None, "the status is another's");
+    let (other, _) = settled(other, &object);
+    says_all(&other);
+}
+
+#[test]
+fn a_gateway_of_another_controller_is_left_alone() {
+    let foreign = class("theirs").spec("controllerName", "example.com/other".into());
+    let web = web().of_class("theirs").annotation("kuadrant.io/gateway-clusters", "[]");
+    says_all(&shop(&["eu-1"]).with(foreign).with(web));
+}
+
+fn owned(manager: &str, fields: Value) -> Value {
+    json!([{"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": fields}}])
+}
+
+#[test]
+fn what_another_controller_of_this_make_owns_is_left() {
+    let owned = owned("policy-sync-other", json!({"f:annotations": {"f:kuadrant.io/gateway-clusters": {}}}));
+    let object = web().annotation("kuadrant.io/gateway-clusters", "[]").metadata("managedFields", owned);
+    let found = fold(&placed(&["eu-1"]).with(object));
+    assert_eq!(found.metadata, None);
+    assert_eq!(found.owners, ["policy-sync-other".into()].into());
+    assert!(found.status.is_some());
+}
+
+/// Leaving out what others own, too, would not take it away.
+#[test]
+fn a_label_of_ours_that_a_user_added_goes_in_two_steps() {
+    let key = "clusters.kuadrant.io/eu-1_region";
+    let owned = owned("kubectl", json!({"f:labels": {format!("f:{key}"): {}}}));
+    let object = web().label(key, "x").metadata("managedFields", owned);
+    let world = placed(&["eu-1"]).with(object.clone());
+    let first = metadata(&world);
+    assert_eq!(first.labels[key], "", "now it is ours alone");
+    let mut object = told(&object, &fold(&world));
+    object.json["metadata"]["managedFields"].as_array_mut().unwrap().remove(0);
+    let (world, object) = settled(world.with(object.clone()), &object);
+    says_all(&world);
+    assert_eq!(object.json["metadata"]["labels"][key], Value::Null);
+}
+
+#[test]
+fn nothing_of_it_reaches_the_copy() {
+    let world = placed(&["eu-1"]).with(cluster("eu-1").label("kuadrant.io/region", "eu"));
+    let before = world.copy_of(&gateway_parent("web"), "eu-1");
+    let (world, object) = settled(world, &web());
+    assert_eq!(object.json["metadata"]["labels"]["clusters.kuadrant.io/eu-1_region"], "eu");
+    assert_eq!(world.copy_of(&gateway_parent("web"), "eu-1"), before);
+    assert_eq!(world.writes_of(&gateway_parent("web")), Vec::<String>::new());
+}
+
+#[test]
+fn other_annotations_leave_the_list_what_room_there_is() {
+    let names: Vec<String> = (0..3_000).map(|n| format!("c{n:0>50}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for other in [0, 200 * 1024, 239 * 1024] {
+        let world = shop(&names).with(web().annotation("example.com/large", &"x".repeat(other)));
+        let text = &metadata(&world).annotations["kuadrant.io/gateway-clusters"];
+        assert!(text.len() + other < 240 * 1024 && text.len() < 128 * 1024);
+        let listed: Vec<String> = serde_json::from_str(text).unwrap();
+        assert!(!listed.is_empty() && listed.len() < 3_000);
+        let message = condition(&world, "Accepted").2;
+        let expected = format!("{} clusters in kuadrant.io/gateway-clusters", 3_000 - listed.len());
+        assert!(message.ends_with(&expected), "{message}");
+    }
+    let world = shop(&names).with(web().annotation("example.com/large", &"x".repeat(240 * 1024)));
+    assert_eq!(fold(&world).metadata, None);
+}

@@ -1,0 +1,78 @@
+//! What spokes say of a Gateway comes back: its status on the hub, from the status of its copies.
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::fixtures::gateway;
+use policy_sync_testenv::wait;
+use policy_sync_testenv::world::World;
+use serde_json::{Value, json};
+
+use crate::{LIMIT, until_copied, world};
+
+/// Waits until the hub's Gateway is programmed in its present generation, on so many clusters.
+async fn until_programmed(world: &World<'_>, web: &Value, clusters: usize) -> Result<Value> {
+    let expected = format!("programmed on all of its clusters: {clusters}");
+    wait::until("the Gateway is programmed", LIMIT, || async {
+        let found = serde_json::to_value(world.get(web).await?)?;
+        let said = found["status"]["conditions"].as_array().context("no conditions")?;
+        let programmed = said.iter().find(|said| said["type"] == "Programmed").context("not said")?;
+        let current = programmed["observedGeneration"] == found["metadata"]["generation"];
+        ensure!(current && programmed["message"] == *expected, "it says {}", found["status"]);
+        Ok(found)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_status_of_copies_comes_back_to_the_hub() -> Result<()> {
+    let (world, fleet) = world("status", &["eu-1", "us-1"]).await?;
+    let controller = world.controller().await?;
+    let mut web = gateway(world.name(), "web", world.name(), Some("all"));
+    web["spec"]["listeners"][0]["allowedRoutes"] = json!({"kinds": [{"kind": "HTTPRoute"}]});
+    let other = json!({"name": "other.example", "port": 8080, "protocol": "HTTP"});
+    web["spec"]["listeners"].as_array_mut().context("a list")?.push(other);
+    world.apply(&web).await?;
+    let found = until_programmed(&world, &web, 2).await?;
+
+    let expected = ["eu-1", "us-1"].map(|cluster| {
+        [("IP", "192.0.2.1"), ("Hostname", "web.kuadrant-status.example.com")].map(|(kind, value)| {
+            json!({"type": format!("kuadrant.io/MultiCluster{kind}Address"), "value": format!("{cluster}/{value}")})
+        })
+    });
+    ensure!(found["status"]["addresses"] == json!(expected.concat()), "{}", found["status"]);
+    let listeners = found["status"]["listeners"].as_array().context("no listeners")?;
+    let names: Vec<&str> = listeners.iter().filter_map(|listener| listener["name"].as_str()).collect();
+    let both = ["eu-1.http", "eu-1.other.example", "us-1.http", "us-1.other.example"];
+    ensure!(names == both, "{names:?}");
+    for listener in listeners {
+        let conditions = listener["conditions"].as_array().context("no conditions")?;
+        let said: Vec<String> = conditions
+            .iter()
+            .map(|said| format!("{}={}", said["type"], said["status"]).replace('"', ""))
+            .collect();
+        ensure!(
+            said == ["Accepted=True", "Conflicted=False", "Programmed=True", "ResolvedRefs=True"],
+            "{said:?}"
+        );
+        ensure!(listener["attachedRoutes"] == 0, "{listener}");
+        let kinds = listener["supportedKinds"].as_array().map_or(0, Vec::len);
+        ensure!(
+            kinds == if listener["name"] == "eu-1.http" || listener["name"] == "us-1.http" { 1 } else { 2 },
+            "{listener}"
+        );
+    }
+    world.settled(&controller).await?;
+
+    web["spec"]["listeners"].as_array_mut().context("a list")?.pop();
+    world.apply(&web).await?;
+    for cluster in ["eu-1", "us-1"] {
+        let spoke = fleet.spoke(cluster)?.client()?;
+        until_copied(&spoke, &web, |copy| copy.data["spec"]["listeners"].as_array().map(Vec::len) == Some(1))
+            .await?;
+    }
+    let found = until_programmed(&world, &web, 2).await?;
+    ensure!(found["status"]["listeners"].as_array().map(Vec::len) == Some(2), "{}", found["status"]);
+    world.place("all", &["eu-1"]).await?;
+    let found = until_programmed(&world, &web, 1).await?;
+    ensure!(found["status"]["addresses"].as_array().map(Vec::len) == Some(2), "{}", found["status"]);
+    world.settled(&controller).await.map(drop)
+}
