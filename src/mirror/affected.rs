@@ -13,7 +13,7 @@ use super::rows::work::{Purpose, Work};
 use super::tables::{Tables, WorkKey};
 use super::{Key, Keys, Moment, PolicyKind, Source};
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
-use crate::api::names::{ObjectKey, Parent};
+use crate::api::names::{ObjectKey, Parent, WorkName};
 
 impl Tables {
     /// Every key there is.
@@ -210,10 +210,22 @@ impl Tables {
                 Purpose::Access(_) if content => {
                     keys.insert(Key::Access(key.1.clone()));
                 }
+                Purpose::Foreign if content => {
+                    keys.extend(self.named(&key.0).flat_map(|parent| both(&parent)));
+                }
                 Purpose::Access(_) | Purpose::Foreign => {}
             }
             keys
         })
+    }
+
+    /// The Gateways and policies whose works are planned to have this name.
+    fn named(&self, name: &WorkName) -> impl Iterator<Item = Parent> {
+        let gateways = self.gateways.iter().map(|(key, _)| Parent::gateway(key.clone()));
+        let policies = self.policies.iter().flat_map(|(kind, table)| {
+            table.iter().map(|(key, _)| Parent { kind: kind.clone(), object: key.clone() })
+        });
+        gateways.chain(policies).filter(|parent| name.is_for(&self.controller, parent))
     }
 
     /// Keeps the last valid parameters of every class of ours, and of no other.

@@ -203,6 +203,21 @@ fn what_an_agent_says_affects_the_fold_alone() {
 }
 
 #[test]
+fn a_work_that_takes_a_planned_name_affects_whose_it_is() {
+    let mut world = hub().with(policy_of("ratelimitpolicies", "other"));
+    let theirs = |work: &mut serde_json::Value| work["metadata"]["annotations"] = json!({});
+    let name = world.see(|view| view.works_of(&policy_parent("limits")).next().unwrap().0.clone());
+    let of_limits = Keys::from([Key::Works(policy_parent("limits")), fold()]);
+    assert!(world.edit(&policy_parent("limits"), "eu-1", theirs).is_superset(&of_limits));
+    let gone = Change::Deleted {
+        source: Source::Works,
+        key: ObjectKey { namespace: "eu-1".into(), name: name.0 },
+        version: 1_000_000,
+    };
+    assert_eq!(world.mirror.change(gone, Moment(world.now)), of_limits);
+}
+
+#[test]
 fn a_work_that_changes_its_parent_affects_both() {
     let mut world = hub().with(policy_of("ratelimitpolicies", "other"));
     let name = world.see(|view| view.works_of(&policy_parent("limits")).next().unwrap().0.clone());
