@@ -98,6 +98,10 @@ fn comparable(mut object: Value) -> Value {
             // Who took all its annotations back is left with none of them, who never had any is not there.
             entries.retain(|entry| entry["fieldsV1"] != json!({"f:metadata": {"f:annotations": {}}}));
             entries.iter_mut().for_each(|entry| drop(entry["time"].take()));
+            // They are in the order of their times.
+            entries.sort_by_key(|entry| {
+                ["manager", "operation", "subresource"].map(|key| entry[key].to_string())
+            });
         }
     }
     timeless(&mut object["status"], &generation);
