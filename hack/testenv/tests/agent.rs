@@ -259,6 +259,7 @@ async fn carries_on_after_a_restart() {
     let (kept, dropped) = (policy_work("kept", "restart", 10), policy_work("dropped", "restart-too", 10));
     let (kept, dropped) = (bench.create(&kept).await, bench.create(&dropped).await);
     tokio::join!(bench.applied(&kept), bench.applied(&dropped));
+    tokio::join!(bench.recorded(&kept), bench.recorded(&dropped));
 
     bench.stop_agent().await;
     bench.replace(&policy_work("kept", "restart", 30)).await;

@@ -7,13 +7,15 @@ mod work;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
 use policy_sync::api::work::ManifestWork;
+use policy_sync_testenv::api::AppliedManifestWork;
 use policy_sync_testenv::apply::apply;
-use policy_sync_testenv::{Fleet, FleetOptions};
+use policy_sync_testenv::{Fleet, FleetOptions, wait};
 use serde_json::json;
 
 pub(crate) use self::work::*;
@@ -170,6 +172,23 @@ impl Bench {
                 panic!("{}: still not so: {what}\n{status}", work.name_any());
             }
         }
+    }
+
+    /// Returns once the agent has written down the policy that it has applied, which it does after it says so: one
+    /// that stops before leaves the objects of a work that is deleted meanwhile where they are.
+    pub(crate) async fn recorded(&self, work: &ManifestWork) {
+        let records: Api<AppliedManifestWork> = Api::all(self.spoke.clone());
+        let name = work.name_any();
+        wait::until("what was applied is written down", PATIENCE, || async {
+            let records = records.list(&ListParams::default()).await?;
+            let record = records.into_iter().find(|record| record.spec.manifest_work_name == name);
+            let resources = record.and_then(|record| record.status?.applied_resources).unwrap_or_default();
+            let policies = resources.iter().filter(|resource| resource.resource == "ratelimitpolicies");
+            ensure!(policies.count() == 1, "{resources:?}");
+            Ok(())
+        })
+        .await
+        .unwrap();
     }
 
     pub(crate) async fn until_condition(
