@@ -18,11 +18,16 @@ impl Moment {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// The same in whole seconds, which is what the API keeps.
+    #[must_use]
+    pub fn whole_seconds(self) -> Timestamp {
+        Timestamp::from_second(self.0.div_euclid(1000)).unwrap_or(Timestamp::MAX)
+    }
+
     /// The same as annotations have it: whole seconds, in RFC 3339.
     #[must_use]
     pub fn rfc3339(self) -> String {
-        let seconds = Timestamp::from_second(self.0.div_euclid(1000)).unwrap_or(Timestamp::MAX);
-        format!("{seconds:.0}")
+        format!("{:.0}", self.whole_seconds())
     }
 
     /// The time from `earlier` to this moment, zero where it is not earlier.

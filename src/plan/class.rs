@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::condition::{named, transition};
 use crate::api::names::ObjectKey;
 use crate::api::params::Params;
 use crate::api::text::capped;
-use crate::mirror::rows::class::Class;
 use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{ClassParams, Moment, View};
+use crate::mirror::{ClassParams, View};
 
-/// How many kinds a message names.
-const NAMED: usize = 10;
 /// The most bytes of one fault: it may quote what users wrote, and a condition's message has 32,768 characters.
 const TEXT_LIMIT: usize = 1024;
 
@@ -54,21 +51,10 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
         reason: reason.to_owned(),
         message,
         observed_generation: Some(class.generation),
-        last_transition_time: transition(class, condition, status, view.now),
+        last_transition_time: transition(&class.conditions, condition, status, view.now),
     });
     let settled = wanted.iter().all(|condition| class.conditions.contains(condition));
     (!settled).then(|| ClassStatus { uid: class.uid.clone(), conditions: wanted.into() })
-}
-
-fn transition(class: &Class, condition: &str, status: &str, now: Moment) -> Time {
-    let same = class.conditions.iter().find(|found| found.type_ == condition && found.status == status);
-    same.map_or_else(
-        || {
-            // Whole seconds, which is what the API keeps.
-            Time(Timestamp::from_second(now.0 / 1000).unwrap_or_default())
-        },
-        |found| found.last_transition_time.clone(),
-    )
 }
 
 fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static str, String)> {
@@ -94,10 +80,5 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
     let Some((reason, _)) = faults.first() else {
         return Some(("True", "Resolved", format!("{} kinds are synced", params.policies_to_sync.len())));
     };
-    let reason = *reason;
-    let mut message: Vec<String> = faults.iter().take(NAMED).map(|(_, fault)| fault.clone()).collect();
-    if faults.len() > NAMED {
-        message.push(format!("and {} more", faults.len() - NAMED));
-    }
-    Some(("False", reason, message.join("; ")))
+    Some(("False", reason, named(faults.iter().map(|(_, fault)| fault.clone()))))
 }

@@ -14,14 +14,13 @@ use crate::api::annotations::{
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
 use crate::mirror::View;
 use crate::mirror::rows::policy::Folded;
+use crate::plan::condition::named;
 use crate::plan::standing::{KindStanding, of_kind};
 
 /// The most bytes that our annotations may have together, keys and values.
 pub const OUR_LIMIT: usize = 128 * 1024;
 /// The most bytes that all annotations of a policy may have with ours; the API allows 256 KiB.
 pub const ALL_LIMIT: usize = 240 * 1024;
-/// How many problems a message names.
-const NAMED: usize = 10;
 
 /// What all clusters say about a policy, and what to do about its annotations.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +104,7 @@ fn annotations(
     let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(other_bytes));
     let mut annotations = BTreeMap::new();
     if !problems.is_empty() {
-        annotations.insert(POLICY_SYNC_MESSAGE, message(problems));
+        annotations.insert(POLICY_SYNC_MESSAGE, named(problems.iter().map(Problem::text)));
     }
     if targeted || !entries.is_empty() {
         let summary = serde_json::to_string(summary).unwrap_or_default();
@@ -143,14 +142,6 @@ fn taking_over(
 
 fn bytes(annotations: &BTreeMap<&'static str, String>) -> usize {
     annotations.iter().map(|(key, text)| key.len() + text.len()).sum()
-}
-
-fn message(problems: &BTreeSet<Problem>) -> String {
-    let mut parts: Vec<String> = problems.iter().take(NAMED).map(Problem::text).collect();
-    if problems.len() > NAMED {
-        parts.push(format!("and {} more", problems.len() - NAMED));
-    }
-    parts.join("; ")
 }
 
 /// What every cluster says about the policy `parent`, sorted by cluster.

@@ -18,6 +18,7 @@ pub mod access;
 mod answer;
 pub mod cause;
 pub mod class;
+mod condition;
 mod copy;
 pub mod diff;
 mod feedback;

@@ -17,8 +17,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::gateway::GatewayStatus;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
@@ -26,13 +25,12 @@ use crate::api::text::capped;
 use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::rows::work::{Answer, Work};
 use crate::mirror::{Moment, View};
+use crate::plan::condition::{named, transition};
 use crate::plan::standing::{GatewayStanding, of_gateway};
 use crate::plan::{Outcome, Problem, Settings, WorksPlan, answer, diff};
 
 pub use metadata::Metadata;
 
-/// How many clusters, problems or labels a message names.
-const NAMED: usize = 10;
 /// The most bytes of what one cluster says in a message.
 const TEXT_LIMIT: usize = 512;
 /// The most bytes of a message; the API counts characters.
@@ -244,24 +242,4 @@ impl Teller<'_> {
             None => format!("it has no label {}", crate::api::cluster::PLACEMENT_LABEL),
         }
     }
-}
-
-/// When a condition got this status: what is there knows, or it is now.
-fn transition(found: &[Condition], name: &str, status: &str, now: Moment) -> Time {
-    let same = found.iter().find(|found| found.type_ == name && found.status == status);
-    // Whole seconds, which is what the API keeps.
-    same.map_or_else(
-        || Time(Timestamp::from_second(now.0 / 1000).unwrap_or_default()),
-        |found| found.last_transition_time.clone(),
-    )
-}
-
-/// The first ten, and how many more.
-fn named(texts: impl ExactSizeIterator<Item = String>) -> String {
-    let more = texts.len().saturating_sub(NAMED);
-    let mut parts: Vec<String> = texts.take(NAMED).collect();
-    if more > 0 {
-        parts.push(format!("and {more} more"));
-    }
-    parts.join("; ")
 }

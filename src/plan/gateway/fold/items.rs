@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{Said, transition};
+use super::Said;
 use crate::api::gateway::{
     ADDRESSES_LIMIT, Address, KINDS_LIMIT, LISTENERS_LIMIT, ListenerStatus, MULTI_CLUSTER_HOSTNAME_ADDRESS,
     MULTI_CLUSTER_IP_ADDRESS, RouteKind, is_subdomain,
@@ -15,6 +15,7 @@ use crate::api::names::ClusterName;
 use crate::mirror::Moment;
 use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::rows::gateway_answer::{AnsweredListener, ListenerCondition};
+use crate::plan::condition::transition;
 
 /// What a listener says in any case.
 const PROGRAMMED: &str = "Programmed";
