@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 
 use super::pending::Unseen;
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
 use crate::mirror::{Moment, Source, View};
 use crate::plan::cause::{self, Read};
 use crate::plan::class::ClassStatus;
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::fold::FoldPlan;
 use crate::plan::gateway::fold::GatewayFold;
+use crate::plan::watches::Wanted;
 use crate::plan::{self, Problem, Settings, diff};
 
 /// What to do about works.
@@ -37,6 +38,20 @@ impl Decision {
             visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
         Self { writes, deletes, problems: diff.problems.into_iter().collect(), ..Self::default() }
     }
+}
+
+/// Decides on what should be watched, where `annotated` kinds have annotations that the watch has yet to bring: they may
+/// have to be taken back.
+#[must_use]
+pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wanted {
+    let mut wanted = plan::watches::plan(view);
+    for (gvr, _) in view.resolved_kinds() {
+        let source = Source::Policies(gvr.kind.clone());
+        if !wanted.contains_key(&source) && annotated(&gvr.kind) {
+            wanted.insert(source, gvr.clone());
+        }
+    }
+    wanted
 }
 
 /// Decides on the works of a Gateway or a policy.

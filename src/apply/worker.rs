@@ -15,18 +15,18 @@ use super::cause::Causes;
 use super::decide::{self, Decision};
 use super::events::Events;
 use super::leadership::Turn;
-use super::pending::Pending;
+use super::pending::{Pending, Unseen};
 use super::reports::Reports;
 use super::requests::Requests;
 use super::{ApplyError, Leadership, Queue, objects, subject, works};
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
-use crate::mirror::{Key, Mirror, Source, View};
+use crate::mirror::{Key, Mirror, View};
+use crate::plan::Settings;
 use crate::plan::diff::WorkAction;
 use crate::plan::fold::{Fold, FoldPlan};
 use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::watches::Wanted;
-use crate::plan::{self, Settings};
 use crate::telemetry::metrics::Metrics;
 
 /// How many keys are worked on at once.
@@ -177,11 +177,7 @@ impl Worker {
             Key::Watches => self.watches(),
             Key::Class(class) => return self.class(key, class).await,
             Key::Access(cluster) => {
-                let decision = {
-                    let guard = self.mirror.read();
-                    let view = guard.view(self.clock.now());
-                    self.pending.with(key, |unseen| decide::access(view, unseen, cluster))
-                };
+                let decision = self.decide(key, |view, unseen| decide::access(view, unseen, cluster));
                 return self.write_works(key, decision).await;
             }
             Key::Works(parent) => return self.works(key, parent).await,
@@ -191,18 +187,18 @@ impl Worker {
         Ok(())
     }
 
+    /// Decides from one look at the mirror, and from what `key` wrote that is not in it yet.
+    fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut Unseen) -> T) -> T {
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        self.pending.with(key, |unseen| decide(view, unseen))
+    }
+
     fn watches(&self) {
         let wanted = {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
-            let mut wanted = plan::watches::plan(view);
-            // What the watch has yet to bring may have to be taken back.
-            for (gvr, _) in view.resolved_kinds() {
-                if self.pending.annotated(view, &gvr.kind) {
-                    wanted.entry(Source::Policies(gvr.kind.clone())).or_insert_with(|| gvr.clone());
-                }
-            }
-            wanted
+            decide::watches(view, |kind| self.pending.annotated(view, kind))
         };
         self.wanted.send_if_modified(|current| {
             let changed = *current != wanted;
@@ -212,11 +208,7 @@ impl Worker {
     }
 
     async fn class(&self, key: &Key, class: &ObjectKey) -> Result<(), ApplyError> {
-        let status = {
-            let guard = self.mirror.read();
-            let view = guard.view(self.clock.now());
-            self.pending.with(key, |unseen| decide::class(view, unseen, class))
-        };
+        let status = self.decide(key, |view, unseen| decide::class(view, unseen, class));
         let Some(status) = status else { return Ok(()) };
         let manager = self.manager();
         let written =
@@ -226,15 +218,12 @@ impl Worker {
     }
 
     async fn works(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
-        let mut decision = {
-            let guard = self.mirror.read();
-            let view = guard.view(self.clock.now());
-            let decide = |unseen: &mut _| decide::works(view, &self.settings, unseen, parent);
-            let mut decision = self.pending.with(key, decide);
+        let mut decision = self.decide(key, |view, unseen| {
+            let mut decision = decide::works(view, &self.settings, unseen, parent);
             let problems = std::mem::take(&mut decision.problems);
             self.reports.problems(key, subject::of(view, key), problems);
             decision
-        };
+        });
         if let Some(recheck) = decision.recheck.take() {
             self.queue.add_after(key.clone(), recheck.since(self.clock.now()));
         }
@@ -276,16 +265,11 @@ impl Worker {
     }
 
     async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
-        let fold = {
-            let guard = self.mirror.read();
-            let view = guard.view(self.clock.now());
-            let decide = |unseen: &mut _| decide::fold(view, &self.settings, unseen, parent);
-            let plan = self.pending.with(key, decide);
-            if let Some(plan) = &plan {
-                self.report(view, parent, plan);
-            }
-            plan.map(|plan| plan.fold)
-        };
+        let fold = self.decide(key, |view, unseen| {
+            let plan = decide::fold(view, &self.settings, unseen, parent)?;
+            self.report(view, parent, &plan);
+            Some(plan.fold)
+        });
         match fold {
             // Our own last write is still on its way back; what it missed is one window later.
             None => self.queue.add_after(key.clone(), self.fold_window),
@@ -307,11 +291,7 @@ impl Worker {
     /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
     /// window, and the watch that brings the first has the second planned.
     async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), ApplyError> {
-        let plan = {
-            let guard = self.mirror.read();
-            let view = guard.view(self.clock.now());
-            self.pending.with(key, |unseen| decide::gateway(view, &self.settings, unseen, gateway))
-        };
+        let plan = self.decide(key, |view, unseen| decide::gateway(view, &self.settings, unseen, gateway));
         let Some(GatewayFold { uid, metadata, owners, status }) = plan else {
             self.queue.add_after(key.clone(), self.fold_window);
             return Ok(());
