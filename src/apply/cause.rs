@@ -1,15 +1,14 @@
 //! Reads the causes of deletes from the server, and compares them with what the mirror decided from.
 //!
 //! When a cluster leaves, many keys delete for the same cause. Those that ask while others are answered are answered
-//! together, and what several of them ask for is read once. Nothing is remembered: whoever asks is answered by what is
-//! read afterwards.
+//! together: what several of them ask for is read once, and many objects of one kind in a namespace by one list.
+//! Nothing is remembered: whoever asks is answered by what is read afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, join_all};
-use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
 use kube::api::{GetParams, ListParams};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -17,10 +16,15 @@ use super::ApplyError;
 use super::requests::{RequestError, Requests, of_kind};
 use crate::api::cluster::{GROUP, PLACEMENT_LABEL};
 use crate::api::names::{GroupVersionResource, ObjectKey};
+use crate::api::object::Metadata;
 use crate::plan::cause::Read;
 
 /// How many keys are answered together at most.
 const BATCH: usize = 256;
+/// From how many objects of one kind in a namespace on they are listed.
+const MANY: usize = 16;
+/// How many objects a list may bring for each that is asked for: those that it does not bring are read one by one.
+const LISTED: usize = 4;
 /// How many batches are read at once: one that is slow to be answered holds up no other.
 const CONCURRENT_BATCHES: usize = 4;
 
@@ -41,7 +45,10 @@ enum Place {
 
 /// Resource versions by name.
 type Versions = Arc<BTreeMap<String, u64>>;
-type Reading = Shared<BoxFuture<'static, Result<Versions, Arc<ApplyError>>>>;
+type Outcome<T> = Shared<BoxFuture<'static, Result<T, Arc<ApplyError>>>>;
+type Reading = Outcome<Versions>;
+/// The first page of a list, and whether there is no other.
+type Page = Outcome<(Versions, bool)>;
 
 impl Causes {
     /// Starts to answer, until this is dropped.
@@ -76,18 +83,13 @@ impl Causes {
 
 /// Answers each as soon as what it asks for is read.
 async fn answer(requests: &Requests, batch: Vec<Asked>) {
-    let mut readings: BTreeMap<Place, Reading> = BTreeMap::new();
-    for read in batch.iter().flat_map(|asked| &asked.reads) {
-        let place = Place::of(read);
-        readings.entry(place.clone()).or_insert_with(|| place.read(requests.clone()).boxed().shared());
-    }
+    let readings = readings(requests, batch.iter().flat_map(|asked| &asked.reads).map(Place::of).collect());
     let readings = &readings;
     let answers = batch.into_iter().map(|Asked { reads, answer }| async move {
         let mut outcome = Ok(());
         for read in &reads {
             let place = Place::of(read);
-            let Some(reading) = readings.get(&place) else { continue };
-            outcome = match reading.clone().await {
+            outcome = match readings[&place].clone().await {
                 Ok(found) if shows(read, &found) => continue,
                 Ok(_) => Err(ApplyError::CauseChanged(place.text())),
                 Err(error) => Err(ApplyError::Shared(error)),
@@ -97,8 +99,51 @@ async fn answer(requests: &Requests, batch: Vec<Asked>) {
         // Who asked may have been stopped meanwhile.
         answer.send(outcome).ok();
     });
-    let answers: FuturesUnordered<_> = answers.collect();
-    futures::join!(join_all(readings.values().cloned()), answers.collect::<()>());
+    futures::join!(join_all(readings.values().cloned()), join_all(answers));
+}
+
+/// How each of `places` is read.
+fn readings(requests: &Requests, places: BTreeSet<Place>) -> BTreeMap<Place, Reading> {
+    let mut groups: BTreeMap<Group, usize> = BTreeMap::new();
+    for group in places.iter().filter_map(Place::group) {
+        *groups.entry(group).or_default() += 1;
+    }
+    groups.retain(|_, count| *count >= MANY);
+    let pages: BTreeMap<Group, Page> = groups
+        .into_iter()
+        .map(|(group, count)| {
+            let page = list(requests.clone(), group.clone(), count * LISTED);
+            (group, page.boxed().shared())
+        })
+        .collect();
+    let reading = |place: Place| {
+        let page = place.group().and_then(|group| pages.get(&group)).cloned();
+        let reading = place.clone().read_in(page, requests.clone());
+        (place, reading.boxed().shared())
+    };
+    places.into_iter().map(reading).collect()
+}
+
+/// The kind and the namespace of an object.
+type Group = (GroupVersionResource, Arc<str>);
+
+async fn list(
+    requests: Requests,
+    (gvr, namespace): Group,
+    limit: usize,
+) -> Result<(Versions, bool), Arc<ApplyError>> {
+    let params = ListParams::default().limit(u32::try_from(limit).unwrap_or(u32::MAX));
+    let listed = requests.list(&gvr.kind.resource, of_kind(&gvr, &namespace).list(&params)).await;
+    let (found, whole) = listed.map_err(|error| unread(format!("{} in {namespace}", gvr.kind), error))?;
+    Ok((versions(found), whole))
+}
+
+fn unread(object: String, source: RequestError) -> Arc<ApplyError> {
+    Arc::new(ApplyError::Request { verb: "get", object, source })
+}
+
+fn versions(found: Vec<Metadata>) -> Versions {
+    Arc::new(found.into_iter().map(|metadata| (metadata.name.clone(), metadata.version())).collect())
 }
 
 fn shows(read: &Read, found: &BTreeMap<String, u64>) -> bool {
@@ -123,6 +168,24 @@ impl Place {
         }
     }
 
+    fn group(&self) -> Option<Group> {
+        match self {
+            Self::Object(gvr, key) => Some((gvr.clone(), key.namespace.clone())),
+            Self::Decisions(_) => None,
+        }
+    }
+
+    /// Reads what `page` does not show, be it that it is not there.
+    async fn read_in(self, page: Option<Page>, requests: Requests) -> Result<Versions, Arc<ApplyError>> {
+        if let (Some(page), Self::Object(_, key)) = (page, &self) {
+            let (found, whole) = page.await?;
+            if whole || found.contains_key(&*key.name) {
+                return Ok(found);
+            }
+        }
+        self.read(requests).await
+    }
+
     async fn read(self, requests: Requests) -> Result<Versions, Arc<ApplyError>> {
         let found = match &self {
             Self::Object(gvr, key) => {
@@ -136,13 +199,11 @@ impl Place {
             Self::Decisions(placement) => {
                 let gvr = GroupVersionResource::new(GROUP, "v1beta1", "placementdecisions");
                 let params = ListParams::default().labels(&format!("{PLACEMENT_LABEL}={}", placement.name));
-                requests.list(&gvr.kind.resource, of_kind(&gvr, &placement.namespace).list(&params)).await
+                let request = of_kind(&gvr, &placement.namespace).list(&params);
+                requests.list(&gvr.kind.resource, request).await.map(|(found, _)| found)
             }
         };
-        let unread =
-            |source: RequestError| Arc::new(ApplyError::Request { verb: "get", object: self.text(), source });
-        let found = found.map_err(unread)?.into_iter();
-        Ok(Arc::new(found.map(|metadata| (metadata.name.clone(), metadata.version())).collect()))
+        found.map(versions).map_err(|error| unread(self.text(), error))
     }
 }
 

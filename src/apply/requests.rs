@@ -105,14 +105,15 @@ impl Requests {
         Ok(written.metadata)
     }
 
-    /// Lists the metadata of objects.
+    /// Lists the metadata of objects, and tells whether that is all of them.
     pub(super) async fn list(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
-    ) -> Result<Vec<Metadata>, RequestError> {
+    ) -> Result<(Vec<Metadata>, bool), RequestError> {
         let listed: ObjectList<Written> = self.send(resource, request, METADATA_LIST).await?;
-        Ok(listed.items.into_iter().map(|item| item.metadata).collect())
+        let whole = listed.metadata.continue_.is_none_or(|token| token.is_empty());
+        Ok((listed.items.into_iter().map(|item| item.metadata).collect(), whole))
     }
 
     async fn send<T: DeserializeOwned>(

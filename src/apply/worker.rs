@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Client;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,6 +33,9 @@ use crate::telemetry::metrics::Metrics;
 const CONCURRENT_KEYS: usize = 32;
 /// How many writes of one key are under way at once.
 const CONCURRENT_WRITES: usize = 32;
+
+/// The right to work on a key.
+type Slot = Result<OwnedSemaphorePermit, AcquireError>;
 
 /// Works keys off.
 pub struct Worker {
@@ -139,22 +142,19 @@ impl Worker {
                 next = next => next,
             };
             let worker = worker.clone();
-            tasks.spawn(async move {
-                worker.work(&key).await;
-                drop(slot);
-            });
+            tasks.spawn(async move { worker.work(&key, slot).await });
         }
         tasks.close();
         tasks.wait().await;
     }
 
-    async fn work(&self, key: &Key) {
+    async fn work(&self, key: &Key, slot: Slot) {
         // A follower decides what it watches, and nothing else.
         if *key != Key::Watches && !self.leadership.leads() {
             return self.queue.done(key);
         }
         let started = Instant::now();
-        let outcome = self.carry_out(key).await;
+        let outcome = self.carry_out(key, slot).await;
         let result = outcome.as_ref().map_or_else(ApplyError::category, |()| "success");
         self.metrics.reconciled(key.category(), result, started.elapsed().as_secs_f64());
         let refusal = outcome.as_ref().err().and_then(ApplyError::refusal);
@@ -172,15 +172,15 @@ impl Worker {
         }
     }
 
-    async fn carry_out(&self, key: &Key) -> Result<(), ApplyError> {
+    async fn carry_out(&self, key: &Key, slot: Slot) -> Result<(), ApplyError> {
         match key {
             Key::Watches => self.watches(),
             Key::Class(class) => return self.class(key, class).await,
             Key::Access(cluster) => {
                 let decision = self.decide(key, |view, unseen| decide::access(view, unseen, cluster));
-                return self.write_works(key, decision).await;
+                return self.write_works(key, decision, slot).await;
             }
-            Key::Works(parent) => return self.works(key, parent).await,
+            Key::Works(parent) => return self.works(key, parent, slot).await,
             Key::Fold(parent) if parent.is_gateway() => return self.gateway(key, &parent.object).await,
             Key::Fold(parent) => return self.fold(key, parent).await,
         }
@@ -217,7 +217,7 @@ impl Worker {
         Ok(())
     }
 
-    async fn works(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
+    async fn works(&self, key: &Key, parent: &Parent, slot: Slot) -> Result<(), ApplyError> {
         let mut decision = self.decide(key, |view, unseen| {
             let mut decision = decide::works(view, &self.settings, unseen, parent);
             let problems = std::mem::take(&mut decision.problems);
@@ -227,14 +227,16 @@ impl Worker {
         if let Some(recheck) = decision.recheck.take() {
             self.queue.add_after(key.clone(), recheck.since(self.clock.now()));
         }
-        self.write_works(key, decision).await
+        self.write_works(key, decision, slot).await
     }
 
-    async fn write_works(&self, key: &Key, decision: Decision) -> Result<(), ApplyError> {
+    async fn write_works(&self, key: &Key, decision: Decision, slot: Slot) -> Result<(), ApplyError> {
         let Decision { writes, deletes, reads, .. } = decision;
         if deletes.is_empty() {
             return self.write(key, writes).await;
         }
+        // Others are decided meanwhile, and the more ask for the cause of their deletes together, the fewer reads it takes.
+        drop(slot);
         // What is no delete does not wait with them.
         let (writes, cause) = futures::join!(self.write(key, writes), self.causes.check(reads));
         let deletes = match cause {

@@ -21,9 +21,18 @@ const TAKES: Duration = Duration::from_millis(10);
 struct Server {
     asked: Arc<Mutex<Vec<String>>>,
     version: Arc<AtomicU64>,
+    /// What a list of policies brings.
+    listed: Arc<serde_json::Value>,
 }
 
 impl Server {
+    /// Its first page of policies has these, and `more` is the token for the next one.
+    fn listing(names: [&str; 2], more: &str) -> Self {
+        let items = names.map(|name| json!({"metadata": {"name": name, "resourceVersion": "0"}}));
+        let listed = json!({"metadata": {"resourceVersion": "1", "continue": more}, "items": items});
+        Self { listed: Arc::new(listed), ..Self::default() }
+    }
+
     fn causes(&self) -> Causes {
         let server = self.clone();
         let client = Client::new(
@@ -52,6 +61,7 @@ impl Server {
                 403,
                 json!({"kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden", "code": 403}),
             ),
+            "policies" => (200, (*self.listed).clone()),
             _ => (200, json!({"metadata": {"name": name, "resourceVersion": version.to_string()}})),
         };
         Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
@@ -81,7 +91,7 @@ async fn what_many_ask_for_together_is_read_once() {
     let server = Server::default();
     let causes = server.causes();
     let first = causes.check(cause("first"));
-    let names: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let names: Vec<String> = (1..MANY).map(|n| n.to_string()).collect();
     let others = names.iter().map(|name| async {
         // While the first is answered.
         tokio::time::sleep(TAKES / 2).await;
@@ -91,7 +101,25 @@ async fn what_many_ask_for_together_is_read_once() {
     assert_eq!(word(first), "same");
     assert!(others.into_iter().all(|outcome| word(outcome) == "same"));
     assert!(server.asked_for("web") <= 1 + CONCURRENT_BATCHES, "{} reads", server.asked_for("web"));
-    assert_eq!(server.asked_for("99"), 1);
+    assert_eq!(server.asked_for("9"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_of_a_kind_are_listed_and_what_the_list_lacks_is_read() {
+    for (more, reads) in [("", 0), ("token", 2)] {
+        let server = Server::listing(["1", "2"], more);
+        let causes = server.causes();
+        let policies = |n: usize| object("policies", &n.to_string(), (n < 3).then_some(0));
+        let asked: BTreeSet<Read> =
+            (1..=MANY).map(policies).chain([object("policies", "gone", None)]).collect();
+        let outcome = causes.check(asked.clone()).await;
+        assert_eq!(server.asked_for("policies"), 1);
+        match more {
+            "" => assert_eq!(word(outcome), "same", "what a whole list lacks is not there"),
+            _ => assert_eq!(word(outcome), "cause_changed", "the others are on the next page"),
+        }
+        assert_eq!((server.asked_for("1"), server.asked_for("gone")), (0, reads / 2));
+    }
 }
 
 #[tokio::test(start_paused = true)]
