@@ -3,6 +3,7 @@
 //! No client, no queue, no clock: the worker carries out what is decided here, and the model tests explore it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::pending::Unseen;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
@@ -14,6 +15,9 @@ use crate::plan::fold::FoldPlan;
 use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::watches::Wanted;
 use crate::plan::{self, Problem, Settings, diff};
+
+/// When to look again at what gives way to a write that is under way.
+const PASSES: Duration = Duration::from_secs(1);
 
 /// What to do about works.
 #[derive(Clone, Debug, Default)]
@@ -54,18 +58,48 @@ pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wa
     wanted
 }
 
-/// Decides on the works of a Gateway or a policy.
+/// Decides on the works of a Gateway or a policy. Where `crossed`, which is asked only if it matters, says that what must
+/// be there with it is passing the other way, it waits.
 #[must_use]
-pub fn works(view: View<'_>, settings: &Settings, unseen: &mut Unseen, parent: &Parent) -> Decision {
+pub fn works(
+    view: View<'_>,
+    settings: &Settings,
+    unseen: &mut Unseen,
+    parent: &Parent,
+    crossed: impl FnOnce() -> BTreeSet<ClusterName>,
+) -> Decision {
     let plan = plan::plan_works(view, settings, parent);
     let mut decision = Decision::of(view, unseen, diff::works(view, parent, &plan));
     decision.problems.extend(plan.problems);
     decision.problems.retain(|problem| !problem.passes());
     decision.recheck = plan.recheck;
+    decision.give_way(view, parent, crossed);
     if !decision.deletes.is_empty() {
         decision.reads = cause::of(view, parent);
     }
+    unseen.sends(decision.writes.iter().chain(&decision.deletes));
     decision
+}
+
+impl Decision {
+    fn give_way(&mut self, view: View<'_>, parent: &Parent, crossed: impl FnOnce() -> BTreeSet<ClusterName>) {
+        let passes = |action: &WorkAction| match action {
+            WorkAction::Create { .. } => parent.is_gateway(),
+            WorkAction::Delete { .. } => !parent.is_gateway(),
+            WorkAction::Update { .. } | WorkAction::Mark { .. } => false,
+        };
+        if !self.writes.iter().chain(&self.deletes).any(passes) {
+            return;
+        }
+        let crossed = crossed();
+        let goes_on = |action: &WorkAction| !passes(action) || !crossed.contains(action.cluster());
+        let count = self.writes.len() + self.deletes.len();
+        self.writes.retain(goes_on);
+        self.deletes.retain(goes_on);
+        if self.writes.len() + self.deletes.len() < count {
+            self.recheck = self.recheck.into_iter().chain([view.now.after(PASSES)]).min();
+        }
+    }
 }
 
 /// Decides on the access work of a cluster.

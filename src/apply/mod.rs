@@ -26,7 +26,7 @@ mod worker;
 pub mod works;
 
 pub use leadership::{Elector, ElectorOptions, Leadership};
-pub use pending::{Unseen, Written};
+pub use pending::{Unseen, Written, crossed};
 pub use queue::Queue;
 pub use worker::{Worker, WorkerOptions};
 

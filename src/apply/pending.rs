@@ -1,11 +1,11 @@
 //! What was written and is not in the mirror yet.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::api::names::GroupResource;
+use crate::api::names::{ClusterName, GroupResource, Parent};
 use crate::mirror::{Key, Source, View, WorkKey};
 use crate::plan::diff::WorkAction;
 
@@ -18,10 +18,18 @@ pub enum Written {
     Deleted(Arc<str>),
 }
 
-/// The writes of one key that the watch has not brought yet.
+/// Whether a work is made or deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Passage {
+    Comes,
+    Goes,
+}
+
+/// The writes of one key that the watch has not brought yet, and those that are under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unseen {
     works: BTreeMap<WorkKey, Written>,
+    sending: BTreeMap<WorkKey, Passage>,
     object: Option<u64>,
 }
 
@@ -39,6 +47,41 @@ impl Unseen {
             !self.works.contains_key(&(action.name().clone(), action.cluster().clone()))
         };
         actions.into_iter().filter(visible).collect()
+    }
+
+    /// Notes what is about to be sent, until [`Unseen::sent`].
+    pub fn sends<'a>(&mut self, actions: impl IntoIterator<Item = &'a WorkAction>) {
+        let passage = |action: &WorkAction| match action {
+            WorkAction::Create { .. } => Some(Passage::Comes),
+            WorkAction::Delete { .. } => Some(Passage::Goes),
+            WorkAction::Update { .. } | WorkAction::Mark { .. } => None,
+        };
+        let key = |action: &WorkAction| (action.name().clone(), action.cluster().clone());
+        let passing = actions.into_iter().filter_map(|action| Some((key(action), passage(action)?)));
+        self.sending.extend(passing);
+    }
+
+    /// Notes that nothing is under way any more.
+    pub fn sent(&mut self) {
+        self.sending.clear();
+    }
+
+    /// The clusters where a work is being made, or deleted, that the mirror does not show as made, or deleted.
+    fn passing(&self, view: View<'_>, passage: Passage) -> BTreeSet<ClusterName> {
+        let sending = self.sending.iter().filter(|(_, found)| **found == passage).map(|(key, _)| key);
+        let unseen = self.works.iter().filter(|((name, cluster), written)| {
+            let work = view.work(name, cluster);
+            match (written, passage) {
+                (Written::At(version), Passage::Comes) => {
+                    work.is_none() && view.version(&Source::Works) < *version
+                }
+                (Written::Deleted(uid), Passage::Goes) => {
+                    work.is_some_and(|work| work.uid == *uid && work.deleting.is_none())
+                }
+                _ => false,
+            }
+        });
+        sending.chain(unseen.map(|(key, _)| key)).map(|(_, cluster)| cluster.clone()).collect()
     }
 
     /// Notes a write of a work.
@@ -61,8 +104,27 @@ impl Unseen {
     /// Whether the mirror shows everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.works.is_empty() && self.object.is_none()
+        self.works.is_empty() && self.sending.is_empty() && self.object.is_none()
     }
+}
+
+/// The clusters where `parent` may not come or go for now, because what must be there with it is just passing the other
+/// way: for a Gateway, those where a policy of its namespace is being deleted; for a policy, those where a Gateway is
+/// being made. `all` is what each key has written.
+pub fn crossed<'a>(
+    view: View<'_>,
+    parent: &Parent,
+    all: impl IntoIterator<Item = (&'a Key, &'a Unseen)>,
+) -> BTreeSet<ClusterName> {
+    let passage = if parent.is_gateway() { Passage::Goes } else { Passage::Comes };
+    let opposite = |key: &Key| match key {
+        Key::Works(other) => {
+            other.is_gateway() != parent.is_gateway() && other.object.namespace == parent.object.namespace
+        }
+        _ => false,
+    };
+    let opposites = all.into_iter().filter(|(key, _)| opposite(key));
+    opposites.flat_map(|(_, unseen)| unseen.passing(view, passage)).collect()
 }
 
 /// The writes of all keys that the watch has not brought yet.
@@ -86,6 +148,11 @@ impl Pending {
         let of_kind = |key: &Key| matches!(key, Key::Fold(parent) if parent.kind == *kind);
         let unseen = self.0.lock();
         unseen.iter().any(|(key, unseen)| of_kind(key) && unseen.object.is_some_and(|written| seen < written))
+    }
+
+    /// As [`crossed`], by what all keys have written.
+    pub(super) fn crossed(&self, view: View<'_>, parent: &Parent) -> BTreeSet<ClusterName> {
+        crossed(view, parent, self.0.lock().iter())
     }
 
     /// Notes a write of `key`.

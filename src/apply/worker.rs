@@ -31,6 +31,8 @@ use crate::telemetry::metrics::Metrics;
 
 /// How many keys are worked on at once.
 const CONCURRENT_KEYS: usize = 32;
+/// Within this time, changes that a Gateway's works may depend on are looked at once.
+const GATHERS: Duration = Duration::from_millis(50);
 /// How many writes of one key are under way at once.
 const CONCURRENT_WRITES: usize = 32;
 
@@ -108,6 +110,8 @@ impl Worker {
     fn enqueue_one(queue: &Queue, fold_window: Duration, key: Key) {
         match key {
             Key::Fold(_) => queue.add_after(key, fold_window),
+            // It waits for its policies, whose answers come by the hundreds.
+            Key::Works(ref parent) if parent.is_gateway() => queue.add_after(key, GATHERS),
             _ => queue.add(key),
         }
     }
@@ -219,7 +223,8 @@ impl Worker {
 
     async fn works(&self, key: &Key, parent: &Parent, slot: Slot) -> Result<(), ApplyError> {
         let mut decision = self.decide(key, |view, unseen| {
-            let mut decision = decide::works(view, &self.settings, unseen, parent);
+            let crossed = || self.pending.crossed(view, parent);
+            let mut decision = decide::works(view, &self.settings, unseen, parent, crossed);
             let problems = std::mem::take(&mut decision.problems);
             self.reports.problems(key, subject::of(view, key), problems);
             decision
@@ -227,7 +232,9 @@ impl Worker {
         if let Some(recheck) = decision.recheck.take() {
             self.queue.add_after(key.clone(), recheck.since(self.clock.now()));
         }
-        self.write_works(key, decision, slot).await
+        let written = self.write_works(key, decision, slot).await;
+        self.pending.note(key, Unseen::sent);
+        written
     }
 
     async fn write_works(&self, key: &Key, decision: Decision, slot: Slot) -> Result<(), ApplyError> {

@@ -38,6 +38,18 @@ impl Tables {
         })
     }
 
+    /// Whether `source` can be listed changed: a Gateway waits for policies that are about to be listed.
+    pub(super) fn failing_changed(&self, source: &Source) -> Keys {
+        let waited_for = matches!(source, Source::Policies(_)) && self.synced(source).is_none();
+        self.when_ready(|| if waited_for { self.waiting(|_| true) } else { Keys::new() })
+    }
+
+    /// The Gateways that may wait for what happened.
+    fn waiting(&self, may: impl Fn(&ObjectKey) -> bool) -> Keys {
+        let gateways = self.gateways.iter().map(|(key, _)| key).filter(|key| may(key));
+        gateways.map(|key| Key::Works(Parent::gateway(key.clone()))).collect()
+    }
+
     /// A class came, went or changed; `before` is what it was.
     pub(super) fn class_changed(&mut self, key: &ObjectKey, before: Option<&Class>) -> Keys {
         let after = self.classes.get(key);
@@ -99,8 +111,8 @@ impl Tables {
                     .collect::<Vec<_>>()
             };
             let mut keys: Keys = self.policies.keys().flat_map(selective).collect();
-            // A Gateway's labels tell of its clusters.
-            keys.extend(self.gateways.iter().map(|(key, _)| Key::Fold(Parent::gateway(key.clone()))));
+            // A Gateway's labels tell of its clusters, and it waits only for policies that select them.
+            keys.extend(self.gateways.iter().flat_map(|(key, _)| both(&Parent::gateway(key.clone()))));
             keys
         })
     }
@@ -136,8 +148,13 @@ impl Tables {
     }
 
     pub(super) fn policy_changed(&self, kind: PolicyKind, object: ObjectKey) -> Keys {
-        // A kind that is listed no more is watched until its last annotation is gone.
-        self.when_ready(|| both(&Parent { kind, object }).into_iter().chain([Key::Watches]).collect())
+        self.when_ready(|| {
+            let mut keys = self.waiting(|gateway| gateway.namespace == object.namespace);
+            keys.extend(both(&Parent { kind, object }));
+            // A kind that is listed no more is watched until its last annotation is gone.
+            keys.insert(Key::Watches);
+            keys
+        })
     }
 
     pub(super) fn kind_changed(&self, kind: &PolicyKind) -> Keys {
@@ -154,6 +171,7 @@ impl Tables {
         keys.extend(
             self.works_of.keys().filter(|parent| parent.kind == *kind).flat_map(|parent| both(parent)),
         );
+        keys.extend(self.waiting(|_| true));
         keys
     }
 
@@ -190,7 +208,39 @@ impl Tables {
                 }
             }
         }
-        self.work_changed(key, &work.purpose, true, true)
+        let mut keys = self.work_changed(key, &work.purpose, true, true);
+        keys.extend(self.behind(work));
+        keys
+    }
+
+    /// What comes, or goes, after the work `key`: the Gateways of a policy that are not in its cluster yet, and the
+    /// policies of a Gateway that leaves one.
+    pub(super) fn after(&self, key: &WorkKey) -> Keys {
+        let Some(work) = self.works.get(key) else { return Keys::new() };
+        let Purpose::Parent(parent) = &work.purpose else { return Keys::new() };
+        if parent.is_gateway() {
+            return if work.deleting.is_some() { self.behind(work) } else { Keys::new() };
+        }
+        let is_there = |gateway: &Parent| {
+            let keys = self.works_of.get(gateway).into_iter().flatten();
+            let works = keys.filter(|(_, cluster)| *cluster == key.1).filter_map(|key| self.works.get(key));
+            works.into_iter().any(|work| work.deleting.is_none())
+        };
+        let namespace = &parent.object.namespace;
+        let named =
+            work.gateways.iter().map(|name| ObjectKey { namespace: namespace.clone(), name: name.clone() });
+        let gateways = named.map(Parent::gateway).filter(|gateway| !is_there(gateway));
+        self.when_ready(|| gateways.map(Key::Works).collect())
+    }
+
+    /// The policies that may go once the Gateway's work `work` goes.
+    fn behind(&self, work: &Work) -> Keys {
+        let Purpose::Parent(parent) = &work.purpose else { return Keys::new() };
+        let namespace = &parent.object.namespace;
+        let policies = self.works_of.keys().filter(|other| {
+            parent.is_gateway() && !other.is_gateway() && other.object.namespace == *namespace
+        });
+        self.when_ready(|| policies.map(|policy| Key::Works((**policy).clone())).collect())
     }
 
     /// What a work holds changed (`content`), or what its agent says of it (`answer`).

@@ -91,11 +91,13 @@ impl Tables {
                 if changed && self.ready() { self.everything() } else { Keys::new() }
             }
             Change::Failing(source, fault) => {
+                let failed = self.failing.contains_key(&source);
+                let fails = fault.is_some();
                 match fault {
-                    Some(fault) => self.failing.insert(source, fault),
+                    Some(fault) => self.failing.insert(source.clone(), fault),
                     None => self.failing.remove(&source),
                 };
-                Keys::new()
+                if failed == fails { Keys::new() } else { self.failing_changed(&source) }
             }
         }
     }
@@ -213,7 +215,7 @@ impl Tables {
         row.gateways = self.gateway_names.intern(row.gateways.clone());
         row.answer = row.answer.take().map(|answer| self.answers.intern(answer));
         let after = (row.purpose.clone(), row.content, row.deleting, row.answer.clone(), row.uid.clone());
-        let displaced = row.displaced;
+        let (displaced, applied_since) = (row.displaced, row.applied_since);
         let before = self.works.apply(key.clone(), row, version);
         let mut keys = Keys::new();
         if before.as_ref().is_none_or(|before| before.purpose != after.0) {
@@ -221,6 +223,7 @@ impl Tables {
                 keys.extend(self.work_gone(&key, before));
             }
             keys.extend(self.work_appeared(&key, &after.0));
+            keys.extend(self.after(&key));
         } else if let Some(before) = &before {
             let plan_changed = before.content != after.1
                 || before.deleting != after.2
@@ -228,6 +231,9 @@ impl Tables {
                 || before.displaced != displaced;
             let answer_changed = before.answer != after.3;
             keys.extend(self.work_changed(&key, &after.0, plan_changed, plan_changed || answer_changed));
+            if plan_changed || before.applied_since != applied_since {
+                keys.extend(self.after(&key));
+            }
         }
         keys
     }

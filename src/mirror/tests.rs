@@ -140,10 +140,11 @@ fn a_placement_and_its_decisions_affect_their_namespace() {
 
 #[test]
 fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overrides() {
-    assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::from([told()]));
+    let waits = Key::Works(gateway_parent("web"));
+    assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::from([waits.clone(), told()]));
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a=b");
     let mut world = hub().with(selective);
-    let keys = Keys::from([Key::Works(policy_parent("limits")), fold(), told()]);
+    let keys = Keys::from([Key::Works(policy_parent("limits")), fold(), waits, told()]);
     assert_eq!(world.apply(&cluster("eu-1").label("a", "b")), keys);
     assert_eq!(world.delete(&cluster("eu-1")), keys);
     let overridden = policy("limits").targets("web").annotation("kuadrant.io/cluster-overrides", "[]");
@@ -151,8 +152,9 @@ fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overr
 }
 
 #[test]
-fn a_policy_affects_itself_and_what_is_watched() {
-    let keys = Keys::from([Key::Watches, Key::Works(policy_parent("limits")), fold()]);
+fn a_policy_affects_itself_what_is_watched_and_gateways_that_may_wait_for_it() {
+    let waits = Key::Works(gateway_parent("web"));
+    let keys = Keys::from([Key::Watches, Key::Works(policy_parent("limits")), fold(), waits]);
     assert_eq!(hub().apply(&policy("limits").targets("other")), keys);
     assert_eq!(
         hub().apply(&policy("limits").targets("web").annotation("kuadrant.io/policies-synced", "")),
@@ -162,8 +164,9 @@ fn a_policy_affects_itself_and_what_is_watched() {
 }
 
 #[test]
-fn a_kind_affects_its_policies_what_is_watched_and_classes() {
-    let keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_parent("limits")), fold()]);
+fn a_kind_affects_its_policies_gateways_what_is_watched_and_classes() {
+    let waits = Key::Works(gateway_parent("web"));
+    let keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_parent("limits")), fold(), waits]);
     let gone = rows::kind::Resolution::Gone;
     assert_eq!(hub().resolve("v1", "ratelimitpolicies", gone), keys);
     assert_eq!(hub().mirror.forget(&Source::Policies(limits())), keys);
@@ -176,7 +179,7 @@ fn the_first_listing_of_a_kind_affects_its_policies_even_where_it_brings_nothing
     let keys = world.list(&Source::Policies(limits()), &[]);
     assert_eq!(
         keys,
-        Keys::from([Key::Works(policy_parent("limits")), fold()]),
+        Keys::from([Key::Works(policy_parent("limits")), fold(), Key::Works(gateway_parent("web"))]),
         "of the works that are there"
     );
     assert_eq!(world.list(&Source::Policies(limits()), &[]), Keys::new(), "the second");

@@ -239,6 +239,12 @@ impl<'m> View<'m> {
         keys.filter_map(|key| Some((&key.0, &key.1, &**self.tables.works.get(key)?)))
     }
 
+    /// The work that is for `parent` in `cluster`.
+    #[must_use]
+    pub fn work_of(&self, parent: &Parent, cluster: &ClusterName) -> Option<&'m Work> {
+        self.works_of(parent).find(|(_, found, _)| *found == cluster).map(|(.., work)| work)
+    }
+
     /// All works and what they are for, in no order.
     pub fn works(&self) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
         self.tables.works.iter().map(|((name, cluster), work)| (name, cluster, &**work))

@@ -125,6 +125,7 @@ fn planned(view: View<'_>, plan: &WorksPlan, is_ours: impl Fn(&Work) -> bool) ->
     for (cluster, outcome) in &plan.outcomes {
         let Outcome::Work(work) = outcome else { continue };
         match view.work(&work.name, cluster) {
+            None if plan.waiting.contains_key(cluster) => {}
             None => diff.actions.push(WorkAction::Create { cluster: cluster.clone(), work: work.clone() }),
             Some(found) if !is_ours(found) => diff
                 .problems

@@ -2,7 +2,6 @@
 
 pub mod fold;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -11,7 +10,7 @@ use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
 use super::placement::{Placed, grace, placed};
 use super::standing::{GatewayStanding, of_gateway};
 use super::work::{WorkTemplate, schema};
-use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback};
+use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, order};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Parent, WorkName};
 use crate::api::params::Params;
@@ -34,19 +33,23 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     plan.recheck = settles;
     plan.problems.extend(grace(gateway).err());
     let planned = match standing {
-        GatewayStanding::Ours(params) => work(view, settings, &parent, &name, gateway, &params),
+        GatewayStanding::Ours(params) => {
+            work(view, settings, &parent, &name, gateway, &params).map(|work| (work, params))
+        }
         GatewayStanding::Frozen(problem) => Err(problem),
         GatewayStanding::NotOurs => return plan,
     };
-    let outcome = match planned {
-        Ok(work) => Outcome::Work(Arc::new(work)),
+    let (outcome, params) = match planned {
+        Ok((work, params)) => (Outcome::Work(Arc::new(work)), Some(params)),
         Err(problem) => {
             plan.problems.push(problem);
-            Outcome::Keep
+            (Outcome::Keep, None)
         }
     };
-    plan.outcomes =
-        clusters.into_iter().map(|cluster| (cluster, outcome.clone())).collect::<BTreeMap<_, _>>();
+    plan.outcomes = clusters.into_iter().map(|cluster| (cluster, outcome.clone())).collect();
+    if let Some(params) = params {
+        order::wait(view, settings, key, &params, &mut plan);
+    }
     plan
 }
 

@@ -24,6 +24,7 @@ pub mod diff;
 mod feedback;
 pub mod fold;
 pub mod gateway;
+pub mod order;
 pub mod overrides;
 mod placement;
 pub mod policy;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 use crate::api::names::{ClusterName, Parent, WorkName};
 use crate::mirror::{Moment, View};
 
+pub use order::Waiting;
 pub use problem::Problem;
 pub use work::PlannedWork;
 
@@ -70,6 +72,8 @@ pub struct WorksPlan {
     pub outcomes: BTreeMap<ClusterName, Outcome>,
     /// The clusters of a Gateway that are no longer chosen, where it serves on for a while, and since when.
     pub displaced: BTreeMap<ClusterName, Moment>,
+    /// The clusters where a Gateway's work is to be made only after those of its policies are applied.
+    pub waiting: BTreeMap<ClusterName, Waiting>,
     /// What keeps it from being planned, or what its owner should know.
     pub problems: Vec<Problem>,
     /// Whether it targets a Gateway of ours.

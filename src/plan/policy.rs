@@ -19,7 +19,7 @@ use super::copy::{copy, read_spec, travelling};
 use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, KindStanding, of_kind, of_target};
 use super::work::{WorkTemplate, schema};
-use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, selector};
+use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, order, selector};
 use crate::api::annotations::{CLUSTER_SELECTOR, POLICY_SYNCED};
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Conflicts, Params, StatusField};
@@ -85,13 +85,13 @@ fn name(view: View<'_>, parent: &Parent, info: &PolicyKindInfo) -> WorkName {
 /// them is still allowed to be. A spoke that changes that word changes nothing but its own work.
 fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksPlan {
     let mut plan = WorksPlan { targeted: true, problems: vec![problem], ..WorksPlan::default() };
-    let mut gateways: BTreeMap<Arc<str>, Option<Placed>> = BTreeMap::new();
+    let mut gateways: BTreeMap<ObjectKey, Option<Placed>> = BTreeMap::new();
     for (_, cluster, work) in view.works_of(parent) {
         for gateway in work.gateways.iter() {
             let key = ObjectKey { namespace: parent.object.namespace.clone(), name: gateway.clone() };
-            let placed = gateways.entry(gateway.clone()).or_insert_with(|| {
-                let ours = !matches!(of_target(view, &key, &parent.kind), GatewayStanding::NotOurs);
-                ours.then(|| placed(view, &key))
+            let placed = gateways.entry(key).or_insert_with_key(|key| {
+                let ours = !matches!(of_target(view, key, &parent.kind), GatewayStanding::NotOurs);
+                ours.then(|| placed(view, key))
             });
             let Some(placed) = placed else { continue };
             if placed.unsettled || placed.clusters.contains(cluster) {
@@ -100,6 +100,7 @@ fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksP
             plan.recheck = earliest(plan.recheck, placed.settles);
         }
     }
+    order::follow(view, parent, &gateways.into_keys().collect(), |_| true, &mut plan);
     plan
 }
 
@@ -138,18 +139,18 @@ impl Planner<'_> {
         plan.targeted = targets.values().any(|target| !matches!(target.standing, GatewayStanding::NotOurs));
         plan.recheck = targets.values().fold(None, |least, target| earliest(least, target.placed.settles));
         plan.problems.extend(self.dropped());
-        if !plan.targeted {
-            // What keeps its kind from being synced is nothing to tell the owner of a policy that is not.
-            plan.problems.retain(|problem| !problem.freezes());
-            return plan;
-        }
-
         let selector =
             self.policy.annotations.get(CLUSTER_SELECTOR).map(|text| selector::parse(text)).transpose();
         let selector = selector.unwrap_or_else(|error| {
             plan.problems.push(Problem::BadSelector(error.to_string()));
             None
         });
+        if !plan.targeted {
+            // What keeps its kind from being synced is nothing to tell the owner of a policy that is not.
+            plan.problems.retain(|problem| !problem.freezes());
+            self.follow(&mut plan, selector.as_ref());
+            return plan;
+        }
         let downstream = self.settings.downstream_namespace(&self.parent.object.namespace);
         if let Err(problem) = &downstream {
             plan.problems.push(problem.clone());
@@ -192,7 +193,15 @@ impl Planner<'_> {
             plan.outcomes.insert(cluster, outcome);
         }
         self.keep_unsettled(&mut plan, &targets, selector.as_ref());
+        self.follow(&mut plan, selector.as_ref());
         plan
+    }
+
+    /// Where it leaves a cluster because its gateway does, it goes after it.
+    fn follow(&self, plan: &mut WorksPlan, selector: Option<&Selector>) {
+        let targets = self.targets.gateways().cloned().collect();
+        let selected = |cluster: &ClusterName| self.selects(selector, cluster);
+        order::follow(self.view, self.parent, &targets, selected, plan);
     }
 
     fn target(&self, key: &ObjectKey) -> Target {

@@ -86,6 +86,9 @@ pub enum Problem {
         /// The work.
         name: String,
     },
+    /// A Gateway has waited for its policies for as long as its class says, and is held back on.
+    #[error("it is held back where its policies are not applied: its condition Programmed names them")]
+    PoliciesPending,
     /// What exists is not known yet, so nothing may change.
     #[error("waiting for the list of {0}")]
     Unread(String),
@@ -117,6 +120,7 @@ impl Problem {
             Self::BadReference { .. } => "BadReference",
             Self::ForeignReference(_) => "ForeignReference",
             Self::ForeignWork { .. } => "ForeignWork",
+            Self::PoliciesPending => "PoliciesPending",
             Self::Unread(_) => "Unread",
         }
     }
@@ -130,6 +134,12 @@ impl Problem {
     /// Whether the object's works are left as they are until the problem is mended.
     #[must_use]
     pub fn freezes(&self) -> bool {
-        !matches!(self, Self::BadGraceTimeout(_) | Self::ForeignReference(_) | Self::ForeignWork { .. })
+        !matches!(
+            self,
+            Self::BadGraceTimeout(_)
+                | Self::ForeignReference(_)
+                | Self::ForeignWork { .. }
+                | Self::PoliciesPending
+        )
     }
 }

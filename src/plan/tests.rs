@@ -16,6 +16,7 @@ mod gateways;
 mod grace;
 mod idempotence;
 mod limits;
+mod order;
 mod overrides;
 mod panics;
 mod placement;

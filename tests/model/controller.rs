@@ -9,9 +9,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use http::Request;
-use policy_sync::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
+use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync::apply::decide::{self, Decision};
-use policy_sync::apply::{Unseen, objects, works};
+use policy_sync::apply::{Unseen, crossed, objects, works};
 use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::mirror::rows::schema::WorkSchema;
 use policy_sync::mirror::{Change, Key, Keys, Mirror, Moment, Source};
@@ -141,13 +141,16 @@ impl Decided {
     }
 }
 
+/// What a decision depends on: the mind, the key, what it wrote, the moment, and where others are under way.
+type Question = (usize, Key, Unseen, Moment, BTreeSet<ClusterName>);
+
 /// All minds that the exploration has met, and what they decided.
 pub(crate) struct Controller {
     pub(crate) name: ControllerName,
     settings: Settings,
     minds: HashMap<u64, Arc<Mind>>,
     told: HashMap<(usize, u64), (Arc<Mind>, Keys)>,
-    decided: HashMap<(usize, Key, Unseen, Moment), Arc<Decided>>,
+    decided: HashMap<Question, Arc<Decided>>,
     wanted: HashMap<usize, Arc<Wanted>>,
 }
 
@@ -227,20 +230,31 @@ impl Controller {
             .clone()
     }
 
-    /// What `mind` comes to for `key`.
-    pub(crate) fn decide(&mut self, mind: &Mind, key: &Key, unseen: &Unseen, now: Moment) -> Arc<Decided> {
+    /// What `mind` comes to for `key`, where `all` is what each key has written.
+    pub(crate) fn decide(
+        &mut self,
+        mind: &Mind,
+        key: &Key,
+        unseen: &Unseen,
+        all: &BTreeMap<Key, Unseen>,
+        now: Moment,
+    ) -> Arc<Decided> {
         // Once every Placement has settled, time changes nothing.
         let now = now.min(mind.settles.values().copied().max().unwrap_or_default());
-        let memo = (mind.id, key.clone(), unseen.clone(), now);
+        let guard = mind.mirror.read();
+        let view = guard.view(now);
+        let crossed = match key {
+            Key::Works(parent) => crossed(view, parent, all),
+            _ => BTreeSet::new(),
+        };
+        let memo = (mind.id, key.clone(), unseen.clone(), now, crossed.clone());
         if let Some(decided) = self.decided.get(&memo) {
             return decided.clone();
         }
-        let guard = mind.mirror.read();
-        let view = guard.view(now);
         let mut unseen = unseen.clone();
         let decided = match key {
             Key::Works(parent) => {
-                let decision = decide::works(view, &self.settings, &mut unseen, parent);
+                let decision = decide::works(view, &self.settings, &mut unseen, parent, || crossed);
                 Decided::of(decision, unseen)
             }
             Key::Access(cluster) => {

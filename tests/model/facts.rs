@@ -63,6 +63,38 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
     wanted
 }
 
+/// The Gateways that the policy `parent` targets, where it is there, of a listed kind, and wants to be in `cluster`.
+pub(crate) fn targeted(objects: &Objects, parent: &Parent, cluster: &ClusterName) -> Vec<Parent> {
+    let found = objects.get(&(Source::Policies(parent.kind.clone()), parent.object.clone()));
+    let found = found.map(|entry| &entry.content.json).filter(|policy| {
+        alive(policy) && lists(objects, &parent.kind.resource) && selects(objects, policy, cluster)
+    });
+    let names = found.map(targets).unwrap_or_default();
+    names.iter().map(|name| Parent::gateway(ObjectKey::new(&parent.object.namespace, name))).collect()
+}
+
+/// How many seconds Gateways wait for their policies; `None` where they are served then.
+pub(crate) fn held_for(objects: &Objects) -> Option<u64> {
+    let mut params = all(objects, |source| matches!(source, Source::ConfigMap(_)))
+        .filter_map(|(.., config)| serde_json::from_str::<Value>(config["data"]["params"].as_str()?).ok());
+    params.find(|params| params["policyWaitAction"] == "hold")?["policyWaitSeconds"].as_u64()
+}
+
+/// The work of `parent` in `cluster`, one that was asked to go included.
+pub(crate) fn work_of<'o>(objects: &'o Objects, parent: &Parent, cluster: &ClusterName) -> Option<&'o Value> {
+    let works = all(objects, |source| *source == Source::Works);
+    let mut works = works.filter(|(_, key, _)| key.namespace == cluster.0).map(|(.., work)| work);
+    works.find(|work| self::parent(work).as_ref() == Some(parent))
+}
+
+/// Whether the agent of a work has applied what it holds now.
+pub(crate) fn is_applied(work: &Value) -> bool {
+    let applied = &work["status"]["conditions"][0];
+    alive(work)
+        && applied["status"] == "True"
+        && applied["observedGeneration"] == work["metadata"]["generation"]
+}
+
 /// Whether a Gateway is there that some Placement may place.
 pub(crate) fn may_be_placed(objects: &Objects, gateway: &ObjectKey) -> bool {
     let found = objects.get(&(Source::Gateways, gateway.clone()));

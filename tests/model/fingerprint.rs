@@ -3,14 +3,17 @@
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 use policy_sync::api::names::ObjectKey;
 use policy_sync::mirror::{Mirror, Moment, Source};
 
 use crate::controller::Listings;
 use crate::hub::Objects;
+use crate::step::START;
 
-/// What a mirror shows: as far as decisions depend on it whatever the moment, exactly, and when Placements settle.
+/// What a mirror shows: as far as decisions depend on it whatever the moment, exactly, and from which moments on
+/// time changes nothing more.
 ///
 /// The indexes are looked at beside the rows, so that one that went wrong is not taken for one that did not.
 pub(crate) fn fingerprint(
@@ -52,11 +55,16 @@ pub(crate) fn fingerprint(
     }
     let kinds: BTreeSet<_> = view.resolved_kinds().map(|(gvr, _)| gvr).collect();
     kinds.hash(&mut shape);
-    let settles: BTreeMap<ObjectKey, Moment> = shown
+    let mut settles: BTreeMap<ObjectKey, Moment> = shown
         .keys()
         .filter(|(source, _)| *source == Source::Placements)
         .filter_map(|(_, key)| Some((key.clone(), view.placement_settles(key)?)))
         .collect();
+    // And for how long Gateways and their policies wait for each other.
+    settles.extend(view.our_classes().into_keys().filter_map(|class| {
+        let wait = view.class_params(&class.name)?.known()?.policy_wait_seconds;
+        Some((class.clone(), START.after(Duration::from_secs(wait.into()))))
+    }));
     let shape = shape.finish();
     shape.hash(&mut exact);
     settles.hash(&mut exact);

@@ -1,18 +1,19 @@
 //! What must hold. A rule is one function over what happened: the state before, the step, the state after.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
 use policy_sync::mirror::rows::told::Told;
-use policy_sync::mirror::{Key, PLACEMENT_SETTLES, Source};
+use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Source};
 use policy_sync::plan::diff::WorkAction;
 use serde_json::Value;
 
-use crate::facts::{incomplete, may_be_placed, parent, works};
+use crate::facts::{held_for, incomplete, is_applied, may_be_placed, parent, targeted, work_of, works};
 use crate::hub::{Objects, selected};
 use crate::state::{Listing, State, agrees};
-use crate::step::{FOLD_WINDOW, Step};
+use crate::step::{FOLD_WINDOW, START, Step};
 
 /// Something that happened.
 pub(crate) struct Happening<'a> {
@@ -29,7 +30,7 @@ pub(crate) struct Happening<'a> {
 pub(crate) type Rule = fn(&Happening<'_>) -> Result<(), String>;
 
 /// The rules of every world. What a later design says of the order of events is one more line here.
-pub(crate) const RULES: [Rule; 9] = [
+pub(crate) const RULES: [Rule; 11] = [
     no_create_where_it_must_not_be,
     no_work_is_left_where_it_must_not_be,
     no_delete_against_what_was_told,
@@ -39,6 +40,8 @@ pub(crate) const RULES: [Rule; 9] = [
     settled_as_the_hub_says,
     one_fold_a_window,
     no_fold_says_what_is_there,
+    no_gateway_before_its_policies,
+    no_policy_leaves_before_its_gateway,
 ];
 
 fn parent_of(key: &Key) -> Option<&Parent> {
@@ -68,7 +71,8 @@ fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String
     Ok(())
 }
 
-/// A work that the hub does not want is there only while the controller has not heard of it, or is about to see to it.
+/// A work that the hub does not want is there only while the controller has not heard of it, or is about to see to it,
+/// or while a policy's work waits for a Gateway's that is to go first.
 fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
     let state = happened.after;
     let told = |feed: &crate::state::Feed| feed.events.is_empty() && matches!(feed.listing, Listing::Done);
@@ -82,8 +86,10 @@ fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), 
         let key = Key::Works(parent.clone());
         let seen_to =
             state.queue.contains(&key) || state.timers.contains_key(&key) || state.jobs.contains_key(&key);
+        let mut gateways = targeted(&state.hub.objects, &parent, &cluster).into_iter();
+        let follows = gateways.any(|gateway| work_of(&state.hub.objects, &gateway, &cluster).is_some());
         let place = (parent, cluster);
-        if !seen_to && !wanted.contains(&place) {
+        if !seen_to && !follows && !wanted.contains(&place) {
             return Err(format!("{} is left in {}, and nothing will change that", place.0, place.1));
         }
         if !places.insert(place.clone()) {
@@ -274,6 +280,72 @@ fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
     let same = sent["metadata"]["uid"] == found.content.metadata.uid
         && happened.after.hub.objects[&place].content.id == found.content.id;
     if happened.faultless && same { Err(format!("{parent} is annotated with what it says")) } else { Ok(()) }
+}
+
+/// Where classes hold Gateways, one is made in a cluster only where all policies that want to be there with it, as far
+/// as the controller was told, are applied.
+fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String> {
+    let Step::Decide(key) = happened.step else { return Ok(()) };
+    let (Some(gateway), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    let shown = &happened.before.mind.shown;
+    if !gateway.is_gateway() || held_for(shown).is_none() {
+        return Ok(());
+    }
+    for action in job.sends.iter().filter_map(|sending| sending.work()) {
+        let WorkAction::Create { cluster, .. } = action else { continue };
+        for (policy, _) in happened.before.mind.wanted().iter().filter(|(_, at)| at == cluster) {
+            let waits = targeted(shown, policy, cluster).contains(gateway);
+            if waits && !work_of(shown, policy, cluster).is_some_and(is_applied) {
+                return Err(format!("{gateway} is made in {cluster} before {policy} is applied there"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// It is decided to delete a policy in a cluster that it does not leave by itself only once its Gateway is gone there,
+/// or has been terminating for long enough.
+fn no_policy_leaves_before_its_gateway(happened: &Happening<'_>) -> Result<(), String> {
+    let Step::Decide(key) = happened.step else { return Ok(()) };
+    let (Some(policy), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    let shown = &happened.before.mind.shown;
+    for action in job.held.iter().filter_map(|sending| sending.work()) {
+        let cluster = action.cluster();
+        for gateway in targeted(shown, policy, cluster) {
+            if work_of(shown, &gateway, cluster).is_some_and(|work| serves(work, happened.before.now, shown))
+            {
+                return Err(format!("{policy} is to be deleted in {cluster} before {gateway}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a Gateway's work is there, or may be for as long as its policies have to stay.
+fn serves(work: &Value, now: Moment, objects: &Objects) -> bool {
+    let waits = Duration::from_secs(held_for(objects).unwrap_or_default());
+    work["metadata"]["deletionTimestamp"].is_null() || now < START.after(waits)
+}
+
+/// For worlds in which no policy changes or goes: in no state whatsoever is a Gateway on a cluster without each of its
+/// policies, and with each applied at least once.
+pub(crate) fn no_unprotected_moment(happened: &Happening<'_>) -> Result<(), String> {
+    let objects = &happened.after.hub.objects;
+    for ((_, key), entry) in objects.iter().filter(|((source, _), _)| *source == Source::Works) {
+        let (work, cluster) = (&entry.content.json, ClusterName(key.namespace.clone()));
+        let gateway = parent(work).filter(Parent::is_gateway);
+        let Some(gateway) = gateway.filter(|_| serves(work, happened.after.now, objects)) else { continue };
+        for ((source, object), _) in objects.iter() {
+            let Source::Policies(kind) = source else { continue };
+            let policy = Parent { kind: kind.clone(), object: object.clone() };
+            let protects = |work: &Value| work["status"]["conditions"][0]["status"] == "True";
+            let is_protected = work_of(objects, &policy, &cluster).is_some_and(protects);
+            if targeted(objects, &policy, &cluster).contains(&gateway) && !is_protected {
+                return Err(format!("{gateway} is in {cluster} without {policy}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// For worlds in which users change `changes` policies once each, and nothing goes wrong: each change costs one write

@@ -16,6 +16,8 @@ use crate::hub::{Contents, Hub};
 use crate::state::{Left, Listing, State, Tally};
 use crate::world::World;
 
+/// When every world begins, and the moment that the hub writes on whatever happens later.
+pub(crate) const START: Moment = Moment(1_767_225_600_000);
 /// Within this time, changes of a policy's answers are one write.
 pub(crate) const FOLD_WINDOW: Duration = Duration::from_secs(1);
 
@@ -90,7 +92,7 @@ impl<'w> Model<'w> {
             jobs: BTreeMap::new(),
             unseen: BTreeMap::new(),
             late: Vec::new(),
-            now: Moment(1_767_225_600_000),
+            now: START,
             left: Left { done, crashes, faults },
             tally: Tally::default(),
         };

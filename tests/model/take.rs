@@ -177,10 +177,14 @@ impl Model<'_> {
             }
         }
         // What the mirror shows by now is not waited for.
-        let unseen = std::mem::take(&mut state.unseen);
-        for (key, unseen) in unseen {
-            let unseen = &self.controller.decide(&state.mind, &key, &unseen, state.now).unseen;
-            note(state, key, unseen.clone());
+        let all = std::mem::take(&mut state.unseen);
+        for (key, unseen) in &all {
+            let mut unseen = unseen.clone();
+            if !state.jobs.contains_key(key) {
+                unseen = self.controller.decide(&state.mind, key, &unseen, &all, state.now).unseen.clone();
+                unseen.sent();
+            }
+            note(state, key.clone(), unseen);
         }
     }
 
@@ -206,7 +210,7 @@ impl Model<'_> {
     fn decide(&mut self, state: &mut State, key: &Key) {
         state.queue.remove(key);
         let unseen = state.unseen.remove(key).unwrap_or_default();
-        let decided = self.controller.decide(&state.mind, key, &unseen, state.now);
+        let decided = self.controller.decide(&state.mind, key, &unseen, &state.unseen, state.now);
         note(state, key.clone(), decided.unseen.clone());
         if decided.waits {
             wait(state, key.clone(), state.now.after(FOLD_WINDOW));
@@ -282,6 +286,7 @@ impl Model<'_> {
         let ended = state.jobs.get(key).is_some_and(|job| job.sends.is_empty() && job.held.is_empty());
         let Some(job) = ended.then(|| state.jobs.remove(key)).flatten() else { return };
         let mut unseen = state.unseen.remove(key).unwrap_or_default();
+        unseen.sent();
         for (work, written) in &job.written {
             unseen.wrote(work.clone(), written.clone());
         }

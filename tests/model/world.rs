@@ -101,6 +101,15 @@ impl World {
         self
     }
 
+    /// The class holds Gateways until their policies are applied, and policies for a minute.
+    pub(crate) fn holds(mut self) -> Self {
+        let parameters = json!({
+            "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 60, "policyWaitAction": "hold",
+        });
+        self.objects.retain(|(source, _)| *source != params());
+        self.with(params(), params_config_map(SHOP, "params", &parameters)).agents()
+    }
+
     pub(crate) fn agents(self) -> Self {
         Self { agents: true, ..self }
     }
@@ -187,9 +196,14 @@ pub(crate) fn edit_in(
     Change { name: format!("edit {name}"), make: Box::new(make) }
 }
 
-/// Someone deletes an object.
+/// Someone deletes an object of the shop.
 pub(crate) fn delete(source: Source, name: &str) -> Change {
-    let key = ObjectKey::new(SHOP, name);
+    delete_in(SHOP, source, name)
+}
+
+/// Someone deletes an object.
+pub(crate) fn delete_in(namespace: &str, source: Source, name: &str) -> Change {
+    let key = ObjectKey::new(namespace, name);
     let make = move |hub: &mut Hub, contents: &mut Contents| {
         hub.delete(contents, &source, &key);
     };

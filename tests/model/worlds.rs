@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::explore::{Report, explore};
 use crate::facts::THEIRS;
-use crate::rules::one_write_for_each_cluster;
+use crate::rules::{no_unprotected_moment, one_write_for_each_cluster};
 use crate::world::{
-    SHOP, World, create, delete, edit, edit_in, limits, params, place, place_by, policy, retarget, tighten,
-    work_name,
+    SHOP, World, create, delete, delete_in, edit, edit_in, limits, params, place, place_by, policy, retarget,
+    tighten, work_name,
 };
 
 /// More states than any world has that is followed to its end.
@@ -63,7 +63,7 @@ fn a_change_costs_one_write_for_each_cluster_whenever_it_is_answered() {
 #[test]
 fn a_placement_moves_and_the_controller_crashes() {
     let world = World::new("move and crash").without("quota").crashes(1);
-    whole(&world.actor(place("all", &["eu"])), 3_500);
+    whole(&world.actor(place("all", &["eu"])), 1_000);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_placement_moves_away_and_back() {
     let [away, there] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
     let world = World::new("away and back").without("quota");
-    whole(&world.actor([away, there, back, again]), 9_000);
+    whole(&world.actor([away, there, back, again]), 4_000);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_gateway_is_placed_by_another_placement() {
         .with(Source::Decisions, placement_decision(SHOP, "edge", 1, &["us"]))
         .actor([place_by("web", "edge")])
         .actor([tighten("limits", 20)]);
-    whole(&world, 7_000);
+    whole(&world, 3_000);
 }
 
 #[test]
@@ -169,4 +169,33 @@ fn clusters_change_their_labels() {
     });
     let world = World::new("labels").without("quota");
     whole(&world.actor([select, region("us"), region("eu")]), 600);
+}
+
+#[test]
+fn a_gateway_comes_after_its_policies() {
+    let world = World::new("a Gateway comes").without("web").holds().crashes(1).rule(no_unprotected_moment);
+    let made = create(Source::Gateways, gateway(SHOP, "web", SHOP, Some("all")));
+    part(&world.actor([made]), 12_000);
+}
+
+#[test]
+fn a_gateway_goes_before_its_policies() {
+    let world = World::new("a Gateway goes").holds().faults(1).rule(no_unprotected_moment);
+    part(&world.actor([delete(Source::Gateways, "web")]), 12_000);
+}
+
+#[test]
+fn a_gateway_moves_after_and_before_its_policies() {
+    let world = World::new("a Gateway moves").holds().rule(no_unprotected_moment);
+    let [away, there] = place("all", &["eu"]);
+    let [back, again] = place("all", &["eu", "us"]);
+    part(&world.actor([away, there, back, again]), 12_000);
+}
+
+#[test]
+fn a_gateway_waits_while_its_policies_and_their_works_come_and_go() {
+    let world = World::new("policies come and go").without("web").holds();
+    let made = create(Source::Gateways, gateway(SHOP, "web", SHOP, Some("all")));
+    let taken = delete_in("eu", Source::Works, &work_name("limits"));
+    part(&world.actor([made]).actor([delete(limits(), "quota"), taken]), 12_000);
 }

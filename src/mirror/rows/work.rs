@@ -55,6 +55,8 @@ pub struct Work {
     pub deleting: Option<Moment>,
     /// Since when the cluster of a Gateway's work is no longer chosen. The spoke's agent may have written it.
     pub displaced: Option<Moment>,
+    /// Since when its agent has applied what it holds; `None` where it has not. The agent may have written any moment.
+    pub applied_since: Option<Moment>,
     /// What it is for.
     pub purpose: Purpose,
     /// What it holds.
@@ -130,6 +132,7 @@ impl Work {
         let metadata = &object.metadata;
         let spec: ManifestWorkSpec = object.spec_as();
         let purpose = purpose(object, &spec, controller);
+        let status: Option<ManifestWorkStatus> = object.status.is_some().then(|| object.status_as());
         let gateways: Vec<Arc<str>> = metadata
             .annotations
             .get(annotations::GATEWAYS)
@@ -145,7 +148,8 @@ impl Work {
             content: Content::of(&spec, &metadata.labels, &metadata.annotations),
             gateways: gateways.into(),
             revision: revision(&spec),
-            answer: object.status.is_some().then(|| Arc::new(answer(object, &purpose, &asked_for(&spec)))),
+            applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
+            answer: status.map(|status| Arc::new(answer(object, &status, &purpose, &asked_for(&spec)))),
             purpose,
         }
     }
@@ -232,13 +236,27 @@ fn asked_for(spec: &ManifestWorkSpec) -> HashSet<&str> {
     rules.flat_map(|rule| &rule.json_paths).map(|path| path.name.as_str()).collect()
 }
 
-fn answer(object: &HubObject, purpose: &Purpose, asked_for: &HashSet<&str>) -> Answer {
-    let status: ManifestWorkStatus = object.status_as();
+/// What the agent says of having applied what `object` holds now.
+fn applied<'s>(object: &HubObject, status: &'s ManifestWorkStatus) -> Option<&'s Condition> {
+    let current = |applied: &&Condition| applied.observed_generation == Some(object.metadata.generation);
+    condition(&status.conditions, "Applied").filter(current)
+}
+
+fn applied_since(object: &HubObject, status: &ManifestWorkStatus) -> Option<Moment> {
+    let applied = applied(object, status).filter(|applied| applied.status == "True")?;
+    moment(Some(&applied.last_transition_time))
+}
+
+fn answer(
+    object: &HubObject,
+    status: &ManifestWorkStatus,
+    purpose: &Purpose,
+    asked_for: &HashSet<&str>,
+) -> Answer {
     let mut answer = Answer::default();
-    if let Some(applied) = condition(&status.conditions, "Applied") {
-        let current = applied.observed_generation == Some(object.metadata.generation);
-        answer.applied = current && applied.status == "True";
-        if current && !answer.applied {
+    if let Some(applied) = applied(object, status) {
+        answer.applied = applied.status == "True";
+        if !answer.applied {
             // The manifest's own message names the object and the conflict; the work's only counts.
             let manifests = status.resource_status.manifests.iter();
             let failed = manifests

@@ -27,7 +27,7 @@ use crate::mirror::rows::work::{Answer, Work};
 use crate::mirror::{Moment, View};
 use crate::plan::condition::{named, transition};
 use crate::plan::standing::{GatewayStanding, of_gateway};
-use crate::plan::{Outcome, Problem, Settings, WorksPlan, answer, diff};
+use crate::plan::{Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff};
 
 pub use metadata::Metadata;
 
@@ -100,13 +100,20 @@ impl Lack {
     fn pending(text: &str) -> Option<Self> {
         Some(Self { pending: true, text: text.to_owned() })
     }
+
+    fn waits(waiting: &Waiting) -> Option<Self> {
+        Some(Self { pending: !waiting.overdue, text: capped(&waiting.text(), TEXT_LIMIT).into_owned() })
+    }
 }
 
 /// What each cluster says where the Gateway is placed.
 fn clusters<'v>(view: View<'v>, parent: &Parent, works: &WorksPlan) -> BTreeMap<ClusterName, Said<'v>> {
-    let missing = || Said { lacks: Lack::pending("pending"), answer: None, current: false };
+    let missing = |cluster: &ClusterName| {
+        let lacks = works.waiting.get(cluster).map_or_else(|| Lack::pending("pending"), Lack::waits);
+        Said { lacks, answer: None, current: false }
+    };
     let mut clusters: BTreeMap<ClusterName, Said<'v>> =
-        works.outcomes.keys().map(|cluster| (cluster.clone(), missing())).collect();
+        works.outcomes.keys().map(|cluster| (cluster.clone(), missing(cluster))).collect();
     for (_, cluster, work) in view.works_of(parent) {
         if let Some(said) = clusters.get_mut(cluster) {
             *said = said_of(work, works.outcomes.get(cluster));
@@ -192,7 +199,8 @@ impl Teller<'_> {
             return ("False", first.category(), named(problems.iter().map(|problem| problem.text())));
         }
         let mut message = "the Gateway goes to the clusters of its Placement".to_owned();
-        for problem in &self.works.problems {
+        let accepted = |problem: &&Problem| **problem != Problem::PoliciesPending;
+        for problem in self.works.problems.iter().filter(accepted) {
             message = format!("{message}; {}", problem.text());
         }
         if !left_out.is_empty() {
@@ -220,7 +228,12 @@ impl Teller<'_> {
         } else if count == 0 {
             ("True", "Programmed", format!("programmed on all of its clusters: {all}"))
         } else {
-            let reason = if pending { "Pending" } else { "NotProgrammed" };
+            let held = self.works.waiting.values().any(|waiting| waiting.overdue);
+            let reason = match (held, pending) {
+                (true, _) => Problem::PoliciesPending.category(),
+                (false, true) => "Pending",
+                (false, false) => "NotProgrammed",
+            };
             ("False", reason, format!("not programmed on {count} of {all} clusters: {lacking}"))
         };
         (status, reason, format!("{message}{left_out}"))

@@ -9,6 +9,7 @@ use super::world::World;
 pub(crate) struct Answer {
     applied: &'static str,
     work_generation: Option<i64>,
+    since: String,
     revision: Option<String>,
     message: String,
     values: Vec<Value>,
@@ -19,6 +20,7 @@ pub(crate) fn applied() -> Answer {
     let answer = Answer {
         applied: "True",
         work_generation: None,
+        since: "2001-01-01T00:00:00Z".to_owned(),
         revision: None,
         message: String::new(),
         values: vec![],
@@ -34,6 +36,11 @@ pub(crate) fn refused(message: &str) -> Answer {
 impl Answer {
     pub(crate) fn for_work_generation(self, generation: i64) -> Self {
         Self { work_generation: Some(generation), ..self }
+    }
+
+    /// Since when it is applied, or not.
+    pub(crate) fn since(self, moment: &str) -> Self {
+        Self { since: moment.to_owned(), ..self }
     }
 
     pub(crate) fn of_revision(self, revision: &str) -> Self {
@@ -79,7 +86,7 @@ impl Answer {
         let generation = self.work_generation.or(work["metadata"]["generation"].as_i64());
         let condition = |message: &str| {
             json!({"type": "Applied", "status": self.applied, "reason": "R", "message": message,
-                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation})
+                "lastTransitionTime": self.since, "observedGeneration": generation})
         };
         json!({
             "conditions": [condition("1 of 2 manifests are not applied")],

@@ -44,7 +44,7 @@ fn it_goes_when_its_grace_has_passed() {
     assert_eq!((gateway_writes(&world), world.writes("limits")), (vec![], vec![]));
     let world = world.after(1_000);
     assert_eq!(gateway_writes(&world), ["delete us-1"]);
-    assert_eq!(world.writes("limits"), ["delete us-1"]);
+    assert_eq!(world.gateway_written().writes("limits"), ["delete us-1"]);
 }
 
 #[test]

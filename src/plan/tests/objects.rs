@@ -169,13 +169,13 @@ pub(crate) fn config_map(name: &str, params: &str) -> Object {
     object
 }
 
-/// Parameters that list these kinds in version `v1`.
+/// Parameters that list these kinds in version `v1`, and let no Gateway wait for its policies to be applied.
 pub(crate) fn listing(resources: &[&str]) -> Value {
     let kinds: Vec<Value> = resources
         .iter()
         .map(|resource| json!({"group": "kuadrant.io", "version": "v1", "resource": resource}))
         .collect();
-    json!({"policiesToSync": kinds})
+    json!({"policiesToSync": kinds, "policyWaitSeconds": 0, "policyWaitAction": "serve"})
 }
 
 pub(crate) fn policy_parent(name: &str) -> Parent {

@@ -37,6 +37,11 @@ impl World {
         self.settled(&[gateway_parent("web"), policy_parent("limits")])
     }
 
+    /// Writes what the Gateway `web` wants: its policies leave a cluster after it.
+    pub(crate) fn gateway_written(self) -> Self {
+        self.settled(&[gateway_parent("web")])
+    }
+
     /// The works that there are.
     pub(crate) fn work_names(&self) -> Vec<(String, String)> {
         self.works.keys().cloned().collect()
@@ -62,9 +67,10 @@ impl World {
                 as_served(&work.object(&cluster.0))
             }
         };
+        let created = Moment(self.now).rfc3339();
         let found = self.works.entry(key.clone()).or_insert_with(|| {
             json!({"metadata": {"name": key.0, "namespace": key.1, "uid": format!("{}-{}", key.0, key.1),
-                "generation": 0, "creationTimestamp": "2026-01-01T00:00:00Z"}})
+                "generation": 0, "creationTimestamp": created}})
         });
         if found["spec"] != planned["spec"] {
             found["metadata"]["generation"] = (found["metadata"]["generation"].as_i64().unwrap() + 1).into();

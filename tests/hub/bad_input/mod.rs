@@ -36,7 +36,7 @@ async fn until_refused(world: &World<'_>, class: &str, condition: &str) -> Resul
 }
 
 /// Waits until an Event tells of `object`, with `part` in its note, and returns its reason and note.
-async fn until_event(world: &World<'_>, object: &Value, part: &str) -> Result<(String, String)> {
+pub(crate) async fn until_event(world: &World<'_>, object: &Value, part: &str) -> Result<(String, String)> {
     let [namespace, name] =
         ["namespace", "name"].map(|field| object["metadata"][field].as_str().unwrap_or_default());
     let events: Api<Event> = Api::namespaced(world.client().clone(), namespace);

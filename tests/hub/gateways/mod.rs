@@ -1,6 +1,7 @@
 //! What a hub Gateway says of its clusters: in its status, in its labels and in an annotation.
 
 mod many;
+mod order;
 
 use std::collections::BTreeMap;
 

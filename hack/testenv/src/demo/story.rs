@@ -80,6 +80,8 @@ async fn configure(stage: &Stage, report: &Report) -> Result<()> {
             "resource": "ratelimitpolicies",
             "statusFields": [{ "name": "generation", "path": ".status.observedGeneration" }],
         }],
+        "policyWaitSeconds": 10,
+        "policyWaitAction": "hold",
     });
     let namespaces = [fixtures::namespace("policy-sync"), fixtures::namespace(SHOP)];
     apply_all(&hub, &namespaces).await?;

@@ -1,0 +1,221 @@
+//! No unprotected moment: on a cluster, a Gateway comes after its policies, and goes before them.
+//!
+//! ```text
+//! comes: policies' works ──▶ all Applied, or none more for policyWaitSeconds ──▶ hold: wait on │ serve: the Gateway's work
+//! goes:  the Gateway's work ──▶ gone, or terminating for policyWaitSeconds ──▶ its policies' works
+//! ```
+//!
+//! Only what makes or deletes a work waits, never a change of one. How long is counted from moments that stand on the
+//! works, so that a restart neither forgets nor prolongs it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::condition::named;
+use super::standing::{GatewayStanding, of_gateway, of_target};
+use super::{Outcome, Problem, Settings, WorksPlan, policy};
+use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
+use crate::api::params::{Params, PolicyWaitAction};
+use crate::mirror::rows::kind::Resolution;
+use crate::mirror::{Moment, Source, View};
+
+/// What a Gateway waits for on one cluster before its work is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its policies that are not applied there.
+    pub policies: BTreeSet<Parent>,
+    /// Kinds of which it may have policies that cannot be listed.
+    pub unlisted: BTreeSet<GroupResource>,
+    /// Whether none of its policies has been applied for as long as its class lets it wait.
+    pub overdue: bool,
+}
+
+impl Waiting {
+    /// What it waits for, in words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let name = |policy: &Parent| format!("{}/{}", policy.kind.resource, policy.object.name);
+        let policies = self.policies.iter().map(name);
+        let lists = self.unlisted.iter().map(|kind| format!("the list of {kind}"));
+        let all: Vec<String> = lists.chain(policies).collect();
+        format!("waits for its policies: {}", named(all.into_iter()))
+    }
+}
+
+/// Says where the Gateway `key`, whose works `plan` plans, has to wait for its policies.
+pub(super) fn wait(
+    view: View<'_>,
+    settings: &Settings,
+    key: &ObjectKey,
+    params: &Params,
+    plan: &mut WorksPlan,
+) {
+    let Some(name) = plan.name.clone() else { return };
+    let is_missing =
+        |cluster: &&ClusterName| view.work(&name, cluster).is_none_or(|work| work.deleting.is_some());
+    let missing: Vec<ClusterName> = plan.outcomes.keys().filter(is_missing).cloned().collect();
+    if missing.is_empty() {
+        return;
+    }
+    let (policies, unlisted) = match policies(view, settings, key, params) {
+        Ok(found) => found,
+        Err(unread) => {
+            plan.problems.push(unread);
+            plan.waiting = missing.into_iter().map(|cluster| (cluster, Waiting::default())).collect();
+            return;
+        }
+    };
+    let wait = Duration::from_secs(params.policy_wait_seconds.into());
+    for cluster in missing {
+        let Unapplied { policies, coming, latest } = Unapplied::on(view, &cluster, &policies);
+        if policies.is_empty() && unlisted.is_empty() {
+            continue;
+        }
+        let ends = (!coming).then(|| latest.after(wait));
+        let overdue = ends.is_some_and(|ends| ends <= view.now);
+        if overdue && params.policy_wait_action == PolicyWaitAction::Serve {
+            continue;
+        }
+        if !overdue {
+            plan.recheck = plan.recheck.into_iter().chain(ends).min();
+        }
+        plan.waiting.insert(cluster, Waiting { policies, unlisted: unlisted.clone(), overdue });
+    }
+    if plan.waiting.values().any(|waiting| waiting.overdue) {
+        plan.problems.push(Problem::PoliciesPending);
+    }
+}
+
+/// The policies of a Gateway that one cluster has not applied.
+#[derive(Default)]
+struct Unapplied {
+    policies: BTreeSet<Parent>,
+    /// Whether a work of one of them is about to be made.
+    coming: bool,
+    /// When the latest of the Gateway's policies there was made, or became Applied.
+    latest: Moment,
+}
+
+impl Unapplied {
+    fn on(view: View<'_>, cluster: &ClusterName, policies: &BTreeMap<Parent, WorksPlan>) -> Self {
+        let mut found = Self::default();
+        for (parent, plan) in policies {
+            let Some(outcome) = plan.outcomes.get(cluster) else { continue };
+            if !found.is_applied(view, cluster, parent, outcome) {
+                found.policies.insert(parent.clone());
+            }
+        }
+        found
+    }
+
+    /// Whether `cluster` has applied the policy `parent` as it is planned.
+    fn is_applied(
+        &mut self,
+        view: View<'_>,
+        cluster: &ClusterName,
+        parent: &Parent,
+        outcome: &Outcome,
+    ) -> bool {
+        let (work, planned) = match outcome {
+            Outcome::Work(planned) => (view.work(&planned.name, cluster), Some(planned)),
+            Outcome::Keep => (view.work_of(parent, cluster), None),
+        };
+        match work.filter(|work| work.deleting.is_none()) {
+            // Somebody else has its name, and nothing here will change that.
+            Some(work) if work.parent().is_none_or(|found| **found != *parent) => false,
+            Some(work) => {
+                // The spoke's agent may have written any moment.
+                let moments = [Some(work.created), work.applied_since].into_iter().flatten();
+                self.latest = moments.map(|moment| moment.min(view.now)).fold(self.latest, Moment::max);
+                let as_planned = planned.is_none_or(|planned| planned.content.spec == work.content.spec);
+                work.applied_since.is_some() && as_planned
+            }
+            None => {
+                // What is frozen is not made, and so is nothing to wait for without end.
+                self.coming |= planned.is_some();
+                false
+            }
+        }
+    }
+}
+
+/// The policies of the Gateway `key`, with their plans, and the kinds of which that cannot be known. A kind that does not
+/// resolve has none.
+///
+/// # Errors
+///
+/// [`Problem::Unread`] while it is only a matter of moments until they are known.
+fn policies(
+    view: View<'_>,
+    settings: &Settings,
+    key: &ObjectKey,
+    params: &Params,
+) -> Result<(BTreeMap<Parent, WorksPlan>, BTreeSet<GroupResource>), Problem> {
+    let (mut policies, mut unlisted) = (BTreeMap::new(), BTreeSet::new());
+    for gvr in params.policies_to_sync.iter().map(|listed| listed.gvr()) {
+        let kind = &gvr.kind;
+        match view.kind(&gvr).map(|state| &state.resolution) {
+            None => return Err(Problem::Unread(kind.to_string())),
+            Some(Resolution::Resolved(_)) => {}
+            Some(_) => continue,
+        }
+        if !view.policies_synced(kind) {
+            if !view.failing().contains_key(&Source::Policies(kind.clone())) {
+                return Err(Problem::Unread(kind.to_string()));
+            }
+            unlisted.insert(kind.clone());
+        }
+        let here = view.policies_of(kind).filter(|(object, _)| object.namespace == key.namespace);
+        for (object, _) in here {
+            let parent = Parent { kind: kind.clone(), object: object.clone() };
+            if policy::gateways(view, &parent).contains(key) {
+                let plan = policy::plan(view, settings, &parent);
+                policies.insert(parent, plan);
+            }
+        }
+    }
+    Ok((policies, unlisted))
+}
+
+/// Keeps the works of the policy `parent` on clusters that it leaves because one of its gateways, `targets`, does, for
+/// as long as that gateway's work is there. `selected` says where the policy itself wants to be.
+pub(super) fn follow(
+    view: View<'_>,
+    parent: &Parent,
+    targets: &BTreeSet<ObjectKey>,
+    selected: impl Fn(&ClusterName) -> bool,
+    plan: &mut WorksPlan,
+) {
+    let leads = |key: &&ObjectKey| !is_delisted(view, key, parent);
+    let targets: Vec<&ObjectKey> = targets.iter().filter(leads).collect();
+    for (_, cluster, work) in view.works_of(parent) {
+        if plan.outcomes.contains_key(cluster) || work.deleting.is_some() || !selected(cluster) {
+            continue;
+        }
+        for key in targets.iter().filter(|key| work.gateways.contains(&key.name)) {
+            let Some(gateway) = view.work_of(&Parent::gateway((*key).clone()), cluster) else { continue };
+            let ends = gateway.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
+            if ends.is_none_or(|ends| ends > view.now) {
+                plan.outcomes.insert(cluster.clone(), Outcome::Keep);
+                plan.recheck = plan.recheck.into_iter().chain(ends).min();
+            }
+        }
+    }
+}
+
+/// Whether the Gateway `key` is ours, and its class no longer lists the kind of the policy `parent`.
+fn is_delisted(view: View<'_>, key: &ObjectKey, parent: &Parent) -> bool {
+    !matches!(of_gateway(view, key), GatewayStanding::NotOurs)
+        && matches!(of_target(view, key, &parent.kind), GatewayStanding::NotOurs)
+}
+
+/// How long the policies of the Gateway `key` wait for it to go: as its class says, or the longest that any class of
+/// ours says where the Gateway or its class is gone.
+fn longest_wait(view: View<'_>, key: &ObjectKey) -> Duration {
+    let of_class = |name: &str| Some(view.class_params(name)?.known()?.policy_wait_seconds);
+    let seconds = view
+        .gateway(key)
+        .and_then(|gateway| of_class(&gateway.class))
+        .or_else(|| view.our_classes().keys().filter_map(|class| of_class(&class.name)).max());
+    Duration::from_secs(seconds.unwrap_or_else(|| Params::default().policy_wait_seconds).into())
+}
