@@ -5,6 +5,7 @@ mod conflicts;
 mod fields;
 mod gateways;
 mod journey;
+mod order;
 mod overrides;
 
 use std::path::Path;

@@ -1,0 +1,117 @@
+//! No unprotected moment on a spoke: a Gateway comes after all of its policies, and goes before them, also where they
+//! are more than its agent applies at once.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams};
+use policy_sync_testenv::apply::{api_for, apply, apply_all};
+use policy_sync_testenv::fixtures::{gateway, namespace, rate_limit_policy};
+use policy_sync_testenv::wait;
+use policy_sync_testenv::world::{World, rate_limit_policies};
+use serde_json::{Value, json};
+
+use crate::{downstream, world};
+
+const LIMIT: Duration = Duration::from_secs(300);
+const OFTEN: Duration = Duration::from_millis(50);
+
+/// What a spoke has of a world.
+struct Spoke {
+    gateways: Api<DynamicObject>,
+    policies: Api<DynamicObject>,
+}
+
+impl Spoke {
+    async fn of(client: &Client, world: &World<'_>) -> Result<Self> {
+        let web = downstream(&gateway(world.name(), "web", world.name(), None));
+        let limits = downstream(&rate_limit_policy(world.name(), "limits", "web"));
+        Ok(Self { gateways: api_for(client, &web).await?.0, policies: api_for(client, &limits).await?.0 })
+    }
+
+    async fn has_gateway(&self) -> Result<bool> {
+        Ok(self.gateways.get_opt("web").await?.is_some())
+    }
+
+    /// How many copies there are, while it is made sure that a Gateway is never there with fewer than `all`.
+    async fn looked_at(&self, all: usize) -> Result<(bool, usize)> {
+        let before = self.has_gateway().await?;
+        let policies = self.policies.list_metadata(&ListParams::default()).await?.items.len();
+        // It was there all the time, or came and went.
+        let serves = before && self.has_gateway().await?;
+        if serves && policies < all {
+            // What no waiting changes.
+            panic!("the Gateway is there with {policies} of {all} policies");
+        }
+        Ok((before, policies))
+    }
+
+    /// Waits until `fits` of whether the Gateway is there, and how many policies are.
+    async fn until(&self, what: &str, all: usize, fits: impl Fn(bool, usize) -> bool) -> Result<()> {
+        wait::until_seen(what, LIMIT, OFTEN, || async {
+            let (gateway, policies) = self.looked_at(all).await?;
+            ensure!(fits(gateway, policies), "{policies} policies, the Gateway is there: {gateway}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn named(world: &World<'_>, index: usize) -> Value {
+    rate_limit_policy(world.name(), &format!("limits-{index}"), "web")
+}
+
+/// Waits until the hub's Gateway says in `Programmed` what begins so.
+async fn until_programmed(world: &World<'_>, begins: &str) -> Result<()> {
+    let web = gateway(world.name(), "web", world.name(), Some("all"));
+    wait::until(&format!("the Gateway says {begins}"), LIMIT, || async {
+        let found = serde_json::to_value(world.get(&web).await?)?;
+        let conditions = found["status"]["conditions"].as_array().context("no conditions")?;
+        let said = conditions.iter().find(|said| said["type"] == "Programmed").context("not said")?;
+        let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+        let said = format!("{}: {}", text("reason"), text("message"));
+        ensure!(said.starts_with(begins), "it says {said}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_gateway_is_never_without_its_policies() -> Result<()> {
+    let (world, fleet) = world("order", &["eu-1"]).await?;
+    let parameters = json!({
+        "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 10, "policyWaitAction": "hold",
+    });
+    world.parameters(&parameters).await?;
+    // As many as take OCM's agent half a minute at its default rate, on a machine that does nothing else.
+    let all = if std::env::var_os("POLICY_SYNC_WORK_AGENT").is_some() { 400 } else { 100 };
+    let client = fleet.spoke("eu-1")?.client()?;
+    let spoke = Spoke::of(&client, &world).await?;
+    // One that can never be applied: the spoke's people have an object of that name.
+    apply(&client, &namespace(&format!("kuadrant-{}", world.name()))).await?;
+    let mut theirs = downstream(&named(&world, 0));
+    theirs["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
+    apply(&client, &theirs).await?;
+
+    let policies: Vec<Value> = (0..all).map(|index| named(&world, index)).collect();
+    apply_all(world.client(), &policies).await?;
+    let controller = world.controller().await?;
+    spoke.until("a quarter of the policies is there", all, |_, found| found >= all / 4).await?;
+    controller.kill();
+    let controller = world.controller().await?;
+    spoke.until("all policies are there", all, |gateway, found| !gateway && found == all).await?;
+    let held = "PoliciesPending: not programmed on 1 of 1 clusters: eu-1 (waits for its policies: \
+                ratelimitpolicies/limits-0)";
+    until_programmed(&world, held).await?;
+    ensure!(!spoke.has_gateway().await?, "it is there all the same");
+
+    // Without the one that hangs there are as many copies as before, one of which is theirs.
+    world.delete(&policies[0]).await?;
+    spoke.until("the Gateway is there", all, |gateway, found| gateway && found == all).await?;
+    until_programmed(&world, "Programmed: programmed on all of its clusters: 1").await?;
+    world.place("all", &[]).await?;
+    spoke.until("the Gateway goes", all, |gateway, _| !gateway).await?;
+    spoke.until("the policies go", all, |gateway, found| !gateway && found == 1).await?;
+    world.settled(&controller).await.map(drop)
+}
