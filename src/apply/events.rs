@@ -1,4 +1,5 @@
-//! Events on users' objects: what keeps an object from being planned, or what is planned from being written.
+//! Events on users' objects: what keeps an object from being planned, or what is planned from being written, and how it
+//! fares on its clusters.
 //!
 //! They are told once for each change of what is wrong, through a bounded channel: where the hub is slow to take
 //! them, they are dropped rather than waited for. The annotation, the metric and the log say the same.
@@ -16,6 +17,7 @@ const WAITING: usize = 128;
 #[derive(Debug)]
 struct Told {
     object: ObjectReference,
+    severity: EventType,
     reason: &'static str,
     note: String,
 }
@@ -30,9 +32,9 @@ impl Events {
         let (sender, mut events) = mpsc::channel::<Told>(WAITING);
         let recorder = Recorder::new(client, Reporter { controller: "policy-sync".into(), instance: None });
         tokio::spawn(async move {
-            while let Some(Told { object, reason, note }) = events.recv().await {
+            while let Some(Told { object, severity, reason, note }) = events.recv().await {
                 let event = Event {
-                    type_: EventType::Warning,
+                    type_: severity,
                     reason: reason.into(),
                     note: Some(note),
                     action: "Sync".into(),
@@ -46,9 +48,20 @@ impl Events {
         Self(sender)
     }
 
-    /// Tells of `object`: a word for programs, and at most 1 KiB for people, which is what an Event takes.
-    pub(super) fn tell(&self, object: ObjectReference, reason: &'static str, note: String) {
+    /// Warns of `object`: a word for programs, and at most 1 KiB for people, which is what an Event takes.
+    pub(super) fn warn(&self, object: ObjectReference, reason: &'static str, note: String) {
+        self.tell(object, EventType::Warning, reason, note);
+    }
+
+    /// Tells of `object` as [`Events::warn`] does.
+    pub(super) fn tell(
+        &self,
+        object: ObjectReference,
+        severity: EventType,
+        reason: &'static str,
+        note: String,
+    ) {
         // A full channel drops it: see above.
-        let _ = self.0.try_send(Told { object, reason, note });
+        let _ = self.0.try_send(Told { object, severity, reason, note });
     }
 }

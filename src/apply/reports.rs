@@ -1,16 +1,21 @@
 //! What was last reported of each key, so that a change is told once.
 
+mod heard;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::EventType;
 use parking_lot::Mutex;
 use tracing::warn;
+
+use heard::Heard;
 
 use super::Refusal;
 use super::events::Events;
 use crate::api::names::Parent;
 use crate::mirror::{Key, Moment};
-use crate::plan::Problem;
+use crate::plan::{Notice, Problem};
 use crate::telemetry::metrics::Metrics;
 
 /// Which generations were reported as applied.
@@ -26,6 +31,7 @@ pub(super) struct Reports {
     problems: Mutex<HashMap<Key, BTreeSet<Problem>>>,
     refused: Mutex<HashMap<Key, Refusal>>,
     applied: Mutex<Applied>,
+    heard: Mutex<Heard>,
     events: Events,
     metrics: Metrics,
 }
@@ -36,6 +42,7 @@ impl Reports {
             problems: Mutex::default(),
             refused: Mutex::default(),
             applied: Mutex::default(),
+            heard: Mutex::default(),
             events,
             metrics,
         }
@@ -52,7 +59,7 @@ impl Reports {
         {
             warn!(?key, category = problem.category(), %problem, "cannot be synced as it is");
             if let Some(object) = &object {
-                self.events.tell(object.clone(), problem.category(), problem.text());
+                self.events.warn(object.clone(), problem.category(), problem.text());
             }
         }
         if problems.is_empty() {
@@ -83,9 +90,30 @@ impl Reports {
             return;
         }
         if let Some(object) = object() {
-            self.events.tell(object, refusal.reason, refusal.note.clone());
+            self.events.warn(object, refusal.reason, refusal.note.clone());
         }
         all.insert(key.clone(), refusal);
+    }
+
+    /// Tells of `parent`, the object `object`, what is news of `notices`, and returns when to ask again about others.
+    /// `fresh` says that it has changed since this process began.
+    pub(super) fn notices(
+        &self,
+        parent: &Parent,
+        object: impl FnOnce() -> Option<ObjectReference>,
+        notices: Vec<Notice>,
+        fresh: bool,
+        now: Moment,
+    ) -> Option<Moment> {
+        let (news, next) = self.heard.lock().news(parent, notices, fresh, now);
+        let object = if news.is_empty() { None } else { object() };
+        if let Some(object) = object {
+            for Notice { reason, good, note, .. } in news {
+                let severity = if good { EventType::Normal } else { EventType::Warning };
+                self.events.tell(object.clone(), severity, reason, note);
+            }
+        }
+        next
     }
 
     /// Reports how long it took until every cluster of a policy had applied it, once for each generation that this
@@ -102,12 +130,14 @@ impl Reports {
     /// Forgets a policy that is gone.
     pub(super) fn forget(&self, parent: &Parent) {
         self.applied.lock().told.remove(parent);
+        self.heard.lock().forget(parent);
     }
 
     /// Forgets all problems and refusals: what there is, a term that begins at `now` finds out, or another process.
     pub(super) fn begin(&self, now: Moment) {
         self.problems.lock().clear();
         self.refused.lock().clear();
+        self.heard.lock().clear();
         self.metrics.problems([]);
         self.applied.lock().since = Some(now);
     }

@@ -19,14 +19,15 @@ use super::pending::{Pending, Unseen};
 use super::reports::Reports;
 use super::requests::Requests;
 use super::{ApplyError, Leadership, Queue, objects, subject, works};
+use crate::api::annotations::Summary;
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
-use crate::mirror::{Key, Mirror, View};
-use crate::plan::Settings;
+use crate::mirror::{Key, Mirror, Moment, View};
 use crate::plan::diff::WorkAction;
-use crate::plan::fold::{Fold, FoldPlan};
+use crate::plan::fold::Fold;
 use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::watches::Wanted;
+use crate::plan::{Notice, Settings};
 use crate::telemetry::metrics::Metrics;
 
 /// How many keys are worked on at once.
@@ -224,16 +225,14 @@ impl Worker {
     }
 
     async fn works(&self, key: &Key, parent: &Parent, slot: Slot) -> Result<(), ApplyError> {
-        let mut decision = self.decide(key, |view, unseen| {
+        let decision = self.decide(key, |view, unseen| {
             let crossed = || self.pending.crossed(view, parent);
             let mut decision = decide::works(view, &self.settings, unseen, parent, crossed);
             let problems = std::mem::take(&mut decision.problems);
             self.reports.problems(key, subject::of(view, key), problems);
+            self.look_again(key, view, decision.recheck);
             decision
         });
-        if let Some(recheck) = decision.recheck.take() {
-            self.queue.add_after(key.clone(), recheck.since(self.clock.now()));
-        }
         let written = self.write_works(key, decision, slot).await;
         self.pending.note(key, Unseen::sent);
         written
@@ -278,7 +277,8 @@ impl Worker {
     async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
         let fold = self.decide(key, |view, unseen| {
             let plan = decide::fold(view, &self.settings, unseen, parent)?;
-            self.report(view, parent, &plan);
+            let recheck = self.report(view, key, parent, plan.summary.as_ref(), plan.notices);
+            self.look_again(key, view, recheck.into_iter().chain(plan.recheck).min());
             Some(plan.fold)
         });
         match fold {
@@ -302,8 +302,15 @@ impl Worker {
     /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
     /// window, and the watch that brings the first has the second planned.
     async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), ApplyError> {
-        let plan = self.decide(key, |view, unseen| decide::gateway(view, &self.settings, unseen, gateway));
-        let Some(GatewayFold { uid, metadata, owners, status }) = plan else {
+        let plan = self.decide(key, |view, unseen| {
+            let mut plan = decide::gateway(view, &self.settings, unseen, gateway)?;
+            let notices = std::mem::take(&mut plan.notices);
+            let (parent, subject) = (Parent::gateway(gateway.clone()), || subject::of(view, key));
+            let recheck = self.reports.notices(&parent, subject, notices, false, view.now);
+            self.look_again(key, view, recheck.into_iter().chain(plan.recheck).min());
+            Some(plan)
+        });
+        let Some(GatewayFold { uid, metadata, owners, status, .. }) = plan else {
             self.queue.add_after(key.clone(), self.fold_window / LOOKS);
             return Ok(());
         };
@@ -331,13 +338,29 @@ impl Worker {
         refused
     }
 
-    fn report(&self, view: View<'_>, parent: &Parent, plan: &FoldPlan) {
-        match (view.policy(parent), &plan.summary) {
-            (None, _) => self.reports.forget(parent),
-            (Some(policy), Some(summary)) if summary.clusters > 0 && summary.synced => {
-                self.reports.applied(parent, policy.generation, policy.changed.0, view.now);
-            }
-            _ => {}
+    /// Reports how a policy fares, and returns when there may be more to report.
+    fn report(
+        &self,
+        view: View<'_>,
+        key: &Key,
+        parent: &Parent,
+        summary: Option<&Summary>,
+        notices: Vec<Notice>,
+    ) -> Option<Moment> {
+        let Some(policy) = view.policy(parent) else {
+            self.reports.forget(parent);
+            return None;
+        };
+        if summary.is_some_and(|summary| summary.clusters > 0 && summary.synced) {
+            self.reports.applied(parent, policy.generation, policy.changed.0, view.now);
+        }
+        let fresh = policy.changed.0.is_some();
+        self.reports.notices(parent, || subject::of(view, key), notices, fresh, view.now)
+    }
+
+    fn look_again(&self, key: &Key, view: View<'_>, at: Option<Moment>) {
+        if let Some(at) = at {
+            self.queue.add_after(key.clone(), at.since(view.now));
         }
     }
 

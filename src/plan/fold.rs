@@ -6,14 +6,14 @@ mod entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Problem, Settings, diff, plan_works};
+use super::{Notice, Problem, Settings, diff, notice, plan_works};
 use crate::api::annotations::{
     OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
     Summary, Synced,
 };
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
-use crate::mirror::View;
 use crate::mirror::rows::policy::Folded;
+use crate::mirror::{Moment, View};
 use crate::plan::condition::named;
 use crate::plan::standing::{KindStanding, of_kind};
 
@@ -29,10 +29,15 @@ pub struct FoldPlan {
     pub summary: Option<Summary>,
     /// What to do.
     pub fold: Fold,
+    /// What people should hear of.
+    pub notices: Vec<Notice>,
+    /// When time alone changes that.
+    pub recheck: Option<Moment>,
 }
 
 impl FoldPlan {
-    const NOTHING: Self = Self { summary: None, fold: Fold::Settled };
+    pub(crate) const NOTHING: Self =
+        Self { summary: None, fold: Fold::Settled, notices: Vec::new(), recheck: None };
 }
 
 /// What to do about the annotations of a policy.
@@ -91,7 +96,8 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
         let annotations = taking_over(annotations, &policy.folded);
         Fold::Write { gvr, kind: info.kind, uid: policy.uid.clone(), annotations }
     };
-    FoldPlan { summary: Some(summary), fold }
+    let (notices, recheck) = notice::of_policy(view, parent, &entries);
+    FoldPlan { summary: Some(summary), fold, notices, recheck }
 }
 
 fn annotations(

@@ -24,6 +24,7 @@ pub mod diff;
 mod feedback;
 pub mod fold;
 pub mod gateway;
+mod notice;
 pub mod order;
 pub mod overrides;
 mod placement;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 use crate::api::names::{ClusterName, Parent, WorkName};
 use crate::mirror::{Moment, View};
 
+pub use notice::Notice;
 pub use order::Waiting;
 pub use problem::Problem;
 pub use work::PlannedWork;

@@ -16,6 +16,7 @@ mod gateways;
 mod grace;
 mod idempotence;
 mod limits;
+mod notices;
 mod order;
 mod overrides;
 mod panics;

@@ -3,6 +3,7 @@
 
 mod attacks;
 mod bad_input;
+mod events;
 mod faults;
 mod freezing;
 mod gateways;

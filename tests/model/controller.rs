@@ -265,7 +265,8 @@ impl Controller {
                 let key = &parent.object;
                 let plan = decide::gateway(view, &self.settings, &mut unseen, key);
                 let mut decided = Decided { waits: plan.is_none(), unseen, ..Decided::default() };
-                let GatewayFold { uid, metadata, status, .. } = plan.unwrap_or_default();
+                let GatewayFold { uid, metadata, status, recheck, .. } = plan.unwrap_or_default();
+                decided.recheck = recheck;
                 let manager = self.name.hub_field_manager();
                 let metadata = metadata.map(|metadata| objects::labelling(&manager, key, &uid, &metadata));
                 let status = status.map(|status| objects::telling(&manager, key, &uid, &status));

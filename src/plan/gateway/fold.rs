@@ -27,12 +27,14 @@ use crate::mirror::rows::work::{Answer, Work};
 use crate::mirror::{Moment, View};
 use crate::plan::condition::{named, transition};
 use crate::plan::standing::{GatewayStanding, of_gateway};
-use crate::plan::{Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff};
+use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff};
 
 pub use metadata::Metadata;
 
 /// The most bytes of what one cluster says in a message.
 const TEXT_LIMIT: usize = 512;
+/// The most bytes of what an Event takes.
+const NOTE_LIMIT: usize = 1024;
 /// The most bytes of a message; the API counts characters.
 const MESSAGE_LIMIT: usize = 32 * 1024;
 
@@ -47,6 +49,10 @@ pub struct GatewayFold {
     pub owners: BTreeSet<Arc<str>>,
     /// Its status, as far as it is ours.
     pub status: Option<GatewayStatus>,
+    /// What people should hear of.
+    pub notices: Vec<Notice>,
+    /// When time alone changes what it says.
+    pub recheck: Option<Moment>,
 }
 
 /// Plans what the Gateway `key` says: nothing where it is gone or going, or where that is not known yet.
@@ -76,8 +82,9 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let clusters = clusters(view, &parent, &works);
     let teller = Teller { now: view.now, gateway, works: &works, problems, clusters };
     let status = teller.status(&left_out);
+    let notices = teller.notice(&status).into_iter().collect();
     let status = (status != gateway.told.status).then_some(status);
-    GatewayFold { uid, metadata, owners, status }
+    GatewayFold { uid, metadata, owners, status, notices, recheck: works.recheck }
 }
 
 /// What one cluster says.
@@ -237,6 +244,18 @@ impl Teller<'_> {
             ("False", reason, format!("not programmed on {count} of {all} clusters: {lacking}"))
         };
         (status, reason, format!("{message}{left_out}"))
+    }
+
+    /// What `status` says of the clusters, unless it only has to be waited for, or is told as a problem.
+    fn notice(&self, status: &GatewayStatus) -> Option<Notice> {
+        let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed")?;
+        let reasons = ["Programmed", "NotProgrammed", "NotPlaced"];
+        let reason = reasons.into_iter().find(|reason| *reason == programmed.reason)?;
+        let lacks =
+            |(_, said): &(&ClusterName, &Said<'_>)| said.lacks.as_ref().is_some_and(|lack| !lack.pending);
+        let clusters = self.clusters.iter().filter(lacks).map(|(cluster, _)| cluster.clone()).collect();
+        let note = capped(&programmed.message, NOTE_LIMIT).into_owned();
+        Some(Notice { reason, good: reason == "Programmed", clusters, note })
     }
 
     fn lacks(&self, (cluster, said): (&ClusterName, &Said<'_>)) -> Option<(bool, String)> {

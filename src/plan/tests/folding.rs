@@ -297,7 +297,7 @@ fn a_policy_that_is_going_or_gone_is_left() {
     for world in
         [written().with(policy("limits").targets("web").deleting()), written().without(policy("limits"))]
     {
-        assert_eq!(world.fold("limits"), FoldPlan { summary: None, fold: Fold::Settled });
+        assert_eq!(world.fold("limits"), FoldPlan::NOTHING);
     }
 }
 

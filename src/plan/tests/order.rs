@@ -308,3 +308,23 @@ fn what_is_waited_for_affects_who_waits() {
     });
     assert!(keys.contains(&Key::Works(quota())));
 }
+
+#[test]
+fn the_gateway_says_so_when_it_has_waited_for_long_enough() {
+    let fold = |world: &World| {
+        world.see(|view| {
+            crate::plan::gateway::fold::plan(view, &world.settings, &gateway_parent("web").object)
+        })
+    };
+    let says = |world: &World| {
+        let conditions = fold(world).status.unwrap().conditions;
+        let programmed = conditions.into_iter().find(|said| said.type_ == "Programmed").unwrap();
+        format!("{}: {}", programmed.reason, programmed.message)
+    };
+    let world = both_applied(made("hold"), "us-1").answered("eu-1", &applied()).gateway_written();
+    let waits = "not programmed on 2 of 2 clusters";
+    let eu = "eu-1 (waits for its policies: ratelimitpolicies/quota)";
+    assert_eq!(says(&world), format!("Pending: {waits}: {eu}; us-1 (pending)"));
+    assert_eq!(fold(&world).recheck, Some(Moment(world.now + WAIT)), "nothing else would bring it up");
+    assert_eq!(says(&world.after(WAIT)), format!("PoliciesPending: {waits}: {eu}; us-1 (pending)"));
+}

@@ -1,0 +1,69 @@
+//! What people should hear of: changes of how a policy or a Gateway fares, in the words of an Event.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::condition::named;
+use crate::api::annotations::{Synced, SyncedCondition};
+use crate::api::names::{ClusterName, Parent};
+use crate::mirror::{Moment, View};
+
+/// After so long without a word from a cluster, what is sent there counts as stuck.
+const STUCK: Duration = Duration::from_secs(300);
+
+/// Something that is so. It is told when it becomes so, and when it becomes so for more clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// A word for programs.
+    pub reason: &'static str,
+    /// Whether all is well.
+    pub good: bool,
+    /// The clusters that it is about, where it is about some of many.
+    pub clusters: BTreeSet<ClusterName>,
+    /// A sentence for people; it names ten clusters at most.
+    pub note: String,
+}
+
+impl Notice {
+    fn about(reason: &'static str, clusters: BTreeSet<ClusterName>, what: &str) -> Option<Self> {
+        let note = format!("{what}: {}", named(clusters.iter().map(ToString::to_string)));
+        (!clusters.is_empty()).then_some(Self { reason, good: false, clusters, note })
+    }
+}
+
+/// What is to be said of a policy, of which `entries` say how it fares, and when time alone changes that.
+pub(super) fn of_policy(
+    view: View<'_>,
+    parent: &Parent,
+    entries: &[Synced],
+) -> (Vec<Notice>, Option<Moment>) {
+    let policy = view.policy(parent);
+    let generation = policy.map_or(0, |policy| policy.generation);
+    let is_synced = !entries.is_empty() && entries.iter().all(|entry| entry.applied);
+    let synced = is_synced.then(|| Notice {
+        reason: "Synced",
+        good: true,
+        clusters: BTreeSet::new(),
+        note: format!("generation {generation} is applied on all of its clusters: {}", entries.len()),
+    });
+    let overridden =
+        entries.iter().filter(|entry| entry.conditions.iter().any(SyncedCondition::is_overridden));
+    let overridden = overridden.map(|entry| entry.cluster.clone()).collect();
+    let overridden = Notice::about("Overridden", overridden, "a policy of the spoke's own wins on");
+
+    let changed = policy.and_then(|policy| policy.changed.0).unwrap_or_default();
+    let (mut stuck, mut next) = (BTreeSet::new(), None);
+    for entry in entries.iter().filter(|entry| !entry.applied) {
+        let Some(work) = view.work_of(parent, &entry.cluster) else { continue };
+        // The spoke's agent may have written any moment.
+        let since = work.deleting.unwrap_or(work.created.max(changed)).min(view.now);
+        let at = since.after(STUCK);
+        if at <= view.now {
+            stuck.insert(entry.cluster.clone());
+        } else {
+            next = next.into_iter().chain([at]).min();
+        }
+    }
+    let stuck = Notice::about("Stuck", stuck, "for five minutes or more neither applied nor gone on");
+    (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
+}
