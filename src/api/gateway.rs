@@ -18,6 +18,14 @@ pub struct GatewayClassSpec {
     pub parameters_ref: Option<ParametersReference>,
 }
 
+/// What is read of a Gateway's spec.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GatewaySpec {
+    /// Its GatewayClass.
+    pub gateway_class_name: String,
+}
+
 /// Where a class's parameters are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParametersReference {

@@ -42,7 +42,7 @@ enum Command {
     /// Check parameters before they are used.
     #[command(subcommand)]
     Params(params::Command),
-    /// Show how far the policies of a hub are synced.
+    /// Show how far the Gateways and the policies of a hub are synced.
     Status(status::Arguments),
 }
 

@@ -1,17 +1,23 @@
-//! `policy-sync status`: how far each policy of the hub is synced, as its annotations tell.
+//! `policy-sync status`: how far each Gateway and each policy of the hub is synced, as its status and its annotations
+//! tell, and the works of Gateways.
 //!
 //! Only the hub is read. What is shown is what the controller last wrote: where that cannot be read, the cell shows
 //! `?` and standard error says why.
 
 mod differences;
 mod found;
+mod gateway;
+mod gateways;
 mod hub;
+mod item;
 mod kinds;
 mod report;
 mod shown;
 mod table;
 mod view;
 mod watch;
+
+use std::io::{IsTerminal, stdout};
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -25,19 +31,20 @@ use super::settings::ControllerArguments;
 use super::stop::asked_to_stop;
 use super::text::printable;
 use differences::Differences;
-use found::Found;
+use found::{Asked, Found};
 use hub::{Hub, Selection};
-use report::Report;
+use item::Item;
 use shown::Shown;
 use view::{Rows, View};
 
 /// Arguments of `policy-sync status`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// A kind of policies, as in `ratelimitpolicies`, `RateLimitPolicy` or `ratelimitpolicies.kuadrant.io`;
-    /// otherwise every kind that the parameters of our GatewayClasses list.
+    /// `gateways`, `policies`, or a kind of policies, as in `ratelimitpolicies`, `RateLimitPolicy` or
+    /// `ratelimitpolicies.kuadrant.io`; otherwise Gateways, and every kind that the parameters of our GatewayClasses
+    /// list.
     kind: Option<String>,
-    /// The name of a policy; otherwise all.
+    /// The name of a Gateway or of a policy; otherwise all.
     name: Option<String>,
     /// The namespace; otherwise that of the kubeconfig's context.
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
@@ -45,10 +52,11 @@ pub struct Arguments {
     /// All namespaces.
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// Only what is on this cluster, or is to be: for each policy, what that cluster says.
+    /// Only what is on this cluster, or is to be: for each Gateway and policy, what that cluster says.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Go on, and print again what changes: its row, or a document for each policy.
+    /// Go on: draw it again on a terminal whenever something changes; elsewhere print what changes again, its row or a
+    /// document.
     #[arg(short, long)]
     watch: bool,
     /// How to print it. With the name of a policy, `wide` shows a row for each cluster.
@@ -60,7 +68,7 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A row for each policy, long cells cut.
+    /// A row for each Gateway and each policy, long cells cut.
     Table,
     /// Nothing cut.
     Wide,
@@ -70,7 +78,7 @@ enum Format {
     Yaml,
 }
 
-/// Shows how far policies are synced: fine where all are, and where a watch was asked to end.
+/// Shows how far Gateways and policies are synced: fine where all are, and where a watch was asked to end.
 ///
 /// # Errors
 ///
@@ -106,7 +114,8 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     // Rights in one namespace may be all that this user has.
     let hint =
         if arguments.namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
-    let found = Found::read(&hub, &controller, arguments.kind.as_deref(), selection, hint).await?;
+    let asked = Asked::by(arguments.kind.as_deref());
+    let found = Found::read(&hub, &controller, asked, selection, hint).await?;
     for fault in &found.faults {
         say(printable(&format!("error: {fault}")));
     }
@@ -114,42 +123,51 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         say(printable(&format!("no GatewayClass of the hub has the controllerName {}", controller.as_str())));
     }
     let known = match cluster {
-        Some(cluster) => is_known(&hub, cluster, &found.reports).await?,
+        Some(cluster) => is_known(&hub, cluster, &found.items).await?,
         None => true,
     };
-    let mut view = view(arguments, found.reports.len());
-    let (reports, others): (Vec<Report>, Vec<Report>) =
-        found.reports.into_iter().partition(|report| view.shows(report));
-    let none = reports.is_empty() && found.unread.is_empty();
+    let mut view = view(arguments, found.items.iter().filter_map(Item::policy).count());
+    let watched = found.watched();
+    let (items, others): (Vec<Item>, Vec<Item>) = found.items.into_iter().partition(|item| view.shows(item));
+    let none = items.is_empty() && found.unread.is_empty();
     if none && found.classes && known {
         let of = arguments.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let place =
             selection.namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
         let on = cluster.map(|cluster| format!(" on cluster {cluster}")).unwrap_or_default();
-        say(printable(&format!("no policy{of} found{place}{on}")));
+        say(printable(&format!("no {}{of} found{place}{on}", asked.named())));
+    }
+    let gateways = items.iter().filter_map(Item::gateway);
+    if let Some(works) =
+        found.works.filter(|_| gateways.into_iter().any(|report| report.lacks_works(view.wide)))
+    {
+        say(printable(&works));
     }
     if !arguments.watch {
-        view.differences = Differences::read(&hub, &view, &reports).await?;
+        view.differences = Differences::read(&hub, &view, &items).await?;
     }
-    if arguments.watch && known && !found.kinds.is_empty() {
+    if arguments.watch && known && !watched.is_empty() {
         if !found.unread.is_empty() {
             say(printable(&found.unread.join("; ")));
         }
-        let shown = Shown::new(view, arguments.output);
-        let reports = reports.into_iter().chain(others).collect();
-        return watch::watch(&hub, &found.kinds, selection, shown, reports).await.map(|()| Answer::Fine);
+        let redraws = matches!(arguments.output, Format::Table | Format::Wide) && stdout().is_terminal();
+        let shown = Shown::new(view, arguments.output, redraws);
+        let items = items.into_iter().chain(others).collect();
+        let watching = watch::watch(&hub, &watched, selection, shown, items, found.gateways);
+        return watching.await.map(|()| Answer::Fine);
     }
-    show(&view, &reports, arguments.output)?;
+    show(&view, &items, arguments.output)?;
     // That nothing was found in a part of it is no answer.
     let missing = none && arguments.name.is_some();
-    let in_sync = reports.iter().all(|report| view.in_sync(report));
+    let in_sync = items.iter().all(|item| view.in_sync(item));
     super::answer(found.faults.is_empty() && known && !missing && in_sync, &found.unread)
 }
 
 /// Whether the hub has the ManagedCluster `cluster`; where it has none, that is said. A policy that names the
 /// cluster is proof enough where this may not be asked.
-async fn is_known(hub: &Hub, cluster: &str, reports: &[Report]) -> anyhow::Result<bool> {
-    let named = || reports.iter().any(|report| report.on(cluster).is_some_and(|on| on.entry.is_some()));
+async fn is_known(hub: &Hub, cluster: &str, items: &[Item]) -> anyhow::Result<bool> {
+    let mut policies = items.iter().filter_map(Item::policy);
+    let mut named = || policies.any(|report| report.on(cluster).is_some_and(|on| on.entry.is_some()));
     match hub.labels(cluster).await {
         Ok(Some(_)) => Ok(true),
         Ok(None) => {
@@ -173,19 +191,19 @@ fn view(arguments: &Arguments, policies: usize) -> View {
     View { rows, namespaces: arguments.all_namespaces, wide, differences: None }
 }
 
-fn show(view: &View, reports: &[Report], format: Format) -> anyhow::Result<()> {
-    for remark in reports.iter().flat_map(|report| view.remarks(report)) {
+fn show(view: &View, items: &[Item], format: Format) -> anyhow::Result<()> {
+    for remark in items.iter().flat_map(|item| view.remarks(item)) {
         say(printable(&remark));
     }
     let list = || {
-        let items: Vec<Value> = reports.iter().map(|report| view.json(report)).collect();
+        let items: Vec<Value> = items.iter().map(|item| view.json(item)).collect();
         json!({ "items": items })
     };
     match format {
         Format::Json => print(&output::json(&list())?),
         Format::Yaml => print(&output::yaml(&list())?),
-        Format::Table | Format::Wide if reports.is_empty() => Ok(()),
-        Format::Table | Format::Wide => print(&view.table(reports, Timestamp::now())),
+        Format::Table | Format::Wide if items.is_empty() => Ok(()),
+        Format::Table | Format::Wide => print(&view.tables(items, Timestamp::now())),
     }
 }
 

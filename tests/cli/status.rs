@@ -1,6 +1,7 @@
 //! `policy-sync status`, of a real hub on which the tests write what the controller would.
 
 mod cluster;
+mod gateways;
 mod rights;
 mod watch;
 
@@ -160,7 +161,10 @@ async fn a_hub_is_read() {
         apply(&client, &object).await.unwrap();
     }
     let ran = status(kubeconfig, &["-A"]);
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", "no policy found\n"));
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "", "no Gateway and no policy found\n")
+    );
 
     all_is_well(&client, kubeconfig).await;
     something_is_wrong(&client, kubeconfig).await;
@@ -206,7 +210,9 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
         ]
     );
     // The context names no namespace.
-    assert_eq!(status(kubeconfig, &[]).stderr, "no policy found in namespace default\n");
+    assert_eq!(status(kubeconfig, &[]).stderr, "no Gateway and no policy found in namespace default\n");
+    assert_eq!(status(kubeconfig, &["policies"]).stderr, "no policy found in namespace default\n");
+    assert_eq!(status(kubeconfig, &["gateways"]).stderr, "no Gateway found in namespace default\n");
     for word in ["ratelimitpolicies", "RateLimitPolicy", "ratelimitpolicy", "ratelimitpolicies.kuadrant.io"] {
         let ran = status(kubeconfig, &[word, "limits", "-n", "shop"]);
         assert_eq!(rows(&ran)[1..], [vec!["RateLimitPolicy", "limits", "2/2", "1/2", "eu-1", "-"]]);

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::hub::Hub;
+use super::item::Item;
 use super::report::Report;
 use super::view::{Rows, View};
 use crate::api::annotations::CLUSTER_OVERRIDES;
@@ -17,15 +18,15 @@ use crate::mirror::rows::Strings;
 pub(super) struct Differences(Option<BTreeMap<String, Strings>>);
 
 impl Differences {
-    /// Reads what it takes to tell where `reports` differ; `None` where `view` does not show that, or none differs.
+    /// Reads what it takes to tell where `items` differ; `None` where `view` does not show that, or none differs.
     ///
     /// # Errors
     ///
     /// Where the hub cannot be reached. That labels may not be read is only said.
-    pub(super) async fn read(hub: &Hub, view: &View, reports: &[Report]) -> anyhow::Result<Option<Self>> {
+    pub(super) async fn read(hub: &Hub, view: &View, items: &[Item]) -> anyhow::Result<Option<Self>> {
         if !view.wide
             || view.rows == Rows::Policies
-            || reports.iter().all(|report| report.overrides.is_none())
+            || items.iter().filter_map(Item::policy).all(|report| report.overrides.is_none())
         {
             return Ok(None);
         }

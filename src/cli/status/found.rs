@@ -1,55 +1,130 @@
 //! What a user asks for, as far as the hub has it and lets it be read.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use anyhow::bail;
 
-use super::hub::{Hub, Kinds, Selection};
+use super::gateways::Gateways;
+use super::hub::{Hub, Kinds, Selection, Watched};
+use super::item::{Item, Key};
 use super::kinds::{self, Meant, PolicyKind};
 use super::report::Report;
 use crate::api::names::ControllerName;
+use crate::api::object::HubObject;
 use crate::cli::live::is_forbidden;
+use crate::cli::scratch::Scratch;
+
+/// What a user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked<'a> {
+    /// Gateways and policies.
+    Everything,
+    /// Gateways.
+    Gateways,
+    /// Policies of the kind that the word means, or of all.
+    Policies(Option<&'a str>),
+}
+
+impl<'a> Asked<'a> {
+    /// What `word` asks for.
+    pub(super) fn by(word: Option<&'a str>) -> Self {
+        match word {
+            None => Self::Everything,
+            Some("policies") => Self::Policies(None),
+            Some(word) if PolicyKind::gateways().is_meant_by(word) => Self::Gateways,
+            Some(word) => Self::Policies(Some(word)),
+        }
+    }
+
+    /// What it is called where there is none.
+    pub(super) fn named(self) -> &'static str {
+        match self {
+            Self::Everything => "Gateway and no policy",
+            Self::Gateways => "Gateway",
+            Self::Policies(_) => "policy",
+        }
+    }
+}
 
 /// What was found.
+#[derive(Default)]
 pub(super) struct Found {
     /// The kinds whose policies may be read.
     pub(super) kinds: Vec<PolicyKind>,
-    /// Their policies.
-    pub(super) reports: Vec<Report>,
+    /// The Gateways, where they were asked for and may be read.
+    pub(super) gateways: Option<Gateways>,
+    /// Gateways and policies.
+    pub(super) items: Vec<Item>,
     /// What is wrong with the parameters.
     pub(super) faults: Vec<String>,
     /// What may not be read.
     pub(super) unread: Vec<String>,
+    /// What may not be read, and is missing in what is shown of Gateways.
+    pub(super) works: Option<String>,
     /// Whether there is any class of ours.
     pub(super) classes: bool,
 }
 
 impl Found {
-    /// Reads the policies of `selection`, of the kind that `word` means or of all that the classes of `controller`
-    /// list. `hint` is added where rights are missing.
+    /// Reads what is `asked` for, as far as `selection` selects it. `hint` is added where rights are missing.
     ///
     /// # Errors
     ///
-    /// Where `word` means no such kind, or nothing can be read.
+    /// Where a word means no kind, or nothing can be read.
     pub(super) async fn read(
         hub: &Hub,
         controller: &ControllerName,
-        word: Option<&str>,
+        asked: Asked<'_>,
         selection: Selection<'_>,
         hint: &str,
     ) -> anyhow::Result<Self> {
-        let Kinds { mut kinds, faults, mut unread, classes } = hub.kinds(controller).await?;
-        if kinds.is_empty() && !unread.is_empty() {
-            bail!(unread.join("; "));
+        let classes = hub.classes(controller).await?;
+        let names = our_classes(&classes);
+        let mut found = Self { classes: !names.is_empty(), ..Self::default() };
+        if let Asked::Everything | Asked::Policies(_) = asked {
+            let word = if let Asked::Policies(word) = asked { word } else { None };
+            found.policies(hub, &classes, word, selection, hint).await?;
         }
+        if let Asked::Everything | Asked::Gateways = asked {
+            found.gateways(hub, Gateways::new(controller.clone(), names), selection, hint).await?;
+        }
+        if found.kinds.is_empty() && found.gateways.is_none() && !found.unread.is_empty() {
+            bail!(found.unread.join("; "));
+        }
+        found.items.sort_by_cached_key(|item| match item {
+            Item::Gateway(_) => (item.key(), String::new()),
+            // By the kind that is shown, not by its plural.
+            Item::Policy(report) => {
+                (Key { resource: report.kind.clone(), ..item.key() }, report.resource.clone())
+            }
+        });
+        Ok(found)
+    }
+
+    async fn policies(
+        &mut self,
+        hub: &Hub,
+        classes: &Scratch,
+        word: Option<&str>,
+        selection: Selection<'_>,
+        hint: &str,
+    ) -> anyhow::Result<()> {
+        let Kinds { mut kinds, faults, unread } = hub.kinds(classes).await?;
+        (self.faults, self.unread) = (faults, unread);
         if let Some(word) = word {
+            if kinds.is_empty() && !self.unread.is_empty() {
+                bail!(self.unread.join("; "));
+            }
             kinds = vec![kind_of(hub, &kinds, word).await?.clone()];
         }
-        let (mut reports, mut forbidden, all) = (Vec::new(), Vec::new(), kinds.len());
-        let mut readable = Vec::new();
+        let mut forbidden = Vec::new();
         for kind in kinds {
             match hub.policies(&kind, selection).await {
                 Ok(policies) => {
-                    reports.extend(policies.iter().map(|policy| Report::new(&kind, &policy.metadata)));
-                    readable.push(kind);
+                    let report = |policy: &HubObject| Item::from(Report::new(&kind, &policy.metadata));
+                    self.items.extend(policies.iter().map(report));
+                    self.kinds.push(kind);
                 }
                 Err(error) if is_forbidden(&error) => forbidden.push((kind, error)),
                 Err(error) => return Err(hub.failure(&format!("list {}", kind.gvr.kind), &error)),
@@ -57,14 +132,54 @@ impl Found {
         }
         if let Some((_, error)) = forbidden.first() {
             let names: Vec<&str> = forbidden.iter().map(|(kind, _)| &*kind.kind).collect();
-            unread.push(format!("{}{hint}", hub.failure(&format!("list {}", names.join(", ")), error)));
-            if forbidden.len() == all {
-                bail!(unread.join("; "));
-            }
+            self.unread.push(format!("{}{hint}", hub.failure(&format!("list {}", names.join(", ")), error)));
         }
-        reports.sort_by(|a, b| (&a.namespace, &a.kind, &a.name).cmp(&(&b.namespace, &b.kind, &b.name)));
-        Ok(Self { kinds: readable, reports, faults, unread, classes })
+        Ok(())
     }
+
+    async fn gateways(
+        &mut self,
+        hub: &Hub,
+        mut gateways: Gateways,
+        selection: Selection<'_>,
+        hint: &str,
+    ) -> anyhow::Result<()> {
+        match hub.gateways(selection).await {
+            Ok(objects) => drop(gateways.list(objects)),
+            Err(error) if is_forbidden(&error) => {
+                self.unread.push(format!("{}{hint}", hub.failure("list Gateways", &error)));
+                return Ok(());
+            }
+            Err(error) => return Err(hub.failure("list Gateways", &error)),
+        }
+        match hub.works("", &gateways.selector()).await {
+            Ok(works) => drop(gateways.list_works(&works)),
+            // Tenants may read their Gateways, and not what is in the namespaces of clusters.
+            Err(error) if is_forbidden(&error) => {
+                self.works = Some(hub.failure("list ManifestWorks", &error).to_string());
+            }
+            Err(error) => return Err(hub.failure("list ManifestWorks", &error)),
+        }
+        self.items.extend(gateways.reports().into_iter().map(Item::from));
+        self.gateways = Some(gateways);
+        Ok(())
+    }
+
+    /// What to watch for what was found.
+    pub(super) fn watched(&self) -> Vec<Watched> {
+        let policies = self.kinds.iter().cloned().map(Watched::Policies);
+        let gateways = self.gateways.iter().flat_map(|gateways| {
+            let works = self.works.is_none().then(|| Watched::works(None, gateways.selector()));
+            [Watched::gateways()].into_iter().chain(works)
+        });
+        gateways.chain(policies).collect()
+    }
+}
+
+fn our_classes(classes: &Scratch) -> BTreeSet<Arc<str>> {
+    let guard = classes.read();
+    let view = guard.view(Scratch::settled());
+    view.our_classes().into_keys().map(|key| key.name.clone()).collect()
 }
 
 /// The kind that a user means by `word`.

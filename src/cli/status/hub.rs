@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::api::{DynamicObject, ListParams};
-use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Config};
 
 use super::kinds::PolicyKind;
 use crate::api::cluster::{self, ManagedCluster};
-use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::HubObject;
+use crate::api::{gateway, work};
 use crate::cli::listing::Part;
 use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
@@ -36,12 +35,46 @@ pub(super) struct Kinds {
     pub(super) faults: Vec<String>,
     /// What could not be read.
     pub(super) unread: Vec<String>,
-    /// Whether there is any class of ours.
-    pub(super) classes: bool,
 }
 
 /// What a watch sees.
-pub(super) type Seen = watcher::Event<PartialObjectMeta<DynamicObject>>;
+pub(super) type Seen = watcher::Event<DynamicObject>;
+
+/// Something to watch.
+#[derive(Clone, Debug)]
+pub(super) enum Watched {
+    /// The policies of a kind.
+    Policies(PolicyKind),
+    /// The Gateways.
+    Gateways(PolicyKind),
+    /// The works of a selector.
+    Works {
+        /// Their kind.
+        kind: PolicyKind,
+        /// In this cluster, or in all.
+        cluster: Option<String>,
+        /// Which of them.
+        selector: String,
+    },
+}
+
+impl Watched {
+    pub(super) fn gateways() -> Self {
+        Self::Gateways(PolicyKind::gateways())
+    }
+
+    pub(super) fn works(cluster: Option<&str>, selector: String) -> Self {
+        let kind = PolicyKind::named(works(), "ManifestWork");
+        Self::Works { kind, cluster: cluster.map(str::to_owned), selector }
+    }
+
+    /// Its kind.
+    pub(super) fn kind(&self) -> &PolicyKind {
+        match self {
+            Self::Policies(kind) | Self::Gateways(kind) | Self::Works { kind, .. } => kind,
+        }
+    }
+}
 
 /// Which policies of a kind to read.
 #[derive(Clone, Copy, Debug)]
@@ -67,19 +100,24 @@ impl Hub {
         Ok(Self { live, watching: Live::client_of(config)? })
     }
 
-    /// The kinds that the parameters of the GatewayClasses of `controller` list.
-    pub(super) async fn kinds(&self, controller: &ControllerName) -> anyhow::Result<Kinds> {
+    /// The GatewayClasses of the hub, in a mirror for `controller`.
+    pub(super) async fn classes(&self, controller: &ControllerName) -> anyhow::Result<Scratch> {
         self.live.is_hub().await?;
         let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
         let classes = self.live.pages(&gvr, "", ListParams::default(), Part::Whole).await;
         let classes = classes.map_err(|error| self.live.failure("list GatewayClasses", &error))?;
         let scratch = Scratch::new(controller.clone());
         scratch.list(&Source::Classes, &classes);
+        Ok(scratch)
+    }
+
+    /// The kinds that the parameters of the classes of ours list.
+    pub(super) async fn kinds(&self, classes: &Scratch) -> anyhow::Result<Kinds> {
         let (mut faults, mut unread) = (Vec::new(), Vec::new());
-        for (source, gvr) in &wanted(&scratch) {
+        for (source, gvr) in &wanted(classes) {
             if let Source::ConfigMap(key) = source {
                 match self.live.find::<HubObject>(gvr, key).await {
-                    Ok(config_map) => scratch.list(source, &config_map),
+                    Ok(config_map) => classes.list(source, &config_map),
                     Err(error) => {
                         let failure = self.live.failure(&format!("read ConfigMap {key}"), &error);
                         match error {
@@ -90,14 +128,13 @@ impl Hub {
                 }
             }
         }
-        let guard = scratch.read();
+        let guard = classes.read();
         let view = guard.view(Scratch::settled());
         for class in view.our_classes().keys() {
             if let Some(ClassParams::Invalid { place, error, .. }) = view.class_params(&class.name) {
                 faults.push(format!("GatewayClass {class}: {place}: {error}"));
             }
         }
-        let classes = !view.our_classes().is_empty();
         let wanted = watches::plan(view);
         drop(guard);
         let gvrs = wanted
@@ -105,7 +142,7 @@ impl Hub {
             .filter(|(source, _)| matches!(source, Source::Policies(_)))
             .map(|(_, gvr)| gvr);
         let kinds = self.resolve(gvrs, &mut faults).await?;
-        Ok(Kinds { kinds, faults, unread, classes })
+        Ok(Kinds { kinds, faults, unread })
     }
 
     async fn resolve(
@@ -162,6 +199,19 @@ impl Hub {
         self.live.pages(&kind.gvr, selection.namespace.unwrap_or_default(), params, Part::Metadata).await
     }
 
+    /// The Gateways of all classes.
+    pub(super) async fn gateways(&self, selection: Selection<'_>) -> Result<Vec<HubObject>, kube::Error> {
+        let gvr = PolicyKind::gateways().gvr;
+        let params = ListParams { field_selector: selection.fields(), ..ListParams::default() };
+        self.live.pages(&gvr, selection.namespace.unwrap_or_default(), params, Part::Whole).await
+    }
+
+    /// The works of `selector`, of all clusters where `cluster` is empty.
+    pub(super) async fn works(&self, cluster: &str, selector: &str) -> Result<Vec<HubObject>, kube::Error> {
+        let params = ListParams { label_selector: Some(selector.to_owned()), ..ListParams::default() };
+        self.live.pages(&works(), cluster, params, Part::Whole).await
+    }
+
     /// The labels of the ManagedCluster `name`, `None` where the hub has none of this name.
     pub(super) async fn labels(&self, name: &str) -> Result<Option<Strings>, kube::Error> {
         let clusters: Api<ManagedCluster> = Api::all(self.live.client.clone());
@@ -181,24 +231,32 @@ impl Hub {
         &self.live.url
     }
 
-    /// What becomes of the policies of `kinds`, for ever. After a failure, the kind is listed anew: that is how it is
-    /// known that the hub is back, and nothing depends on a version that it may have forgotten.
-    pub(super) fn events<'k>(
+    /// What becomes of what is `watched`, for ever. After a failure, the kind is listed anew: that is how it is known
+    /// that the hub is back, and nothing depends on a version that it may have forgotten.
+    pub(super) fn events<'w>(
         &self,
-        kinds: &'k [PolicyKind],
+        watched: &'w [Watched],
         selection: Selection<'_>,
-    ) -> impl Stream<Item = (&'k PolicyKind, watcher::Result<Seen>)> {
-        let config = watcher::Config { field_selector: selection.fields(), ..watcher::Config::default() };
-        let streams = kinds.iter().map(|kind| {
-            let resource = kind.resource();
-            let api: Api<PartialObjectMeta<DynamicObject>> = match selection.namespace {
+    ) -> impl Stream<Item = (&'w Watched, watcher::Result<Seen>)> {
+        let streams = watched.iter().map(|watched| {
+            let resource = watched.kind().resource();
+            let (namespace, config) = match watched {
+                Watched::Works { cluster, selector, .. } => {
+                    (cluster.as_deref(), watcher::Config::default().labels(selector))
+                }
+                Watched::Policies(_) | Watched::Gateways(_) => {
+                    let fields = selection.fields();
+                    (
+                        selection.namespace,
+                        watcher::Config { field_selector: fields, ..watcher::Config::default() },
+                    )
+                }
+            };
+            let api: Api<DynamicObject> = match namespace {
                 Some(namespace) => Api::namespaced_with(self.watching.clone(), namespace, &resource),
                 None => Api::all_with(self.watching.clone(), &resource),
             };
-            let begin = {
-                let config = config.clone();
-                move || watcher(api.clone(), config.clone()).boxed()
-            };
+            let begin = move || watcher(api.clone(), config.clone()).boxed();
             let events = stream::unfold(None, move |current| {
                 let mut events = current.unwrap_or_else(&begin);
                 async move {
@@ -207,7 +265,7 @@ impl Hub {
                     Some((event, current))
                 }
             });
-            events.default_backoff().map(move |event| (kind, event)).boxed()
+            events.default_backoff().map(move |event| (watched, event)).boxed()
         });
         stream::select_all(streams)
     }
@@ -216,6 +274,11 @@ impl Hub {
     pub(super) fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
         self.live.failure(what, error)
     }
+}
+
+/// The kind of works.
+fn works() -> GroupVersionResource {
+    GroupVersionResource::new(work::GROUP, "v1", "manifestworks")
 }
 
 fn wanted(scratch: &Scratch) -> watches::Wanted {

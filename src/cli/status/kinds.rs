@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::core::discovery::v2::APIResourceDiscovery;
 use kube::core::{ApiResource, GroupVersionKind};
 
+use crate::api::gateway;
 use crate::api::names::GroupVersionResource;
 
 /// A kind of policies that the hub serves.
@@ -18,6 +19,22 @@ pub(super) struct PolicyKind {
 }
 
 impl PolicyKind {
+    /// The kind of Gateways, which are called as policies are.
+    pub(super) fn gateways() -> Self {
+        let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gateways");
+        Self { singular: "gateway".to_owned(), short: vec!["gtw".to_owned()], ..Self::named(gvr, "Gateway") }
+    }
+
+    /// The kind `gvr`, which nobody calls but by its name in objects.
+    pub(super) fn named(gvr: GroupVersionResource, kind: &str) -> Self {
+        Self { gvr, kind: kind.to_owned(), singular: String::new(), short: Vec::new() }
+    }
+
+    /// Whether a user means this kind by `word`, with no other kind to be confused with.
+    pub(super) fn is_meant_by(&self, word: &str) -> bool {
+        self.is_named(word).is_some()
+    }
+
     /// The kind `gvr` as the hub's discovery describes it.
     pub(super) fn new(gvr: GroupVersionResource, served: &APIResource) -> Self {
         Self {

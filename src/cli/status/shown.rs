@@ -6,19 +6,15 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Format;
-use super::report::Report;
+use super::item::{Item, Key, Table};
 use super::table::Row;
 use super::view::View;
 use crate::cli::columns::Columns;
 use crate::cli::output;
+use crate::cli::text::printable;
 
-/// What tells a policy from all others: `<resource>.<group>`, namespace, name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) resource: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
-}
+/// Moves a terminal's cursor to the upper left, and clears all.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
 
 /// What is new, to be printed and to be said.
 #[derive(Debug, Default, PartialEq)]
@@ -31,57 +27,56 @@ pub(super) struct News {
 pub(super) struct Shown {
     view: View,
     format: Format,
-    columns: Columns,
-    headed: bool,
-    policies: BTreeMap<Key, Policy>,
+    /// Whether tables are drawn anew on a terminal, rather than what changes printed below.
+    redraws: bool,
+    columns: BTreeMap<Table, Columns>,
+    /// The table of the last row.
+    last: Option<Table>,
+    objects: BTreeMap<Key, Object>,
 }
 
-/// What has been printed of a policy.
+/// What has been printed of an object.
 #[derive(Default)]
-struct Policy {
+struct Object {
+    item: Option<Item>,
     rows: Vec<Row>,
     document: Option<Value>,
     said: Vec<String>,
 }
 
-impl Key {
-    pub(super) fn of(report: &Report) -> Self {
-        let (resource, namespace, name) = (&report.resource, &report.namespace, &report.name);
-        Self { resource: resource.clone(), namespace: namespace.clone(), name: name.clone() }
-    }
-}
-
 impl Shown {
-    pub(super) fn new(view: View, format: Format) -> Self {
-        Self { view, format, columns: Columns::default(), headed: false, policies: BTreeMap::new() }
+    pub(super) fn new(view: View, format: Format, redraws: bool) -> Self {
+        let (columns, objects) = (BTreeMap::new(), BTreeMap::new());
+        Self { view, format, redraws, columns, last: None, objects }
     }
 
-    /// The policies of a kind that have been seen.
+    /// The objects of a kind that have been seen.
     pub(super) fn of_kind<'s>(&'s self, resource: &'s str) -> impl Iterator<Item = &'s Key> {
-        self.policies.keys().filter(move |key| key.resource == resource)
+        self.objects.keys().filter(move |key| key.resource == resource)
     }
 
-    /// What is new with policies of which these are the reports; `None` where the policy is gone.
+    /// What is new with objects; `None` is one that is gone.
     ///
     /// # Errors
     ///
-    /// Where a report cannot be written in the format.
+    /// Where something cannot be written in the format.
     pub(super) fn news(
         &mut self,
-        reports: impl IntoIterator<Item = (Key, Option<Report>)>,
+        items: impl IntoIterator<Item = (Key, Option<Item>)>,
         now: Timestamp,
     ) -> anyhow::Result<News> {
-        let (mut news, mut cells) = (News::default(), Vec::new());
-        for (key, report) in reports {
-            let old = self.policies.remove(&key).unwrap_or_default();
-            let shown = report.as_ref().filter(|report| self.view.shows(report));
-            let new = shown.map(|report| self.policy(report)).unwrap_or_default();
+        let (mut news, mut cells) = (News::default(), BTreeMap::<Table, Vec<Vec<String>>>::new());
+        for (key, item) in items {
+            let old = self.objects.remove(&key).unwrap_or_default();
+            let shown = item.as_ref().filter(|item| self.view.shows(item));
+            let new = shown.map(|item| self.object(item)).unwrap_or_default();
             news.said.extend(new.said.iter().filter(|text| !old.said.contains(text)).cloned());
             match self.format {
                 Format::Table | Format::Wide => {
-                    let created = shown.and_then(|report| report.created);
+                    let created = shown.and_then(Item::created);
                     let rows = rows(&old.rows, &new.rows);
-                    cells.extend(rows.iter().map(|row| self.view.cells(row, created, now)));
+                    let new = rows.iter().map(|row| self.view.cells(key.table, row, created, now));
+                    cells.entry(key.table).or_default().extend(new);
                 }
                 Format::Json | Format::Yaml if new.document != old.document => {
                     let gone = || json!({"resource": key.resource, "namespace": key.namespace, "name": key.name, "gone": true});
@@ -90,24 +85,49 @@ impl Shown {
                 }
                 Format::Json | Format::Yaml => {}
             }
-            if report.is_some() {
-                self.policies.insert(key, new);
+            if item.is_some() {
+                self.objects.insert(key, new);
             }
         }
-        if !cells.is_empty() {
-            let headers = Some(self.view.headers()).filter(|_| !self.headed);
-            self.headed = true;
-            news.printed = self.columns.text(headers.into_iter().chain(cells));
+        cells.retain(|_, rows| !rows.is_empty());
+        if self.redraws && !cells.is_empty() {
+            news.printed = self.screen(now);
+            // What is said below would be drawn over.
+            news.said.clear();
+        } else {
+            for (table, rows) in cells {
+                news.printed.push_str(&self.below(table, rows));
+            }
         }
         Ok(news)
     }
 
-    fn policy(&self, report: &Report) -> Policy {
+    /// Rows below those printed before, under headers of their own where these are of another table.
+    fn below(&mut self, table: Table, rows: Vec<Vec<String>>) -> String {
+        let headers = Some(self.view.headers(table)).filter(|_| self.last != Some(table));
+        let between = if headers.is_some() && self.last.is_some() { "\n" } else { "" };
+        self.last = Some(table);
+        let text = self.columns.entry(table).or_default().text(headers.into_iter().chain(rows));
+        format!("{between}{text}")
+    }
+
+    /// A screen with all that there is.
+    fn screen(&self, now: Timestamp) -> String {
+        let items: Vec<Item> = self.objects.values().filter_map(|object| object.item.clone()).collect();
+        let said: Vec<&str> =
+            self.objects.values().flat_map(|object| &object.said).map(String::as_str).collect();
+        let said = said.iter().map(|text| format!("{}\n", printable(text))).collect::<String>();
+        let between = if said.is_empty() { "" } else { "\n" };
+        format!("{CLEAR}{}{between}{said}", self.view.tables(&items, now))
+    }
+
+    fn object(&self, item: &Item) -> Object {
         let documents = matches!(self.format, Format::Json | Format::Yaml);
-        Policy {
-            rows: if documents { Vec::new() } else { self.view.rows(report) },
-            document: documents.then(|| self.view.json(report)),
-            said: self.view.remarks(report),
+        Object {
+            item: self.redraws.then(|| item.clone()),
+            rows: if documents { Vec::new() } else { self.view.rows(item) },
+            document: documents.then(|| self.view.json(item)),
+            said: self.view.remarks(item),
         }
     }
 

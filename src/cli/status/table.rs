@@ -139,13 +139,7 @@ fn count(report: &Report, of: impl Fn(&crate::api::annotations::Summary) -> usiz
 
 fn overridden(report: &Report, wide: bool) -> String {
     match (report.overridden(), report.summary.said(), &report.clusters) {
-        (Some(clusters), ..) if clusters.is_empty() => "-".to_owned(),
-        (Some(clusters), ..) => {
-            let named = if wide { clusters.len() } else { CLUSTERS.min(clusters.len()) };
-            let more = clusters.len() - named;
-            let names = clusters[..named].join(",");
-            if more == 0 { names } else { format!("{names},+{more}") }
-        }
+        (Some(clusters), ..) => names(&clusters, wide),
         // The list names all clusters alike; the summary still counts.
         (None, Some(summary), Reading::Said(_)) if summary.overridden == 0 => "-".to_owned(),
         (None, Some(summary), Reading::Said(_)) => format!("({})", summary.overridden),
@@ -154,8 +148,18 @@ fn overridden(report: &Report, wide: bool) -> String {
     }
 }
 
+/// All `names`, or in a table that is not wide the first few and how many more.
+pub(super) fn names(names: &[&str], wide: bool) -> String {
+    let named = if wide { names.len() } else { CLUSTERS.min(names.len()) };
+    match (names.len(), names.len() - named) {
+        (0, _) => "-".to_owned(),
+        (_, 0) => names.join(","),
+        (_, more) => format!("{},+{more}", names[..named].join(",")),
+    }
+}
+
 /// `message`; where there is none, whether that is `known`.
-fn message(message: Option<&str>, wide: bool, known: bool) -> String {
+pub(super) fn message(message: Option<&str>, wide: bool, known: bool) -> String {
     let message = printable(message.unwrap_or(if known { "-" } else { "?" }));
     if wide { message } else { cut(&message, MESSAGE) }
 }

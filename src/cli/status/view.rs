@@ -1,9 +1,13 @@
 //! What is shown of reports, and in which shape.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::differences::Differences;
+use super::gateway::{self, GatewayReport};
+use super::item::{Item, Table};
 use super::report::Report;
 use super::table::{self, Row};
 use crate::cli::columns::Columns;
@@ -14,11 +18,11 @@ const DIFFERS: &str = "DIFFERS";
 /// What a row of the table is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rows {
-    /// A policy.
+    /// A Gateway or a policy.
     Policies,
     /// A cluster of the only policy.
     Clusters,
-    /// A policy, as this cluster has it; only policies that are for the cluster are shown.
+    /// A Gateway or a policy, as this cluster has it; only those that are for the cluster are shown.
     OnCluster(String),
 }
 
@@ -35,58 +39,104 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Whether `report` is shown at all.
-    pub(super) fn shows(&self, report: &Report) -> bool {
-        match &self.rows {
-            Rows::Policies | Rows::Clusters => true,
-            Rows::OnCluster(cluster) => report.on(cluster).is_some(),
+    /// Whether `item` is shown at all.
+    pub(super) fn shows(&self, item: &Item) -> bool {
+        match (&self.rows, item) {
+            (Rows::Policies | Rows::Clusters, _) => true,
+            (Rows::OnCluster(cluster), Item::Gateway(report)) => report.on(cluster).is_some(),
+            (Rows::OnCluster(cluster), Item::Policy(report)) => report.on(cluster).is_some(),
         }
     }
 
-    /// Whether what is shown of `report` is in sync.
-    pub(super) fn in_sync(&self, report: &Report) -> bool {
-        match &self.rows {
-            Rows::Policies | Rows::Clusters => report.in_sync(),
-            Rows::OnCluster(cluster) => report.on(cluster).is_none_or(|on| on.in_sync()),
+    /// Whether what is shown of `item` is in sync.
+    pub(super) fn in_sync(&self, item: &Item) -> bool {
+        match (&self.rows, item) {
+            (Rows::Policies | Rows::Clusters, Item::Gateway(report)) => report.in_sync(),
+            (Rows::Policies | Rows::Clusters, Item::Policy(report)) => report.in_sync(),
+            (Rows::OnCluster(cluster), Item::Gateway(report)) => {
+                report.on(cluster).is_none_or(|on| on.in_sync())
+            }
+            (Rows::OnCluster(cluster), Item::Policy(report)) => {
+                report.on(cluster).is_none_or(|on| on.in_sync())
+            }
         }
     }
 
-    /// What is shown of `report`, for programs.
-    pub(super) fn json(&self, report: &Report) -> Value {
-        match &self.rows {
-            Rows::Policies | Rows::Clusters => report.json(),
-            Rows::OnCluster(cluster) => report.on(cluster).map_or(Value::Null, |on| on.json()),
+    /// What is shown of `item`, for programs.
+    pub(super) fn json(&self, item: &Item) -> Value {
+        match (&self.rows, item) {
+            (Rows::Policies | Rows::Clusters, Item::Gateway(report)) => report.json(),
+            (Rows::Policies | Rows::Clusters, Item::Policy(report)) => report.json(),
+            (Rows::OnCluster(cluster), Item::Gateway(report)) => {
+                report.on(cluster).map_or(Value::Null, |on| on.json())
+            }
+            (Rows::OnCluster(cluster), Item::Policy(report)) => {
+                report.on(cluster).map_or(Value::Null, |on| on.json())
+            }
         }
     }
 
     /// What people should know beside that: what cannot be read, and what is left out of that which is shown.
-    pub(super) fn remarks(&self, report: &Report) -> Vec<String> {
-        let clusters = self.rows != Rows::Policies;
-        let message = report.message.clone().filter(|_| self.rows == Rows::Clusters);
-        let left_out = report.detail.explanation().filter(|_| clusters);
-        let policy = format!("{} {}/{}", report.kind, report.namespace, report.name);
-        let texts = report.faults.iter().chain(&message).chain(&left_out);
-        texts.map(|text| format!("{policy}: {text}")).collect()
+    pub(super) fn remarks(&self, item: &Item) -> Vec<String> {
+        let about = |of: &str, texts: Vec<&String>| {
+            texts.into_iter().map(|text| format!("{of}: {text}")).collect::<Vec<_>>()
+        };
+        match item {
+            Item::Gateway(report) => about(
+                &format!("Gateway {}/{}", report.namespace, report.name),
+                report.faults.iter().collect(),
+            ),
+            Item::Policy(report) => {
+                let clusters = self.rows != Rows::Policies;
+                let message = report.message.clone().filter(|_| self.rows == Rows::Clusters);
+                let left_out = report.detail.explanation().filter(|_| clusters);
+                let policy = format!("{} {}/{}", report.kind, report.namespace, report.name);
+                about(&policy, report.faults.iter().chain(&message).chain(&left_out).collect())
+            }
+        }
     }
 
-    /// The first line of the table.
-    pub(super) fn headers(&self) -> Vec<String> {
-        let (of, state): (&[&str], &[&str]) = match &self.rows {
-            Rows::Policies => (&["KIND", "NAME"], &table::POLICY),
-            Rows::Clusters => (&[], &table::CLUSTER),
-            Rows::OnCluster(_) if self.wide => (&["KIND", "NAME"], &table::ON_CLUSTER_WIDE),
-            Rows::OnCluster(_) => (&["KIND", "NAME"], &table::ON_CLUSTER),
+    /// The first line of `table`.
+    pub(super) fn headers(&self, table: Table) -> Vec<String> {
+        let (of, state): (&[&str], &[&str]) = match (table, &self.rows) {
+            (Table::Gateways, Rows::OnCluster(_)) if self.wide => (&["NAME"], &gateway::ON_CLUSTER_WIDE),
+            (Table::Gateways, Rows::OnCluster(_)) => (&["NAME"], &gateway::ON_CLUSTER),
+            (Table::Gateways, _) if self.wide => (&["NAME"], &gateway::ROW_WIDE),
+            (Table::Gateways, _) => (&["NAME"], &gateway::ROW),
+            (Table::Policies, Rows::Policies) => (&["KIND", "NAME"], &table::POLICY),
+            (Table::Policies, Rows::Clusters) => (&[], &table::CLUSTER),
+            (Table::Policies, Rows::OnCluster(_)) if self.wide => {
+                (&["KIND", "NAME"], &table::ON_CLUSTER_WIDE)
+            }
+            (Table::Policies, Rows::OnCluster(_)) => (&["KIND", "NAME"], &table::ON_CLUSTER),
         };
         let namespace = Some("NAMESPACE").filter(|_| self.namespaces && !of.is_empty());
         let mut headers: Vec<&str> = namespace.iter().chain(of).chain(state).copied().collect();
-        if self.differences.is_some() {
+        if self.differences.is_some() && table == Table::Policies {
             headers.insert(headers.len() - usize::from(headers.last() == Some(&"AGE")), DIFFERS);
         }
         headers.into_iter().map(str::to_owned).collect()
     }
 
-    /// The rows of `report`.
-    pub(super) fn rows(&self, report: &Report) -> Vec<Row> {
+    /// The rows of `item`.
+    pub(super) fn rows(&self, item: &Item) -> Vec<Row> {
+        match item {
+            Item::Gateway(report) => self.gateway_rows(report),
+            Item::Policy(report) => self.policy_rows(report),
+        }
+    }
+
+    fn gateway_rows(&self, report: &GatewayReport) -> Vec<Row> {
+        let state = match &self.rows {
+            Rows::Policies | Rows::Clusters => Some(gateway::row(report, self.wide)),
+            Rows::OnCluster(cluster) => report.on(cluster).map(|on| gateway::on_cluster(&on, self.wide)),
+        };
+        let namespace = Some(&report.namespace).filter(|_| self.namespaces);
+        let of = namespace.into_iter().chain([&report.name]).cloned().collect();
+        state.map(|state| Row { of, state }).into_iter().collect()
+    }
+
+    fn policy_rows(&self, report: &Report) -> Vec<Row> {
         let row = |state| {
             let namespace = Some(&report.namespace).filter(|_| self.namespaces);
             Row { of: namespace.into_iter().chain([&report.kind, &report.name]).cloned().collect(), state }
@@ -111,20 +161,30 @@ impl View {
         self.differences.iter().map(|differences| differences.of(report, cluster)).collect()
     }
 
-    /// The cells of `row`, of a policy created then.
-    pub(super) fn cells(&self, row: &Row, created: Option<Timestamp>, now: Timestamp) -> Vec<String> {
-        let age = match self.rows {
-            Rows::Clusters => None,
+    /// The cells of `row` of `table`, of an object created then.
+    pub(super) fn cells(
+        &self,
+        table: Table,
+        row: &Row,
+        created: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Vec<String> {
+        let age = match (table, &self.rows) {
+            (Table::Policies, Rows::Clusters) => None,
             _ => Some(created.map_or_else(|| "-".to_owned(), |created| table::age(created, now))),
         };
         row.of.iter().chain(&row.state).cloned().chain(age).collect()
     }
 
-    /// The whole table.
-    pub(super) fn table(&self, reports: &[Report], now: Timestamp) -> String {
-        let rows = reports.iter().flat_map(|report| {
-            self.rows(report).into_iter().map(|row| self.cells(&row, report.created, now))
-        });
-        Columns::default().text([self.headers()].into_iter().chain(rows))
+    /// All tables, an empty line between them.
+    pub(super) fn tables(&self, items: &[Item], now: Timestamp) -> String {
+        let mut rows: BTreeMap<Table, Vec<Vec<String>>> = BTreeMap::new();
+        for item in items {
+            let table = item.key().table;
+            let cells = self.rows(item).into_iter().map(|row| self.cells(table, &row, item.created(), now));
+            rows.entry(table).or_insert_with(|| vec![self.headers(table)]).extend(cells);
+        }
+        let tables = rows.into_values().map(|rows| Columns::default().text(rows));
+        tables.collect::<Vec<_>>().join("\n")
     }
 }

@@ -6,16 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use futures::StreamExt;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-use kube::core::PartialObjectMeta;
+use kube::api::DynamicObject;
 use kube::runtime::watcher::{self, Event};
+use serde_json::value::to_raw_value;
 
-use super::hub::{Hub, Seen, Selection};
+use super::gateways::Gateways;
+use super::hub::{Hub, Selection, Watched};
+use super::item::{Item, Key};
 use super::kinds::PolicyKind;
 use super::report::Report;
-use super::shown::{Key, News, Shown};
-use crate::api::object::Metadata;
+use super::shown::{News, Shown};
+use crate::api::names::ObjectKey;
+use crate::api::object::{HubObject, Metadata};
 use crate::cli::live::is_forbidden;
 use crate::cli::output::{print_while_read, say};
 use crate::cli::text::printable;
@@ -27,19 +30,21 @@ use crate::cli::text::printable;
 /// Where a kind may not be watched.
 pub(super) async fn watch(
     hub: &Hub,
-    kinds: &[PolicyKind],
+    watched: &[Watched],
     selection: Selection<'_>,
     mut shown: Shown,
-    reports: Vec<Report>,
+    items: Vec<Item>,
+    gateways: Option<Gateways>,
 ) -> anyhow::Result<()> {
-    let begin = reports.into_iter().map(|report| (Key::of(&report), Some(report)));
+    let begin = items.into_iter().map(|item| (item.key(), Some(item)));
     if !tell(&shown.news(begin, Timestamp::now())?)? {
         return Ok(());
     }
-    let mut events = std::pin::pin!(hub.events(kinds, selection));
-    let mut listed: BTreeMap<String, Vec<Report>> = BTreeMap::new();
+    let mut events = std::pin::pin!(hub.events(watched, selection));
+    let mut seen = Seen { listed: BTreeMap::new(), gateways };
     let mut outage = Outage::default();
-    while let Some((kind, event)) = events.next().await {
+    while let Some((watched, event)) = events.next().await {
+        let kind = watched.kind();
         let resource = kind.gvr.kind.to_string();
         let news = match event {
             Ok(event) => {
@@ -48,8 +53,7 @@ pub(super) async fn watch(
                 {
                     say(printable(&format!("the hub at {} answers again", hub.url())));
                 }
-                let changes = changes(kind, event, &shown, listed.entry(resource).or_default());
-                shown.news(changes, Timestamp::now())?
+                shown.news(seen.changes(watched, event, &shown), Timestamp::now())?
             }
             Err(error) => {
                 if let Some(failure) = failure(hub, kind, error) {
@@ -79,41 +83,107 @@ fn tell(news: &News) -> anyhow::Result<bool> {
     if news.printed.is_empty() { Ok(true) } else { print_while_read(&news.printed) }
 }
 
-/// What an event says of policies. A list counts once it is complete.
-fn changes(
-    kind: &PolicyKind,
-    event: Seen,
-    shown: &Shown,
-    listed: &mut Vec<Report>,
-) -> Vec<(Key, Option<Report>)> {
-    let report = |object: PartialObjectMeta<_>| Report::new(kind, &metadata(object.metadata));
-    match event {
-        Event::Init => listed.clear(),
-        Event::InitApply(object) => listed.push(report(object)),
-        Event::InitDone => {
-            let there = std::mem::take(listed).into_iter().map(|report| (Key::of(&report), Some(report)));
-            let mut changes: BTreeMap<Key, Option<Report>> = there.collect();
+/// What has been seen.
+struct Seen {
+    /// What lists that are not complete have brought.
+    listed: BTreeMap<String, Vec<HubObject>>,
+    gateways: Option<Gateways>,
+}
+
+impl Seen {
+    /// What an event says of objects that are shown. A list counts once it is complete.
+    fn changes(
+        &mut self,
+        watched: &Watched,
+        event: Event<DynamicObject>,
+        shown: &Shown,
+    ) -> Vec<(Key, Option<Item>)> {
+        let listed = self.listed.entry(watched.kind().gvr.kind.to_string()).or_default();
+        let event = match event {
+            Event::Init => {
+                listed.clear();
+                return Vec::new();
+            }
+            Event::InitApply(object) => {
+                listed.push(hub_object(object));
+                return Vec::new();
+            }
+            Event::InitDone => Change::Listed(std::mem::take(listed)),
+            Event::Apply(object) => Change::Applied(hub_object(object)),
+            Event::Delete(object) => Change::Deleted(hub_object(object)),
+        };
+        match (watched, &mut self.gateways) {
+            (Watched::Policies(kind), _) => policies(kind, event, shown),
+            (_, None) => Vec::new(),
+            (watched, Some(gateways)) => {
+                let keys = changed(gateways, matches!(watched, Watched::Works { .. }), event);
+                let item = |key: ObjectKey| {
+                    let item = gateways.report(&key).map(Item::from);
+                    (Key::gateway(&key.namespace, &key.name), item)
+                };
+                keys.into_iter().map(item).collect()
+            }
+        }
+    }
+}
+
+/// An event.
+enum Change {
+    Listed(Vec<HubObject>),
+    Applied(HubObject),
+    Deleted(HubObject),
+}
+
+fn policies(kind: &PolicyKind, change: Change, shown: &Shown) -> Vec<(Key, Option<Item>)> {
+    let there = |object: HubObject| {
+        let item = Item::from(Report::new(kind, &object.metadata));
+        (item.key(), Some(item))
+    };
+    match change {
+        Change::Listed(objects) => {
+            let mut changes: BTreeMap<Key, Option<Item>> = objects.into_iter().map(there).collect();
             for key in shown.of_kind(&kind.gvr.kind.to_string()) {
                 changes.entry(key.clone()).or_insert(None);
             }
-            return changes.into_iter().collect();
+            changes.into_iter().collect()
         }
-        Event::Apply(object) => {
-            let report = report(object);
-            return vec![(Key::of(&report), Some(report))];
-        }
-        Event::Delete(object) => return vec![(Key::of(&report(object)), None)],
+        Change::Applied(object) => vec![there(object)],
+        Change::Deleted(object) => vec![(there(object).0, None)],
     }
-    Vec::new()
 }
 
-fn metadata(metadata: ObjectMeta) -> Metadata {
-    Metadata {
-        name: metadata.name.unwrap_or_default(),
-        namespace: metadata.namespace.unwrap_or_default(),
-        annotations: metadata.annotations.unwrap_or_default(),
-        creation_timestamp: metadata.creation_timestamp,
-        ..Metadata::default()
+/// Takes a change of Gateways, or of their works, in, and returns the Gateways that may be shown otherwise.
+fn changed(gateways: &mut Gateways, of_works: bool, change: Change) -> BTreeSet<ObjectKey> {
+    match (change, of_works) {
+        (Change::Listed(objects), true) => gateways.list_works(&objects),
+        (Change::Listed(objects), false) => gateways.list(objects),
+        (Change::Applied(work), true) => gateways.apply_work(&work).into_iter().collect(),
+        (Change::Applied(gateway), false) => BTreeSet::from([gateways.apply(gateway)]),
+        (Change::Deleted(work), true) => gateways.delete_work(&work).into_iter().collect(),
+        (Change::Deleted(gateway), false) => BTreeSet::from([gateways.delete(&gateway)]),
+    }
+}
+
+fn hub_object(object: DynamicObject) -> HubObject {
+    let part = |name: &str| object.data.get(name).and_then(|part| to_raw_value(part).ok());
+    let (spec, status) = (part("spec"), part("status"));
+    let metadata = object.metadata;
+    HubObject {
+        api_version: String::new(),
+        kind: String::new(),
+        metadata: Metadata {
+            name: metadata.name.unwrap_or_default(),
+            namespace: metadata.namespace.unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            labels: metadata.labels.unwrap_or_default(),
+            annotations: metadata.annotations.unwrap_or_default(),
+            creation_timestamp: metadata.creation_timestamp,
+            deletion_timestamp: metadata.deletion_timestamp,
+            ..Metadata::default()
+        },
+        spec,
+        status,
+        data: None,
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use super::told::Told;
 use super::{RawSpec, Strings, Version, raw_spec};
 use crate::api::cluster::PLACEMENT_LABEL;
+use crate::api::gateway::GatewaySpec;
 use crate::api::object::HubObject;
 
 /// A Gateway on the hub.
@@ -36,11 +35,6 @@ impl Gateway {
     /// The row of `object`, where we write as `field_manager`.
     #[must_use]
     pub fn new(object: &HubObject, field_manager: &str) -> Self {
-        #[derive(Default, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Spec {
-            gateway_class_name: String,
-        }
         let others = |strings: &Strings| {
             let others = strings.iter().filter(|(key, _)| !Told::is_ours(key));
             others.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -50,7 +44,7 @@ impl Gateway {
             uid: object.metadata.uid.as_str().into(),
             generation: object.metadata.generation,
             deleting: object.metadata.deletion_timestamp.is_some(),
-            class: object.spec_as::<Spec>().gateway_class_name.into(),
+            class: object.spec_as::<GatewaySpec>().gateway_class_name.into(),
             labels: others(&object.metadata.labels),
             annotations: others(&object.metadata.annotations),
             spec: raw_spec(object),

@@ -150,6 +150,13 @@ fn said_of<'v>(work: &'v Work, outcome: Option<&Outcome>) -> Said<'v> {
     Said { lacks, answer: Some(answer), current }
 }
 
+/// Why a cluster does not count as programmed, going by what its work `work` of a Gateway holds, be that what is planned
+/// or not; `None` where it does.
+#[must_use]
+pub fn lacks(work: &Work) -> Option<String> {
+    said_of(work, Some(&Outcome::Keep)).lacks.map(|lack| lack.text)
+}
+
 /// What a cluster says against its copy being programmed.
 fn not_programmed(answer: &Answer) -> Option<Lack> {
     let condition = |name: &str| answer.conditions.iter().find(|found| &*found.condition_type == name);

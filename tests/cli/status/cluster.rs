@@ -135,7 +135,7 @@ async fn a_cluster_has_to_be_one_of_the_hub() {
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),
         (None, "", "configmaps"),
-        (None, "gateway.networking.k8s.io", "gatewayclasses"),
+        (None, "gateway.networking.k8s.io", "*"),
     ];
     let reader = user_with(&world, "reads-policies", &rights).await;
     refused(

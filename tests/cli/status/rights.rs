@@ -45,7 +45,7 @@ async fn rights_in_one_namespace_suffice_there() {
         refused(&ran, "cannot list AuthPolicy, RateLimitPolicy, TimeoutPolicy on the hub at");
         assert!(ran.stderr.trim_end().ends_with(": name a namespace that you may read with -n"), "{ran:?}");
     }
-    let ran = status_of(&world, &reader, &["-n", world.name()]);
+    let ran = status_of(&world, &reader, &["policies", "-n", world.name()]);
     assert_eq!((ran.code, rows(&ran).len(), ran.stderr.as_str()), (0, 2, ""));
 }
 

@@ -43,7 +43,7 @@ async fn what_changes_is_printed_again() {
     let world = world("status-watch").await;
     lags(&world, "limits").await;
     is_synced(&world, "others").await;
-    let mut running = watch(&world, world.hub().kubeconfig(), &[]);
+    let mut running = watch(&world, world.hub().kubeconfig(), &["policies"]);
     let first = running.prints("both", row(&["RateLimitPolicy", "others"])).await;
     assert!(row(&["KIND", "NAME", "CLUSTERS"])(&first[0]), "{first:#?}");
     assert!(row(&["RateLimitPolicy", "limits", "1/2"])(&first[1]), "{first:#?}");
@@ -98,7 +98,7 @@ async fn a_hub_that_was_away_is_read_again() {
     for name in ["limits", "others"] {
         is_synced(&world, name).await;
     }
-    let mut running = watch(&world, hub.kubeconfig(), &[]);
+    let mut running = watch(&world, hub.kubeconfig(), &["policies"]);
     running.prints("both", row(&["RateLimitPolicy", "others"])).await;
 
     hub.stop_api_server();

@@ -22,7 +22,7 @@ fn labels(clusters: &[(&str, &str)]) -> Option<BTreeMap<String, Strings>> {
 
 fn table(report: Report, rows: Rows, labels: Option<BTreeMap<String, Strings>>) -> String {
     let view = View { rows, namespaces: false, wide: true, differences: Some(Differences(labels)) };
-    view.table(&[report], "2026-01-05T06:00:00Z".parse::<Timestamp>().unwrap())
+    view.tables(&[report.into()], "2026-01-05T06:00:00Z".parse::<Timestamp>().unwrap())
 }
 
 #[test]

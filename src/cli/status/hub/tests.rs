@@ -59,8 +59,8 @@ async fn a_version_that_is_forgotten_has_the_kind_listed_anew() {
     let gone_on_watch = json!({"type": "ERROR", "object": status(410)});
     for gone in [(200, gone_on_watch), (410, status(410)), (500, status(500))] {
         let hub = scripted(vec![list(&["api", "web"]), gone, list(&["web"])]);
-        let kinds = [kind()];
-        let events = hub.events(&kinds, Selection { namespace: Some("shop"), name: None });
+        let watched = [Watched::Policies(kind())];
+        let events = hub.events(&watched, Selection { namespace: Some("shop"), name: None });
         let words = events.take(8).map(|(_, event)| word(event)).collect::<Vec<String>>();
         let words = tokio::time::timeout(Duration::from_secs(600), words).await.unwrap();
         assert_eq!(words, ["init", "api", "web", "listed", "failed", "init", "web", "listed"]);

@@ -1,10 +1,12 @@
+use super::super::gateway::tests::on_two;
+use super::super::report::Report;
 use super::super::report::tests::{CLUSTERS, SUMMARY, report};
 use super::super::view::Rows;
 use super::*;
 use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE};
 
 fn shown(rows: Rows, format: Format) -> Shown {
-    Shown::new(View { rows, namespaces: false, wide: false, differences: None }, format)
+    Shown::new(View { rows, namespaces: false, wide: false, differences: None }, format, false)
 }
 
 fn synced(message: Option<&str>) -> Report {
@@ -14,8 +16,8 @@ fn synced(message: Option<&str>) -> Report {
 }
 
 fn news(shown: &mut Shown, report: Option<Report>, now: &str) -> News {
-    let key = Key::of(&synced(None));
-    shown.news([(key, report)], now.parse().unwrap()).unwrap()
+    let key = Item::from(synced(None)).key();
+    shown.news([(key, report.map(Item::from))], now.parse().unwrap()).unwrap()
 }
 
 const NOW: &str = "2026-01-05T06:00:00Z";
@@ -99,4 +101,53 @@ fn a_fault_is_said_when_it_appears() {
     assert_eq!(news(&mut shown, Some(broken()), NOW), News::default());
     news(&mut shown, Some(synced(None)), NOW);
     assert_eq!(news(&mut shown, Some(broken()), NOW).said.len(), 1);
+}
+
+#[test]
+fn rows_of_another_table_have_headers_of_their_own() {
+    let mut shown = shown(Rows::Policies, Format::Table);
+    let web = Item::from(on_two("True"));
+    let news_of = |shown: &mut Shown, items: Vec<Item>| {
+        let items = items.into_iter().map(|item| (item.key(), Some(item)));
+        shown.news(items, NOW.parse().unwrap()).unwrap().printed
+    };
+    let both = news_of(&mut shown, vec![synced(None).into(), web.clone()]);
+    let more = news_of(&mut shown, vec![synced(Some("frozen")).into()]);
+    let again = news_of(&mut shown, vec![on_two("False").into()]);
+    insta::assert_snapshot!(format!("{both}{more}{again}"), @r"
+    NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE   AGE
+    web    multi   eu-1,us-1   2/2          True       -         4d6h
+
+    KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
+    RateLimitPolicy   limits   2/2        1/2        eu-1         -         4d6h
+    RateLimitPolicy   limits   2/2        1/2        eu-1         frozen    4d6h
+
+    NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE       AGE
+    web    multi   eu-1,us-1   1/2          True       not on us-1   4d6h
+    ");
+}
+
+#[test]
+fn a_terminal_is_drawn_anew_with_all_that_there_is() {
+    let view = View { rows: Rows::Policies, namespaces: false, wide: false, differences: None };
+    let mut shown = Shown::new(view, Format::Table, true);
+    let web = Item::from(on_two("True"));
+    let first = shown.news([(web.key(), Some(web.clone()))], NOW.parse().unwrap()).unwrap();
+    assert!(first.printed.starts_with(CLEAR), "{first:?}");
+    let broken = || report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, "[")]);
+    let both = news(&mut shown, Some(broken()), NOW);
+    assert_eq!(both.said, Vec::<String>::new());
+    insta::assert_snapshot!(both.printed.strip_prefix(CLEAR).unwrap(), @r"
+    NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE   AGE
+    web    multi   eu-1,us-1   2/2          True       -         4d6h
+
+    KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
+    RateLimitPolicy   limits   2/2        1/2        ?            -         4d6h
+
+    RateLimitPolicy shop/limits: annotation kuadrant.io/policies-synced: EOF while parsing a list at line 1 column 1
+    ");
+    // What only ages, or is gone and was not shown, is drawn no more than before.
+    assert_eq!(news(&mut shown, Some(broken()), LATER), News::default());
+    let gone = news(&mut shown, None, NOW).printed;
+    assert!(!gone.contains("limits") && gone.contains("web"), "{gone}");
 }

@@ -1,3 +1,4 @@
+use super::super::item::Item;
 use super::super::report::tests::{CLUSTERS, SUMMARY, report};
 use super::super::view::{Rows, View};
 use super::*;
@@ -7,7 +8,8 @@ use crate::api::annotations::{
 
 fn table(reports: &[Report], rows: Rows, wide: bool) -> String {
     let view = View { rows, namespaces: true, wide, differences: None };
-    view.table(reports, "2026-01-05T06:00:00Z".parse().unwrap())
+    let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
+    view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap())
 }
 
 fn on(cluster: &str) -> Rows {

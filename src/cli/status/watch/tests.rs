@@ -31,18 +31,18 @@ fn an_outage_is_said_once_and_ends_with_the_last_kind() {
 fn a_list_counts_once_it_is_complete() {
     let object = |name: &str| {
         let object = serde_json::json!({"metadata": {"name": name, "namespace": "shop"}});
-        serde_json::from_value::<PartialObjectMeta<_>>(object).unwrap()
+        serde_json::from_value::<DynamicObject>(object).unwrap()
     };
     let view = View { rows: Rows::Policies, namespaces: false, wide: false, differences: None };
-    let mut shown = Shown::new(view, Format::Table);
-    let kind = kind();
-    let first = changes(&kind, Event::Apply(object("gone")), &shown, &mut Vec::new());
+    let mut shown = Shown::new(view, Format::Table, false);
+    let watched = Watched::Policies(kind());
+    let mut seen = Seen { listed: BTreeMap::new(), gateways: None };
+    let first = seen.changes(&watched, Event::Apply(object("gone")), &shown);
     shown.news(first, Timestamp::now()).unwrap();
-    let mut listed = Vec::new();
     for event in [Event::InitApply(object("cut short")), Event::Init, Event::InitApply(object("new"))] {
-        assert!(changes(&kind, event, &shown, &mut listed).is_empty());
+        assert!(seen.changes(&watched, event, &shown).is_empty());
     }
-    let changes = changes(&kind, Event::InitDone, &shown, &mut listed);
+    let changes = seen.changes(&watched, Event::InitDone, &shown);
     let names: Vec<_> = changes.iter().map(|(key, report)| (key.name.as_str(), report.is_some())).collect();
     assert_eq!(names, [("gone", false), ("new", true)]);
 }

@@ -1,0 +1,211 @@
+//! What a Gateway of the hub says of its clusters, and what their works say of it.
+
+mod cluster;
+mod row;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::report::Reading;
+use crate::api::annotations::GATEWAY_CLUSTERS;
+use crate::api::gateway::{CONDITIONS, GatewayStatus};
+use crate::api::names::ClusterName;
+use crate::api::object::HubObject;
+use crate::mirror::rows::work::Work;
+use crate::plan::gateway::fold::lacks;
+pub(super) use cluster::GatewayOnCluster;
+pub(super) use row::{ON_CLUSTER, ON_CLUSTER_WIDE, ROW, ROW_WIDE, on_cluster, row};
+
+/// The works of one Gateway, by cluster.
+pub(super) type Works = BTreeMap<ClusterName, Work>;
+
+/// What a Gateway says of its clusters.
+#[derive(Clone, Debug)]
+pub(super) struct GatewayReport {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) class: String,
+    pub(super) created: Option<Timestamp>,
+    /// What the controller says of its present generation, in the order of [`CONDITIONS`].
+    conditions: [Option<Condition>; 2],
+    /// The clusters that its annotation lists.
+    listed: Reading<BTreeSet<ClusterName>>,
+    /// Its copies; `None` where works may not be read.
+    copies: Option<BTreeMap<ClusterName, Copy>>,
+    /// `<cluster>/<address>`.
+    addresses: Vec<String>,
+    /// What cannot be read, and why.
+    pub(super) faults: Vec<String>,
+}
+
+/// The copy of a Gateway on a cluster.
+#[derive(Clone, Debug, PartialEq)]
+struct Copy {
+    /// Whether its agent has applied the work.
+    applied: bool,
+    /// Why it does not count as programmed.
+    lacks: Option<String>,
+    /// Since when the cluster is no longer chosen.
+    displaced: Option<String>,
+    /// Whether it is being removed.
+    deleting: bool,
+}
+
+impl Copy {
+    fn of(work: &Work) -> Self {
+        Self {
+            applied: work.answer.as_ref().is_some_and(|answer| answer.applied),
+            lacks: lacks(work),
+            displaced: work.displaced.map(crate::mirror::Moment::rfc3339),
+            deleting: work.deleting.is_some(),
+        }
+    }
+}
+
+impl GatewayReport {
+    /// Reads a Gateway of the class `class`, and its `works`.
+    pub(super) fn new(object: &HubObject, class: &str, works: Option<&Works>) -> Self {
+        let metadata = &object.metadata;
+        let status: GatewayStatus = object.status_as();
+        let mut faults = Vec::new();
+        let listed = match metadata.annotations.get(GATEWAY_CLUSTERS).map(|text| serde_json::from_str(text)) {
+            None => Reading::Missing,
+            Some(Ok(clusters)) => Reading::Said(clusters),
+            Some(Err(error)) => {
+                faults.push(format!("annotation {GATEWAY_CLUSTERS}: {error}"));
+                Reading::Unreadable
+            }
+        };
+        let of_present = |name: &str| {
+            let said = status.conditions.iter().find(|condition| condition.type_ == name);
+            said.filter(|said| said.observed_generation == Some(metadata.generation)).cloned()
+        };
+        Self {
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            class: class.to_owned(),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            conditions: CONDITIONS.map(of_present),
+            listed,
+            copies: works
+                .map(|works| works.iter().map(|(cluster, work)| (cluster.clone(), Copy::of(work))).collect()),
+            addresses: status.addresses.into_iter().map(|address| address.value).collect(),
+            faults,
+        }
+    }
+
+    fn accepted(&self) -> Option<&Condition> {
+        self.conditions[0].as_ref()
+    }
+
+    fn programmed(&self) -> Option<&Condition> {
+        self.conditions[1].as_ref()
+    }
+
+    /// Whether every cluster has programmed the Gateway as it is.
+    pub(super) fn in_sync(&self) -> bool {
+        let is_true = |said: &Option<Condition>| said.as_ref().is_some_and(|said| said.status == "True");
+        self.conditions.iter().all(is_true) && self.faults.is_empty()
+    }
+
+    /// Whether what is shown of it lacks what only works say.
+    pub(super) fn lacks_works(&self, wide: bool) -> bool {
+        let all = self.programmed().is_some_and(|said| said.status == "True");
+        self.copies.is_none() && self.listed != Reading::Missing && (wide || !all)
+    }
+
+    /// Its clusters, those where it only serves on included; `None` where that is not known.
+    fn clusters(&self) -> Option<BTreeSet<&ClusterName>> {
+        let copies = self.copies.as_ref().map(|copies| {
+            let there = copies.iter().filter(|(_, copy)| !copy.deleting);
+            there.map(|(cluster, _)| cluster)
+        });
+        let listed = match &self.listed {
+            // The controller has not said anything of it.
+            Reading::Missing if self.programmed().is_none() => Some(BTreeSet::new()),
+            Reading::Missing | Reading::Unreadable => None,
+            Reading::Said(listed) => Some(listed.iter().collect()).filter(|_| !self.is_cut()),
+        };
+        match (listed, copies) {
+            (None, None) => None,
+            (listed, copies) => {
+                Some(listed.into_iter().flatten().chain(copies.into_iter().flatten()).collect())
+            }
+        }
+    }
+
+    /// Whether the annotation had no room for all clusters.
+    fn is_cut(&self) -> bool {
+        self.accepted().is_some_and(|said| said.message.contains(GATEWAY_CLUSTERS))
+    }
+
+    /// How many clusters have programmed it as it is; `None` where that is not known.
+    fn programmed_count(&self) -> Option<usize> {
+        // What is said of an earlier generation is not said of this one.
+        let all = self.programmed()?.status == "True";
+        match &self.copies {
+            Some(copies) => Some(copies.values().filter(|copy| copy.lacks.is_none()).count()),
+            None if all => Some(self.clusters()?.len()),
+            None => self.clusters().filter(BTreeSet::is_empty).map(|_| 0),
+        }
+    }
+
+    /// What there is to know: why it is not accepted, or not programmed.
+    fn message(&self) -> Option<String> {
+        let lacking = self.conditions.iter().flatten().find(|said| said.status != "True");
+        let silent = || "the controller has said nothing of its present generation".to_owned();
+        match lacking {
+            Some(said) => Some(said.message.clone()),
+            None => self.conditions.iter().any(Option::is_none).then(silent),
+        }
+    }
+
+    /// The report for programs. What is not known is null.
+    pub(super) fn json(&self) -> Value {
+        let names = match &self.copies {
+            None => self.clusters(),
+            Some(copies) => {
+                Some(self.clusters().unwrap_or_default().into_iter().chain(copies.keys()).collect())
+            }
+        };
+        let clusters =
+            names.map(|names| names.into_iter().map(|name| self.json_of(name)).collect::<Vec<_>>());
+        json!({
+            "namespace": self.namespace,
+            "kind": "Gateway",
+            "resource": super::kinds::PolicyKind::gateways().gvr.kind.to_string(),
+            "name": self.name,
+            "class": self.class,
+            "created": self.created.map(|created| created.to_string()),
+            "inSync": self.in_sync(),
+            "accepted": self.accepted().map(condition),
+            "programmed": self.programmed().map(condition),
+            "clusters": clusters,
+            "addresses": self.addresses,
+            "faults": self.faults,
+        })
+    }
+
+    fn json_of(&self, cluster: &ClusterName) -> Value {
+        let copy = self.copies.as_ref().map(|copies| copies.get(cluster));
+        let known = copy.flatten();
+        json!({
+            "cluster": cluster,
+            "applied": copy.map(|copy| copy.is_some_and(|copy| copy.applied)),
+            "programmed": copy.map(|copy| copy.is_some_and(|copy| copy.lacks.is_none())),
+            "deleting": copy.map(|copy| copy.is_some_and(|copy| copy.deleting)),
+            "displacedSince": known.and_then(|copy| copy.displaced.as_deref()),
+            "message": known.and_then(|copy| copy.lacks.as_deref()),
+        })
+    }
+}
+
+fn condition(said: &Condition) -> Value {
+    json!({"status": said.status, "reason": said.reason, "message": said.message})
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,81 @@
+//! The row of a Gateway. A cell is `-` where there is nothing, and `?` where it is not known.
+
+use super::{Condition, GatewayOnCluster, GatewayReport};
+use crate::cli::status::table::{message, names};
+
+pub(in crate::cli::status) const ROW: [&str; 6] =
+    ["CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "MESSAGE", "AGE"];
+pub(in crate::cli::status) const ROW_WIDE: [&str; 8] =
+    ["CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "ADDRESSES", "IN GRACE", "MESSAGE", "AGE"];
+
+/// The state of a Gateway.
+pub(in crate::cli::status) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
+    let clusters = gateway.clusters();
+    let all = clusters.as_ref().map(|clusters| clusters.len());
+    let programmed = match (gateway.programmed_count(), all) {
+        (_, Some(0)) => "-".to_owned(),
+        (programmed, all) => format!("{}/{}", count(programmed), count(all)),
+    };
+    let listed = |clusters: Vec<&str>| names(&clusters, wide);
+    let clusters = clusters.map(|clusters| clusters.into_iter().map(|cluster| &*cluster.0).collect());
+    let mut state = vec![
+        gateway.class.clone(),
+        clusters.map_or_else(unknown, listed),
+        programmed,
+        status(gateway.accepted()),
+    ];
+    if wide {
+        let copies = gateway.copies.as_ref().map(|copies| {
+            let displaced = copies.iter().filter(|(_, copy)| copy.displaced.is_some() && !copy.deleting);
+            displaced.map(|(cluster, _)| &*cluster.0).collect()
+        });
+        state.push(names(&gateway.addresses.iter().map(String::as_str).collect::<Vec<_>>(), true));
+        state.push(copies.map_or_else(unknown, |copies: Vec<&str>| names(&copies, true)));
+    }
+    state.push(message(gateway.message().as_deref(), wide, true));
+    state
+}
+
+pub(in crate::cli::status) const ON_CLUSTER: [&str; 5] = ["CLASS", "APPLIED", "PROGRAMMED", "MESSAGE", "AGE"];
+pub(in crate::cli::status) const ON_CLUSTER_WIDE: [&str; 7] =
+    ["CLASS", "APPLIED", "PROGRAMMED", "ADDRESSES", "IN GRACE SINCE", "MESSAGE", "AGE"];
+
+/// The state of a Gateway, as one cluster has it.
+pub(in crate::cli::status) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
+    let (applied, programmed) = match on.copy {
+        None => ("?", "?"),
+        Some(None) => ("no", "no"),
+        Some(Some(copy)) => match (copy.deleting, copy.applied, copy.lacks.is_none()) {
+            (true, ..) => ("deleting", "-"),
+            (false, applied, programmed) => (yes(applied), yes(programmed)),
+        },
+    };
+    let mut state = vec![on.gateway.class.clone(), applied.to_owned(), programmed.to_owned()];
+    let copy = on.copy.flatten();
+    if wide {
+        let since = copy.and_then(|copy| copy.displaced.clone());
+        state.push(names(&on.addresses().collect::<Vec<_>>(), true));
+        state.push(since.unwrap_or_else(|| if on.copy.is_some() { "-".to_owned() } else { unknown() }));
+    }
+    let accepted = on.gateway.accepted().is_some_and(|said| said.status == "True");
+    let refused = on.gateway.message().filter(|_| !accepted);
+    let text = refused.as_deref().or_else(|| copy?.lacks.as_deref());
+    state.push(message(text, wide, on.copy.is_some()));
+    state
+}
+
+fn status(condition: Option<&Condition>) -> String {
+    condition.map_or_else(unknown, |said| said.status.clone())
+}
+
+fn count(count: Option<usize>) -> String {
+    count.map_or_else(unknown, |count| count.to_string())
+}
+
+fn yes(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+fn unknown() -> String {
+    "?".to_owned()
+}
