@@ -1,5 +1,6 @@
 //! ManagedCluster, Placement and PlacementDecision of Open Cluster Management, as far as a decision reads them.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +10,16 @@ pub const GROUP: &str = "cluster.open-cluster-management.io";
 /// On a Gateway: the Placement that chooses its clusters. On a PlacementDecision: the Placement it belongs to.
 pub const PLACEMENT_LABEL: &str = "cluster.open-cluster-management.io/placement";
 
+/// The condition of a ManagedCluster that says whether its agent is heard of.
+pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
+
 /// A spoke. Only its name and its labels take part in decisions.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cluster.open-cluster-management.io",
     version = "v1",
     kind = "ManagedCluster",
+    status = "ManagedClusterStatus",
     derive = "PartialEq"
 )]
 #[serde(rename_all = "camelCase")]
@@ -23,6 +28,15 @@ pub struct ManagedClusterSpec {
     #[serde(default)]
     #[schemars(transform = super::work::without_default)]
     pub hub_accepts_client: bool,
+}
+
+/// What is known of a spoke.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ManagedClusterStatus {
+    /// [`AVAILABLE`] and others.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]), transform = super::work::without_default)]
+    pub conditions: Vec<Condition>,
 }
 
 /// A choice of clusters.

@@ -4,6 +4,7 @@ mod columns;
 pub mod controller;
 mod documents;
 pub mod hub;
+mod kinds;
 mod listing;
 mod live;
 mod manifests;
@@ -12,6 +13,7 @@ pub mod params;
 pub mod plan;
 pub mod scratch;
 pub mod settings;
+mod silence;
 pub mod status;
 mod stop;
 pub mod text;
@@ -72,6 +74,24 @@ fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
             Ok(Answer::No)
         }
     }
+}
+
+/// Whether arguments can stand in a path and in a selector as what they are.
+///
+/// # Errors
+///
+/// The first that cannot.
+fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
+    let is_name = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.')
+    };
+    for (argument, text) in arguments {
+        if let Some(text) = text.filter(|text| !is_name(text)) {
+            anyhow::bail!("{argument} {text:?} is no name of Kubernetes");
+        }
+    }
+    Ok(())
 }
 
 /// Runs the command line and returns the exit code: 0 fine, 1 the answer is no, 2 usage or no connection.

@@ -4,22 +4,23 @@
 //! Only the hub is read. What is shown is what the controller last wrote: where that cannot be read, the cell shows
 //! `?` and standard error says why.
 
+mod cluster;
+mod copy;
 mod differences;
 mod found;
 mod gateway;
 mod gateways;
 mod hub;
 mod item;
-mod kinds;
 mod report;
 mod shown;
+mod spoke;
 mod table;
 mod view;
 mod watch;
 
 use std::io::{IsTerminal, stdout};
 
-use anyhow::bail;
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -36,15 +37,16 @@ use hub::{Hub, Selection};
 use item::Item;
 use shown::Shown;
 use view::{Rows, View};
+use watch::Seen;
 
 /// Arguments of `policy-sync status`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// `gateways`, `policies`, or a kind of policies, as in `ratelimitpolicies`, `RateLimitPolicy` or
     /// `ratelimitpolicies.kuadrant.io`; otherwise Gateways, and every kind that the parameters of our GatewayClasses
-    /// list.
+    /// list. `cluster` shows everything on the cluster NAME.
     kind: Option<String>,
-    /// The name of a Gateway or of a policy; otherwise all.
+    /// The name of a Gateway, of a policy or of a cluster; otherwise all.
     name: Option<String>,
     /// The namespace; otherwise that of the kubeconfig's context.
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
@@ -64,6 +66,13 @@ pub struct Arguments {
     output: Format,
     #[command(flatten)]
     controller: ControllerArguments,
+}
+
+impl Arguments {
+    /// Whether a watch draws on a terminal.
+    fn redraws(&self) -> bool {
+        matches!(self.output, Format::Table | Format::Wide) && stdout().is_terminal()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -99,14 +108,16 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     let config = hub.config().await?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let cluster = arguments.cluster.as_ref();
-    for (argument, text) in
-        [("NAMESPACE", Some(&namespace)), ("NAME", arguments.name.as_ref()), ("CLUSTER", cluster)]
-    {
-        if let Some(text) = text.filter(|text| !is_name(text)) {
-            bail!("{argument} {text:?} is no name of Kubernetes");
-        }
-    }
+    super::names(&[
+        ("NAMESPACE", Some(&namespace)),
+        ("NAME", arguments.name.as_ref()),
+        ("CLUSTER", cluster),
+    ])?;
     let hub = Hub::new(config)?;
+    let asked = Asked::by(arguments.kind.as_deref());
+    if asked == Asked::Cluster {
+        return cluster::answer(&hub, &controller, arguments).await;
+    }
     let selection = Selection {
         namespace: (!arguments.all_namespaces).then_some(&*namespace),
         name: arguments.name.as_deref(),
@@ -114,7 +125,6 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     // Rights in one namespace may be all that this user has.
     let hint =
         if arguments.namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
-    let asked = Asked::by(arguments.kind.as_deref());
     let found = Found::read(&hub, &controller, asked, selection, hint).await?;
     for fault in &found.faults {
         say(printable(&format!("error: {fault}")));
@@ -127,7 +137,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         None => true,
     };
     let mut view = view(arguments, found.items.iter().filter_map(Item::policy).count());
-    let watched = found.watched();
+    let watched = found.watched(None);
     let (items, others): (Vec<Item>, Vec<Item>) = found.items.into_iter().partition(|item| view.shows(item));
     let none = items.is_empty() && found.unread.is_empty();
     if none && found.classes && known {
@@ -150,11 +160,10 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         if !found.unread.is_empty() {
             say(printable(&found.unread.join("; ")));
         }
-        let redraws = matches!(arguments.output, Format::Table | Format::Wide) && stdout().is_terminal();
-        let shown = Shown::new(view, arguments.output, redraws);
         let items = items.into_iter().chain(others).collect();
-        let watching = watch::watch(&hub, &watched, selection, shown, items, found.gateways);
-        return watching.await.map(|()| Answer::Fine);
+        let seen = Seen { gateways: found.gateways, ..Seen::default() };
+        let shown = Shown::new(view, arguments.output, arguments.redraws());
+        return watch::watch(&hub, &watched, selection, shown, items, seen).await.map(|()| Answer::Fine);
     }
     show(&view, &items, arguments.output)?;
     // That nothing was found in a part of it is no answer.
@@ -205,10 +214,4 @@ fn show(view: &View, items: &[Item], format: Format) -> anyhow::Result<()> {
         Format::Table | Format::Wide if items.is_empty() => Ok(()),
         Format::Table | Format::Wide => print(&view.tables(items, Timestamp::now())),
     }
-}
-
-/// Whether `text` can stand in a path and in a selector as what it is.
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.')
 }

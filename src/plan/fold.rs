@@ -6,13 +6,14 @@ mod entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Notice, Problem, Settings, diff, notice, plan_works};
+use super::{Notice, Outcome, Problem, Settings, diff, notice, plan_works};
 use crate::api::annotations::{
     OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
     Summary, Synced,
 };
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
 use crate::mirror::rows::policy::Folded;
+use crate::mirror::rows::work::Work;
 use crate::mirror::{Moment, View};
 use crate::plan::condition::named;
 use crate::plan::standing::{KindStanding, of_kind};
@@ -150,8 +151,13 @@ fn bytes(annotations: &BTreeMap<&'static str, String>) -> usize {
     annotations.iter().map(|(key, text)| key.len() + text.len()).sum()
 }
 
-/// What every cluster says about the policy `parent`, sorted by cluster.
-fn entries(view: View<'_>, settings: &Settings, parent: &Parent, works: &super::WorksPlan) -> Vec<Synced> {
+/// What every cluster says about the policy or the Gateway `parent`, sorted by cluster.
+pub(super) fn entries(
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+    works: &super::WorksPlan,
+) -> Vec<Synced> {
     let mut clusters: BTreeMap<&ClusterName, Option<_>> =
         works.outcomes.keys().map(|cluster| (cluster, None)).collect();
     for (_, cluster, work) in view.works_of(parent) {
@@ -165,6 +171,13 @@ fn entries(view: View<'_>, settings: &Settings, parent: &Parent, works: &super::
         .into_iter()
         .map(|(cluster, work)| entry::synced(cluster, &copy, works.outcomes.get(cluster), work))
         .collect()
+}
+
+/// What `cluster` says of the copy called `name` that `work` holds, be that what is planned or not.
+#[must_use]
+pub fn said(cluster: &ClusterName, name: String, work: &Work) -> Synced {
+    let copy = entry::CopyName { name, namespace: String::new() };
+    entry::synced(cluster, &copy, Some(&Outcome::Keep), Some(work))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod cluster;
 mod gateways;
 mod rights;
+mod spoke;
 mod watch;
 
 use std::collections::BTreeMap;

@@ -8,10 +8,11 @@ use anyhow::bail;
 use super::gateways::Gateways;
 use super::hub::{Hub, Kinds, Selection, Watched};
 use super::item::{Item, Key};
-use super::kinds::{self, Meant, PolicyKind};
 use super::report::Report;
+use super::spoke::Spoke;
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
+use crate::cli::kinds::{self, Meant, PolicyKind, full};
 use crate::cli::live::is_forbidden;
 use crate::cli::scratch::Scratch;
 
@@ -24,6 +25,8 @@ pub(super) enum Asked<'a> {
     Gateways,
     /// Policies of the kind that the word means, or of all.
     Policies(Option<&'a str>),
+    /// Everything on one cluster.
+    Cluster,
 }
 
 impl<'a> Asked<'a> {
@@ -32,6 +35,7 @@ impl<'a> Asked<'a> {
         match word {
             None => Self::Everything,
             Some("policies") => Self::Policies(None),
+            Some("cluster" | "clusters" | "managedcluster" | "managedclusters") => Self::Cluster,
             Some(word) if PolicyKind::gateways().is_meant_by(word) => Self::Gateways,
             Some(word) => Self::Policies(Some(word)),
         }
@@ -40,7 +44,7 @@ impl<'a> Asked<'a> {
     /// What it is called where there is none.
     pub(super) fn named(self) -> &'static str {
         match self {
-            Self::Everything => "Gateway and no policy",
+            Self::Everything | Self::Cluster => "Gateway and no policy",
             Self::Gateways => "Gateway",
             Self::Policies(_) => "policy",
         }
@@ -82,18 +86,21 @@ impl Found {
         let classes = hub.classes(controller).await?;
         let names = our_classes(&classes);
         let mut found = Self { classes: !names.is_empty(), ..Self::default() };
-        if let Asked::Everything | Asked::Policies(_) = asked {
+        if let Asked::Everything | Asked::Policies(_) | Asked::Cluster = asked {
             let word = if let Asked::Policies(word) = asked { word } else { None };
             found.policies(hub, &classes, word, selection, hint).await?;
         }
-        if let Asked::Everything | Asked::Gateways = asked {
-            found.gateways(hub, Gateways::new(controller.clone(), names), selection, hint).await?;
+        if !matches!(asked, Asked::Policies(_)) {
+            // Of one cluster, its own works say more.
+            let works = asked != Asked::Cluster;
+            found.gateways(hub, Gateways::new(controller.clone(), names), selection, works, hint).await?;
         }
-        if found.kinds.is_empty() && found.gateways.is_none() && !found.unread.is_empty() {
+        let none = found.kinds.is_empty() && found.gateways.is_none();
+        if none && asked != Asked::Cluster && !found.unread.is_empty() {
             bail!(found.unread.join("; "));
         }
         found.items.sort_by_cached_key(|item| match item {
-            Item::Gateway(_) => (item.key(), String::new()),
+            Item::Gateway(_) | Item::Copy(_) => (item.key(), String::new()),
             // By the kind that is shown, not by its plural.
             Item::Policy(report) => {
                 (Key { resource: report.kind.clone(), ..item.key() }, report.resource.clone())
@@ -142,6 +149,7 @@ impl Found {
         hub: &Hub,
         mut gateways: Gateways,
         selection: Selection<'_>,
+        works: bool,
         hint: &str,
     ) -> anyhow::Result<()> {
         match hub.gateways(selection).await {
@@ -152,27 +160,31 @@ impl Found {
             }
             Err(error) => return Err(hub.failure("list Gateways", &error)),
         }
-        match hub.works("", &gateways.selector()).await {
-            Ok(works) => drop(gateways.list_works(&works)),
-            // Tenants may read their Gateways, and not what is in the namespaces of clusters.
-            Err(error) if is_forbidden(&error) => {
-                self.works = Some(hub.failure("list ManifestWorks", &error).to_string());
+        if works {
+            match hub.works("", &gateways.selector()).await {
+                Ok(works) => drop(gateways.list_works(&works)),
+                // Tenants may read their Gateways, and not what is in the namespaces of clusters.
+                Err(error) if is_forbidden(&error) => {
+                    self.works = Some(hub.failure("list ManifestWorks", &error).to_string());
+                }
+                Err(error) => return Err(hub.failure("list ManifestWorks", &error)),
             }
-            Err(error) => return Err(hub.failure("list ManifestWorks", &error)),
         }
         self.items.extend(gateways.reports().into_iter().map(Item::from));
         self.gateways = Some(gateways);
         Ok(())
     }
 
-    /// What to watch for what was found.
-    pub(super) fn watched(&self) -> Vec<Watched> {
+    /// What to watch for what was found; `spoke` is the cluster that was asked for.
+    pub(super) fn watched(&self, spoke: Option<&Spoke>) -> Vec<Watched> {
         let policies = self.kinds.iter().cloned().map(Watched::Policies);
         let gateways = self.gateways.iter().flat_map(|gateways| {
-            let works = self.works.is_none().then(|| Watched::works(None, gateways.selector()));
+            let works = self.works.is_none() && spoke.is_none();
+            let works = works.then(|| Watched::works(None, gateways.selector()));
             [Watched::gateways()].into_iter().chain(works)
         });
-        gateways.chain(policies).collect()
+        let works = spoke.map(|spoke| Watched::works(Some(&spoke.cluster), spoke.selector()));
+        works.into_iter().chain(gateways).chain(policies).collect()
     }
 }
 
@@ -187,9 +199,6 @@ async fn kind_of<'k>(hub: &Hub, kinds: &'k [PolicyKind], word: &str) -> anyhow::
     let listed = || match kinds {
         [] => "none".to_owned(),
         kinds => kinds.iter().map(|kind| &*kind.kind).collect::<Vec<_>>().join(", "),
-    };
-    let full = |kinds: &[&PolicyKind]| {
-        kinds.iter().map(|kind| kind.gvr.kind.to_string()).collect::<Vec<_>>().join(" or ")
     };
     let none = match kinds::meant(kinds, word) {
         Meant::Kind(kind) => return Ok(kind),

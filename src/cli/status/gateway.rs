@@ -14,6 +14,7 @@ use crate::api::annotations::GATEWAY_CLUSTERS;
 use crate::api::gateway::{CONDITIONS, GatewayStatus};
 use crate::api::names::ClusterName;
 use crate::api::object::HubObject;
+use crate::cli::kinds::PolicyKind;
 use crate::mirror::rows::work::Work;
 use crate::plan::gateway::fold::lacks;
 pub(super) use cluster::GatewayOnCluster;
@@ -154,7 +155,7 @@ impl GatewayReport {
     }
 
     /// What there is to know: why it is not accepted, or not programmed.
-    fn message(&self) -> Option<String> {
+    pub(super) fn message(&self) -> Option<String> {
         let lacking = self.conditions.iter().flatten().find(|said| said.status != "True");
         let silent = || "the controller has said nothing of its present generation".to_owned();
         match lacking {
@@ -176,7 +177,7 @@ impl GatewayReport {
         json!({
             "namespace": self.namespace,
             "kind": "Gateway",
-            "resource": super::kinds::PolicyKind::gateways().gvr.kind.to_string(),
+            "resource": PolicyKind::gateways().gvr.kind.to_string(),
             "name": self.name,
             "class": self.class,
             "created": self.created.map(|created| created.to_string()),

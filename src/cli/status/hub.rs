@@ -9,11 +9,11 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Config};
 
-use super::kinds::PolicyKind;
 use crate::api::cluster::{self, ManagedCluster};
-use crate::api::names::{ControllerName, GroupVersionResource};
+use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::api::{gateway, work};
+use crate::cli::kinds::PolicyKind;
 use crate::cli::listing::Part;
 use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
@@ -174,19 +174,7 @@ impl Hub {
 
     /// All kinds that the hub serves; empty where it does not say.
     pub(super) async fn served(&self) -> Vec<PolicyKind> {
-        let groups =
-            self.live.client.list_api_groups_aggregated().await.map(|list| list.items).unwrap_or_default();
-        let mut kinds = Vec::new();
-        for group in groups {
-            let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
-            // The first version is the preferred one.
-            for version in group.versions.iter().take(1) {
-                let number = version.version.as_deref().unwrap_or_default();
-                let kind = |served| PolicyKind::discovered(&name, number, served);
-                kinds.extend(version.resources.iter().filter_map(kind));
-            }
-        }
-        kinds
+        self.live.served().await
     }
 
     /// The metadata of the policies of `kind`.
@@ -210,6 +198,12 @@ impl Hub {
     pub(super) async fn works(&self, cluster: &str, selector: &str) -> Result<Vec<HubObject>, kube::Error> {
         let params = ListParams { label_selector: Some(selector.to_owned()), ..ListParams::default() };
         self.live.pages(&works(), cluster, params, Part::Whole).await
+    }
+
+    /// The ManagedCluster `name`, `None` where the hub has none of this name.
+    pub(super) async fn cluster(&self, name: &str) -> Result<Option<HubObject>, kube::Error> {
+        let gvr = GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters");
+        self.live.find(&gvr, &ObjectKey::new("", name)).await
     }
 
     /// The labels of the ManagedCluster `name`, `None` where the hub has none of this name.

@@ -8,12 +8,12 @@ use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::kinds::PolicyKind;
 use crate::api::annotations::{
     CLUSTER_OVERRIDES, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
     Summary, Synced, SyncedCondition,
 };
 use crate::api::object::Metadata;
+use crate::cli::kinds::PolicyKind;
 use crate::plan::overrides::Overrides;
 pub(super) use cluster::OnCluster;
 pub(super) use detail::Detail;

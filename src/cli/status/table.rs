@@ -13,6 +13,9 @@ const MESSAGE: usize = 60;
 /// The most clusters that such a table names in one cell.
 const CLUSTERS: usize = 3;
 
+/// The condition of a policy that says most.
+const ENFORCED: &str = "Enforced";
+
 /// A row, without its age.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
@@ -41,7 +44,7 @@ pub(super) fn clusters(report: &Report) -> Vec<Row> {
     let entries = report.clusters.said().into_iter().flatten();
     let rows = entries.map(|entry| {
         let known = Some(entry).filter(|_| report.detail.shows_states());
-        let mut state = cells(known, report.detail);
+        let mut state = cells(known, report.detail, ENFORCED);
         state.push(message(known.and_then(said), true, known.is_some()));
         Row { of: vec![entry.cluster.to_string()], state }
     });
@@ -60,7 +63,7 @@ pub(super) const ON_CLUSTER_WIDE: [&str; 7] =
 /// The state of a policy, as one cluster has it.
 pub(super) fn on_cluster(on: OnCluster<'_>, wide: bool) -> Vec<String> {
     let (report, known) = (on.report, on.state());
-    let mut state = cells(known, report.detail);
+    let mut state = cells(known, report.detail, ENFORCED);
     if wide {
         state.extend([conditions(known, report.detail), fields(known, report.detail)]);
     }
@@ -69,20 +72,23 @@ pub(super) fn on_cluster(on: OnCluster<'_>, wide: bool) -> Vec<String> {
     state
 }
 
-/// Whether a cluster has applied the policy, whether it enforces it, and why not.
-fn cells(state: Option<&Synced>, detail: Detail) -> Vec<String> {
+/// Whether a cluster has applied the copy, whether its condition `main` holds, and why not.
+pub(super) fn cells(state: Option<&Synced>, detail: Detail, main: &str) -> Vec<String> {
     let Some(entry) = state else { return vec!["?".to_owned(); 3] };
     let applied = match (entry.applied, entry.deleting) {
         (_, true) => "deleting",
         (true, false) => "yes",
         (false, false) => "no",
     };
-    let reason = shown(entry).and_then(|condition| {
+    let reason = shown(entry, main).and_then(|condition| {
         let reason = condition.reason.as_deref()?;
-        let is_enforced = condition.condition_type == "Enforced";
-        Some(if is_enforced { reason.to_owned() } else { format!("{}: {reason}", short(condition)) })
+        Some(if condition.condition_type == main {
+            reason.to_owned()
+        } else {
+            format!("{}: {reason}", short(condition))
+        })
     });
-    let status = match enforced(entry) {
+    let status = match condition(entry, main) {
         Some(condition) => &condition.status,
         None if entry.pending => "pending",
         // It may be true, and left out.
@@ -92,18 +98,18 @@ fn cells(state: Option<&Synced>, detail: Detail) -> Vec<String> {
     vec![applied.to_owned(), status.to_owned(), reason.unwrap_or_else(|| "-".to_owned())]
 }
 
-fn enforced(entry: &Synced) -> Option<&SyncedCondition> {
-    entry.conditions.iter().find(|condition| condition.condition_type == "Enforced")
+fn condition<'e>(entry: &'e Synced, name: &str) -> Option<&'e SyncedCondition> {
+    entry.conditions.iter().find(|condition| condition.condition_type == name)
 }
 
 /// The condition that says most.
-fn shown(entry: &Synced) -> Option<&SyncedCondition> {
-    enforced(entry).or_else(|| entry.conditions.iter().find(|condition| condition.status != "True"))
+fn shown<'e>(entry: &'e Synced, main: &str) -> Option<&'e SyncedCondition> {
+    condition(entry, main).or_else(|| entry.conditions.iter().find(|condition| condition.status != "True"))
 }
 
 /// What the agent says, or the copy.
 fn said(entry: &Synced) -> Option<&str> {
-    entry.message.as_deref().or_else(|| shown(entry)?.message.as_deref())
+    entry.message.as_deref().or_else(|| shown(entry, ENFORCED)?.message.as_deref())
 }
 
 fn short(condition: &SyncedCondition) -> String {

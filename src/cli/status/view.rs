@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use super::copy;
 use super::differences::Differences;
 use super::gateway::{self, GatewayReport};
 use super::item::{Item, Table};
@@ -42,7 +43,7 @@ impl View {
     /// Whether `item` is shown at all.
     pub(super) fn shows(&self, item: &Item) -> bool {
         match (&self.rows, item) {
-            (Rows::Policies | Rows::Clusters, _) => true,
+            (Rows::Policies | Rows::Clusters, _) | (_, Item::Copy(_)) => true,
             (Rows::OnCluster(cluster), Item::Gateway(report)) => report.on(cluster).is_some(),
             (Rows::OnCluster(cluster), Item::Policy(report)) => report.on(cluster).is_some(),
         }
@@ -51,6 +52,7 @@ impl View {
     /// Whether what is shown of `item` is in sync.
     pub(super) fn in_sync(&self, item: &Item) -> bool {
         match (&self.rows, item) {
+            (_, Item::Copy(report)) => report.in_sync(),
             (Rows::Policies | Rows::Clusters, Item::Gateway(report)) => report.in_sync(),
             (Rows::Policies | Rows::Clusters, Item::Policy(report)) => report.in_sync(),
             (Rows::OnCluster(cluster), Item::Gateway(report)) => {
@@ -65,6 +67,7 @@ impl View {
     /// What is shown of `item`, for programs.
     pub(super) fn json(&self, item: &Item) -> Value {
         match (&self.rows, item) {
+            (_, Item::Copy(report)) => report.json(),
             (Rows::Policies | Rows::Clusters, Item::Gateway(report)) => report.json(),
             (Rows::Policies | Rows::Clusters, Item::Policy(report)) => report.json(),
             (Rows::OnCluster(cluster), Item::Gateway(report)) => {
@@ -82,6 +85,7 @@ impl View {
             texts.into_iter().map(|text| format!("{of}: {text}")).collect::<Vec<_>>()
         };
         match item {
+            Item::Copy(_) => Vec::new(),
             Item::Gateway(report) => about(
                 &format!("Gateway {}/{}", report.namespace, report.name),
                 report.faults.iter().collect(),
@@ -99,6 +103,7 @@ impl View {
     /// The first line of `table`.
     pub(super) fn headers(&self, table: Table) -> Vec<String> {
         let (of, state): (&[&str], &[&str]) = match (table, &self.rows) {
+            (Table::Copies, _) => (&["KIND", "NAMESPACE", "NAME"], &copy::ROW),
             (Table::Gateways, Rows::OnCluster(_)) if self.wide => (&["NAME"], &gateway::ON_CLUSTER_WIDE),
             (Table::Gateways, Rows::OnCluster(_)) => (&["NAME"], &gateway::ON_CLUSTER),
             (Table::Gateways, _) if self.wide => (&["NAME"], &gateway::ROW_WIDE),
@@ -110,7 +115,8 @@ impl View {
             }
             (Table::Policies, Rows::OnCluster(_)) => (&["KIND", "NAME"], &table::ON_CLUSTER),
         };
-        let namespace = Some("NAMESPACE").filter(|_| self.namespaces && !of.is_empty());
+        let namespace =
+            Some("NAMESPACE").filter(|_| self.namespaces && !of.is_empty() && table != Table::Copies);
         let mut headers: Vec<&str> = namespace.iter().chain(of).chain(state).copied().collect();
         if self.differences.is_some() && table == Table::Policies {
             headers.insert(headers.len() - usize::from(headers.last() == Some(&"AGE")), DIFFERS);
@@ -121,6 +127,7 @@ impl View {
     /// The rows of `item`.
     pub(super) fn rows(&self, item: &Item) -> Vec<Row> {
         match item {
+            Item::Copy(report) => vec![report.row(self.wide)],
             Item::Gateway(report) => self.gateway_rows(report),
             Item::Policy(report) => self.policy_rows(report),
         }
@@ -170,7 +177,7 @@ impl View {
         now: Timestamp,
     ) -> Vec<String> {
         let age = match (table, &self.rows) {
-            (Table::Policies, Rows::Clusters) => None,
+            (Table::Copies, _) | (Table::Policies, Rows::Clusters) => None,
             _ => Some(created.map_or_else(|| "-".to_owned(), |created| table::age(created, now))),
         };
         row.of.iter().chain(&row.state).cloned().chain(age).collect()

@@ -14,11 +14,12 @@ use serde_json::value::to_raw_value;
 use super::gateways::Gateways;
 use super::hub::{Hub, Selection, Watched};
 use super::item::{Item, Key};
-use super::kinds::PolicyKind;
 use super::report::Report;
 use super::shown::{News, Shown};
+use super::spoke::Spoke;
 use crate::api::names::ObjectKey;
 use crate::api::object::{HubObject, Metadata};
+use crate::cli::kinds::PolicyKind;
 use crate::cli::live::is_forbidden;
 use crate::cli::output::{print_while_read, say};
 use crate::cli::text::printable;
@@ -34,14 +35,13 @@ pub(super) async fn watch(
     selection: Selection<'_>,
     mut shown: Shown,
     items: Vec<Item>,
-    gateways: Option<Gateways>,
+    mut seen: Seen,
 ) -> anyhow::Result<()> {
     let begin = items.into_iter().map(|item| (item.key(), Some(item)));
     if !tell(&shown.news(begin, Timestamp::now())?)? {
         return Ok(());
     }
     let mut events = std::pin::pin!(hub.events(watched, selection));
-    let mut seen = Seen { listed: BTreeMap::new(), gateways };
     let mut outage = Outage::default();
     while let Some((watched, event)) = events.next().await {
         let kind = watched.kind();
@@ -84,14 +84,18 @@ fn tell(news: &News) -> anyhow::Result<bool> {
 }
 
 /// What has been seen.
-struct Seen {
+#[derive(Default)]
+pub(super) struct Seen {
     /// What lists that are not complete have brought.
-    listed: BTreeMap<String, Vec<HubObject>>,
-    gateways: Option<Gateways>,
+    pub(super) listed: BTreeMap<String, Vec<HubObject>>,
+    /// The Gateways, where they are watched.
+    pub(super) gateways: Option<Gateways>,
+    /// The one cluster that is shown.
+    pub(super) spoke: Option<Spoke>,
 }
 
 impl Seen {
-    /// What an event says of objects that are shown. A list counts once it is complete.
+    /// What an event says of what is shown. A list counts once it is complete.
     fn changes(
         &mut self,
         watched: &Watched,
@@ -99,7 +103,7 @@ impl Seen {
         shown: &Shown,
     ) -> Vec<(Key, Option<Item>)> {
         let listed = self.listed.entry(watched.kind().gvr.kind.to_string()).or_default();
-        let event = match event {
+        let change = match event {
             Event::Init => {
                 listed.clear();
                 return Vec::new();
@@ -112,18 +116,45 @@ impl Seen {
             Event::Apply(object) => Change::Applied(hub_object(object)),
             Event::Delete(object) => Change::Deleted(hub_object(object)),
         };
-        match (watched, &mut self.gateways) {
-            (Watched::Policies(kind), _) => policies(kind, event, shown),
-            (_, None) => Vec::new(),
-            (watched, Some(gateways)) => {
-                let keys = changed(gateways, matches!(watched, Watched::Works { .. }), event);
+        let of_works = matches!(watched, Watched::Works { .. });
+        let changes = match (watched, &mut self.gateways, &mut self.spoke) {
+            (Watched::Works { .. }, _, Some(spoke)) => {
+                let keys = works_of(spoke, change);
+                return keys.into_iter().map(|key| on_spoke(spoke, key)).collect();
+            }
+            (Watched::Policies(kind), ..) => policies(kind, change, shown),
+            (_, Some(gateways), _) => {
+                let keys = changed(gateways, of_works, change);
                 let item = |key: ObjectKey| {
                     let item = gateways.report(&key).map(Item::from);
                     (Key::gateway(&key.namespace, &key.name), item)
                 };
                 keys.into_iter().map(item).collect()
             }
-        }
+            (_, None, _) => Vec::new(),
+        };
+        let Some(spoke) = &mut self.spoke else { return changes };
+        changes
+            .into_iter()
+            .map(|(key, item)| {
+                let key = spoke.take(&key, item.as_ref());
+                on_spoke(spoke, key)
+            })
+            .collect()
+    }
+}
+
+fn on_spoke(spoke: &Spoke, key: Key) -> (Key, Option<Item>) {
+    let item = spoke.report(&key).map(Item::from);
+    (key, item)
+}
+
+/// Takes a change of the works of one cluster in, and returns what may be shown otherwise.
+fn works_of(spoke: &mut Spoke, change: Change) -> BTreeSet<Key> {
+    match change {
+        Change::Listed(works) => spoke.list_works(&works),
+        Change::Applied(work) => spoke.apply_work(&work).into_iter().collect(),
+        Change::Deleted(work) => spoke.delete_work(&work).into_iter().collect(),
     }
 }
 

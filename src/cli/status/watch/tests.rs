@@ -36,7 +36,7 @@ fn a_list_counts_once_it_is_complete() {
     let view = View { rows: Rows::Policies, namespaces: false, wide: false, differences: None };
     let mut shown = Shown::new(view, Format::Table, false);
     let watched = Watched::Policies(kind());
-    let mut seen = Seen { listed: BTreeMap::new(), gateways: None };
+    let mut seen = Seen::default();
     let first = seen.changes(&watched, Event::Apply(object("gone")), &shown);
     shown.news(first, Timestamp::now()).unwrap();
     for event in [Event::InitApply(object("cut short")), Event::Init, Event::InitApply(object("new"))] {

@@ -1,42 +1,43 @@
-//! The kinds of policies that parameters list, and which of them a user means.
+//! Kinds of objects, and which of them a user means.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::core::discovery::v2::APIResourceDiscovery;
 use kube::core::{ApiResource, GroupVersionKind};
 
+use super::live::Live;
 use crate::api::gateway;
 use crate::api::names::GroupVersionResource;
 
 /// A kind of policies that the hub serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PolicyKind {
+pub(in crate::cli) struct PolicyKind {
     /// Where it is served.
-    pub(super) gvr: GroupVersionResource,
+    pub(in crate::cli) gvr: GroupVersionResource,
     /// Its name in objects.
-    pub(super) kind: String,
+    pub(in crate::cli) kind: String,
     singular: String,
     short: Vec<String>,
 }
 
 impl PolicyKind {
     /// The kind of Gateways, which are called as policies are.
-    pub(super) fn gateways() -> Self {
+    pub(in crate::cli) fn gateways() -> Self {
         let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gateways");
         Self { singular: "gateway".to_owned(), short: vec!["gtw".to_owned()], ..Self::named(gvr, "Gateway") }
     }
 
     /// The kind `gvr`, which nobody calls but by its name in objects.
-    pub(super) fn named(gvr: GroupVersionResource, kind: &str) -> Self {
+    pub(in crate::cli) fn named(gvr: GroupVersionResource, kind: &str) -> Self {
         Self { gvr, kind: kind.to_owned(), singular: String::new(), short: Vec::new() }
     }
 
     /// Whether a user means this kind by `word`, with no other kind to be confused with.
-    pub(super) fn is_meant_by(&self, word: &str) -> bool {
+    pub(in crate::cli) fn is_meant_by(&self, word: &str) -> bool {
         self.is_named(word).is_some()
     }
 
     /// The kind `gvr` as the hub's discovery describes it.
-    pub(super) fn new(gvr: GroupVersionResource, served: &APIResource) -> Self {
+    pub(in crate::cli) fn new(gvr: GroupVersionResource, served: &APIResource) -> Self {
         Self {
             gvr,
             kind: served.kind.clone(),
@@ -46,7 +47,11 @@ impl PolicyKind {
     }
 
     /// The same as aggregated discovery describes it.
-    pub(super) fn discovered(group: &str, version: &str, served: &APIResourceDiscovery) -> Option<Self> {
+    pub(in crate::cli) fn discovered(
+        group: &str,
+        version: &str,
+        served: &APIResourceDiscovery,
+    ) -> Option<Self> {
         Some(Self {
             gvr: GroupVersionResource::new(group, version, served.resource.as_ref()?),
             kind: served.response_kind.as_ref()?.kind.clone()?,
@@ -56,7 +61,7 @@ impl PolicyKind {
     }
 
     /// How a client names it.
-    pub(super) fn resource(&self) -> ApiResource {
+    pub(in crate::cli) fn resource(&self) -> ApiResource {
         let gvr = &self.gvr;
         let kind = GroupVersionKind::gvk(&gvr.kind.group, &gvr.version, &self.kind);
         ApiResource::from_gvk_with_plural(&kind, &gvr.kind.resource)
@@ -80,6 +85,25 @@ impl PolicyKind {
     }
 }
 
+impl Live {
+    /// All kinds that the hub serves; empty where it does not say.
+    pub(in crate::cli) async fn served(&self) -> Vec<PolicyKind> {
+        let groups =
+            self.client.list_api_groups_aggregated().await.map(|list| list.items).unwrap_or_default();
+        let mut kinds = Vec::new();
+        for group in groups {
+            let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+            // The first version is the preferred one.
+            for version in group.versions.iter().take(1) {
+                let number = version.version.as_deref().unwrap_or_default();
+                let kind = |served| PolicyKind::discovered(&name, number, served);
+                kinds.extend(version.resources.iter().filter_map(kind));
+            }
+        }
+        kinds
+    }
+}
+
 /// What a word is to a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum By {
@@ -89,7 +113,7 @@ enum By {
 
 /// What a word means.
 #[derive(Debug, PartialEq)]
-pub(super) enum Meant<'k> {
+pub(in crate::cli) enum Meant<'k> {
     /// One kind.
     Kind(&'k PolicyKind),
     /// Any of these.
@@ -99,7 +123,7 @@ pub(super) enum Meant<'k> {
 }
 
 /// The kind that a user means by `word`. As with `kubectl`, a name is more than another kind's short name.
-pub(super) fn meant<'k>(kinds: &'k [PolicyKind], word: &str) -> Meant<'k> {
+pub(in crate::cli) fn meant<'k>(kinds: &'k [PolicyKind], word: &str) -> Meant<'k> {
     let named = || kinds.iter().filter_map(|kind| Some((kind.is_named(word)?, kind)));
     let best = named().map(|(by, _)| by).min();
     let mut meant: Vec<&PolicyKind> =
@@ -112,6 +136,11 @@ pub(super) fn meant<'k>(kinds: &'k [PolicyKind], word: &str) -> Meant<'k> {
             Meant::Ambiguous(meant)
         }
     }
+}
+
+/// The names by which several kinds can be told apart.
+pub(in crate::cli) fn full(kinds: &[&PolicyKind]) -> String {
+    kinds.iter().map(|kind| kind.gvr.kind.to_string()).collect::<Vec<_>>().join(" or ")
 }
 
 #[cfg(test)]
