@@ -143,6 +143,11 @@ impl<'m> View<'m> {
         self.tables.clusters.get(&ObjectKey { namespace: "".into(), name: name.0.clone() })
     }
 
+    /// All ManagedClusters, in no order.
+    pub fn clusters(&self) -> impl Iterator<Item = (ClusterName, &'m Cluster)> {
+        self.tables.clusters.iter().map(|(key, cluster)| (ClusterName(key.name.clone()), cluster))
+    }
+
     /// A Placement.
     #[must_use]
     pub fn placement(&self, key: &ObjectKey) -> Option<&'m Placement> {

@@ -7,6 +7,7 @@
 //!           ──▶ access    the access work of a cluster                   ──▶ diff ──▶ actions
 //!           ──▶ fold      the annotations of a hub policy
 //!           ──▶ gateway::fold      the status, labels and annotation of a hub Gateway
+//!           ──▶ explain   why it is on a cluster, or is not, for people
 //! ```
 //!
 //! Pure: no client, no runtime, no clock. The controller, `policy-sync plan` and the tests call the same functions.
@@ -21,6 +22,7 @@ pub mod class;
 mod condition;
 mod copy;
 pub mod diff;
+pub mod explain;
 mod feedback;
 pub mod fold;
 pub mod gateway;

@@ -47,6 +47,11 @@ pub(super) fn grace(gateway: &Gateway) -> Result<Duration, Problem> {
     seconds.map(Duration::from_secs).ok_or_else(|| Problem::BadGraceTimeout(shown(text)))
 }
 
+/// Until when `gateway` serves on where it is not chosen since `since`.
+pub(super) fn serves_until(gateway: &Gateway, since: Moment) -> Moment {
+    since.after(grace(gateway).unwrap_or(GRACE))
+}
+
 /// Where the Gateway `key` is placed.
 pub(super) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
     let Some(gateway) = view.gateway(key) else { return Placed::default() };

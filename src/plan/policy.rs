@@ -55,9 +55,17 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
 
 /// The Gateways of its own namespace that the policy `parent` targets, none where that cannot be read.
 pub(super) fn gateways(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
+    targets_of(view, parent).gateways().cloned().collect()
+}
+
+/// The Gateways of other namespaces that it refers to.
+pub(super) fn foreign(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
+    targets_of(view, parent).elsewhere().cloned().collect()
+}
+
+fn targets_of(view: View<'_>, parent: &Parent) -> Targets {
     let spec = view.policy(parent).and_then(|policy| read_spec(&policy.spec).ok());
-    let targets = spec.and_then(|spec| targets(&spec, &parent.object.namespace).ok()).unwrap_or_default();
-    targets.gateways().cloned().collect()
+    spec.and_then(|spec| targets(&spec, &parent.object.namespace).ok()).unwrap_or_default()
 }
 
 /// The clusters with a work of the policy `parent` that its selector does not select.

@@ -10,6 +10,7 @@ mod causes;
 mod classes;
 mod copies;
 mod diffs;
+mod explaining;
 mod folding;
 mod freezing;
 mod gateways;

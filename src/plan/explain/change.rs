@@ -1,0 +1,64 @@
+//! Which object to change.
+
+use std::collections::BTreeSet;
+
+use super::Explainer;
+use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GRACE_TIMEOUT};
+use crate::api::names::{GroupVersionResource, ObjectKey};
+use crate::api::params::KEY;
+use crate::plan::Problem;
+
+impl Explainer<'_> {
+    /// Where the parameters of the class `name` are.
+    pub(super) fn parameters(&self, name: &str) -> String {
+        let class = self.view.class(&ObjectKey::new("", name));
+        match class.map(crate::mirror::rows::class::Class::config_map) {
+            Some(Ok(Some(config_map))) => format!("ConfigMap {config_map} key {KEY}"),
+            _ => format!("GatewayClass {name} spec.parametersRef"),
+        }
+    }
+
+    /// The classes of ours that list the kind.
+    pub(super) fn listing_classes(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.view.our_classes().into_keys().filter(|class| !self.listed_by(&class.name).is_empty())
+    }
+
+    /// The versions of the kind that our classes list.
+    pub(super) fn listing_gvrs(&self) -> BTreeSet<GroupVersionResource> {
+        self.view.our_classes().keys().flat_map(|class| self.listed_by(&class.name)).collect()
+    }
+
+    fn listed_by(&self, class: &str) -> Vec<GroupVersionResource> {
+        let params = self.view.class_params(class);
+        let listed =
+            params.iter().filter_map(|params| params.known()).flat_map(|params| &params.policies_to_sync);
+        listed.map(|policy| policy.gvr()).filter(|gvr| gvr.kind == self.parent.kind).collect()
+    }
+
+    /// What to change for `problem` to end.
+    pub(super) fn to_mend(&self, problem: &Problem) -> Vec<String> {
+        let subject = &self.subject;
+        let annotation = |key: &str| vec![format!("{subject} annotation {key}")];
+        let parameters = || self.listing_classes().map(|class| self.parameters(&class.name));
+        match problem {
+            Problem::BadSelector(_) => annotation(CLUSTER_SELECTOR),
+            Problem::BadOverrides { .. } => annotation(CLUSTER_OVERRIDES),
+            Problem::BadGraceTimeout(_) => annotation(GRACE_TIMEOUT),
+            Problem::DownstreamNamespace { namespace, .. } => vec![
+                format!("Namespace {namespace}"),
+                "the controller's --downstream-namespace-prefix or --reserved-namespaces".to_owned(),
+            ],
+            Problem::TwoVersions { .. } => parameters().collect(),
+            Problem::KindNotResolved { gvr, .. } => {
+                [format!("CustomResourceDefinition {}", gvr.kind)].into_iter().chain(parameters()).collect()
+            }
+            Problem::InvalidParameters { class, .. } => vec![self.parameters(class)],
+            Problem::BadReference { place, .. } => vec![format!("{subject} spec.{place}")],
+            Problem::ForeignReference(_) => vec![format!("{subject} spec.targetRef")],
+            Problem::ForeignWork { cluster, name } => vec![format!("ManifestWork {cluster}/{name}")],
+            Problem::Unread(_) => Vec::new(),
+            // What is left is about the object itself.
+            _ => vec![format!("{subject} spec")],
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Why something is on a cluster or is not: each step of the decision has a sentence, and an object to change.
+
+mod gateways;
+
+use super::answers::{applied, refused};
+use super::objects::{
+    class, cluster, decision, gateway, gateway_parent, listing, placement, policy, policy_parent, target,
+};
+use super::world::{World, shop};
+use crate::api::names::{ClusterName, Parent};
+use crate::mirror::Moment;
+use crate::mirror::rows::kind::Resolution;
+use crate::plan::explain::{Explanation, Reason, Silent, Verdict, When, explain};
+
+fn explained(world: &World, parent: &Parent, silent: &Silent) -> Explanation {
+    let kind = if parent.is_gateway() { "Gateway" } else { "RateLimitPolicy" };
+    world.see(|view| explain(view, &world.settings, parent, kind, silent))
+}
+
+fn verdict(world: &World, cluster: &str) -> Verdict {
+    explained(world, &policy_parent("limits"), &Silent::new())
+        .clusters
+        .remove(&ClusterName::from(cluster))
+        .unwrap()
+}
+
+/// `<code>: <text> [<change> | …]`
+fn told(reason: &Reason) -> String {
+    format!("{}: {} [{}]", reason.code, reason.text, reason.change.join(" | "))
+}
+
+/// All reasons of the policy `limits` on `cluster`, where it is not fine.
+fn why(world: &World, cluster: &str) -> Vec<String> {
+    let verdict = verdict(world, cluster);
+    assert!(!verdict.fine, "{verdict:?}");
+    verdict.reasons.iter().map(told).collect()
+}
+
+/// The steps that stop it everywhere.
+fn stops(world: &World) -> Vec<String> {
+    let steps = explained(world, &policy_parent("limits"), &Silent::new()).steps;
+    steps.iter().filter(|step| !step.passes).map(|step| told(&step.reason)).collect()
+}
+
+/// What keeps `limits` from all clusters, which all of them say.
+fn stopped(world: &World) -> Vec<String> {
+    assert_eq!(stops(world), why(world, "eu-1"));
+    assert!(!verdict(world, "eu-1").wanted);
+    stops(world)
+}
+
+/// Gateway `web` is on eu-1 and us-1, the hub has ap-1 as well, and the policy `limits` targets it.
+fn world() -> World {
+    let clusters = ["ap-1", "eu-1", "us-1"].into_iter().map(|name| cluster(name).label("region", &name[..2]));
+    let world = clusters.fold(shop(&["eu-1", "us-1"]), World::with);
+    world.with(policy("limits").targets("web"))
+}
+
+const PARAMS: &str = "ConfigMap params/multi key params";
+const LABEL: &str = "Gateway shop/web label cluster.open-cluster-management.io/placement";
+
+#[test]
+fn where_all_is_well_the_steps_say_how_it_got_there() {
+    let world = world()
+        .written()
+        .answered("eu-1", &applied().condition("Enforced", "True", "Enforced", "").observed(1));
+    let explanation = explained(&world, &policy_parent("limits"), &Silent::new());
+    let steps: Vec<String> = explanation.steps.iter().map(|step| told(&step.reason)).collect();
+    assert_eq!(
+        steps,
+        [
+            "KindListed: GatewayClass multi lists ratelimitpolicies.kuadrant.io []",
+            "Ours: it targets Gateway shop/web of GatewayClass multi, which Placement shop/all places on 2 clusters []",
+        ]
+    );
+    let eu = &explanation.clusters[&ClusterName::from("eu-1")];
+    assert!(eu.wanted && eu.there && eu.fine);
+    assert_eq!(eu.reasons.iter().map(told).collect::<Vec<_>>(), ["Enforced: it is enforced there []"]);
+    let names: Vec<&str> = explanation.clusters.keys().map(|name| &*name.0).collect();
+    assert_eq!(names, ["ap-1", "eu-1", "us-1"]);
+}
+
+#[test]
+fn a_class_of_another_controller_is_not_ours() {
+    let other = class("multi").spec("controllerName", "example.com/other".into());
+    let own = class("own").spec("parametersRef", serde_json::Value::Null);
+    let world = world()
+        .with(own)
+        .with(class("listing"))
+        .params("listing", &listing(&["ratelimitpolicies"]).to_string());
+    let says = "ClassNotOurs: it targets Gateway shop/web of GatewayClass multi, which is not ours: its controllerName \
+                is example.com/other, not kuadrant.io/policy-sync \
+                [Gateway shop/web spec.gatewayClassName | GatewayClass multi]";
+    assert_eq!(stopped(&world.with(other)), [says]);
+}
+
+#[test]
+fn without_any_class_of_ours_no_kind_is_synced() {
+    let world = world().with(class("multi").spec("controllerName", "example.com/other".into()));
+    let says = "NoClass: no GatewayClass of the hub has the controllerName kuadrant.io/policy-sync \
+                [GatewayClass spec.controllerName]";
+    assert_eq!(stopped(&world)[0], says);
+}
+
+#[test]
+fn a_class_that_does_not_exist_is_named() {
+    let world = world().with(gateway("web").of_class("gone").placed_on("all"));
+    let says = "ClassMissing: it targets Gateway shop/web of GatewayClass gone, which does not exist \
+                [GatewayClass gone | Gateway shop/web spec.gatewayClassName]";
+    assert_eq!(stopped(&world), [says]);
+}
+
+#[test]
+fn a_kind_that_no_class_lists_says_where_to_list_it() {
+    let world = world().params("multi", &listing(&["authpolicies"]).to_string());
+    let says = format!(
+        "KindNotListed: no GatewayClass of ours lists its kind, ratelimitpolicies.kuadrant.io [{PARAMS}]"
+    );
+    assert_eq!(stopped(&world)[0], says);
+}
+
+#[test]
+fn a_kind_that_another_class_lists_says_where_to_list_it() {
+    let world = world().class("other", &listing(&["ratelimitpolicies"])).params("multi", "{}");
+    let says = format!(
+        "KindNotListed: it targets Gateway shop/web of GatewayClass multi, whose parameters do not list \
+         ratelimitpolicies.kuadrant.io [{PARAMS} | Gateway shop/web spec.gatewayClassName]"
+    );
+    assert_eq!(stopped(&world), [says]);
+}
+
+#[test]
+fn a_definition_that_is_gone_is_named() {
+    let world = world().resolution("ratelimitpolicies", Resolution::Gone);
+    let says = "KindGone: the hub has no CustomResourceDefinition ratelimitpolicies.kuadrant.io \
+                [CustomResourceDefinition ratelimitpolicies.kuadrant.io]";
+    assert_eq!(stopped(&world)[0], says);
+}
+
+#[test]
+fn a_kind_that_does_not_resolve_freezes() {
+    let world =
+        world().resolution("ratelimitpolicies", Resolution::NotAPolicy("it is cluster-scoped".into()));
+    let change = format!("[CustomResourceDefinition ratelimitpolicies.kuadrant.io | {PARAMS}]");
+    let problem = "kuadrant.io/v1 ratelimitpolicies: it is cluster-scoped";
+    assert_eq!(
+        why(&world, "eu-1"),
+        [format!("Frozen: it is frozen, so that it does not get there: {problem} {change}")]
+    );
+    assert_eq!(
+        stops(&world)[0],
+        format!("KindFrozen: its kind cannot be synced at present: {problem} {change}")
+    );
+}
+
+#[test]
+fn targets_that_are_none_of_ours_are_named() {
+    let route = serde_json::json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"});
+    let no_gateway = world().with(policy("limits").spec("targetRef", route));
+    let says = "NoGateway: it targets no Gateway [RateLimitPolicy shop/limits spec.targetRef]";
+    assert_eq!(stopped(&no_gateway), [says]);
+
+    let missing = world().with(policy("limits").targets("nothing"));
+    let says = "NoGateway: it targets Gateway shop/nothing, which does not exist \
+                [Gateway shop/nothing | RateLimitPolicy shop/limits spec.targetRef]";
+    assert_eq!(stopped(&missing), [says]);
+
+    let going = world().with(gateway("web").placed_on("all").deleting());
+    let says = "GatewayDeleting: it targets Gateway shop/web, which is being deleted [Gateway shop/web]";
+    assert_eq!(stopped(&going), [says]);
+
+    let mut elsewhere = target("web");
+    elsewhere["namespace"] = "bank".into();
+    let elsewhere = world().with(policy("limits").spec("targetRef", elsewhere));
+    let says = "OtherNamespace: its reference to Gateway bank/web is dropped, because that is in another namespace: \
+                policies target Gateways of their own [RateLimitPolicy shop/limits spec.targetRef]";
+    assert_eq!(stopped(&elsewhere), [says]);
+}
+
+#[test]
+fn a_gateway_that_is_not_placed_there_says_what_places_it() {
+    let says = format!(
+        "NotPlaced: Placement shop/all, which places Gateway shop/web, has not chosen it [Placement shop/all | {LABEL}]"
+    );
+    assert_eq!(why(&world(), "ap-1"), [says]);
+    let says = format!(
+        "NoPlacement: Gateway shop/web has no label cluster.open-cluster-management.io/placement [{LABEL}]"
+    );
+    assert_eq!(why(&world().with(gateway("web")), "eu-1"), [says]);
+    let says = format!(
+        "NoPlacement: Placement shop/none, which Gateway shop/web names, does not exist [Placement shop/none | {LABEL}]"
+    );
+    assert_eq!(why(&world().with(gateway("web").placed_on("none")), "eu-1"), [says]);
+    let says = format!(
+        "NotPlaced: Placement shop/all, which places Gateway shop/web, has not chosen it so far: it has chosen 3 \
+         clusters, and its PlacementDecisions name 2 [Placement shop/all | {LABEL}]"
+    );
+    assert_eq!(why(&world().with(placement("all").selects(3)), "ap-1"), [says]);
+}
+
+#[test]
+fn each_gateway_that_is_not_placed_there_is_named() {
+    let world = world().with(gateway("api")).with(policy("limits").targets_all(&["api", "web"]));
+    let codes: Vec<&str> = verdict(&world, "ap-1").reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(codes, ["NoPlacement", "NotPlaced"]);
+}
+
+#[test]
+fn a_selector_that_does_not_select_is_quoted() {
+    let selector = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
+    let says = "NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's \
+                labels [RateLimitPolicy shop/limits annotation kuadrant.io/cluster-selector | \
+                ManagedCluster <cluster> labels]";
+    let world = world().with(selector);
+    assert_eq!(why(&world, "us-1"), [says]);
+    assert_eq!(verdict(&world, "eu-1").reasons[0].code, "NotWritten");
+    assert_eq!(verdict(&world, "ap-1").reasons[0].code, "NotPlaced");
+}
+
+#[test]
+fn what_is_frozen_says_by_what() {
+    let selector = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region in");
+    let world = world().decisions("all", &["eu-1"]).after(60_000).written();
+    let world = world.with(selector).decisions("all", &["eu-1", "us-1"]);
+    let problem = "annotation kuadrant.io/cluster-selector: not a label key in \"region in\" \
+                   [RateLimitPolicy shop/limits annotation kuadrant.io/cluster-selector]";
+    let stays = format!("Frozen: it is frozen, so that what is there stays as it is: {problem}");
+    assert_eq!(why(&world, "eu-1"), [stays]);
+    let none = format!("Frozen: it is frozen, so that it does not get there: {problem}");
+    assert_eq!(why(&world, "us-1"), [none]);
+    assert_eq!(stops(&world), [format!("BadSelector: {problem}")]);
+}
+
+#[test]
+fn invalid_parameters_name_their_config_map() {
+    let world = world().params("multi", "nonsense");
+    let said = why(&world, "eu-1");
+    assert!(
+        said[0].starts_with("Frozen: ") && said[0].contains("GatewayClass multi has invalid parameters"),
+        "{said:?}"
+    );
+    assert!(said[0].ends_with(&format!("[{PARAMS}]")), "{said:?}");
+}
+
+#[test]
+fn versions_that_disagree_name_all_config_maps() {
+    let two = serde_json::json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
+    let world = world().class("zwei", &two);
+    let said = why(&world, "eu-1");
+    assert!(
+        said[0].ends_with("[ConfigMap params/multi key params | ConfigMap params/zwei key params]"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn every_problem_has_something_to_change() {
+    let reserved = crate::plan::Settings { reserved_namespaces: vec!["*".into()], ..Default::default() };
+    let world = World { settings: reserved, ..world() };
+    let said = why(&world, "eu-1");
+    assert!(said[0].contains("[Namespace shop | the controller's --downstream-namespace-prefix"), "{said:?}");
+    let odd = super::super::tests::explaining::world().with(policy("limits").spec("targetRefs", 1.into()));
+    assert!(stops(&odd)[0].ends_with("[RateLimitPolicy shop/limits spec.targetRefs]"), "{:?}", stops(&odd));
+    assert!(why(&odd, "eu-1")[0].ends_with("[RateLimitPolicy shop/limits spec.targetRefs]"));
+}
+
+#[test]
+fn what_the_controller_has_not_written_is_named() {
+    let said = why(&world(), "eu-1");
+    assert!(said[0].starts_with(
+        "NotWritten: the controller has not created ManifestWork <cluster>/ratelimitpolicy-limits-"
+    ));
+    let changed = world().written().with(policy("limits").targets("web").label("team", "shop"));
+    let said = why(&changed, "eu-1");
+    assert!(
+        said[0].starts_with("NotWritten: the controller has not brought ManifestWork <cluster>/"),
+        "{said:?}"
+    );
+    let before = world().written().terminating(&policy_parent("limits"), "eu-1");
+    let says =
+        "Leaving: its agent has not finished removing what was there before [the agent of cluster <cluster>]";
+    assert_eq!(why(&before, "eu-1"), [says]);
+    assert!(matches!(verdict(&before, "eu-1").reasons[0].when, Some(When::Since(_))));
+}
+
+#[test]
+fn a_work_of_somebody_else_is_named_as_what_to_change() {
+    let mut foreign =
+        world().written().works.into_iter().find(|((name, _), _)| name.starts_with("ratelimit")).unwrap().1;
+    foreign["metadata"]["annotations"] = serde_json::json!({});
+    foreign["metadata"]["namespace"] = "eu-1".into();
+    let said = why(&world().with_work(foreign), "eu-1");
+    let says = "ForeignWork: cluster <cluster> has a ManifestWork ratelimitpolicy-limits-";
+    assert!(
+        said[0].starts_with(says) && said[0].contains("[ManifestWork <cluster>/ratelimitpolicy-limits-"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_its_agent_says_is_told_in_its_words() {
+    let world = world().written();
+    let waits = "WaitingForApply: its agent has not applied it yet [the agent of cluster <cluster>]";
+    assert_eq!(why(&world, "eu-1"), [waits]);
+    let copy = "RateLimitPolicy kuadrant-shop/limits on cluster <cluster>";
+    let conflict = world.answered("eu-1", &refused("conflict with \"kubectl\""));
+    let says = format!("Refused: its agent could not apply it: conflict with \"kubectl\" [{copy}]");
+    assert_eq!(why(&conflict, "eu-1"), [says]);
+    assert!(!verdict(&conflict, "eu-1").there);
+
+    let told = |answer| super::super::tests::explaining::world().written().answered("eu-1", &answer);
+    let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
+    let says = "Overridden: a policy of the cluster's own overrides it: by local/limits \
+                [the policies of cluster <cluster>'s own]";
+    assert_eq!(why(&told(overridden), "eu-1"), [says]);
+    let invalid = applied().observed(1).condition("Accepted", "False", "Invalid", "no such gateway");
+    let says = format!(
+        "NotEnforced: it is applied, and not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
+    );
+    assert_eq!(why(&told(invalid), "eu-1"), [says]);
+    let unknown = applied().observed(1).condition("Enforced", "Unknown", "Unknown", "waits for the gateway");
+    let says = format!(
+        "NotEnforced: it is applied, and not enforced: Unknown: waits for the gateway [RateLimitPolicy shop/limits | {copy}]"
+    );
+    assert_eq!(why(&told(unknown), "eu-1"), [says]);
+    let stale = applied().observed(0).condition("Enforced", "True", "Enforced", "");
+    assert!(
+        why(&told(stale), "eu-1")[0].starts_with("Pending: it is applied, and the cluster has not judged")
+    );
+    let says_nothing = verdict(&told(applied()), "eu-1");
+    assert!(says_nothing.fine && says_nothing.reasons[0].code == "Applied", "{says_nothing:?}");
+}
+
+#[test]
+fn a_silent_agent_is_a_reason_of_its_own_where_there_is_a_work() {
+    let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
+    let world = world().written().answered("eu-1", &enforced);
+    let silent: Silent = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
+    let explanation = explained(&world, &policy_parent("limits"), &silent);
+    let eu = &explanation.clusters[&ClusterName::from("eu-1")];
+    assert!(!eu.fine && eu.there);
+    let codes: Vec<&str> = eu.reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(
+        (codes, eu.reasons[1].when),
+        (vec!["Enforced", "AgentSilent"], Some(When::Since(Moment(7_000))))
+    );
+    assert_eq!(explanation.clusters[&ClusterName::from("ap-1")].reasons.len(), 1);
+}
+
+#[test]
+fn a_policy_that_leaves_says_so() {
+    let world = world().written().with(policy("limits").targets("nothing"));
+    let said: Vec<&str> = verdict(&world, "eu-1").reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(said, ["NoGateway", "Leaving"]);
+    let world = world.terminating(&policy_parent("limits"), "eu-1");
+    let eu = verdict(&world, "eu-1");
+    assert_eq!(eu.reasons[1].text, "its agent has not finished removing it");
+    assert!(eu.there && !eu.wanted);
+}
+
+#[test]
+fn the_same_hub_is_explained_in_the_same_words() {
+    let explain_all =
+        || format!("{:?}", explained(&world().written(), &policy_parent("limits"), &Silent::new()));
+    assert_eq!(explain_all(), explain_all());
+}
+
+#[test]
+fn a_policy_that_is_gone_or_going_says_so() {
+    let going = world().with(policy("limits").targets("web").deleting());
+    assert_eq!(stopped(&going), ["Deleting: it is being deleted [RateLimitPolicy shop/limits]"]);
+    let gone = world().written().without(policy("limits"));
+    let codes: Vec<&str> = verdict(&gone, "eu-1").reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(codes, ["Missing", "Leaving"]);
+}
+
+#[test]
+fn what_was_not_read_yet_freezes() {
+    let objects = vec![
+        class("multi"),
+        gateway("web").placed_on("all"),
+        placement("all").selects(2),
+        decision("all", "all-1", &["eu-1", "us-1"]),
+        cluster("ap-1"),
+    ];
+    let world = world().written().restarted(objects).after(60_000);
+    let waits = "waiting for the list of the parameters of GatewayClass multi []";
+    assert_eq!(
+        why(&world, "eu-1"),
+        [format!("Frozen: it is frozen, so that what is there stays as it is: {waits}")]
+    );
+    assert_eq!(why(&world, "ap-1")[0], format!("KindFrozen: its kind cannot be synced at present: {waits}"));
+}
