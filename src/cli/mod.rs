@@ -3,6 +3,7 @@
 mod columns;
 pub mod controller;
 mod documents;
+pub mod explain;
 pub mod hub;
 mod kinds;
 mod listing;
@@ -46,6 +47,8 @@ enum Command {
     Params(params::Command),
     /// Show how far the Gateways and the policies of a hub are synced.
     Status(status::Arguments),
+    /// Say why a Gateway or a policy is on a cluster, or is not, and what to change.
+    Explain(explain::Arguments),
 }
 
 /// How a command ended.
@@ -101,6 +104,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Plan(arguments) => plan::run(&cli.hub, &arguments).await,
         Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
+        Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
     };
     match answer {
         Ok(Answer::Fine) => ExitCode::SUCCESS,

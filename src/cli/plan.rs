@@ -29,6 +29,7 @@ use super::output::{self, print, say};
 use super::settings::SettingsArguments;
 use super::{Answer, manifests};
 use crate::clock::Clock;
+pub(super) use diff::read;
 use inventory::Inventory;
 use remark::Severity;
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod diff;
+mod explain;
 mod params;
 mod plan;
 mod refusals;

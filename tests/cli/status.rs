@@ -74,7 +74,7 @@ async fn world(name: &str) -> World<'static> {
 }
 
 /// The status of a world, read with `kubeconfig`.
-fn status_of(world: &World<'_>, kubeconfig: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn status_of(world: &World<'_>, kubeconfig: &Path, arguments: &[&str]) -> Ran {
     let controller = world.controller_name();
     status(kubeconfig, &[&["--controller-name", &controller], arguments].concat())
 }

@@ -27,7 +27,7 @@ use crate::mirror::{Key, Moment, Source, View};
 use crate::plan::Settings;
 use crate::plan::standing::{KindStanding, of_kind};
 
-pub(super) use read::read;
+pub(in crate::cli) use read::read;
 pub(super) use show::{list, table, text};
 
 /// What would change, and what there is to say.

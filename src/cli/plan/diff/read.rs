@@ -16,22 +16,26 @@ use crate::api::object::HubObject;
 use crate::api::work;
 use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
-use crate::mirror::Source;
+use crate::cli::silence::silent_since;
 use crate::mirror::rows::Strings;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::rows::schema::WorkSchema;
 use crate::mirror::rows::told::Told;
+use crate::mirror::{Moment, Source};
+use crate::plan::explain::Silent;
 use crate::plan::watches::{self, Wanted};
 use crate::watch::{defined, fixed_kind, work_selector};
 
 /// A hub as it was read.
-pub(in crate::cli::plan) struct Found {
+pub(in crate::cli) struct Found {
     /// What plans are made of.
-    pub(super) scratch: Scratch,
+    pub(in crate::cli) scratch: Scratch,
     /// The works of the controller, of which the mirror keeps no more than hashes.
     pub(super) works: BTreeMap<(ClusterName, WorkName), HubObject>,
     /// The annotations of ours on policies and Gateways, of which it keeps as little.
     pub(super) annotations: BTreeMap<Parent, Strings>,
+    /// Since when agents are silent.
+    pub(in crate::cli) silent: Silent,
 }
 
 /// Reads the hub for `controller`.
@@ -39,12 +43,13 @@ pub(in crate::cli::plan) struct Found {
 /// # Errors
 ///
 /// Where something cannot be read, naming it, or where the controller could not begin on this hub.
-pub(in crate::cli::plan) async fn read(live: &Live, controller: &ControllerName) -> anyhow::Result<Found> {
+pub(in crate::cli) async fn read(live: &Live, controller: &ControllerName) -> anyhow::Result<Found> {
     live.is_hub().await?;
     let mut found = Found {
         scratch: Scratch::new(controller.clone()),
         works: BTreeMap::new(),
         annotations: BTreeMap::new(),
+        silent: Silent::new(),
     };
     let fixed = Source::FIXED.into_iter().filter_map(|source| fixed_kind(&source).map(|gvr| (source, gvr)));
     let selector = work_selector(controller);
@@ -60,6 +65,13 @@ pub(in crate::cli::plan) async fn read(live: &Live, controller: &ControllerName)
         match source {
             Source::Works => {
                 found.works = objects.into_iter().map(|work| (place(&work), work)).collect();
+            }
+            Source::Clusters => {
+                let silent = objects.iter().filter_map(|cluster| {
+                    let since = Moment(silent_since(cluster)?.as_millisecond());
+                    Some((ClusterName::from(cluster.metadata.name.as_str()), since))
+                });
+                found.silent = silent.collect();
             }
             Source::Gateways => objects.into_iter().for_each(|gateway| {
                 let parent = Parent::gateway(key(&gateway));

@@ -58,7 +58,8 @@ pub(in crate::cli::status) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) 
         state.push(since.unwrap_or_else(|| if on.copy.is_some() { "-".to_owned() } else { unknown() }));
     }
     let accepted = on.gateway.accepted().is_some_and(|said| said.status == "True");
-    let refused = on.gateway.message().filter(|_| !accepted);
+    // What has no work yet may wait for something that only the Gateway says.
+    let refused = on.gateway.message().filter(|_| !accepted || on.copy == Some(None));
     let text = refused.as_deref().or_else(|| copy?.lacks.as_deref());
     state.push(message(text, wide, on.copy.is_some()));
     state

@@ -136,7 +136,7 @@ fn one_cluster_has_a_row_for_each_gateway_that_is_there_or_is_to_be() {
     let all: String = ["eu-1", "us-1", "ap-1"].map(on).concat();
     insta::assert_snapshot!(all, @r#"
     NAMESPACE   NAME   CLASS   APPLIED   PROGRAMMED   ADDRESSES   IN GRACE SINCE   MESSAGE   AGE
-    shop        web    multi   no        no           192.0.2.1   -                -         4d6h
+    shop        web    multi   no        no           192.0.2.1   -                refused   4d6h
     NAMESPACE   NAME   CLASS   APPLIED   PROGRAMMED   ADDRESSES   IN GRACE SINCE   MESSAGE                   AGE
     shop        web    multi   no        no           192.0.2.2   -                conflict with "kubectl"   4d6h
     NAMESPACE   NAME   CLASS   APPLIED    PROGRAMMED   ADDRESSES   IN GRACE SINCE         MESSAGE                                        AGE
