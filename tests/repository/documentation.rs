@@ -62,3 +62,21 @@ fn every_flag_of_the_controller_is_in_the_readme() {
         assert!(readme.contains(&format!("`--{flag}`")), "README.md does not name --{flag}");
     }
 }
+
+#[test]
+fn every_reason_of_an_explanation_is_in_its_documentation() {
+    let folder = root().join("src/plan/explain");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let texts =
+        files.chain([root().join("src/plan/explain.rs")]).map(|file| fs::read_to_string(file).unwrap());
+    let documentation = fs::read_to_string(root().join("docs/status.md")).unwrap();
+    let mut reasons = BTreeSet::new();
+    for text in texts {
+        let words = text.split("Reason::new(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        reasons.extend(words.map(str::to_owned));
+    }
+    assert!(reasons.len() > 20, "{reasons:?}");
+    for reason in reasons {
+        assert!(documentation.contains(&format!("`{reason}`")), "docs/status.md does not name {reason}");
+    }
+}
