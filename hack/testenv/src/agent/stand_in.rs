@@ -11,10 +11,11 @@
 //! Observing starts at every change of the work, at changes of a watched object, and at each poll.
 //!
 //! Not here, because no test of a producer needs it yet: the strategies `Update` and `ReadOnly` (refused with a
-//! message), `ignoreFields`, executors, well-known feedback, condition rules (left aside), eviction, client-side
-//! throttling.
+//! message), `ignoreFields`, executors, well-known feedback and conditions, eviction, client-side throttling.
 
 mod applying;
+pub mod cel;
+mod conditions;
 mod feedback;
 mod hub;
 mod manifest;

@@ -2,8 +2,8 @@
 
 use kube::core::{ApiResource, GroupVersionKind};
 use policy_sync::api::work::{
-    DeleteOption, FeedbackRule, FeedbackScrapeType, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
-    ResourceMeta, UpdateStrategy, UpdateStrategyType,
+    ConditionRule, DeleteOption, FeedbackRule, FeedbackScrapeType, ManifestConfig, ManifestWorkSpec,
+    PropagationPolicy, ResourceMeta, UpdateStrategy, UpdateStrategyType,
 };
 use serde_json::Value;
 
@@ -57,6 +57,8 @@ pub(super) struct Configuration {
     pub(super) update_strategy: Option<UpdateStrategy>,
     /// What is fed back.
     pub(super) feedback_rules: Vec<FeedbackRule>,
+    /// What is computed.
+    pub(super) condition_rules: Vec<ConditionRule>,
     /// Whether it is watched.
     pub(super) watched: bool,
 }
@@ -71,6 +73,9 @@ impl Configuration {
             }
             if found.feedback_rules.is_empty() {
                 found.feedback_rules.clone_from(&config.feedback_rules);
+            }
+            if found.condition_rules.is_empty() {
+                found.condition_rules.clone_from(&config.condition_rules);
             }
             found.watched = config.feedback_scrape_type == Some(FeedbackScrapeType::Watch);
         }

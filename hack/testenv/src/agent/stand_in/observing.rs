@@ -7,6 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use policy_sync::api::work::{ManifestWork, ResourceMeta};
 
+use super::conditions::computed;
 use super::feedback::evaluate;
 use super::hub;
 use super::manifest::Configuration;
@@ -35,16 +36,16 @@ pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<(), String
         let watched: Vec<ResourceMeta> = watched.map(|(meta, _)| (*meta).clone()).collect();
         agent.watches.listen(&work.name_any(), &watched);
     }
+    let generation = work.metadata.generation.unwrap_or_default();
     let mut looks = Vec::new();
     for (meta, configuration) in manifests.iter().zip(&configurations) {
-        looks.push(look(agent, meta, configuration).await);
+        looks.push(look(agent, meta, configuration, generation).await);
     }
-    let generation = work.metadata.generation.unwrap_or_default();
     let after = status::observed(before, &looks, generation, Timestamp::now());
     hub::write_status(&agent.works, work, &after).await.map_err(|error| text(&error))
 }
 
-async fn look(agent: &Agent, meta: &ResourceMeta, configuration: &Configuration) -> Look {
+async fn look(agent: &Agent, meta: &ResourceMeta, configuration: &Configuration, generation: i64) -> Look {
     if meta.resource.is_empty() || meta.version.is_empty() || meta.name.is_empty() {
         return Look::Incomplete;
     }
@@ -57,7 +58,10 @@ async fn look(agent: &Agent, meta: &ResourceMeta, configuration: &Configuration)
     };
     match object {
         None => Look::Missing,
-        Some(Ok(object)) => Look::Found(evaluate(&configuration.feedback_rules, &object)),
+        Some(Ok(object)) => Look::Found(
+            evaluate(&configuration.feedback_rules, &object),
+            computed(&configuration.condition_rules, &object, generation),
+        ),
         Some(Err(error)) => Look::Unreadable(error.to_string()),
     }
 }

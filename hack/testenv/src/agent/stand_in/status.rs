@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use policy_sync::api::work::{ManifestStatus, ManifestWorkStatus, ResourceMeta, StatusFeedback};
 
+use super::conditions;
 use super::feedback::Feedback;
 
 /// What became of one manifest.
@@ -27,8 +28,8 @@ pub(super) enum Look {
     Missing,
     /// It could not be read.
     Unreadable(String),
-    /// The object is there.
-    Found(Feedback),
+    /// The object is there, with its values, and with conditions that were computed from it.
+    Found(Feedback, Vec<Condition>),
 }
 
 /// The moment as a condition carries it, in whole seconds.
@@ -36,7 +37,13 @@ pub(super) fn moment(now: Timestamp) -> Time {
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }
 
-fn condition(kind: &str, status: &str, reason: &str, message: String, generation: Option<i64>) -> Condition {
+pub(super) fn condition(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: String,
+    generation: Option<i64>,
+) -> Condition {
     Condition {
         type_: kind.into(),
         status: status.into(),
@@ -134,24 +141,28 @@ pub(super) fn observed(
 ) -> ManifestWorkStatus {
     let mut status = before.clone();
     for (manifest, look) in status.resource_status.manifests.iter_mut().zip(looks) {
-        observe_manifest(manifest, look, now);
+        observe_manifest(manifest, look, generation, now);
     }
+    for computed in conditions::aggregated(&status.resource_status.manifests, generation) {
+        set(&mut status.conditions, computed, now);
+    }
+    conditions::prune(&mut status.conditions, generation);
     let available = available(&status.resource_status.manifests, generation);
     set(&mut status.conditions, available, now);
     status
 }
 
-fn observe_manifest(manifest: &mut ManifestStatus, look: &Look, now: Timestamp) {
+fn observe_manifest(manifest: &mut ManifestStatus, look: &Look, generation: i64, now: Timestamp) {
     let (status, reason, message) = match look {
         Look::Incomplete => ("Unknown", "IncompleteResourceMeta", "Resource meta is incomplete".to_owned()),
         Look::Missing => ("False", "ResourceNotAvailable", "Resource is not available".to_owned()),
         Look::Unreadable(error) => {
             ("Unknown", "FetchingResourceFailed", format!("Failed to fetch resource: {error}"))
         }
-        Look::Found(_) => ("True", "ResourceAvailable", "Resource is available".to_owned()),
+        Look::Found(..) => ("True", "ResourceAvailable", "Resource is available".to_owned()),
     };
     set(&mut manifest.conditions, condition("Available", status, reason, message, None), now);
-    let Look::Found(feedback) = look else { return };
+    let Look::Found(feedback, computed) = look else { return };
 
     if manifest.status_feedback.values != feedback.values {
         manifest.conditions.retain(|known| known.type_ != "StatusFeedbackSynced");
@@ -166,6 +177,10 @@ fn observe_manifest(manifest: &mut ManifestStatus, look: &Look, now: Timestamp) 
         }
     };
     set(&mut manifest.conditions, condition("StatusFeedbackSynced", status, reason, message, None), now);
+    for computed in computed {
+        set(&mut manifest.conditions, computed.clone(), now);
+    }
+    conditions::prune(&mut manifest.conditions, generation);
 }
 
 /// Several errors as Kubernetes' libraries write them.

@@ -1,0 +1,81 @@
+//! Condition rules: conditions that are computed from an object, in CEL.
+//!
+//! An expression that fails makes its condition `False` with a reason of its own. A message that fails does neither: the
+//! condition stays what it is, and the error stands where the message should. That is OCM's way. A condition says for
+//! which generation of the work it was computed; one of another generation is of a rule that is gone, and goes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use policy_sync::api::work::{ConditionRule, ConditionRuleType, ManifestStatus};
+use serde_json::Value;
+
+use super::cel;
+use super::status::condition;
+
+/// What the reasons of computed conditions begin with.
+const REASONS: &str = "ConditionRule";
+const EVALUATED: &str = "ConditionRuleEvaluated";
+const EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
+const AGGREGATED: &str = "ConditionRulesAggregated";
+
+/// The conditions that `rules` make of `object`, for this generation of the work.
+pub(super) fn computed(rules: &[ConditionRule], object: &Value, generation: i64) -> Vec<Condition> {
+    // No kind is well known to this agent.
+    let rules = rules.iter().filter(|rule| rule.rule == ConditionRuleType::CEL);
+    rules.map(|rule| compute(rule, object, generation)).collect()
+}
+
+fn compute(rule: &ConditionRule, object: &Value, generation: i64) -> Condition {
+    let (status, reason, message) = match holds(&rule.cel_expressions, object) {
+        Err(error) => ("False", EXPRESSION_ERROR, error),
+        Ok(holds) => (if holds { "True" } else { "False" }, EVALUATED, message(rule, object, holds)),
+    };
+    condition(&rule.condition, status, reason, message, Some(generation))
+}
+
+fn holds(expressions: &[String], object: &Value) -> Result<bool, String> {
+    for expression in expressions {
+        if !cel::boolean(expression, object)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn message(rule: &ConditionRule, object: &Value, holds: bool) -> String {
+    let made = rule.message_expression.as_ref().map(|expression| cel::text(expression, object, holds));
+    match made {
+        Some(Err(error)) => error,
+        Some(Ok(text)) if !text.is_empty() => text,
+        _ => format!("Manifest is {}{}", if holds { "" } else { "not " }, rule.condition),
+    }
+}
+
+/// Drops the computed conditions that are not of this generation of the work.
+pub(super) fn prune(conditions: &mut Vec<Condition>, generation: i64) {
+    conditions
+        .retain(|known| !known.reason.starts_with(REASONS) || known.observed_generation == Some(generation));
+}
+
+/// What the computed conditions of all manifests make of the work.
+pub(super) fn aggregated(manifests: &[ManifestStatus], generation: i64) -> Vec<Condition> {
+    let mut by_type: BTreeMap<&str, Vec<&Condition>> = BTreeMap::new();
+    let all = manifests.iter().flat_map(|manifest| &manifest.conditions);
+    for computed in all.filter(|computed| computed.reason.starts_with(REASONS)) {
+        by_type.entry(&computed.type_).or_default().push(computed);
+    }
+    let aggregate = |(name, found): (&str, Vec<&Condition>)| {
+        let has = |status: &str| found.iter().any(|computed| computed.status == status);
+        let status = ["False", "Unknown"].into_iter().find(|status| has(status)).unwrap_or("True");
+        let message = match found.as_slice() {
+            [one] if !one.message.is_empty() => one.message.clone(),
+            several => format!("Aggregated from {} manifest conditions", several.len()),
+        };
+        condition(name, status, AGGREGATED, message, Some(generation))
+    };
+    by_type.into_iter().map(aggregate).collect()
+}
+
+#[cfg(test)]
+mod tests;
