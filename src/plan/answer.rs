@@ -4,6 +4,7 @@
 //! where the revision of the copy that it was read from is the planned one.
 
 use super::Outcome;
+use crate::mirror::rows::ancestors::Ancestors;
 use crate::mirror::rows::work::{Answer, AnsweredCondition, Work};
 
 /// The revision that an answer of `work` has to be for; `None` where the work does not hold what is planned.
@@ -20,8 +21,21 @@ pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Opti
 pub(super) fn is_current(answer: &Answer) -> bool {
     let current = |observed: Option<i64>| observed.is_none() || observed == answer.generation;
     let own = |condition: &AnsweredCondition| condition.observed_generation.or(answer.observed_generation);
-    if answer.conditions.is_empty() {
+    let of_ancestors = match &answer.ancestors {
+        None => &[][..],
+        // One object has said both, or what it says does not belong together.
+        Some(Ancestors::Said(said))
+            if answer.revision.as_ref() == Some(&said.revision)
+                && answer.generation == Some(said.generation) =>
+        {
+            &said.conditions
+        }
+        Some(_) => return false,
+    };
+    let of_ancestors = of_ancestors.iter().map(|ancestor| &ancestor.condition);
+    let mut conditions = answer.conditions.iter().chain(of_ancestors).peekable();
+    if conditions.peek().is_none() {
         return current(answer.observed_generation);
     }
-    answer.conditions.iter().all(|condition| current(own(condition)))
+    conditions.all(|condition| current(own(condition)))
 }

@@ -5,6 +5,8 @@
 //! index, and for each listener by the name that the hub's Gateway gives it. An index past the end is an error of its
 //! path alone: the agent says so in the manifest's `StatusFeedbackSynced`, and sends all other values.
 
+mod ancestors;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -12,22 +14,39 @@ use serde_json::Value;
 use crate::api::annotations;
 use crate::api::gateway::{self, ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
 use crate::api::params::StatusField;
-use crate::api::work::{FeedbackRule, FeedbackRuleType, JsonPath};
+use crate::api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
 
 /// Up to so many listeners are asked for everything: what each of them says in words, too, would make the work of a
 /// Gateway with all that it may have several times as large, and the hub has no room for it beside another cluster's.
 const WHOLE_LISTENERS: usize = 16;
 
+/// What an agent is asked about a copy.
+#[derive(Debug)]
+pub(super) struct Feedback {
+    /// For values.
+    pub(super) values: Vec<FeedbackRule>,
+    /// For conditions.
+    pub(super) conditions: Vec<ConditionRule>,
+}
+
 /// The rules for the copy of a policy, with the values that its class asks for.
-pub(super) fn of_policy(fields: &[StatusField]) -> Vec<FeedbackRule> {
+pub(super) fn of_policy(fields: &[StatusField]) -> Feedback {
     let mut paths = of_any(&annotations::CONDITIONS);
     paths.insert(2, path("_observedGeneration", ".status.observedGeneration"));
     paths.extend(fields.iter().map(|field| path(&field.name, &field.path)));
-    rule(paths)
+    values(paths)
+}
+
+impl Feedback {
+    /// Asks also what the copy's status says of these Gateways, each of which may be one of its ancestors.
+    pub(super) fn with_ancestors(mut self, gateways: &[&str]) -> Self {
+        self.conditions.push(ancestors::rule(gateways));
+        self
+    }
 }
 
 /// The rules for the copy of a Gateway with this spec.
-pub(super) fn of_gateway(spec: &Value) -> Vec<FeedbackRule> {
+pub(super) fn of_gateway(spec: &Value) -> Feedback {
     let mut paths = of_any(&gateway::CONDITIONS);
     paths.extend(
         (0..ADDRESSES_LIMIT)
@@ -43,7 +62,7 @@ pub(super) fn of_gateway(spec: &Value) -> Vec<FeedbackRule> {
     for (name, listener) in listeners {
         of_listener(name, listener, whole, &mut paths);
     }
-    rule(paths)
+    values(paths)
 }
 
 fn of_any(conditions: &[&str]) -> Vec<JsonPath> {
@@ -111,8 +130,9 @@ fn path(name: &str, path: &str) -> JsonPath {
     JsonPath { name: name.to_owned(), path: path.to_owned() }
 }
 
-fn rule(paths: Vec<JsonPath>) -> Vec<FeedbackRule> {
-    vec![FeedbackRule { rule: FeedbackRuleType::JSONPaths, json_paths: paths }]
+fn values(paths: Vec<JsonPath>) -> Feedback {
+    let rule = FeedbackRule { rule: FeedbackRuleType::JSONPaths, json_paths: paths };
+    Feedback { values: vec![rule], conditions: Vec::new() }
 }
 
 #[cfg(test)]

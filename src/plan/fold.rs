@@ -1,5 +1,6 @@
 //! The fold: what all clusters say about a policy, in annotations of the hub policy.
 
+mod conditions;
 mod detail;
 mod entry;
 

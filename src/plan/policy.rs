@@ -303,7 +303,11 @@ impl Planner<'_> {
             schema: schema(self.view),
         };
         let names: Vec<&str> = gateways.iter().map(|key| &*key.name).collect();
-        template.carry(copy, &names, feedback::of_policy(&fields(&params, gvr)), conflicts)
+        let mut feedback = feedback::of_policy(&fields(&params, gvr));
+        if info.has_ancestors {
+            feedback = feedback.with_ancestors(&names);
+        }
+        template.carry(copy, &names, feedback, conflicts)
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod works;
 pub(crate) mod world;
 
 mod access;
+mod ancestors;
 mod causes;
 mod classes;
 mod copies;

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::Problem;
 use super::copy::Copy;
+use super::feedback::Feedback;
 use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
 use crate::api::params::Conflicts;
 use crate::api::work::{
-    DeleteOption, FeedbackRule, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec,
-    PropagationPolicy, ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy,
-    UpdateStrategyType, Workload,
+    DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
+    ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
 };
 use crate::mirror::View;
 use crate::mirror::rows::Strings;
@@ -92,7 +92,7 @@ impl WorkTemplate<'_> {
         &self,
         copy: Copy,
         gateways: &[&str],
-        feedback: Vec<FeedbackRule>,
+        feedback: Feedback,
         conflicts: Conflicts,
     ) -> Result<PlannedWork, Problem> {
         let namespace = identifier("", "namespaces", "", self.downstream_namespace);
@@ -126,9 +126,13 @@ impl WorkTemplate<'_> {
                 ManifestConfig {
                     resource_identifier: object,
                     update_strategy: Some(server_side_apply(self.controller, conflicts)),
-                    feedback_rules: feedback,
+                    feedback_rules: feedback.values,
                     feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Watch),
-                    condition_rules: Vec::new(),
+                    condition_rules: if self.schema.condition_rules {
+                        feedback.conditions
+                    } else {
+                        Vec::new()
+                    },
                 },
             ],
         };

@@ -163,6 +163,11 @@ async fn follow_work_schema(client: Client, feed: Feed, mut definitions: broadca
                 if !schema.feedback_scrape_type {
                     warn!("the hub's ManifestWork has no feedbackScrapeType: spokes' answers will come late");
                 }
+                if !schema.condition_rules {
+                    warn!(
+                        "the hub's ManifestWork has no conditionRules: status.ancestors will not come back"
+                    );
+                }
                 feed.change(Change::WorkSchema(schema));
                 changed(&mut definitions, &name).await;
             }

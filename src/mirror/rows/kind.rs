@@ -16,6 +16,8 @@ pub struct PolicyKindInfo {
     pub kind: Arc<str>,
     /// Whether its objects' annotations may be written.
     pub can_patch: bool,
+    /// Whether its objects' statuses list ancestors.
+    pub has_ancestors: bool,
     /// What its objects' specs may be, where there is a definition to tell.
     pub schema: Option<Arc<Schema>>,
 }
@@ -24,7 +26,7 @@ impl PolicyKindInfo {
     /// A kind of which no more is known than its name in objects.
     #[must_use]
     pub fn named(kind: &str) -> Self {
-        Self { kind: kind.into(), can_patch: true, schema: None }
+        Self { kind: kind.into(), can_patch: true, has_ancestors: false, schema: None }
     }
 }
 
@@ -91,13 +93,15 @@ pub fn check(
         return Err(Resolution::UnknownVersion(format!("the hub serves {}", names.join(", "))));
     };
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
-    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec"));
+    let property = |name| schema.and_then(|schema| schema.properties.as_ref()?.get(name));
+    let ancestors = property("status").and_then(|status| status.properties.as_ref()?.get("ancestors"));
     let refers = |spec: &&JSONSchemaProps| {
         let has = |name| spec.properties.as_ref().is_some_and(|properties| properties.contains_key(name));
         has("targetRef") || has("targetRefs")
     };
-    match spec.filter(refers) {
+    match property("spec").filter(refers) {
         Some(spec) => Ok(PolicyKindInfo {
+            has_ancestors: ancestors.is_some_and(|ancestors| ancestors.type_.as_deref() == Some("array")),
             schema: Some(Arc::new(Schema::of(spec))),
             ..PolicyKindInfo::named(&definition.names.kind)
         }),

@@ -3,6 +3,7 @@
 //! A row has a resource version, which tells whether a read from the server shows the same state; two rows are equal
 //! where everything else is, so that a change of the version alone affects nothing.
 
+pub mod ancestors;
 pub mod class;
 pub mod cluster;
 pub mod gateway;

@@ -13,11 +13,18 @@ pub struct WorkSchema {
     pub create_only: bool,
     /// `feedbackScrapeType`, without which answers take up to a minute longer.
     pub feedback_scrape_type: bool,
+    /// `conditionRules` with messages, without which nothing comes back of policies that answer for each ancestor.
+    pub condition_rules: bool,
 }
 
 impl WorkSchema {
     /// A schema with everything.
-    pub const FULL: Self = Self { server_side_apply: true, create_only: true, feedback_scrape_type: true };
+    pub const FULL: Self = Self {
+        server_side_apply: true,
+        create_only: true,
+        feedback_scrape_type: true,
+        condition_rules: true,
+    };
 
     /// What the definition of ManifestWork serves as `v1`.
     #[must_use]
@@ -29,6 +36,7 @@ impl WorkSchema {
             .and_then(|spec| property(spec, "manifestConfigs"))
             .and_then(items);
         let strategy = config.and_then(|config| property(config, "updateStrategy"));
+        let rule = config.and_then(|config| property(config, "conditionRules")).and_then(items);
         let has = |name: &str| {
             let types = strategy.and_then(|strategy| property(strategy, "type"));
             // Without an enumeration any strategy is stored; the agent has the last word.
@@ -42,6 +50,7 @@ impl WorkSchema {
             create_only: has("CreateOnly"),
             feedback_scrape_type: config
                 .is_some_and(|config| property(config, "feedbackScrapeType").is_some()),
+            condition_rules: rule.is_some_and(|rule| property(rule, "messageExpression").is_some()),
         }
     }
 

@@ -11,6 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::ancestors::Ancestors;
 use super::gateway_answer::GatewayAnswer;
 use super::{Strings, Version};
 use crate::api::annotations;
@@ -104,6 +105,8 @@ pub struct Answer {
     pub observed_generation: Option<i64>,
     /// The copy's conditions.
     pub conditions: Vec<AnsweredCondition>,
+    /// What the copy says of its ancestors, where its kind has some.
+    pub ancestors: Option<Ancestors>,
     /// The values of the configured `statusFields`.
     pub fields: Vec<(Arc<str>, Value)>,
     /// What only a Gateway says.
@@ -149,7 +152,7 @@ impl Work {
             gateways: gateways.into(),
             revision: revision(&spec),
             applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
-            answer: status.map(|status| Arc::new(answer(object, &status, &purpose, &asked_for(&spec)))),
+            answer: status.map(|status| Arc::new(answer(object, &status, &purpose, &spec))),
             purpose,
         }
     }
@@ -251,9 +254,10 @@ fn answer(
     object: &HubObject,
     status: &ManifestWorkStatus,
     purpose: &Purpose,
-    asked_for: &HashSet<&str>,
+    spec: &ManifestWorkSpec,
 ) -> Answer {
-    let mut answer = Answer::default();
+    let ancestors = Ancestors::asked_for(spec).then(Ancestors::default);
+    let mut answer = Answer { ancestors, ..Answer::default() };
     if let Some(applied) = applied(object, status) {
         answer.applied = applied.status == "True";
         if !answer.applied {
@@ -273,10 +277,14 @@ fn answer(
         if let Some(manifest) = status.resource_status.manifests.iter().find(carries) {
             let values = manifest.status_feedback.values.iter();
             // A spoke adds no value that nobody asked for.
+            let asked_for = asked_for(spec);
             for value in values.filter(|value| asked_for.contains(value.name.as_str())) {
                 answer.take(&value.name, &value.field_value);
             }
             answer.conditions.retain(|condition| !condition.status.is_empty());
+            if let Some(ancestors) = &mut answer.ancestors {
+                *ancestors = Ancestors::of(&manifest.conditions);
+            }
         }
     }
     answer

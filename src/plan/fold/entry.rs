@@ -1,8 +1,10 @@
 //! One cluster's entry: what it says, as far as that is for the copy as it is planned.
 
-use crate::api::annotations::{Synced, SyncedCondition};
+use super::conditions;
+use crate::api::annotations::Synced;
 use crate::api::names::ClusterName;
-use crate::mirror::rows::work::{AnsweredCondition, Work};
+use crate::mirror::rows::ancestors::Ancestors;
+use crate::mirror::rows::work::Work;
 use crate::plan::{Outcome, answer};
 
 pub(super) struct CopyName {
@@ -39,19 +41,12 @@ pub(super) fn synced(
     }
     entry.applied = true;
     entry.pending = !answer::is_current(answer);
+    if let Some(Ancestors::Unreadable(fault)) = &answer.ancestors {
+        entry.message = Some(fault.to_string());
+    }
     if !entry.pending {
-        entry.conditions = answer.conditions.iter().map(condition).collect();
-        entry.conditions.sort_by(|left, right| left.condition_type.cmp(&right.condition_type));
+        entry.conditions = conditions::of(answer);
         entry.fields = answer.fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     }
     entry
-}
-
-fn condition(condition: &AnsweredCondition) -> SyncedCondition {
-    SyncedCondition {
-        condition_type: condition.condition_type.to_string(),
-        status: condition.status.to_string(),
-        reason: condition.reason.as_deref().map(str::to_owned),
-        message: condition.message.as_deref().map(str::to_owned),
-    }
 }

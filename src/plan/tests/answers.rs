@@ -13,6 +13,7 @@ pub(crate) struct Answer {
     revision: Option<String>,
     message: String,
     values: Vec<Value>,
+    ancestors: Option<(String, String)>,
 }
 
 /// The copy is applied, as it is planned and in its generation 1.
@@ -24,6 +25,7 @@ pub(crate) fn applied() -> Answer {
         revision: None,
         message: String::new(),
         values: vec![],
+        ancestors: None,
     };
     answer.integer("_generation", 1)
 }
@@ -77,6 +79,11 @@ impl Answer {
         self.integer(&format!("_{name}_observedGeneration"), generation)
     }
 
+    /// The agent computes the condition about the copy's ancestors, with this reason and message.
+    pub(crate) fn ancestors(self, reason: &str, message: &str) -> Self {
+        Self { ancestors: Some((reason.to_owned(), message.to_owned())), ..self }
+    }
+
     /// The status of `work` that says so.
     pub(crate) fn status(&self, work: &Value) -> Value {
         let copy = &work["spec"]["workload"]["manifests"][1];
@@ -88,13 +95,18 @@ impl Answer {
             json!({"type": "Applied", "status": self.applied, "reason": "R", "message": message,
                 "lastTransitionTime": self.since, "observedGeneration": generation})
         };
+        let mut conditions = vec![condition(&self.message)];
+        conditions.extend(self.ancestors.iter().map(|(reason, message)| {
+            json!({"type": "PolicySyncAncestors", "status": "True", "reason": reason, "message": message,
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation})
+        }));
         json!({
             "conditions": [condition("1 of 2 manifests are not applied")],
             "resourceStatus": {"manifests": [
                 {"resourceMeta": {"ordinal": 0, "group": "", "resource": "namespaces"}, "conditions": []},
                 {
                     "resourceMeta": {"ordinal": 1, "group": config["group"], "resource": config["resource"]},
-                    "conditions": [condition(&self.message)],
+                    "conditions": conditions,
                     "statusFeedback": {"values": self.clone().string("_revision", &revision).values},
                 },
             ]},

@@ -26,6 +26,24 @@ fn a_namespaced_kind_with_a_target_reference_is_a_policy() {
 }
 
 #[test]
+fn it_has_ancestors_where_its_status_lists_some() {
+    let with = |status: serde_json::Value| {
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+        "type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"targetRefs": {"type": "array"}}},
+            "status": {"type": "object", "properties": status},
+        }}}});
+        let definition = json!({"group": "example.com", "scope": "Namespaced", "versions": [version],
+            "names": {"kind": "P", "plural": "ps"}});
+        let definition: CustomResourceDefinitionSpec = serde_json::from_value(definition).unwrap();
+        check(&definition, &GroupVersionResource::new("example.com", "v1", "ps")).unwrap().has_ancestors
+    };
+    assert!(with(json!({"ancestors": {"type": "array", "items": {"type": "object"}}})));
+    assert!(!with(json!({"ancestors": {"type": "object"}})));
+    assert!(!with(json!({"conditions": {"type": "array", "items": {"type": "object"}}})));
+}
+
+#[test]
 fn anything_else_says_why_not() {
     let reference = json!({"targetRef": {"type": "object"}});
     let reason = |result: Result<PolicyKindInfo, Resolution>| result.unwrap_err().reason();

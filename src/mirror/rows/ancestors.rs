@@ -1,0 +1,191 @@
+//! What a copy's `status.ancestors` say ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)), as the spoke's agent
+//! tells it: in the message of one condition, which [`crate::plan`] asks for with a rule in CEL.
+//!
+//! ```text
+//! policy-sync/1 ⟨revision⟩⟨generation⟩⟨said⟩⟨words⟩
+//! said        of each ancestor:        ⟨⟨gateway⟩⟨section⟩⟨controller⟩⟨conditions⟩⟩
+//! conditions  of each of its four:     ⟨⟨type⟩⟨status⟩⟨observedGeneration⟩⟨reason⟩⟩
+//! words       of each condition above: ⟨message⟩
+//! ```
+//!
+//! A ⟨text⟩ has its length before it, in characters: `5:hello`. So whatever stands in a text of the spoke's, it ends where
+//! its length says, and nothing in it is taken for another ancestor or condition. The words come last, because the whole is
+//! cut where it is too long: what is cut then is what people read. Where more than that is cut, it is no answer.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::work::{AnsweredCondition, TEXT_LIMIT};
+use crate::api::annotations::CONDITIONS;
+use crate::api::text::capped;
+use crate::api::work::ManifestWorkSpec;
+
+/// The condition whose message it is.
+pub const CONDITION: &str = "PolicySyncAncestors";
+/// What the message begins with.
+pub const HEADER: &str = "policy-sync/1 ";
+/// The most characters of the message; with twice as many the API refuses the work's whole status.
+pub const MESSAGE_LIMIT: usize = 16 * 1024;
+/// The most bytes that are kept of a name or a reason.
+pub const NAME_LIMIT: usize = 253;
+
+/// The reason of a condition that an agent has computed by its rule.
+const EVALUATED: &str = "ConditionRuleEvaluated";
+
+/// What is known of a copy's ancestors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ancestors {
+    /// The agent has not said anything yet.
+    #[default]
+    Awaited,
+    /// What it says is no answer, for this reason.
+    Unreadable(Box<str>),
+    /// What it says.
+    Said(Box<Said>),
+}
+
+/// What a copy says of its ancestors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Said {
+    /// The revision of the copy.
+    pub revision: Box<str>,
+    /// The generation of the copy.
+    pub generation: i64,
+    /// The conditions of all ancestors.
+    pub conditions: Vec<AncestorCondition>,
+}
+
+/// A condition of one ancestor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AncestorCondition {
+    /// The ancestor, for people: `<gateway>[/<section>] (<controller>)`.
+    pub ancestor: Arc<str>,
+    /// What is said of it.
+    pub condition: AnsweredCondition,
+}
+
+impl Ancestors {
+    /// Whether a work with this spec asks for them.
+    pub(super) fn asked_for(spec: &ManifestWorkSpec) -> bool {
+        let mut rules = spec.manifest_configs.iter().flat_map(|config| &config.condition_rules);
+        rules.any(|rule| rule.condition == CONDITION)
+    }
+
+    /// What the conditions of a manifest tell.
+    pub(super) fn of(conditions: &[Condition]) -> Self {
+        match conditions.iter().find(|condition| condition.type_ == CONDITION) {
+            None => Self::Awaited,
+            Some(condition) if condition.reason == EVALUATED => Self::read(&condition.message),
+            Some(condition) => Self::failed(&condition.message),
+        }
+    }
+
+    /// Reads a message.
+    #[must_use]
+    pub fn read(message: &str) -> Self {
+        // An error in the message's own expression has no other mark than that it is no such message.
+        let Some(rest) = message.strip_prefix(HEADER) else { return Self::failed(message) };
+        // Only of a message that is as long as it may be the end can be missing.
+        let cut = message.chars().count() >= MESSAGE_LIMIT;
+        match Said::read(rest, cut) {
+            Some(said) => Self::Said(Box::new(said)),
+            None if cut => Self::Unreadable("status.ancestors says more than an agent can tell".into()),
+            None => Self::Unreadable("what the agent says of status.ancestors cannot be read".into()),
+        }
+    }
+
+    fn failed(message: &str) -> Self {
+        let text = format!("the agent cannot tell status.ancestors: {message}");
+        Self::Unreadable(capped(&text, TEXT_LIMIT).into())
+    }
+}
+
+impl Said {
+    fn read(text: &str, cut: bool) -> Option<Self> {
+        let mut texts = Texts(text);
+        let revision = texts.next()?.into();
+        let generation = texts.next()?.parse().ok()?;
+        let mut conditions = Vec::new();
+        let mut ancestors = Texts(texts.next()?);
+        while !ancestors.0.is_empty() {
+            read_ancestor(ancestors.next()?, &mut conditions)?;
+        }
+        let words = if cut { texts.next_as_far_as_it_goes()? } else { texts.next()? };
+        texts.0.is_empty().then_some(())?;
+        let mut words = Texts(words);
+        for AncestorCondition { condition, .. } in &mut conditions {
+            let message = match words.next() {
+                Some(message) => capped(message, TEXT_LIMIT),
+                None if cut => "…".into(),
+                None => return None,
+            };
+            condition.message = (!message.is_empty()).then(|| message.into());
+        }
+        (cut || words.0.is_empty()).then_some(Self { revision, generation, conditions })
+    }
+}
+
+fn read_ancestor(text: &str, into: &mut Vec<AncestorCondition>) -> Option<()> {
+    let mut texts = Texts(text);
+    let [gateway, section, controller] = [texts.next()?, texts.next()?, texts.next()?];
+    let mut name = gateway.to_owned();
+    if !section.is_empty() {
+        name.push('/');
+        name.push_str(&capped(section, NAME_LIMIT));
+    }
+    if !controller.is_empty() {
+        name.push_str(&format!(" ({})", capped(controller, NAME_LIMIT)));
+    }
+    let ancestor: Arc<str> = name.into();
+    let mut conditions = Texts(texts.next()?);
+    while !conditions.0.is_empty() {
+        let condition = read_condition(conditions.next()?)?;
+        into.push(AncestorCondition { ancestor: ancestor.clone(), condition });
+    }
+    texts.0.is_empty().then_some(())
+}
+
+fn read_condition(text: &str) -> Option<AnsweredCondition> {
+    let mut texts = Texts(text);
+    let [condition_type, status, observed, reason] =
+        [texts.next()?, texts.next()?, texts.next()?, texts.next()?];
+    texts.0.is_empty().then_some(())?;
+    Some(AnsweredCondition {
+        condition_type: CONDITIONS.into_iter().find(|known| *known == condition_type)?.into(),
+        status: if matches!(status, "True" | "False") { status } else { "Unknown" }.into(),
+        reason: (!reason.is_empty()).then(|| capped(reason, NAME_LIMIT).into()),
+        message: None,
+        observed_generation: if observed.is_empty() { None } else { Some(observed.parse().ok()?) },
+    })
+}
+
+/// Texts with their lengths before them, as far as they are not taken yet.
+struct Texts<'t>(&'t str);
+
+impl<'t> Texts<'t> {
+    fn next(&mut self) -> Option<&'t str> {
+        let (length, rest) = self.length()?;
+        let mut ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+        let (text, rest) = rest.split_at(ends.nth(length)?);
+        self.0 = rest;
+        Some(text)
+    }
+
+    /// The next one, or what there is of it.
+    fn next_as_far_as_it_goes(&mut self) -> Option<&'t str> {
+        let (_, rest) = self.length()?;
+        Some(self.next().unwrap_or_else(|| {
+            self.0 = "";
+            rest
+        }))
+    }
+
+    fn length(&self) -> Option<(usize, &'t str)> {
+        let (length, rest) = self.0.split_once(':')?;
+        Some((length.parse().ok()?, rest))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,259 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Something that an ancestor's controller says.
+#[derive(Clone, Debug)]
+struct Saying {
+    condition: [String; 4],
+    message: String,
+}
+
+/// An entry of `status.ancestors`, to be built.
+#[derive(Clone, Debug)]
+pub(crate) struct Ancestor {
+    name: [String; 3],
+    sayings: Vec<Saying>,
+}
+
+pub(crate) fn ancestor(gateway: &str, section: &str, controller: &str) -> Ancestor {
+    Ancestor { name: [gateway, section, controller].map(str::to_owned), sayings: Vec::new() }
+}
+
+impl Ancestor {
+    /// For generation 1.
+    pub(crate) fn says(self, condition: &str, status: &str, reason: &str, message: &str) -> Self {
+        self.says_for("1", condition, status, reason, message)
+    }
+
+    pub(crate) fn says_for(
+        mut self,
+        observed: &str,
+        condition: &str,
+        status: &str,
+        reason: &str,
+        message: &str,
+    ) -> Self {
+        let condition = [condition, status, observed, reason].map(str::to_owned);
+        self.sayings.push(Saying { condition, message: message.to_owned() });
+        self
+    }
+}
+
+fn text(text: &str) -> String {
+    format!("{}:{text}", text.chars().count())
+}
+
+fn texts<T: AsRef<str>>(items: &[T]) -> String {
+    items.iter().map(|item| text(item.as_ref())).collect()
+}
+
+/// What an agent tells.
+pub(crate) fn message(revision: &str, generation: i64, ancestors: &[Ancestor]) -> String {
+    let said = ancestors.iter().map(|ancestor| {
+        let conditions: Vec<String> = ancestor.sayings.iter().map(|said| texts(&said.condition)).collect();
+        texts(&ancestor.name) + &text(&texts(&conditions))
+    });
+    let said: Vec<String> = said.collect();
+    let words: Vec<&String> =
+        ancestors.iter().flat_map(|ancestor| &ancestor.sayings).map(|said| &said.message).collect();
+    let whole = texts(&[revision, &generation.to_string(), &texts(&said), &texts(&words)]);
+    format!("{HEADER}{whole}").chars().take(MESSAGE_LIMIT).collect()
+}
+
+fn read(message: &str) -> Said {
+    match Ancestors::read(message) {
+        Ancestors::Said(said) => *said,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn unreadable(message: &str) -> String {
+    match Ancestors::read(message) {
+        Ancestors::Unreadable(fault) => fault.into(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// `web (example.com/a): Enforced=False/Overridden@1 by local`
+fn told(said: &Said) -> Vec<String> {
+    let of = |AncestorCondition { ancestor, condition }: &AncestorCondition| {
+        let observed =
+            condition.observed_generation.map(|observed| format!("@{observed}")).unwrap_or_default();
+        let text = |text: &Option<Box<str>>| text.as_deref().unwrap_or("-").to_owned();
+        let (condition_type, status) = (&condition.condition_type, &condition.status);
+        let (reason, message) = (text(&condition.reason), text(&condition.message));
+        format!("{ancestor}: {condition_type}={status}/{reason}{observed} {message}")
+    };
+    said.conditions.iter().map(of).collect()
+}
+
+#[test]
+fn a_message_is_read_as_it_was_told() {
+    let ancestors = [
+        ancestor("web", "", "example.com/a").says("Accepted", "True", "Accepted", "fine").says(
+            "Enforced",
+            "False",
+            "Overridden",
+            "by local",
+        ),
+        ancestor("api", "http", "").says_for("", "Ready", "Odd", "", ""),
+        ancestor("silent", "", "example.com/b"),
+    ];
+    let said = read(&message("r-1", 3, &ancestors));
+    assert_eq!((&*said.revision, said.generation), ("r-1", 3));
+    let expected = [
+        "web (example.com/a): Accepted=True/Accepted@1 fine",
+        "web (example.com/a): Enforced=False/Overridden@1 by local",
+        "api/http: Ready=Unknown/- -",
+    ];
+    assert_eq!(told(&said), expected);
+}
+
+#[test]
+fn a_message_about_nobody_is_an_answer() {
+    assert_eq!(told(&read(&message("r", 1, &[]))), [""; 0]);
+}
+
+#[test]
+fn what_no_rule_of_ours_has_made_is_no_answer() {
+    for odd in [
+        "",
+        "Manifest is PolicySyncAncestors",
+        "no such key: conditions",
+        "policy-sync/2 1:r1:10:0:",
+        "policy-sync/1",
+    ] {
+        assert_eq!(unreadable(odd), format!("the agent cannot tell status.ancestors: {odd}"));
+    }
+}
+
+#[test]
+fn a_message_with_more_or_less_than_it_should_have_is_no_answer() {
+    let whole = message("r", 1, &[ancestor("web", "", "c").says("Ready", "True", "R", "m")]);
+    for odd in [
+        format!("{whole}1:x"),
+        whole.replace("1:1", "1:x"),
+        whole.replace("3:web", "4:web"),
+        whole.replace("5:Ready", "5:Other"),
+        whole.replace("1:m", "1:m1:n"),
+        whole.chars().take(whole.len() - 1).collect(),
+        format!("{HEADER}1:r"),
+        format!("{HEADER}99999999999999999999:r"),
+        format!("{HEADER}-1:r"),
+    ] {
+        assert_eq!(unreadable(&odd), "what the agent says of status.ancestors cannot be read", "{odd}");
+    }
+}
+
+#[test]
+fn long_texts_are_kept_cut_and_say_so() {
+    let long = ancestor("web", &"s".repeat(254), &"c".repeat(254)).says(
+        "Ready",
+        "False",
+        &"R".repeat(254),
+        &"ü".repeat(1025),
+    );
+    let said = read(&message("r", 1, &[long]));
+    let AncestorCondition { ancestor, condition } = &said.conditions[0];
+    let cut = |letter: &str| format!("{}…", letter.repeat(250));
+    assert_eq!(**ancestor, format!("web/{} ({})", cut("s"), cut("c")));
+    assert_eq!(condition.reason.as_deref(), Some(&*cut("R")));
+    assert_eq!(condition.message.as_deref(), Some(&*format!("{}…", "ü".repeat(510))));
+}
+
+#[test]
+fn where_the_words_are_cut_everything_else_still_counts() {
+    let many: Vec<Ancestor> = (0..16)
+        .map(|n| {
+            ancestor(&format!("web-{n}"), "", "example.com/a").says(
+                "Ready",
+                "False",
+                "Why",
+                &"x".repeat(1025),
+            )
+        })
+        .collect();
+    let message = message("r", 1, &many);
+    assert_eq!(message.chars().count(), MESSAGE_LIMIT);
+    let said = read(&message);
+    assert_eq!(said.conditions.len(), 16);
+    let words: Vec<&str> =
+        said.conditions.iter().map(|said| said.condition.message.as_deref().unwrap_or("-")).collect();
+    assert_eq!(words[0], format!("{}…", "x".repeat(1021)));
+    assert_eq!(words[15], "…");
+}
+
+#[test]
+fn where_more_than_words_is_cut_it_is_no_answer() {
+    let many: Vec<Ancestor> = (0..200)
+        .map(|n| ancestor(&format!("web-{n}"), "", &"c".repeat(200)).says("Ready", "True", "", ""))
+        .collect();
+    assert_eq!(unreadable(&message("r", 1, &many)), "status.ancestors says more than an agent can tell");
+}
+
+#[test]
+fn only_what_was_evaluated_is_an_answer() {
+    let condition = |reason: &str, text: &str| Condition {
+        type_: CONDITION.into(),
+        status: "True".into(),
+        reason: reason.into(),
+        message: text.into(),
+        observed_generation: None,
+        last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Default::default()),
+    };
+    let whole = message("r", 1, &[]);
+    assert!(matches!(Ancestors::of(&[condition(EVALUATED, &whole)]), Ancestors::Said(_)));
+    let other = condition("ConditionRuleExpressionError", &whole);
+    assert!(matches!(Ancestors::of(&[other]), Ancestors::Unreadable(_)));
+    assert_eq!(Ancestors::of(&[]), Ancestors::Awaited);
+}
+
+/// Texts as a spoke's people might write them, some of which look like ours.
+fn odd_text() -> impl Strategy<Value = String> {
+    let imitation = message("r", 1, &[ancestor("other", "", "c").says("Enforced", "True", "Enforced", "")]);
+    prop_oneof![
+        ".{0,40}",
+        "[0-9]{1,3}:[a-zü:]{0,12}",
+        Just(imitation.clone()),
+        Just(imitation.replace(HEADER, "")),
+        Just("1:".to_owned()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_taken_for_anything_else(
+        texts in proptest::collection::vec((odd_text(), odd_text(), odd_text(), odd_text()), 0..4),
+    ) {
+        let build = |(section, controller, reason, words): &(String, String, String, String)| {
+            ancestor("web", section, controller).says("Enforced", "False", reason, words)
+        };
+        let ancestors: Vec<Ancestor> = texts.iter().map(build).collect();
+        let said = read(&message("r", 1, &ancestors));
+        prop_assert_eq!(said.conditions.len(), texts.len());
+        for (found, (section, controller, reason, words)) in said.conditions.iter().zip(&texts) {
+            let text = |text: &str| (!text.is_empty()).then(|| Box::from(text));
+            prop_assert_eq!(&*found.condition.status, "False");
+            prop_assert_eq!(&found.condition.reason, &text(reason));
+            prop_assert_eq!(&found.condition.message, &text(words));
+            let mut name = "web".to_owned();
+            if !section.is_empty() {
+                name = format!("{name}/{section}");
+            }
+            if !controller.is_empty() {
+                name = format!("{name} ({controller})");
+            }
+            prop_assert_eq!(&*found.ancestor, &*name);
+        }
+    }
+
+    #[test]
+    fn any_message_is_read_without_a_panic(text in ".{0,200}", at in 0_usize..200) {
+        let whole = message("r", 1, &[ancestor("web", "", "c").says("Ready", "True", "R", &text)]);
+        let mut odd: Vec<char> = whole.chars().collect();
+        odd.truncate(at);
+        let _ = Ancestors::read(&odd.into_iter().collect::<String>());
+        let _ = Ancestors::read(&format!("{HEADER}{text}"));
+    }
+}

@@ -1,0 +1,44 @@
+//! The conditions of one cluster: those of the copy's status, and those of its ancestors, of which the worst counts.
+
+use crate::api::annotations::{CONDITIONS, SyncedCondition};
+use crate::api::text::capped;
+use crate::mirror::rows::ancestors::Ancestors;
+use crate::mirror::rows::work::{Answer, AnsweredCondition, TEXT_LIMIT};
+
+/// What someone says: an ancestor, or, where none is named, the copy as a whole.
+type Voice<'a> = (Option<&'a str>, &'a AnsweredCondition);
+
+/// The conditions of `answer`, one of each type, sorted by type.
+pub(super) fn of(answer: &Answer) -> Vec<SyncedCondition> {
+    let mut voices: Vec<Voice<'_>> = answer.conditions.iter().map(|condition| (None, condition)).collect();
+    if let Some(Ancestors::Said(said)) = &answer.ancestors {
+        voices.extend(said.conditions.iter().map(|said| (Some(&*said.ancestor), &said.condition)));
+    }
+    let of_type = |name: &&str| worst(voices.iter().filter(|(_, said)| *said.condition_type == **name));
+    CONDITIONS.iter().filter_map(of_type).collect()
+}
+
+/// `False` where one says so, else whatever is not `True`, else `True`.
+fn worst<'a>(voices: impl Iterator<Item = &'a Voice<'a>> + Clone) -> Option<SyncedCondition> {
+    let rank = |(_, said): &Voice<'_>| match &*said.status {
+        "False" => 0,
+        "True" => 2,
+        _ => 1,
+    };
+    // Whoever writes a list of ancestors may order it anew at any time.
+    let worst = voices.clone().min_by_key(|voice| (rank(voice), voice.0))?;
+    let (by, said) = *worst;
+    let more = voices.filter(|voice| rank(voice) == rank(worst)).count() - 1;
+    let mut condition = SyncedCondition {
+        condition_type: said.condition_type.to_string(),
+        status: said.status.to_string(),
+        reason: said.reason.as_deref().map(str::to_owned),
+        message: said.message.as_deref().map(str::to_owned),
+    };
+    if let Some(ancestor) = by {
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let message = said.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
+        condition.message = Some(capped(&format!("{ancestor}{more}{message}"), TEXT_LIMIT).into_owned());
+    }
+    Some(condition)
+}
