@@ -1,7 +1,8 @@
 //! A policy controller for spokes: sets `Accepted` and `Enforced` on policies, as Kuadrant's would, without enforcing anything.
 //!
 //! It honours the annotation that no released Kuadrant honours yet: a synced policy yields to a local one of its kind for
-//! the same target (RFC 0007, Policy Hierarchy). Gateways it accepts and programs.
+//! the same target (RFC 0007, Policy Hierarchy). Gateways it accepts and programs. For the kind whose status lists
+//! ancestors it plays two controllers.
 //!
 //! ```text
 //! watches: policies of each kind, Gateways ──▶ tables ──▶ verdicts (pure) ──▶ status patches, where they differ
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use tables::{Source, Tables, Write};
+use verdict::Answers;
 
 /// How many statuses are written at once.
 const WRITERS: usize = 16;
@@ -92,7 +94,7 @@ async fn control(client: Client, kinds: Vec<GroupVersionResource>) {
     for (index, kind) in kinds.iter().enumerate() {
         events.push(watch(&client, kind, Source::Policies(index)));
     }
-    let mut tables = Tables::new(kinds.len());
+    let mut tables = Tables::new(kinds.iter().map(answers));
     let mut retry: Option<Instant> = None;
     loop {
         tokio::select! {
@@ -123,6 +125,11 @@ async fn control(client: Client, kinds: Vec<GroupVersionResource>) {
         }
         retry = failed.then(|| Instant::now() + RETRY);
     }
+}
+
+/// The kind of ours with `targetRefs` answers for each of them.
+fn answers(kind: &GroupVersionResource) -> Answers {
+    if *kind.kind.group == *"policies.example.com" { Answers::Ancestors } else { Answers::Whole }
 }
 
 fn take(tables: &mut Tables, source: Source, event: watcher::Result<watcher::Event<DynamicObject>>) {

@@ -9,7 +9,7 @@ use kube::runtime::watcher::Event;
 use policy_sync::api::names::ObjectKey;
 use serde_json::{Value, json};
 
-use super::verdict::{Policy, Verdict, verdicts};
+use super::verdict::{Answers, Policy, Verdict, verdicts};
 
 /// Where an event comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub(super) struct Write {
     pub(super) key: ObjectKey,
     /// A merge patch of its status, good for the version that was read.
     pub(super) patch: Value,
+    generation: i64,
     verdict: Verdict,
 }
 
@@ -96,15 +97,15 @@ fn is_newer(one: &Policy, other: &Policy) -> bool {
 /// All that the controller knows.
 pub(super) struct Tables {
     gateways: Table<()>,
-    policies: Vec<Table<Policy>>,
+    policies: Vec<(Answers, Table<Policy>)>,
     /// What the server did not keep when it was written: not written again.
     refused: HashMap<(usize, ObjectKey), Verdict>,
 }
 
 impl Tables {
-    /// Empty tables for `kinds` kinds of policies.
-    pub(super) fn new(kinds: usize) -> Self {
-        let policies = (0..kinds).map(|_| Table::default()).collect();
+    /// Empty tables for kinds of policies that answer like this.
+    pub(super) fn new(kinds: impl IntoIterator<Item = Answers>) -> Self {
+        let policies = kinds.into_iter().map(|answers| (answers, Table::default())).collect();
         Self { gateways: Table::default(), policies, refused: HashMap::new() }
     }
 
@@ -112,7 +113,7 @@ impl Tables {
     pub(super) fn take(&mut self, source: Source, event: Event<DynamicObject>) {
         match source {
             Source::Gateways => self.gateways.take(event, |_| (), |(), ()| true),
-            Source::Policies(kind) => self.policies[kind].take(event, Policy::of, is_newer),
+            Source::Policies(kind) => self.policies[kind].1.take(event, Policy::of, is_newer),
         }
     }
 
@@ -131,17 +132,18 @@ impl Tables {
         let gateways = self.gateways.objects.keys().cloned().collect();
         let now = Timestamp::now();
         let mut due = Vec::new();
-        for (kind, table) in self.policies.iter().enumerate().filter(|(_, table)| table.ready) {
+        for (kind, (answers, table)) in self.policies.iter().enumerate().filter(|(_, (_, table))| table.ready)
+        {
             for (key, policy, verdict) in verdicts(&table.objects, &gateways) {
                 let refused = || self.refused.get(&(kind, key.clone())) == Some(&verdict);
-                let Some(conditions) = verdict.conditions_for(policy, now).filter(|_| !refused()) else {
+                let Some(status) = verdict.status_for(policy, *answers, now).filter(|_| !refused()) else {
                     continue;
                 };
                 let patch = json!({
                     "metadata": {"uid": policy.uid, "resourceVersion": policy.resource_version},
-                    "status": {"observedGeneration": policy.generation, "conditions": conditions},
+                    "status": status,
                 });
-                due.push(Write { kind, key: key.clone(), patch, verdict });
+                due.push(Write { kind, key: key.clone(), patch, generation: policy.generation, verdict });
             }
         }
         due
@@ -151,20 +153,15 @@ impl Tables {
     pub(super) fn written(&mut self, write: &Write, object: &DynamicObject) {
         let policy = Policy::of(object);
         let at = (write.kind, write.key.clone());
-        if write.verdict.conditions_for(&policy, Timestamp::now()).is_some()
-            && policy.generation == write.generation()
+        let (answers, table) = &mut self.policies[write.kind];
+        if write.verdict.status_for(&policy, *answers, Timestamp::now()).is_some()
+            && policy.generation == write.generation
         {
             self.refused.insert(at, write.verdict.clone());
         } else {
             self.refused.remove(&at);
         }
-        self.policies[write.kind].put(object, &Policy::of, &is_newer);
-    }
-}
-
-impl Write {
-    fn generation(&self) -> i64 {
-        self.patch["status"]["observedGeneration"].as_i64().unwrap_or_default()
+        table.put(object, &Policy::of, &is_newer);
     }
 }
 

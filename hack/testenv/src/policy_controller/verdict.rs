@@ -8,7 +8,8 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use policy_sync::api::gateway::{GROUP, TargetReference};
 use policy_sync::api::names::ObjectKey;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// The annotation of policies that came from the hub.
 const SYNCED: &str = "kuadrant.io/policy-synced";
@@ -34,6 +35,7 @@ pub(super) struct Policy {
     pub(super) targets: Vec<Target>,
     pub(super) observed: Option<i64>,
     pub(super) conditions: Vec<Condition>,
+    pub(super) ancestors: Vec<Ancestor>,
 }
 
 impl Policy {
@@ -54,6 +56,7 @@ impl Policy {
             targets: references.map(|reference| target(reference, &namespace)).collect(),
             observed: status["observedGeneration"].as_i64(),
             conditions: serde_json::from_value(status["conditions"].clone()).unwrap_or_default(),
+            ancestors: serde_json::from_value(status["ancestors"].clone()).unwrap_or_default(),
         }
     }
 }
@@ -70,11 +73,36 @@ fn target(reference: &Value, namespace: &str) -> Target {
     }
 }
 
+/// What one controller says about one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Ancestor {
+    ancestor_ref: Value,
+    controller_name: String,
+    conditions: Vec<Condition>,
+}
+
+/// How the policies of a kind answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// With conditions of the whole.
+    Whole,
+    /// With conditions of each target.
+    Ancestors,
+}
+
+/// The controllers that answer for each target, and the conditions that each of them writes.
+const CONTROLLERS: [(&str, &[&str]); 2] =
+    [("example.com/timeouts", &["Accepted", "Enforced"]), ("example.com/audit", &["Accepted"])];
+
+type Conditions = Vec<(&'static str, &'static str, &'static str, String)>;
+
 /// What a status should say.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     generation: i64,
-    conditions: Vec<(&'static str, &'static str, &'static str, String)>,
+    conditions: Conditions,
+    by_target: Vec<(Target, Conditions)>,
 }
 
 /// The verdict on each policy of one kind. Those being deleted count no more.
@@ -97,27 +125,45 @@ fn verdict(
     gateways: &HashSet<ObjectKey>,
     local: &HashMap<&Target, Vec<&ObjectKey>>,
 ) -> Verdict {
+    let judge = |targets: &[Target]| conditions(policy, targets, gateways, local);
+    Verdict {
+        generation: policy.generation,
+        conditions: judge(&policy.targets),
+        by_target: policy
+            .targets
+            .iter()
+            .map(|target| (target.clone(), judge(std::slice::from_ref(target))))
+            .collect(),
+    }
+}
+
+fn conditions(
+    policy: &Policy,
+    targets: &[Target],
+    gateways: &HashSet<ObjectKey>,
+    local: &HashMap<&Target, Vec<&ObjectKey>>,
+) -> Conditions {
     let is_missing = |target: &&Target| {
         target.kind == "Gateway" && target.group == GROUP && !gateways.contains(&target.object)
     };
-    let conditions = if let Some(missing) = policy.targets.iter().find(is_missing) {
+    if let Some(missing) = targets.iter().find(is_missing) {
         // What is not accepted has no `Enforced` at all, as with Kuadrant.
         let message = format!("{} target {} was not found", policy.kind, missing.object.name);
         vec![("Accepted", "False", "TargetNotFound", message)]
     } else {
         let accepted = format!("{} has been accepted", policy.kind);
-        vec![("Accepted", "True", "Accepted", accepted), enforced(policy, local)]
-    };
-    Verdict { generation: policy.generation, conditions }
+        vec![("Accepted", "True", "Accepted", accepted), enforced(policy, targets, local)]
+    }
 }
 
 fn enforced(
     policy: &Policy,
+    targets: &[Target],
     local: &HashMap<&Target, Vec<&ObjectKey>>,
 ) -> (&'static str, &'static str, &'static str, String) {
     let mut winners: Vec<String> = Vec::new();
     if policy.synced {
-        let rivals = policy.targets.iter().filter_map(|target| local.get(target)).flatten();
+        let rivals = targets.iter().filter_map(|target| local.get(target)).flatten();
         winners = rivals.map(ToString::to_string).collect();
         winners.sort();
         winners.dedup();
@@ -130,30 +176,88 @@ fn enforced(
 }
 
 impl Verdict {
-    /// The conditions that `policy` should have, or `None` where its status says all that already.
-    pub(super) fn conditions_for(&self, policy: &Policy, now: Timestamp) -> Option<Vec<Condition>> {
-        let known = |kind: &str| policy.conditions.iter().find(|condition| condition.type_ == kind);
-        let wanted: Vec<Condition> = self
-            .conditions
-            .iter()
-            .map(|(kind, status, reason, message)| {
-                let same = known(kind).filter(|known| known.status == *status);
-                let moment = same.map_or_else(|| in_seconds(now), |known| known.last_transition_time.clone());
-                Condition {
-                    type_: (*kind).into(),
-                    status: (*status).into(),
-                    reason: (*reason).into(),
-                    message: message.clone(),
-                    observed_generation: Some(self.generation),
-                    last_transition_time: moment,
-                }
-            })
-            .collect();
-        let settled = policy.observed == Some(self.generation)
-            && wanted.len() == policy.conditions.len()
-            && wanted.iter().all(|condition| known(&condition.type_) == Some(condition));
-        (!settled).then_some(wanted)
+    /// The status that `policy` should have, or `None` where it has that already.
+    pub(super) fn status_for(&self, policy: &Policy, answers: Answers, now: Timestamp) -> Option<Value> {
+        match answers {
+            Answers::Whole => {
+                let conditions = self.renewed(&self.conditions, &policy.conditions, now);
+                let settled =
+                    policy.observed == Some(self.generation) && same(&conditions, &policy.conditions);
+                let status = || json!({"observedGeneration": self.generation, "conditions": conditions});
+                (!settled).then(status)
+            }
+            Answers::Ancestors => {
+                let ancestors = self.ancestors(&policy.ancestors, now);
+                let known = &policy.ancestors;
+                let settled = ancestors.len() == known.len()
+                    && ancestors
+                        .iter()
+                        .zip(known)
+                        .all(|(one, other)| one.is_of(other) && same(&one.conditions, &other.conditions));
+                (!settled).then(|| json!({ "ancestors": ancestors }))
+            }
+        }
     }
+
+    fn ancestors(&self, known: &[Ancestor], now: Timestamp) -> Vec<Ancestor> {
+        let entry = |(target, conditions): &(Target, Conditions), (name, types): (&str, &[&str])| {
+            let mut entry = Ancestor {
+                ancestor_ref: target.reference(),
+                controller_name: name.into(),
+                conditions: vec![],
+            };
+            let known = known.iter().find(|known| known.is_of(&entry));
+            let known = known.map(|known| known.conditions.as_slice()).unwrap_or_default();
+            let said: Conditions =
+                conditions.iter().filter(|said| types.contains(&said.0)).cloned().collect();
+            entry.conditions = self.renewed(&said, known, now);
+            entry
+        };
+        let targets = self.by_target.iter();
+        targets.flat_map(|target| CONTROLLERS.map(|controller| entry(target, controller))).collect()
+    }
+
+    /// The conditions `wanted`; one whose status is `known` keeps its moment.
+    fn renewed(&self, wanted: &Conditions, known: &[Condition], now: Timestamp) -> Vec<Condition> {
+        let renew = |(kind, status, reason, message): &(&str, &str, &str, String)| {
+            let same = known.iter().find(|known| known.type_ == *kind && known.status == *status);
+            let moment = same.map_or_else(|| in_seconds(now), |known| known.last_transition_time.clone());
+            Condition {
+                type_: (*kind).into(),
+                status: (*status).into(),
+                reason: (*reason).into(),
+                message: message.clone(),
+                observed_generation: Some(self.generation),
+                last_transition_time: moment,
+            }
+        };
+        wanted.iter().map(renew).collect()
+    }
+}
+
+impl Ancestor {
+    /// Whether both are about one target, by one controller.
+    fn is_of(&self, other: &Self) -> bool {
+        self.ancestor_ref == other.ancestor_ref && self.controller_name == other.controller_name
+    }
+}
+
+impl Target {
+    fn reference(&self) -> Value {
+        let mut reference = json!({
+            "group": self.group, "kind": self.kind,
+            "namespace": self.object.namespace, "name": self.object.name,
+        });
+        if let Some(section) = &self.section {
+            reference["sectionName"] = section.as_str().into();
+        }
+        reference
+    }
+}
+
+/// Whether `left` and `right` are the same, in any order.
+fn same(left: &[Condition], right: &[Condition]) -> bool {
+    left.len() == right.len() && left.iter().all(|condition| right.contains(condition))
 }
 
 fn in_seconds(now: Timestamp) -> Time {

@@ -87,16 +87,53 @@ fn the_message_names_the_winners() {
     assert_eq!(verdict.conditions[1].3, "Policy is overridden by [kuadrant-shop/a kuadrant-shop/b]");
 }
 
+fn with_status(policy: &Policy, status: &Value) -> Policy {
+    Policy {
+        observed: status["observedGeneration"].as_i64(),
+        conditions: serde_json::from_value(status["conditions"].clone()).unwrap_or_default(),
+        ancestors: serde_json::from_value(status["ancestors"].clone()).unwrap_or_default(),
+        ..policy.clone()
+    }
+}
+
 #[test]
 fn a_status_that_says_all_that_is_not_written_again() {
     let policies = HashMap::from([policy("a", true, json!({"targetRef": to_gateway("web")}))]);
     let gateways = HashSet::from([ObjectKey::new("kuadrant-shop", "web")]);
     let verdicts = verdicts(&policies, &gateways);
     let (_, before, verdict) = &verdicts[0];
-    let conditions = verdict.conditions_for(before, Timestamp::UNIX_EPOCH).unwrap();
-    assert!(conditions.iter().all(|condition| condition.observed_generation == Some(2)));
-    let after = Policy { conditions, observed: Some(2), ..(*before).clone() };
-    assert_eq!(verdict.conditions_for(&after, Timestamp::now()), None);
-    let stale = Policy { observed: Some(1), ..after };
-    assert!(verdict.conditions_for(&stale, Timestamp::now()).is_some());
+    for answers in [Answers::Whole, Answers::Ancestors] {
+        let status = verdict.status_for(before, answers, Timestamp::UNIX_EPOCH).unwrap();
+        let after = with_status(before, &status);
+        assert_eq!(verdict.status_for(&after, answers, Timestamp::now()), None);
+        let later = Verdict { generation: 3, ..verdict.clone() };
+        assert!(later.status_for(&after, answers, Timestamp::now()).is_some());
+    }
+}
+
+#[test]
+fn two_controllers_answer_for_each_target() {
+    let policies = HashMap::from([
+        policy("synced", true, json!({"targetRefs": [to_section("web", "http"), to_gateway("gone")]})),
+        policy("local", false, json!({"targetRefs": [to_section("web", "http")]})),
+    ]);
+    let gateways = HashSet::from([ObjectKey::new("kuadrant-shop", "web")]);
+    let verdicts = verdicts(&policies, &gateways);
+    let (_, policy, verdict) = verdicts.iter().find(|(key, ..)| &*key.name == "synced").unwrap();
+    let status = verdict.status_for(policy, Answers::Ancestors, Timestamp::UNIX_EPOCH).unwrap();
+    let said = |ancestor: &Value| {
+        let conditions = ancestor["conditions"].as_array().unwrap().iter();
+        let conditions: Vec<&str> = conditions.map(|said| said["reason"].as_str().unwrap()).collect();
+        let name = ancestor["ancestorRef"]["name"].as_str().unwrap();
+        format!("{name} {}: {}", ancestor["controllerName"].as_str().unwrap(), conditions.join(" "))
+    };
+    let said: Vec<String> = status["ancestors"].as_array().unwrap().iter().map(said).collect();
+    let expected = [
+        "web example.com/timeouts: Accepted Overridden",
+        "web example.com/audit: Accepted",
+        "gone example.com/timeouts: TargetNotFound",
+        "gone example.com/audit: TargetNotFound",
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(status["ancestors"][0]["ancestorRef"]["sectionName"], "http");
 }

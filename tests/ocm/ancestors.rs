@@ -1,0 +1,179 @@
+//! Policies that answer for each Gateway they are for, in `status.ancestors`: through the rule that an agent evaluates.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use policy_sync::api::annotations::{Summary, Synced};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::fixtures::timeout_policy;
+use policy_sync_testenv::{Fleet, FleetOptions, World};
+use serde_json::{Value, json};
+
+use crate::{downstream, until_copied, world};
+
+/// Sorted by type: `Enforced=True/Enforced web (example.com/timeouts): …`.
+fn told(entry: &Synced) -> Vec<String> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let conditions = entry.conditions.iter();
+    conditions
+        .map(|said| {
+            format!("{}={}/{} {}", said.condition_type, said.status, text(&said.reason), text(&said.message))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn two_controllers_answer_and_the_worst_counts() -> Result<()> {
+    let (world, fleet) = world("voices", &["eu-1"]).await?;
+    let controller = world.controller().await?;
+    let timeouts = timeout_policy(world.name(), "timeouts", &["web"]);
+    world.apply(&timeouts).await?;
+    let (entries, _) =
+        world.until_folded(&timeouts, |_, summary| summary.enforced == 1 && summary.pending == 0).await?;
+    let expected = [
+        "Accepted=True/Accepted web (example.com/audit) and 1 more: TimeoutPolicy has been accepted",
+        "Enforced=True/Enforced web (example.com/timeouts): TimeoutPolicy has been successfully enforced",
+    ];
+    ensure!(told(&entries[0]) == expected, "{entries:?}");
+    world.settled(&controller).await?;
+
+    let spoke = fleet.spoke("eu-1")?.client()?;
+    let mut local = downstream(&timeouts);
+    local["metadata"]["name"] = "local".into();
+    apply(&spoke, &local).await?;
+    let (entries, _) =
+        world.until_folded(&timeouts, |_, summary| summary.overridden == 1 && summary.enforced == 0).await?;
+    let overridden = "Enforced=False/Overridden web (example.com/timeouts): Policy is overridden by \
+                      [kuadrant-voices/local]";
+    ensure!(told(&entries[0])[1] == overridden, "{entries:?}");
+    let (api, name) = api_for(&spoke, &local).await?;
+    api.delete(&name, &Default::default()).await?;
+    world.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
+    world.settled(&controller).await.map(drop)
+}
+
+/// What a controller of the spoke says of a Gateway.
+fn says(controller: &str, gateway: &str, enforced: (&str, &str, &str), observed: i64) -> Value {
+    let (status, reason, message) = enforced;
+    json!({
+        "ancestorRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": gateway},
+        "controllerName": controller,
+        "conditions": [{
+            "type": "Enforced", "status": status, "reason": reason, "message": message,
+            "observedGeneration": observed, "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }],
+    })
+}
+
+struct Stage<'w> {
+    world: World<'w>,
+    spoke: Client,
+    timeouts: Value,
+}
+
+impl Stage<'_> {
+    /// The status of the copy is this from now on.
+    async fn status(&self, ancestors: Value) -> Result<()> {
+        let (api, name) = api_for(&self.spoke, &downstream(&self.timeouts)).await?;
+        let patch = Patch::Merge(json!({"status": {"ancestors": ancestors}}));
+        api.patch_status(&name, &PatchParams::default(), &patch).await.context("writing a status")?;
+        Ok(())
+    }
+
+    async fn until(&self, fits: impl Fn(&Synced) -> bool) -> Result<Synced> {
+        let fits = |entries: &[Synced], _: &Summary| entries.len() == 1 && fits(&entries[0]);
+        Ok(self.world.until_folded(&self.timeouts, fits).await?.0.remove(0))
+    }
+
+    async fn until_told(&self, expected: &str) -> Result<()> {
+        self.until(|entry| !entry.pending && told(entry) == [expected]).await.map(drop)
+    }
+
+    async fn until_pending(&self) -> Result<Synced> {
+        let entry = self.until(|entry| entry.applied && entry.pending).await?;
+        ensure!(entry.conditions.is_empty(), "{entry:?}");
+        Ok(entry)
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_status_says_it_is_told_or_said_to_be_untold() -> Result<()> {
+    let fleet =
+        Fleet::start(FleetOptions { policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) }).await?;
+    let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
+    let world = World::new(fleet.hub(), binary, "odd", &["eu-1"]).await?;
+    let _controller = world.controller().await?;
+    let spoke = fleet.spoke("eu-1")?.client()?;
+    let mut stage = Stage { timeouts: timeout_policy(world.name(), "timeouts", &["web"]), world, spoke };
+    stage.world.apply(&stage.timeouts).await?;
+    until_copied(&stage.spoke, &stage.timeouts, |_| true).await?;
+    // Nobody has said anything yet.
+    stage.until(|entry| entry.applied && !entry.pending && entry.conditions.is_empty()).await?;
+
+    let fine = || says("example.com/a", "web", ("True", "Enforced", "fine"), 1);
+    stage.status(json!([fine()])).await?;
+    stage.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+
+    // Gateways that we did not put there, and what is no Gateway.
+    let mut service = says("example.com/a", "web", ("False", "No", "of a Service"), 1);
+    service["ancestorRef"]["kind"] = "Service".into();
+    let theirs = says("example.com/a", "theirs", ("False", "No", "of theirs"), 1);
+    let unsure = says("example.com/b", "web", ("Unknown", "Soon", "wait"), 1);
+    stage.status(json!([theirs, service, fine(), unsure])).await?;
+    stage.until_told("Enforced=Unknown/Soon web (example.com/b): wait").await?;
+
+    let long = "ü".repeat(40_000);
+    stage.status(json!([says("example.com/a", "web", ("False", "Long", &long), 1), fine()])).await?;
+    let cut = stage.until(|entry| told(entry).iter().any(|said| said.contains("/Long "))).await?;
+    ensure!(!cut.pending && told(&cut)[0].ends_with("ü…"), "{cut:?}");
+
+    // A message that says what an agent would say, of everything being well.
+    let lie = "policy-sync/1 1:r1:166:63:3:web0:1:a51:46:8:Enforced4:True1:18:Enforced8:0:";
+    stage.status(json!([says("example.com/a", "web", ("False", "Lie", lie), 1)])).await?;
+    stage.until_told(&format!("Enforced=False/Lie web (example.com/a): {lie}")).await?;
+
+    // One that is of an older generation, beside one that is not.
+    stage.status(json!([says("example.com/b", "web", ("True", "Old", ""), 0), fine()])).await?;
+    stage.until_pending().await?;
+    stage.status(json!([fine()])).await?;
+    stage.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+
+    let mut odd = fine();
+    odd["ancestorRef"]["sectionName"] = 5.into();
+    stage.status(json!([fine(), odd])).await?;
+    let entry = stage.until_pending().await?;
+    let message = entry.message.as_deref().unwrap_or_default();
+    ensure!(message.starts_with("the agent cannot tell status.ancestors: "), "{message}");
+    stage.status(json!([fine()])).await?;
+    stage.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+
+    // More ancestors than a message has room for.
+    let long = "c".repeat(250);
+    let many: Vec<Value> =
+        (0..60).map(|n| says(&format!("{long}{n}"), "web", ("True", "Enforced", ""), 1)).collect();
+    stage.status(json!(many)).await?;
+    let entry = stage.until_pending().await?;
+    let message = entry.message.as_deref().unwrap_or_default();
+    ensure!(message == "status.ancestors says more than an agent can tell", "{message}");
+    stage.status(json!([fine()])).await?;
+    stage.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+
+    // The copy changes, and what is said is still of what it was; then its agent is away.
+    stage.timeouts["spec"]["request"] = "9s".into();
+    stage.world.apply(&stage.timeouts).await?;
+    until_copied(&stage.spoke, &stage.timeouts, |copy| copy.data["spec"]["request"] == "9s").await?;
+    stage.until_pending().await?;
+    let fine = || says("example.com/a", "web", ("True", "Enforced", "again"), 2);
+    stage.status(json!([fine()])).await?;
+    stage.until_told("Enforced=True/Enforced web (example.com/a): again").await?;
+    fleet.spoke("eu-1")?.stop_agent().await;
+    stage.timeouts["spec"]["request"] = "12s".into();
+    stage.world.apply(&stage.timeouts).await?;
+    stage.until(|entry| !entry.applied && entry.pending && entry.conditions.is_empty()).await?;
+    fleet.spoke("eu-1")?.start_agent().await?;
+    stage.until_pending().await?;
+    stage.status(json!([says("example.com/a", "web", ("True", "Enforced", "at last"), 3)])).await?;
+    stage.until_told("Enforced=True/Enforced web (example.com/a): at last").await
+}
