@@ -80,6 +80,9 @@ pub struct Synced {
     /// The values of the configured `statusFields`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
+    /// The `statusFields` whose values are there and could not be brought here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
 }
 
 /// A condition of a copy.

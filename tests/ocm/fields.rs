@@ -3,8 +3,9 @@
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use policy_sync_testenv::apply::api_for;
-use policy_sync_testenv::fixtures::rate_limit_policy;
-use serde_json::json;
+use policy_sync_testenv::fixtures::{rate_limit_policy, timeout_policy};
+use policy_sync_testenv::{Fleet, FleetOptions, World};
+use serde_json::{Value, json};
 
 use crate::{downstream, world};
 
@@ -105,5 +106,53 @@ async fn odd_text_of_a_spoke_arrives_cut_and_blocks_nothing() -> Result<()> {
             .await?;
         ensure!(entries[0].applied && !entries[0].pending, "{entries:?}");
     }
+    Ok(())
+}
+
+/// One field for each type of value, of a TimeoutPolicy whose spec has them.
+fn typed(world: &World<'_>) -> (Value, Value) {
+    let mut timeouts = timeout_policy(world.name(), "timeouts", &["web"]);
+    timeouts["spec"]["sample"] = json!({
+        "text": "a", "number": -7, "flag": false, "list": [{"name": "x"}, null], "half": 0.5,
+        "long": ["x".repeat(1021)],
+    });
+    let names = ["text", "number", "flag", "list", "half", "long", "absent"];
+    let fields = names.map(|name| json!({"name": name, "path": format!(".spec.sample.{name}")}));
+    let parameters = json!({"policiesToSync": [{
+        "group": "policies.example.com", "version": "v1alpha1", "resource": "timeoutpolicies",
+        "statusFields": fields,
+    }]});
+    (timeouts, parameters)
+}
+
+#[tokio::test]
+async fn a_value_that_an_agent_drops_is_told_and_the_others_come_back() -> Result<()> {
+    let (world, _) = world("dropped", &["eu-1"]).await?;
+    let (timeouts, parameters) = typed(&world);
+    world.parameters(&parameters).await?;
+    let controller = world.controller().await?;
+    world.apply(&timeouts).await?;
+    let (entries, _) = world.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
+    let expected = json!({"text": "a", "number": -7, "flag": false});
+    ensure!(json!(entries[0].fields) == expected, "{entries:?}");
+    ensure!(entries[0].dropped == ["half", "list", "long"], "{entries:?}");
+    world.settled(&controller).await.map(drop)
+}
+
+#[tokio::test]
+async fn with_the_agents_feature_gate_lists_and_objects_come_back_too() -> Result<()> {
+    let options = FleetOptions { raw_feedback: true, ..FleetOptions::spokes(["eu-1"]) };
+    let fleet = Fleet::start(options).await?;
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
+    let world = World::new(fleet.hub(), binary, "raw", &["eu-1"]).await?;
+    let (timeouts, parameters) = typed(&world);
+    world.parameters(&parameters).await?;
+    let _controller = world.controller().await?;
+    world.apply(&timeouts).await?;
+    let (entries, _) = world.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
+    let expected =
+        json!({"text": "a", "number": -7, "flag": false, "list": [{"name": "x"}, null], "half": 0.5});
+    ensure!(json!(entries[0].fields) == expected, "{entries:?}");
+    ensure!(entries[0].dropped == ["long"], "{entries:?}");
     Ok(())
 }

@@ -30,6 +30,8 @@ pub struct FleetOptions {
     pub agents: bool,
     /// Whether the spokes have policy controllers from the start.
     pub policy_controllers: bool,
+    /// Whether the work agents feed lists, objects and fractions back, as JSON.
+    pub raw_feedback: bool,
     /// Where all files go, and stay; temporary directories where this is missing.
     pub directory: Option<PathBuf>,
 }
@@ -45,6 +47,7 @@ impl FleetOptions {
             spokes: names.into_iter().map(labelled).collect(),
             agents: true,
             policy_controllers: true,
+            raw_feedback: false,
             directory: None,
         }
     }
@@ -78,7 +81,8 @@ impl Fleet {
         let planes =
             options.spokes.iter().map(|(name, _)| Spoke::prepare(options.plane(name, spoke_crds.clone())));
         let (hub, planes) = tokio::try_join!(hub, try_join_all(planes))?;
-        let spokes = planes.into_iter().map(|plane| Spoke::join(&hub, plane)).collect::<Result<Vec<_>>>()?;
+        let join = |plane| Spoke::join(&hub, plane, options.raw_feedback);
+        let spokes = planes.into_iter().map(join).collect::<Result<Vec<_>>>()?;
         let fleet = Self { spokes, hub };
         try_join_all(fleet.spokes.iter().map(|spoke| async {
             if options.agents {

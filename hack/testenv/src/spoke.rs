@@ -42,12 +42,13 @@ impl Spoke {
     }
 
     /// Joins a prepared control plane to the hub as `cluster`.
-    pub(crate) fn join(hub: &ControlPlane, plane: ControlPlane) -> Result<Self> {
+    pub(crate) fn join(hub: &ControlPlane, plane: ControlPlane, raw_feedback: bool) -> Result<Self> {
         let cluster = plane.name().to_owned();
         let agent_config = AgentConfig {
             hub_kubeconfig: hub.kubeconfig_for(&rights::hub_user(&cluster))?,
             spoke_kubeconfig: plane.kubeconfig_for(&rights::spoke_user())?,
             agent_id: format!("agent-{cluster}"),
+            raw_feedback,
             workplace: plane.workplace().clone(),
             cluster,
         };

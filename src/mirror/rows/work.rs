@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::ancestors::Ancestors;
 use super::gateway_answer::GatewayAnswer;
-use super::{Strings, Version};
+use super::{Strings, Version, dropped};
 use crate::api::annotations;
 use crate::api::json::{DEPTH_LIMIT, Hash, depth};
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
@@ -109,6 +109,8 @@ pub struct Answer {
     pub ancestors: Option<Ancestors>,
     /// The values of the configured `statusFields`.
     pub fields: Vec<(Arc<str>, Value)>,
+    /// The configured `statusFields` whose values are there and were dropped on their way here.
+    pub dropped: Vec<Arc<str>>,
     /// What only a Gateway says.
     pub gateway: Option<Box<GatewayAnswer>>,
 }
@@ -282,6 +284,15 @@ fn answer(
                 answer.take(&value.name, &value.field_value);
             }
             answer.conditions.retain(|condition| !condition.status.is_empty());
+            let broken = std::mem::take(&mut answer.dropped);
+            for name in asked_for.into_iter().filter(|name| !name.starts_with('_')) {
+                let is_there = answer.fields.iter().any(|(known, _)| **known == *name);
+                let is_broken = || broken.iter().any(|known| **known == *name);
+                if !is_there && (is_broken() || dropped::by_agent(&manifest.conditions, name)) {
+                    answer.dropped.push(name.into());
+                }
+            }
+            answer.dropped.sort();
             if let Some(ancestors) = &mut answer.ancestors {
                 *ancestors = Ancestors::of(&manifest.conditions);
             }
@@ -295,11 +306,10 @@ impl Answer {
     fn take(&mut self, name: &str, value: &FieldValue) {
         let text = || value.string.as_deref().map(capped);
         match name.strip_prefix('_') {
-            None => {
-                if let Some(field) = field(value) {
-                    self.fields.push((name.into(), field));
-                }
-            }
+            None => match field(value) {
+                Some(field) => self.fields.push((name.into(), field)),
+                None => self.dropped.push(name.into()),
+            },
             Some("revision") => self.revision = text(),
             Some("generation") => self.generation = value.integer,
             Some("observedGeneration") => self.observed_generation = value.integer,

@@ -56,6 +56,7 @@ fn minimal(entry: &Synced) -> Synced {
     let cut = |text: &String| text.chars().take(MINIMAL_MESSAGE).collect();
     let mut entry = entry.clone();
     entry.fields.clear();
+    entry.dropped.clear();
     entry.message = entry.message.as_ref().map(cut);
     entry.conditions.retain(|condition| condition.status != "True");
     for condition in &mut entry.conditions {

@@ -28,6 +28,7 @@ pub(super) fn synced(
         message: None,
         conditions: Vec::new(),
         fields: serde_json::Map::new(),
+        dropped: Vec::new(),
     };
     let Some(work) = work else { return entry };
     if work.deleting.is_some() {
@@ -46,6 +47,7 @@ pub(super) fn synced(
     }
     if !entry.pending {
         entry.conditions = conditions::of(answer);
+        entry.dropped = answer.dropped.iter().map(ToString::to_string).collect();
         entry.fields = answer.fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     }
     entry

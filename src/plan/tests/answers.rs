@@ -14,6 +14,7 @@ pub(crate) struct Answer {
     message: String,
     values: Vec<Value>,
     ancestors: Option<(String, String)>,
+    feedback_failed: Option<String>,
 }
 
 /// The copy is applied, as it is planned and in its generation 1.
@@ -26,6 +27,7 @@ pub(crate) fn applied() -> Answer {
         message: String::new(),
         values: vec![],
         ancestors: None,
+        feedback_failed: None,
     };
     answer.integer("_generation", 1)
 }
@@ -84,6 +86,11 @@ impl Answer {
         Self { ancestors: Some((reason.to_owned(), message.to_owned())), ..self }
     }
 
+    /// The agent could not feed everything back, for this reason.
+    pub(crate) fn feedback_failed(self, error: &str) -> Self {
+        Self { feedback_failed: Some(format!("Sync status feedback failed with error {error}")), ..self }
+    }
+
     /// The status of `work` that says so.
     pub(crate) fn status(&self, work: &Value) -> Value {
         let copy = &work["spec"]["workload"]["manifests"][1];
@@ -99,6 +106,10 @@ impl Answer {
         conditions.extend(self.ancestors.iter().map(|(reason, message)| {
             json!({"type": "PolicySyncAncestors", "status": "True", "reason": reason, "message": message,
                 "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation})
+        }));
+        conditions.extend(self.feedback_failed.iter().map(|message| {
+            json!({"type": "StatusFeedbackSynced", "status": "False", "reason": "StatusFeedbackSyncFailed",
+                "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"})
         }));
         json!({
             "conditions": [condition("1 of 2 manifests are not applied")],

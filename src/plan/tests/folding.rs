@@ -155,6 +155,24 @@ fn configured_fields_are_shown_with_their_types() {
         serde_json::Value::from(world.entries()[0].fields.clone()),
         json!({"generation": 2, "text": "a", "flag": false, "list": [1, null]})
     );
+    assert_eq!(world.entries()[0].dropped, ["broken"], "it is there, and cannot be read");
+}
+
+#[test]
+fn a_value_that_the_agent_has_dropped_is_told_and_one_that_is_not_there_is_not() {
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["policiesToSync"][0]["statusFields"] = ["absent", "list", "text"]
+        .map(|name| json!({"name": name, "path": format!(".status.{name}")}))
+        .into();
+    let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
+    let world = world.settled(&[policy_parent("limits")]);
+    let error = "the type []interface {} of the value for list is not found";
+    let answer = applied().string("text", "a").feedback_failed(error);
+    let world = world.answered("eu-1", &answer);
+    let expected = json!({"applied": true, "fields": {"text": "a"}, "dropped": ["list"]});
+    assert_eq!(entry(&world), expected);
+    let stale = world.answered("eu-1", &answer.observed(0));
+    assert_eq!(entry(&stale), json!({"applied": true, "pending": true}));
 }
 
 /// Or the entries of all other clusters could not be read either.
@@ -167,7 +185,9 @@ fn a_value_too_deep_to_be_read_back_is_left_out() {
         let answer = applied().value("list", json!({"type": "JsonRaw", "jsonRaw": list}));
         let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
         let world = world.settled(&[policy_parent("limits")]).answered("eu-1", &answer);
-        world.entries()[0].fields.contains_key("list")
+        let entry = world.entries().remove(0);
+        assert_eq!(entry.dropped.is_empty(), entry.fields.contains_key("list"), "it is one or the other");
+        entry.dropped.is_empty()
     };
     assert!(told(100));
     for levels in [101, 125, 127] {

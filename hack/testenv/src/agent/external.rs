@@ -34,6 +34,7 @@ impl External {
             "--namespace=default".to_owned(),
             format!("--listen=127.0.0.1:{}", port.number()),
             "--status-sync-interval=2s".to_owned(),
+            format!("--feature-gates=RawFeedbackJsonString={}", config.raw_feedback),
         ];
         let server =
             config.workplace.spawn(&format!("work-agent-{}", config.cluster), &binary, &arguments)?;

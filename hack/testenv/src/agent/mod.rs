@@ -23,6 +23,8 @@ pub struct AgentConfig {
     pub spoke_kubeconfig: PathBuf,
     /// Stays the same over restarts: objects that another agent id has applied would be evicted.
     pub agent_id: String,
+    /// Whether lists, objects and fractions are fed back, as JSON: the feature gate `RawFeedbackJsonString`.
+    pub raw_feedback: bool,
     /// Where it runs and logs.
     pub workplace: Workplace,
 }

@@ -70,10 +70,12 @@ pub struct StandInConfig {
     pub poll: Duration,
     /// How many watches on the spoke there are at most; past it, objects are polled.
     pub watches: usize,
+    /// Whether lists, objects and fractions are fed back, as JSON.
+    pub raw_feedback: bool,
 }
 
 impl StandInConfig {
-    /// An agent with OCM's defaults: a resync after 4 to 6 minutes, a poll after 10 to 19 seconds, 50 watches.
+    /// An agent with OCM's defaults: a resync after 4 to 6 minutes, a poll after 10 to 19 seconds, 50 watches, no JSON.
     #[must_use]
     pub fn new(cluster: &str, agent_id: &str, hub_url: &str, hub: Client, spoke: Client) -> Self {
         Self {
@@ -85,6 +87,7 @@ impl StandInConfig {
             resync: Duration::from_secs(240),
             poll: Duration::from_secs(10),
             watches: 50,
+            raw_feedback: false,
         }
     }
 
@@ -99,7 +102,8 @@ impl StandInConfig {
         let (hub, spoke) = (Client::try_from(hub)?, Client::try_from(spoke)?);
         // OCM's agent gets the same interval in this environment.
         let poll = Duration::from_secs(2);
-        Ok(Self { poll, ..Self::new(&config.cluster, &config.agent_id, &hub_url, hub, spoke) })
+        let raw_feedback = config.raw_feedback;
+        Ok(Self { poll, raw_feedback, ..Self::new(&config.cluster, &config.agent_id, &hub_url, hub, spoke) })
     }
 }
 
@@ -130,6 +134,7 @@ pub async fn run(config: StandInConfig, stop: CancellationToken) -> Result<()> {
         cluster: config.cluster,
         resync: config.resync,
         poll: config.poll,
+        raw_feedback: config.raw_feedback,
         failures: state::Failures::default(),
     });
 

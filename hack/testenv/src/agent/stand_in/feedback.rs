@@ -1,7 +1,8 @@
 //! Feedback: which values of an object go back to the hub, and with which types.
 //!
-//! The limits are those of OCM's agent with raw JSON feedback off: integers, strings and booleans of any length; of
+//! The limits are those of OCM's agent. With raw JSON feedback off: integers, strings and booleans of any length; of
 //! several matches the first; a list, an object or a fraction is an error of that one path, and the others still arrive.
+//! With it on these are JSON of at most 1,024 bytes, longer JSON is such an error, and several matches are a list.
 
 use policy_sync::api::work::{FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, FieldValueType};
 use serde_json::Value;
@@ -19,8 +20,11 @@ pub(super) struct Feedback {
     pub(super) errors: Vec<String>,
 }
 
-/// Evaluates `rules` on `object`.
-pub(super) fn evaluate(rules: &[FeedbackRule], object: &Value) -> Feedback {
+/// The most bytes that JSON may have.
+const JSON_LIMIT: usize = 1024;
+
+/// Evaluates `rules` on `object`, with or without `raw` JSON.
+pub(super) fn evaluate(rules: &[FeedbackRule], object: &Value, raw: bool) -> Feedback {
     let mut feedback = Feedback { asked: !rules.is_empty(), ..Feedback::default() };
     for rule in rules {
         match rule.rule {
@@ -32,7 +36,7 @@ pub(super) fn evaluate(rules: &[FeedbackRule], object: &Value) -> Feedback {
             }
             FeedbackRuleType::JSONPaths => {
                 for path in &rule.json_paths {
-                    match value_at(&path.name, &path.path, object) {
+                    match value_at(&path.name, &path.path, object, raw) {
                         Ok(Some(field_value)) => {
                             feedback.values.push(FeedbackValue { name: path.name.clone(), field_value });
                         }
@@ -51,13 +55,20 @@ fn kind_of(object: &Value) -> String {
     format!("{}, Kind={}", text("apiVersion"), text("kind"))
 }
 
-fn value_at(name: &str, path: &str, object: &Value) -> Result<Option<FieldValue>, String> {
+fn value_at(name: &str, path: &str, object: &Value, raw: bool) -> Result<Option<FieldValue>, String> {
     let parsed = Path::parse(path)
         .map_err(|error| format!("failed to parse json path {path} of {name} with error: {error}"))?;
-    let value = parsed
-        .first(object)
-        .map_err(|error| format!("failed to find value for {name} with error: {error}"))?;
-    let Some(value) = value else { return Ok(None) };
+    let values =
+        parsed.all(object).map_err(|error| format!("failed to find value for {name} with error: {error}"))?;
+    let several;
+    let value = match values.as_slice() {
+        [] => return Ok(None),
+        [_, _, ..] if raw => {
+            several = Value::Array(values.into_iter().cloned().collect());
+            &several
+        }
+        [first, ..] => *first,
+    };
     let empty =
         |value_type| FieldValue { value_type, integer: None, string: None, boolean: None, json_raw: None };
     match value {
@@ -70,6 +81,15 @@ fn value_at(name: &str, path: &str, object: &Value) -> Result<Option<FieldValue>
         }
         Value::Number(number) if number.is_i64() => {
             Ok(Some(FieldValue { integer: number.as_i64(), ..empty(FieldValueType::Integer) }))
+        }
+        other if raw => {
+            let json = other.to_string();
+            if json.len() > JSON_LIMIT {
+                return Err(format!(
+                    "the length of returned json raw string for name {name} is larger than the maximum length {JSON_LIMIT}"
+                ));
+            }
+            Ok(Some(FieldValue { json_raw: Some(json), ..empty(FieldValueType::JsonRaw) }))
         }
         other => Err(format!("the type {} of the value for {name} is not found", go_type(other))),
     }

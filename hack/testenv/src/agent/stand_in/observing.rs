@@ -59,7 +59,7 @@ async fn look(agent: &Agent, meta: &ResourceMeta, configuration: &Configuration,
     match object {
         None => Look::Missing,
         Some(Ok(object)) => Look::Found(
-            evaluate(&configuration.feedback_rules, &object),
+            evaluate(&configuration.feedback_rules, &object, agent.raw_feedback),
             computed(&configuration.condition_rules, &object, generation),
         ),
         Some(Err(error)) => Look::Unreadable(error.to_string()),

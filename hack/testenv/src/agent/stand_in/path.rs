@@ -49,8 +49,8 @@ impl Path {
         self.0.iter().fold("$".to_owned(), |path, step| path + &step.segment())
     }
 
-    /// The first value that the path reaches, if it reaches one.
-    pub(super) fn first<'a>(&self, object: &'a Value) -> Result<Option<&'a Value>, PathError> {
+    /// The values that the path reaches.
+    pub(super) fn all<'a>(&self, object: &'a Value) -> Result<Vec<&'a Value>, PathError> {
         let mut reached = vec![object];
         for step in &self.0 {
             let query = format!("${}", step.segment());
@@ -63,7 +63,7 @@ impl Path {
             }
             reached = next;
         }
-        Ok(reached.into_iter().next())
+        Ok(reached)
     }
 }
 

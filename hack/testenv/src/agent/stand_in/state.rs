@@ -30,6 +30,7 @@ pub(super) struct Agent {
     pub(super) cluster: String,
     pub(super) resync: Duration,
     pub(super) poll: Duration,
+    pub(super) raw_feedback: bool,
     pub(super) works: Api<ManifestWork>,
     pub(super) cached: Store<ManifestWork>,
     pub(super) spoke: Spoke,

@@ -4,14 +4,18 @@ use serde_json::json;
 use super::*;
 
 fn evaluated(paths: &[(&str, &str)]) -> Feedback {
+    evaluated_with(paths, false)
+}
+
+fn evaluated_with(paths: &[(&str, &str)], raw: bool) -> Feedback {
     let object = json!({
         "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
-        "spec": {"list": [1], "map": {}, "half": 0.5, "flag": true, "long": "x".repeat(5000), "none": null},
+        "spec": {"list": [1], "longer": ["x".repeat(1021)], "named": [{"n": "a", "v": 1}, {"n": "a", "v": 2}], "map": {}, "half": 0.5, "flag": true, "long": "x".repeat(5000), "none": null},
         "metadata": {"generation": 2},
     });
     let json_paths =
         paths.iter().map(|(name, path)| JsonPath { name: (*name).into(), path: (*path).into() }).collect();
-    evaluate(&[FeedbackRule { rule: FeedbackRuleType::JSONPaths, json_paths }], &object)
+    evaluate(&[FeedbackRule { rule: FeedbackRuleType::JSONPaths, json_paths }], &object, raw)
 }
 
 #[test]
@@ -43,4 +47,24 @@ fn other_types_are_errors_and_the_rest_still_arrives() {
 fn missing_and_null_give_nothing() {
     let feedback = evaluated(&[("a", ".spec.nothing"), ("b", ".spec.none")]);
     assert_eq!(feedback, Feedback { asked: true, ..Feedback::default() });
+}
+
+#[test]
+fn with_raw_json_other_types_are_json_of_at_most_1024_bytes() {
+    let paths = [
+        ("list", ".spec.list"),
+        ("map", ".spec.map"),
+        ("half", ".spec.half"),
+        ("both", r#".spec.named[?(@.n=="a")].v"#),
+        ("longer", ".spec.longer"),
+        ("text", ".spec.long"),
+    ];
+    let feedback = evaluated_with(&paths, true);
+    let json = |value: &FeedbackValue| value.field_value.json_raw.clone().unwrap_or_else(|| "-".into());
+    assert_eq!(feedback.values.iter().map(json).collect::<Vec<_>>(), ["[1]", "{}", "0.5", "[1,2]", "-"]);
+    let expected =
+        "the length of returned json raw string for name longer is larger than the maximum length 1024";
+    assert_eq!(feedback.errors, [expected]);
+    let first = evaluated(&paths[3..4]);
+    assert_eq!(first.values[0].field_value.integer, Some(1));
 }

@@ -15,7 +15,7 @@ fn object() -> Value {
 }
 
 fn first(path: &str) -> Result<Option<Value>, PathError> {
-    Path::parse(path)?.first(&object()).map(|value| value.cloned())
+    Path::parse(path)?.all(&object()).map(|values| values.first().copied().cloned())
 }
 
 #[test]
