@@ -133,5 +133,18 @@ async fn an_answer_for_the_old_copy_is_not_shown_as_current() -> Result<()> {
     ensure!(!entries[0].applied && entries[0].conditions.is_empty(), "{entries:?}");
     spoke.start_agent().await?;
     world.until_folded(&limits, |_, summary| summary.enforced == 1 && summary.pending == 0).await?;
+
+    // The agent is there, and the policy's controller is not: what stands in the copy is of the generation before.
+    spoke.stop_policy_controller().await;
+    limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(40);
+    world.apply(&limits).await?;
+    let fits = |_: &[_], summary: &policy_sync::api::annotations::Summary| {
+        (summary.applied, summary.pending) == (1, 1)
+    };
+    let (entries, summary) = world.until_folded(&limits, fits).await?;
+    ensure!(entries[0].conditions.is_empty() && entries[0].fields.is_empty(), "{entries:?}");
+    ensure!(summary.enforced == 0 && summary.synced, "{summary:?}");
+    spoke.start_policy_controller().await?;
+    world.until_folded(&limits, |_, summary| summary.enforced == 1 && summary.pending == 0).await?;
     Ok(())
 }

@@ -5,6 +5,7 @@ mod ancestors;
 mod conflicts;
 mod fields;
 mod gateways;
+mod hierarchy;
 mod journey;
 mod order;
 mod overrides;

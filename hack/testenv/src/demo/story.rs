@@ -28,6 +28,7 @@ pub(super) async fn tell(stage: &Stage, report: &Report) -> Result<()> {
     read_the_answers(stage, report).await?;
     read_the_gateway(stage, report).await?;
     override_on_a_spoke(stage, report).await?;
+    override_goes(stage, report).await?;
     change_the_policy(stage, report).await?;
     differ_on_a_cluster(stage, report).await?;
     unplace_a_cluster(stage, report).await?;
@@ -222,8 +223,7 @@ fn addressed(gateway: &DynamicObject) -> Vec<&str> {
 
 async fn override_on_a_spoke(stage: &Stage, report: &Report) -> Result<()> {
     report.step("The people of us-1 write a policy of their own for that Gateway, and it wins there");
-    let theirs = fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web");
-    apply(&stage.spoke("us-1")?, &theirs).await?;
+    apply(&stage.spoke("us-1")?, &theirs()).await?;
     let fold = look::folded(&stage.hub()?, "us-1 overrides the policy", &policy(10), |fold| {
         let overridden = |cluster: &str| {
             let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == cluster);
@@ -236,6 +236,33 @@ async fn override_on_a_spoke(stage: &Stage, report: &Report) -> Result<()> {
     })
     .await?;
     report.fold(&fold);
+    Ok(())
+}
+
+/// A policy of us-1's own people.
+fn theirs() -> Value {
+    fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web")
+}
+
+async fn override_goes(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("They delete it, and the copy is enforced again, which nobody has touched");
+    let (hub, us) = (stage.hub()?, stage.spoke("us-1")?);
+    let (api, name) = api_for(&us, &theirs()).await?;
+    api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
+    let fold = look::folded(&hub, "both spokes enforce the policy again", &policy(10), |fold| {
+        let numbers = (fold.summary.enforced, fold.summary.overridden, fold.summary.pending);
+        ensure!(numbers == (2, 0, 0), "it says {:?}", fold.summary);
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    look::there(&us, "the copy is as it was", &downstream(&policy(10)), |copy| {
+        let generation = copy.metadata.generation;
+        ensure!(generation == Some(1), "its generation is {generation:?}");
+        Ok(())
+    })
+    .await?;
+    report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is still of generation 1");
     Ok(())
 }
 
@@ -282,9 +309,13 @@ fn answered(entry: &Synced) -> Option<i64> {
 async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
     let settles = PLACEMENT_SETTLES;
     report.step("The placement no longer chooses us-1");
-    report.say(&format!("(it counts once nothing of the placement has changed for {settles:?})"));
-    place(stage, &["eu-1"]).await?;
+    report.say(&format!(
+        "(it counts once nothing of the placement has changed for {settles:?}; the people of us-1"
+    ));
+    report.say("have a policy of their own there again)");
     let us = stage.spoke("us-1")?;
+    apply(&us, &theirs()).await?;
+    place(stage, &["eu-1"]).await?;
     look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
     let took = report.since_step();
     ensure!(took >= settles, "us-1 lost its copy after {took:?}, before the placement had settled");
@@ -297,8 +328,7 @@ async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
     })
     .await?;
     report.seen("hub: Gateway shop/web has the addresses of eu-1 alone");
-    let theirs = fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web");
-    look::there(&us, "the policy of us-1's own people stays", &theirs, |_| Ok(())).await?;
+    look::there(&us, "the policy of us-1's own people stays", &theirs(), |_| Ok(())).await?;
     report.seen("us-1: RateLimitPolicy kuadrant-shop/ours, which its people wrote, is still there");
     look::there(&stage.spoke("eu-1")?, "the copy stays on eu-1", &downstream(&policy(100)), |_| Ok(()))
         .await?;

@@ -1,0 +1,133 @@
+//! RFC 0007's hierarchy: a policy that the spoke's people make for the same target wins there. The hub shows it while it is
+//! there, shows when it is gone, and does nothing about it.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
+use kube::{Client, ResourceExt};
+use policy_sync::api::annotations::{POLICIES_SYNCED_SUMMARY, Summary, Synced};
+use policy_sync_testenv::Controller;
+use policy_sync_testenv::World;
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
+use serde_json::Value;
+
+use crate::{downstream, until_copied, world};
+
+/// What may not change by a policy of the spoke's: the policy on the hub, its works and its copy, but for what answers say.
+#[derive(Debug, PartialEq)]
+struct Written {
+    policy: Option<i64>,
+    works: Vec<(String, Option<i64>)>,
+    copies: Vec<(Option<i64>, Value)>,
+}
+
+impl Written {
+    async fn now(world: &World<'_>, policy: &Value, spokes: &[&Client]) -> Result<Self> {
+        let works = world.works().await?;
+        let mut copies = Vec::new();
+        for spoke in spokes {
+            let copy = until_copied(spoke, policy, |_| true).await?;
+            copies.push((copy.metadata.generation, copy.data["spec"].clone()));
+        }
+        Ok(Self {
+            policy: world.get(policy).await?.metadata.generation,
+            works: works.iter().map(|work| (work.name_any(), work.metadata.generation)).collect(),
+            copies,
+        })
+    }
+}
+
+/// What the controller has written since, but for annotations of the policy.
+async fn other_writes(
+    world: &World<'_>,
+    controller: &Controller,
+    since: usize,
+    policy: &Value,
+) -> Result<()> {
+    let writes = world.settled(controller).await?;
+    let others = writes[since..].iter().filter(|write| policy["metadata"]["name"] != *write.object().name);
+    let others: Vec<_> = others.collect();
+    ensure!(others.is_empty(), "the controller wrote {others:?}");
+    Ok(())
+}
+
+fn entry<'e>(entries: &'e [Synced], cluster: &str) -> Result<&'e Synced> {
+    entries.iter().find(|entry| &*entry.cluster.0 == cluster).with_context(|| format!("{entries:?}"))
+}
+
+fn enforced(copy: &DynamicObject) -> &Value {
+    let mut conditions = copy.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|condition| condition["type"] == "Enforced").unwrap_or(&Value::Null)
+}
+
+async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Value) -> Result<()> {
+    let (world, fleet) = world(name, &["eu-1", "us-1"]).await?;
+    let controller = world.controller().await?;
+    let (eu, us) = (fleet.spoke("eu-1")?.client()?, fleet.spoke("us-1")?.client()?);
+    let policy = policy(world.name(), "ours", "web");
+    world.apply(&policy).await?;
+    world.until_folded(&policy, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
+    let since = world.settled(&controller).await?.len();
+    let before = Written::now(&world, &policy, &[&eu, &us]).await?;
+
+    let mut local = downstream(&policy);
+    local["metadata"]["name"] = "local".into();
+    let theirs = apply(&eu, &local).await?;
+    let overridden =
+        Summary { clusters: 2, applied: 2, enforced: 1, overridden: 1, pending: 0, synced: true };
+    let (entries, _) = world.until_folded(&policy, |_, summary| *summary == overridden).await?;
+    let said = entry(&entries, "eu-1")?.conditions.iter().find(|said| said.is_overridden());
+    let said = said.with_context(|| format!("eu-1 says {entries:?}"))?;
+    let copy = until_copied(&eu, &policy, |copy| enforced(copy)["status"] == "False").await?;
+    ensure!(said.message.as_deref() == enforced(&copy)["message"].as_str(), "{said:?}");
+    ensure!(said.message.as_deref().is_some_and(|message| message.contains("local")), "{said:?}");
+    let other = &entry(&entries, "us-1")?.conditions;
+    ensure!(other.iter().any(|said| said.condition_type == "Enforced" && said.status == "True"), "{other:?}");
+    let summary = world.annotations(&policy).await?[POLICIES_SYNCED_SUMMARY].clone();
+    ensure!(serde_json::from_str::<Summary>(&summary)? == overridden, "{summary}");
+
+    // Nobody fights: neither is written again, by anyone.
+    other_writes(&world, &controller, since, &policy).await?;
+    ensure!(Written::now(&world, &policy, &[&eu, &us]).await? == before);
+    let (api, local) = api_for(&eu, &local).await?;
+    ensure!(api.get(&local).await?.metadata.generation == theirs.metadata.generation);
+
+    api.delete(&local, &Default::default()).await?;
+    let enforced = Summary { enforced: 2, overridden: 0, ..overridden };
+    world.until_folded(&policy, |_, summary| *summary == enforced).await?;
+    other_writes(&world, &controller, since, &policy).await?;
+    ensure!(Written::now(&world, &policy, &[&eu, &us]).await? == before);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rate_limit_policy_of_the_spokes_wins_while_it_is_there() -> Result<()> {
+    wins_while_it_is_there("limits-yield", rate_limit_policy).await
+}
+
+#[tokio::test]
+async fn an_auth_policy_of_the_spokes_wins_while_it_is_there() -> Result<()> {
+    wins_while_it_is_there("auth-yields", auth_policy).await
+}
+
+/// It was there first, and still is when ours comes.
+#[tokio::test]
+async fn a_policy_that_was_there_first_wins_from_the_start() -> Result<()> {
+    let (world, fleet) = world("first", &["eu-1"]).await?;
+    let _controller = world.controller().await?;
+    let eu = fleet.spoke("eu-1")?.client()?;
+    let policy = rate_limit_policy(world.name(), "ours", "web");
+    let mut local = downstream(&policy);
+    local["metadata"]["name"] = "local".into();
+    // The namespace comes with the Gateway.
+    let gateway = policy_sync_testenv::fixtures::gateway(world.name(), "web", world.name(), None);
+    until_copied(&eu, &gateway, |_| true).await?;
+    apply(&eu, &local).await?;
+    world.apply(&policy).await?;
+    world.until_folded(&policy, |_, summary| summary.overridden == 1).await?;
+    world.delete(&policy).await?;
+    crate::until_gone(&eu, &policy).await?;
+    let (api, local) = api_for(&eu, &local).await?;
+    ensure!(api.get(&local).await?.metadata.deletion_timestamp.is_none(), "ours took theirs along");
+    Ok(())
+}
