@@ -1,13 +1,16 @@
 //! What the samples say works as they say it: applied with kubectl, they let the controller do its work with the rights
 //! that they give it, and with no request refused.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kube::ResourceExt;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::{Api, ResourceExt};
 use policy_sync::api::annotations::{POLICIES_SYNCED_SUMMARY, Summary};
+use policy_sync::api::names::ControllerName;
 use policy_sync_testenv::apply::{api_for, apply_all, apply_status, apply_with_status};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::{ControlPlane, Controller, Fleet, fixtures, wait};
@@ -20,16 +23,64 @@ fn service_account() -> User {
     User::new("system:serviceaccount:policy-sync:policy-sync").in_group("system:serviceaccounts")
 }
 
-fn kubectl_apply(hub: &ControlPlane, folder: &str) -> Result<()> {
+/// Lets kubectl do something with a folder, on a cluster.
+fn kubectl(plane: &ControlPlane, arguments: &[&str], folder: &Path) -> Result<String> {
     let cache = tempfile::tempdir()?;
-    let output = Command::new(&hub.binaries().kubectl)
-        .arg(format!("--kubeconfig={}", hub.kubeconfig().display()))
+    let output = Command::new(&plane.binaries().kubectl)
+        .arg(format!("--kubeconfig={}", plane.kubeconfig().display()))
         .arg(format!("--cache-dir={}", cache.path().display()))
-        .args(["apply", "-k"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
+        .args(arguments)
+        .arg(folder)
         .output()
         .context("running kubectl")?;
-    ensure!(output.status.success(), "{folder}: {}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {said}", folder.display());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn kubectl_apply(plane: &ControlPlane, folder: &str) -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    kubectl(plane, &["apply", "--validate=strict", "-k"], &folder).map(drop)
+}
+
+/// The objects of a folder.
+fn objects_of(plane: &ControlPlane, folder: &str) -> Result<Vec<Value>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    Ok(serde_saphyr::from_multiple(&kubectl(plane, &["kustomize"], &folder)?)?)
+}
+
+/// Whether `found` has all that `wanted` says.
+fn has(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| found.get(key).is_some_and(|found| has(found, wanted)))
+        }
+        (Value::Array(found), Value::Array(wanted)) => {
+            found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| has(found, wanted))
+        }
+        (found, wanted) => found == wanted,
+    }
+}
+
+#[tokio::test]
+async fn all_that_open_cluster_management_needs_applies_to_a_hub_and_stays_as_it_is_written() -> Result<()> {
+    let fleet = Fleet::shared().await?;
+    let (hub, eu) = (fleet.hub(), fleet.spoke("eu-1")?);
+    let mut kinds = BTreeSet::new();
+    for (folder, plane) in [("ocm-manifests", hub), ("ocm-manifests/spoke", eu.control_plane())] {
+        // Whoever applies it twice sees no error either.
+        kubectl_apply(plane, folder)?;
+        kubectl_apply(plane, folder)?;
+        for object in objects_of(plane, folder)? {
+            let (api, name) = api_for(&plane.client()?, &object).await?;
+            let found = serde_json::to_value(api.get(&name).await?)?;
+            ensure!(has(&found, &object), "{folder}: {object} became {found}");
+            kinds.insert(object["kind"].as_str().unwrap_or_default().to_owned());
+        }
+    }
+    for kind in ["ManagedClusterSet", "ManagedClusterSetBinding", "Placement", "ClusterRole"] {
+        ensure!(kinds.contains(kind), "{kind} is not among {kinds:?}");
+    }
     Ok(())
 }
 
@@ -37,7 +88,7 @@ fn kubectl_apply(hub: &ControlPlane, folder: &str) -> Result<()> {
 async fn the_samples_let_a_policy_travel() -> Result<()> {
     let fleet = Fleet::shared().await?;
     let hub = fleet.hub();
-    for folder in ["ocm-manifests/hub", "ocm-manifests/placement", "gatewayclass-params"] {
+    for folder in ["ocm-manifests", "gatewayclass-params"] {
         kubectl_apply(hub, folder)?;
     }
     let client = hub.client()?;
@@ -58,8 +109,10 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
         condition_is_true(hub, &class, condition).await?;
     }
     let policy = fixtures::rate_limit_policy("shop", "limits", "web");
+    let auth = fixtures::auth_policy("shop", "everyone", "web");
     let gateway = fixtures::gateway("shop", "web", "multi-cluster", Some("everywhere"));
-    apply_all(&client, [&gateway, &policy]).await?;
+    apply_all(&client, [&gateway, &policy, &auth]).await?;
+    shipped_as_it_is_written(hub, fleet).await?;
     let (policies, name) = api_for(&client, &policy).await?;
     wait::until("both spokes enforce the policy", LIMIT, || async {
         let found = policies.get(&name).await?;
@@ -90,6 +143,22 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     Ok(())
 }
 
+/// The role in the access work is the one that stands beside the samples.
+async fn shipped_as_it_is_written(hub: &ControlPlane, fleet: &Fleet) -> Result<()> {
+    let [written] = &objects_of(hub, "ocm-manifests/spoke")?[..] else {
+        anyhow::bail!("one role is written")
+    };
+    let name = format!("policy-sync-{}", ControllerName::new("kuadrant.io/policy-sync").hash());
+    let shipped: Api<ClusterRole> = Api::all(fleet.spoke("us-1")?.client()?);
+    wait::until("the agent has all of its rights", LIMIT, || async {
+        let shipped = serde_json::to_value(shipped.get(&name).await?)?;
+        ensure!(shipped["rules"] == written["rules"], "it is {shipped}");
+        ensure!(shipped["metadata"]["labels"] == written["metadata"]["labels"], "it is {shipped}");
+        Ok(())
+    })
+    .await
+}
+
 async fn condition_is_true(hub: &ControlPlane, object: &Value, condition: &str) -> Result<()> {
     let (api, name) = api_for(&hub.client()?, object).await?;
     wait::until(&format!("{name} is {condition}"), LIMIT, || async {
@@ -104,10 +173,10 @@ async fn condition_is_true(hub: &ControlPlane, object: &Value, condition: &str) 
 
 /// Rights that would let who controls the controller give themselves any other.
 #[test]
-fn the_hub_role_has_no_way_up() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("ocm-manifests/hub");
+fn the_roles_have_no_way_up() {
+    let files = |folder: &str| std::fs::read_dir(format!("{}/{folder}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let mut rules = 0;
-    for file in std::fs::read_dir(folder).unwrap() {
+    for file in ["ocm-manifests/hub", "ocm-manifests/spoke"].into_iter().flat_map(files) {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
         for rule in objects.iter().filter_map(|object| object["rules"].as_array()).flatten() {
