@@ -1,8 +1,10 @@
 //! Feedback to fold: a list with the status of the work on each cluster, first perhaps a number: the bytes of another
-//! annotation of the policy. The text `REVISION` stands for the revision that is planned.
+//! annotation of the policy, then perhaps `true`, where policies answer for each of their ancestors. The text `REVISION`
+//! stands for the revision that is planned.
 //!
 //! Whatever the spokes say, the annotations are JSON within the limits, their numbers add up, no cluster counts as applied
-//! that does not say so for the present copy, and none changes what is told of another.
+//! that does not say so for the present copy, none looks better than what one of its ancestors says, and none changes what
+//! is told of another.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +16,7 @@ use policy_sync::api::names::Parent;
 use policy_sync::plan::fold::{ALL_LIMIT, Fold, OUR_LIMIT};
 use serde_json::{Map, Value, json};
 
+use super::ancestors::{self, Said};
 use super::hub::{Hub, Works};
 
 /// The most clusters of one input.
@@ -28,19 +31,23 @@ pub fn body(data: &[u8]) {
         other_bytes = usize::try_from(bytes.min(API_LIMIT)).unwrap_or_default();
         statuses.remove(0);
     }
+    let has_ancestors = statuses.first().is_some_and(|first| *first == true);
+    if has_ancestors {
+        statuses.remove(0);
+    }
     statuses.truncate(CLUSTERS);
-    let told = told(&statuses, other_bytes);
+    let told = told(&statuses, other_bytes, has_ancestors);
     // Without what one of them says, the others are told the same.
     let silenced = data.len().checked_rem(statuses.len()).unwrap_or_default();
     if let Some(status) = statuses.get_mut(silenced) {
         *status = Value::Null;
-        say_the_same(&told, &self::told(&statuses, other_bytes), silenced);
+        say_the_same(&told, &self::told(&statuses, other_bytes, has_ancestors), silenced);
     }
 }
 
 thread_local! {
-    /// Works by the number of clusters that they are for.
-    static WORKS: RefCell<BTreeMap<usize, Works>> = const { RefCell::new(BTreeMap::new()) };
+    /// Works by the number of clusters that they are for, and by whether they ask for ancestors.
+    static WORKS: RefCell<BTreeMap<(usize, bool), Works>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 fn limits() -> Parent {
@@ -55,12 +62,14 @@ fn cluster(index: usize) -> String {
 type Told = Option<(String, Vec<Synced>)>;
 
 /// What is told where these are the statuses; nothing where other annotations leave no room.
-fn told(statuses: &[Value], other_bytes: usize) -> Told {
+fn told(statuses: &[Value], other_bytes: usize, has_ancestors: bool) -> Told {
     let mut hub = Hub::new();
+    hub.has_ancestors = has_ancestors;
     objects(statuses.len(), other_bytes).iter().for_each(|object| hub.object(object));
     write_works(&mut hub, statuses.len());
     let keys: Vec<_> = hub.works.keys().cloned().collect();
     let mut applied = BTreeSet::new();
+    let mut said = BTreeMap::new();
     for key in keys {
         let work = hub.works.get_mut(&key).expect("a work that is there");
         if work["metadata"]["annotations"]["kuadrant.io/parent"] != *limits().to_string() {
@@ -74,6 +83,10 @@ fn told(statuses: &[Value], other_bytes: usize) -> Told {
         replace(&mut status, &revision);
         if may_be_applied(&status, &revision, &work["metadata"]["generation"]) {
             applied.insert(key.0.clone());
+        }
+        let of_ancestors = ancestors::write(&mut status);
+        if let Some(of_ancestors) = of_ancestors.filter(|_| has_ancestors) {
+            said.insert(key.0.clone(), of_ancestors);
         }
         work["status"] = status;
         hub.show_work(&key);
@@ -91,15 +104,34 @@ fn told(statuses: &[Value], other_bytes: usize) -> Told {
     for (key, text) in annotations.iter().flatten() {
         assert_eq!(found[*key], **text, "what is written is what is planned");
     }
-    read(&found, statuses.len(), other_bytes, &applied)
+    let told = read(&found, statuses.len(), other_bytes, &applied);
+    if let Some((detail, entries)) = &told
+        && detail == "full"
+    {
+        entries.iter().for_each(|entry| no_better(entry, said.get(&*entry.cluster.0)));
+    }
+    told
+}
+
+/// None looks better than what one of its ancestors says.
+fn no_better(entry: &Synced, said: Option<&Vec<Said>>) {
+    for (condition_type, status) in said.into_iter().flatten().filter(|_| entry.applied && !entry.pending) {
+        let shown = entry.conditions.iter().find(|shown| shown.condition_type == *condition_type);
+        let shown = shown.unwrap_or_else(|| panic!("{condition_type} is missing: {entry:?}"));
+        assert!(
+            ancestors::rank(&shown.status) <= ancestors::rank(status),
+            "{shown:?}, but one says {status}"
+        );
+    }
 }
 
 /// Writes the works for so many clusters. They are the same each time, and planning them takes longer than all the rest.
 fn write_works(hub: &mut Hub, clusters: usize) {
     WORKS.with_borrow_mut(|known| {
-        let Some(works) = known.get(&clusters) else {
+        let key = (clusters, hub.has_ancestors);
+        let Some(works) = known.get(&key) else {
             hub.write();
-            known.insert(clusters, hub.works.clone());
+            known.insert(key, hub.works.clone());
             return;
         };
         hub.works.clone_from(works);

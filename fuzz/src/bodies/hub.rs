@@ -45,6 +45,8 @@ pub(super) struct Hub {
     /// The names of kinds in objects.
     kinds: BTreeMap<GroupResource, String>,
     schema: Arc<Schema>,
+    /// Whether policies answer for each of their ancestors.
+    pub(super) has_ancestors: bool,
     pub(super) objects: BTreeMap<(Source, ObjectKey), Value>,
     pub(super) works: Works,
     /// When a Placement or a decision of it last changed.
@@ -68,6 +70,7 @@ impl Hub {
             followed: BTreeSet::from(Source::FIXED),
             kinds: BTreeMap::new(),
             schema: Arc::new(schema()),
+            has_ancestors: false,
             objects: BTreeMap::new(),
             works: BTreeMap::new(),
             changed: BTreeMap::new(),
@@ -195,7 +198,12 @@ impl Hub {
                 let name = self.kinds.get(kind).cloned();
                 let resolution = name.map_or(Resolution::Gone, |name| {
                     let schema = (name == TYPED).then(|| self.schema.clone());
-                    Resolution::Resolved(PolicyKindInfo { schema, ..PolicyKindInfo::named(&name) })
+                    let has_ancestors = self.has_ancestors;
+                    Resolution::Resolved(PolicyKindInfo {
+                        schema,
+                        has_ancestors,
+                        ..PolicyKindInfo::named(&name)
+                    })
                 });
                 let resolves = resolution != Resolution::Gone;
                 self.change(Change::Resolved(gvr, resolution));

@@ -1,7 +1,8 @@
 //! The bodies of the fuzz targets: what has to hold for any input. Each takes the bytes of one input and panics where it
 //! does not hold.
 
-pub mod decisions;
+pub mod ancestors;
+mod decisions;
 pub mod feedback;
 mod hub;
 pub mod parameters;

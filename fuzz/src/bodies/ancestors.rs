@@ -1,0 +1,80 @@
+//! What an agent's rule would tell of ancestors, written in an input as a list, so that it can be changed as such:
+//! `[revision, generation, [[gateway, section, controller, [[type, status, observedGeneration, reason, message], …]], …]]`.
+//!
+//! It is written a second time here, apart from the product, as it is specified.
+
+use serde_json::Value;
+
+const CONDITIONS: [&str; 4] = ["Accepted", "Enforced", "Programmed", "Ready"];
+
+/// The type and the status of a condition.
+pub(super) type Said = (String, String);
+
+/// Puts a text in the place of each list that stands for one. What the first of them says, where it is well formed.
+pub(super) fn write(status: &mut Value) -> Option<Vec<Said>> {
+    let manifests = status.get_mut("resourceStatus")?.get_mut("manifests")?.as_array_mut()?;
+    let carries = |manifest: &&mut Value| {
+        let meta = &manifest["resourceMeta"];
+        meta["resource"] == "ratelimitpolicies" && meta["group"] == "kuadrant.io"
+    };
+    let conditions = manifests.iter_mut().find(carries)?.get_mut("conditions")?.as_array_mut()?;
+    let condition = conditions.iter_mut().find(|condition| condition["type"] == "PolicySyncAncestors")?;
+    let said = said(&condition["message"]);
+    if let Some(text) = text(&condition["message"]) {
+        condition["message"] = text.into();
+    }
+    said
+}
+
+fn text(list: &Value) -> Option<String> {
+    let ancestors = list[2].as_array()?;
+    let conditions = |ancestor: &Value| ancestor[3].as_array().cloned().unwrap_or_default();
+    let mut said = String::new();
+    let mut words = String::new();
+    for ancestor in ancestors {
+        let mut of_all = String::new();
+        for condition in conditions(ancestor) {
+            of_all += &sized(&(0..4).map(|part| sized(&plain(&condition[part]))).collect::<String>());
+            words += &sized(&plain(&condition[4]));
+        }
+        let names: String = (0..3).map(|part| sized(&plain(&ancestor[part]))).collect();
+        said += &sized(&(names + &sized(&of_all)));
+    }
+    let parts = [plain(&list[0]), plain(&list[1]), said, words];
+    let whole: String = parts.iter().map(|part| sized(part)).collect();
+    Some(format!("policy-sync/1 {whole}").chars().take(16_384).collect())
+}
+
+fn said(list: &Value) -> Option<Vec<Said>> {
+    let mut all = Vec::new();
+    for ancestor in list[2].as_array()? {
+        for condition in ancestor[3].as_array().into_iter().flatten() {
+            let said = (plain(&condition[0]), plain(&condition[1]));
+            if CONDITIONS.contains(&said.0.as_str()) {
+                all.push(said);
+            }
+        }
+    }
+    Some(all)
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn sized(text: &str) -> String {
+    format!("{}:{text}", text.chars().count())
+}
+
+/// How bad a status is: the lower, the worse.
+pub(super) fn rank(status: &str) -> u8 {
+    match status {
+        "False" => 0,
+        "True" => 2,
+        _ => 1,
+    }
+}
