@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::api::{Api, PostParams};
 use policy_sync::api::names::{ControllerName, Parent, WorkName};
 use policy_sync::api::work::ManifestWork;
-use policy_sync_testenv::fixtures::{namespace, rate_limit_policy};
+use policy_sync_testenv::fixtures::{namespace, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::world::Answer;
 use serde_json::json;
 
@@ -166,4 +166,70 @@ async fn answers_of_spokes() -> Result<()> {
     }
     goes_on(&world, &limits).await?;
     holds("answers", &rows)
+}
+
+#[tokio::test]
+async fn what_agents_tell_of_ancestors() -> Result<()> {
+    let (world, controller, limits) = synced("ancestors").await?;
+    let timeouts = timeout_policy(world.name(), "timeouts", &["web"]);
+    world.apply(&timeouts).await?;
+    let work = world.until_work("us-1", "timeoutpolicy-timeouts", |_| true).await?;
+    let fine = "policy-sync/1 32:REVISION1:1";
+    let said = |revision: &str, observed: &str| {
+        let enforced = "8:Enforced4:True";
+        let enforced = format!("{enforced}{}:{observed}8:Enforced", observed.len());
+        let ancestor = format!("3:web0:1:c{}:{}:{enforced}", enforced.len() + 3, enforced.len());
+        let length = ancestor.len();
+        format!("{}{}:{length}:{ancestor}2:0:", fine.replace("REVISION", revision), length + 3)
+    };
+    let whole = said("REVISION", "1");
+    let is_told = |entries: &[policy_sync::api::annotations::Synced], pending: bool| {
+        entries.len() == 2 && entries[1].applied && entries[1].pending == pending
+    };
+    let mut rows = Vec::new();
+    for (input, evaluated, message) in [
+        (
+            "the rule fails, as where a field has another type",
+            "ConditionRuleEvaluated",
+            "no such overload".into(),
+        ),
+        ("the rule is refused", "ConditionRuleExpressionError", "undeclared reference to 'join'".into()),
+        ("the condition has another reason", "ConditionRuleInvalid", whole.clone()),
+        (
+            "there is more in it, or less, than its lengths say",
+            "ConditionRuleEvaluated",
+            format!("{whole}1:x"),
+        ),
+        (
+            "the names take more than 16,384 characters",
+            "ConditionRuleEvaluated",
+            format!("{fine}{}", "20000:".to_owned() + &"x".repeat(16_400)),
+        ),
+        ("it is of another revision", "ConditionRuleEvaluated", said(&"0".repeat(32), "1")),
+        ("one condition is of another generation", "ConditionRuleEvaluated", said("REVISION", "7")),
+    ] {
+        // What is well in between shows that it is mended at once.
+        world.answer(&work, &Answer::applied().computed("ConditionRuleEvaluated", &whole)).await?;
+        let (entries, _) = world.until_folded(&timeouts, |entries, _| is_told(entries, false)).await?;
+        ensure!(entries[1].conditions[0].message.as_deref() == Some("web (c)"), "{entries:?}");
+        world.answer(&work, &Answer::applied().computed(evaluated, &message)).await?;
+        let (entries, _) = world.until_folded(&timeouts, |entries, _| is_told(entries, true)).await?;
+        ensure!(entries[1].conditions.is_empty(), "{entries:?}");
+        // The rest of it has a hash of this run's.
+        let told = entries[1].message.clone().unwrap_or_default();
+        let told = if told.contains("policy-sync/1") {
+            "the agent cannot tell status.ancestors: policy-sync/1 …".into()
+        } else {
+            told
+        };
+        rows.push(Row { input, place: "the entry's `message`", reason: String::new(), message: told });
+    }
+    for row in rows.iter_mut().filter(|row| row.message.is_empty()) {
+        row.place = "nothing else: the answer is still to come";
+    }
+    for write in world.writes(&controller)? {
+        ensure!((200..300).contains(&write.code()), "the hub refused {write:?}");
+    }
+    goes_on(&world, &limits).await?;
+    holds("ancestors", &rows)
 }

@@ -13,6 +13,7 @@ pub struct Answer {
     observed_generation: Option<i64>,
     conditions: Vec<(String, String, String, String)>,
     values: Vec<Value>,
+    computed: Option<(String, String)>,
 }
 
 impl Answer {
@@ -25,6 +26,7 @@ impl Answer {
             observed_generation: None,
             conditions: Vec::new(),
             values: Vec::new(),
+            computed: None,
         }
     }
 
@@ -67,6 +69,13 @@ impl Answer {
         self
     }
 
+    /// What the work's condition rule makes, with this reason and message; `REVISION` in it stands for the copy's.
+    #[must_use]
+    pub fn computed(mut self, reason: &str, message: &str) -> Self {
+        self.computed = Some((reason.to_owned(), message.to_owned()));
+        self
+    }
+
     /// The status that an agent would give `work`.
     #[must_use]
     pub fn status_of(&self, work: &ManifestWork) -> Value {
@@ -97,6 +106,16 @@ impl Answer {
                     },
                     "conditions": [condition(reason, message)],
                 });
+                for (rule, (reason, message)) in config.condition_rules.iter().zip(&self.computed) {
+                    let revision = manifest.0["metadata"]["annotations"][REVISION].as_str().unwrap_or_default();
+                    if let Some(conditions) = manifest_status["conditions"].as_array_mut() {
+                        conditions.push(json!({
+                            "type": rule.condition, "status": "True", "reason": reason,
+                            "message": message.replace("REVISION", revision),
+                            "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
+                        }));
+                    }
+                }
                 if !config.feedback_rules.is_empty() {
                     manifest_status["statusFeedback"] = json!({ "values": self.values_of(&manifest.0) });
                 }
