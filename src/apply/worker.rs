@@ -32,8 +32,6 @@ use crate::telemetry::metrics::Metrics;
 
 /// How many keys are worked on at once.
 const CONCURRENT_KEYS: usize = 32;
-/// How often in a window it is looked whether the watch has brought a fold's own last write.
-const LOOKS: u32 = 10;
 /// Within this time, changes that a Gateway's works may depend on are looked at once.
 const GATHERS: Duration = Duration::from_millis(50);
 /// How many writes of one key are under way at once.
@@ -282,8 +280,8 @@ impl Worker {
             Some(plan.fold)
         });
         match fold {
-            // Our own last write is still on its way back, and it is a window ago.
-            None => self.queue.add_after(key.clone(), self.fold_window / LOOKS),
+            // Our own last write is still on its way back; what it missed is one window later.
+            None => self.queue.add_after(key.clone(), self.fold_window),
             Some(Fold::Settled) => {}
             Some(Fold::OwnedBy(owners)) => {
                 warn!(object = %parent, ?owners, "another controller owns the annotations: they are left alone");
@@ -311,7 +309,7 @@ impl Worker {
             Some(plan)
         });
         let Some(GatewayFold { uid, metadata, owners, status, .. }) = plan else {
-            self.queue.add_after(key.clone(), self.fold_window / LOOKS);
+            self.queue.add_after(key.clone(), self.fold_window);
             return Ok(());
         };
         if !owners.is_empty() {

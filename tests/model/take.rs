@@ -213,7 +213,7 @@ impl Model<'_> {
         let decided = self.controller.decide(&state.mind, key, &unseen, &state.unseen, state.now);
         note(state, key.clone(), decided.unseen.clone());
         if decided.waits {
-            wait(state, key.clone(), state.now.after(FOLD_WINDOW / 10));
+            wait(state, key.clone(), state.now.after(FOLD_WINDOW));
         }
         if let Some(recheck) = decided.recheck {
             wait(state, key.clone(), recheck);
