@@ -149,6 +149,9 @@ fn a_name_is_a_name_whatever_it_holds() {
 }
 
 proptest! {
+    // Reading so long an expression takes its time.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     /// Whatever a spoke's people write, it stays in the condition that they wrote it in.
     #[test]
     fn no_text_of_a_spoke_becomes_anything_else(
