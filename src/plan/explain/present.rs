@@ -38,7 +38,7 @@ impl Explainer<'_> {
             );
         }
         let Some(entry) = self.entries.get(cluster) else { return (false, waiting()) };
-        if let Some(message) = &entry.message {
+        if let Some(message) = entry.message.as_ref().filter(|_| !entry.applied) {
             let text = format!("its agent could not apply it: {message}");
             return (
                 false,
@@ -75,6 +75,13 @@ impl Explainer<'_> {
     }
 
     fn enforced(&self, entry: &Synced) -> (bool, Reason) {
+        if let Some(message) = &entry.message {
+            let text = format!("it is applied, and how it fares is not known: {message}");
+            return (
+                false,
+                Reason::new("Untold", text).change(format!("{} status on cluster {CLUSTER}", self.copy)),
+            );
+        }
         if entry.pending {
             let text = "it is applied, and the cluster has not judged its present generation yet";
             return (

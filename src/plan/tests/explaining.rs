@@ -9,7 +9,7 @@ use super::objects::{
 use super::world::{World, shop};
 use crate::api::names::{ClusterName, Parent};
 use crate::mirror::Moment;
-use crate::mirror::rows::kind::Resolution;
+use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use crate::plan::explain::{Explanation, Reason, Silent, Verdict, When, explain};
 
 fn explained(world: &World, parent: &Parent, silent: &Silent) -> Explanation {
@@ -329,6 +329,18 @@ fn what_its_agent_says_is_told_in_its_words() {
     );
     let says_nothing = verdict(&told(applied()), "eu-1");
     assert!(says_nothing.fine && says_nothing.reasons[0].code == "Applied", "{says_nothing:?}");
+}
+
+#[test]
+fn what_an_agent_cannot_tell_is_no_refusal() {
+    let info = PolicyKindInfo { has_ancestors: true, ..PolicyKindInfo::named("RateLimitPolicy") };
+    let world = world().resolution("ratelimitpolicies", Resolution::Resolved(info)).written();
+    let world =
+        world.answered("eu-1", &applied().ancestors("ConditionRuleExpressionInvalid", "no such key: name"));
+    let says = "Untold: it is applied, and how it fares is not known: the agent cannot tell status.ancestors: no such \
+                key: name [RateLimitPolicy kuadrant-shop/limits status on cluster <cluster>]";
+    assert_eq!(why(&world, "eu-1"), [says]);
+    assert!(verdict(&world, "eu-1").there);
 }
 
 #[test]
