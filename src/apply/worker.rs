@@ -32,8 +32,6 @@ use crate::telemetry::metrics::Metrics;
 
 /// How many keys are worked on at once.
 const CONCURRENT_KEYS: usize = 32;
-/// Within this time, changes that a Gateway's works may depend on are looked at once.
-const GATHERS: Duration = Duration::from_millis(50);
 /// How many writes of one key are under way at once.
 const CONCURRENT_WRITES: usize = 32;
 
@@ -111,8 +109,6 @@ impl Worker {
     fn enqueue_one(queue: &Queue, fold_window: Duration, key: Key) {
         match key {
             Key::Fold(_) => queue.add_after(key, fold_window),
-            // It waits for its policies, whose answers come by the hundreds.
-            Key::Works(ref parent) if parent.is_gateway() => queue.add_after(key, GATHERS),
             _ => queue.add(key),
         }
     }
@@ -305,6 +301,9 @@ impl Worker {
             let notices = std::mem::take(&mut plan.notices);
             let (parent, subject) = (Parent::gateway(gateway.clone()), || subject::of(view, key));
             let recheck = self.reports.notices(&parent, subject, notices, false, view.now);
+            if plan.comes {
+                self.queue.add(Key::Works(parent));
+            }
             self.look_again(key, view, recheck.into_iter().chain(plan.recheck).min());
             Some(plan)
         });

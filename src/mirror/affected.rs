@@ -41,13 +41,12 @@ impl Tables {
     /// Whether `source` can be listed changed: a Gateway waits for policies that are about to be listed.
     pub(super) fn failing_changed(&self, source: &Source) -> Keys {
         let waited_for = matches!(source, Source::Policies(_)) && self.synced(source).is_none();
-        self.when_ready(|| if waited_for { self.waiting(|_| true) } else { Keys::new() })
+        self.when_ready(|| if waited_for { self.waiting() } else { Keys::new() })
     }
 
     /// The Gateways that may wait for what happened.
-    fn waiting(&self, may: impl Fn(&ObjectKey) -> bool) -> Keys {
-        let gateways = self.gateways.iter().map(|(key, _)| key).filter(|key| may(key));
-        gateways.map(|key| Key::Works(Parent::gateway(key.clone()))).collect()
+    fn waiting(&self) -> Keys {
+        self.gateways.iter().map(|(key, _)| Key::Works(Parent::gateway(key.clone()))).collect()
     }
 
     /// A class came, went or changed; `before` is what it was.
@@ -149,7 +148,9 @@ impl Tables {
 
     pub(super) fn policy_changed(&self, kind: PolicyKind, object: ObjectKey) -> Keys {
         self.when_ready(|| {
-            let mut keys = self.waiting(|gateway| gateway.namespace == object.namespace);
+            let here = self.gateways.iter().filter(|(gateway, _)| gateway.namespace == object.namespace);
+            let mut keys: Keys =
+                here.map(|(gateway, _)| Key::Fold(Parent::gateway(gateway.clone()))).collect();
             keys.extend(both(&Parent { kind, object }));
             // A kind that is listed no more is watched until its last annotation is gone.
             keys.insert(Key::Watches);
@@ -171,7 +172,7 @@ impl Tables {
         keys.extend(
             self.works_of.keys().filter(|parent| parent.kind == *kind).flat_map(|parent| both(parent)),
         );
-        keys.extend(self.waiting(|_| true));
+        keys.extend(self.waiting());
         keys
     }
 
@@ -214,7 +215,8 @@ impl Tables {
     }
 
     /// What comes, or goes, after the work `key`: the Gateways of a policy that are not in its cluster yet, and the
-    /// policies of a Gateway that leaves one.
+    /// policies of a Gateway that leaves one. Policies answer by the hundreds, so a Gateway that waits for them looks at
+    /// them with its fold.
     pub(super) fn after(&self, key: &WorkKey) -> Keys {
         let Some(work) = self.works.get(key) else { return Keys::new() };
         let Purpose::Parent(parent) = &work.purpose else { return Keys::new() };
@@ -230,7 +232,7 @@ impl Tables {
         let named =
             work.gateways.iter().map(|name| ObjectKey { namespace: namespace.clone(), name: name.clone() });
         let gateways = named.map(Parent::gateway).filter(|gateway| !is_there(gateway));
-        self.when_ready(|| gateways.map(Key::Works).collect())
+        self.when_ready(|| gateways.map(Key::Fold).collect())
     }
 
     /// The policies that may go once the Gateway's work `work` goes.

@@ -153,8 +153,7 @@ fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overr
 
 #[test]
 fn a_policy_affects_itself_what_is_watched_and_gateways_that_may_wait_for_it() {
-    let waits = Key::Works(gateway_parent("web"));
-    let keys = Keys::from([Key::Watches, Key::Works(policy_parent("limits")), fold(), waits]);
+    let keys = Keys::from([Key::Watches, Key::Works(policy_parent("limits")), fold(), told()]);
     assert_eq!(hub().apply(&policy("limits").targets("other")), keys);
     assert_eq!(
         hub().apply(&policy("limits").targets("web").annotation("kuadrant.io/policies-synced", "")),

@@ -167,6 +167,10 @@ impl Model<'_> {
                 Key::Watches => self.watch(state),
                 // The status of classes is no work.
                 Key::Class(_) => {}
+                // A Gateway that waits for policies looks at them with its fold, which may come at any time.
+                Key::Fold(parent) if parent.is_gateway() && self.world.holds => {
+                    push(state, Key::Works(parent));
+                }
                 Key::Fold(parent) if parent.is_gateway() && !self.world.tells => {}
                 Key::Fold(parent) if !parent.is_gateway() && !self.world.folds => {}
                 Key::Fold(_) => wait(state, key, state.now.after(FOLD_WINDOW)),

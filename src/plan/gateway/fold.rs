@@ -26,6 +26,7 @@ use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::rows::work::{Answer, Work};
 use crate::mirror::{Moment, View};
 use crate::plan::condition::{named, transition};
+use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::standing::{GatewayStanding, of_gateway};
 use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff};
 
@@ -53,6 +54,8 @@ pub struct GatewayFold {
     pub notices: Vec<Notice>,
     /// When time alone changes what it says.
     pub recheck: Option<Moment>,
+    /// Whether it waits no longer for its policies on some cluster.
+    pub comes: bool,
 }
 
 /// Plans what the Gateway `key` says: nothing where it is gone or going, or where that is not known yet.
@@ -78,13 +81,14 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
         metadata = None;
         owners.clone_from(&gateway.told.other_owners);
     }
-    let problems = diff::works(view, &parent, &works).problems;
+    let Diff { actions, problems } = diff::works(view, &parent, &works);
+    let comes = actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &parent, &works);
     let teller = Teller { now: view.now, gateway, works: &works, problems, clusters };
     let status = teller.status(&left_out);
     let notices = teller.notice(&status).into_iter().collect();
     let status = (status != gateway.told.status).then_some(status);
-    GatewayFold { uid, metadata, owners, status, notices, recheck: works.recheck }
+    GatewayFold { uid, metadata, owners, status, notices, recheck: works.recheck, comes }
 }
 
 /// What one cluster says.

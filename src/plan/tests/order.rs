@@ -292,11 +292,12 @@ fn a_policy_that_cannot_be_read_goes_after_its_gateway_too() {
 
 #[test]
 fn what_is_waited_for_affects_who_waits() {
-    let web = Key::Works(gateway_parent("web"));
+    let web = Key::Fold(gateway_parent("web"));
     let mut world = made("hold");
     assert!(world.apply(&policy("more").targets("web")).contains(&web));
     assert!(world.delete(&policy("more")).contains(&web));
-    assert!(world.apply(&cluster("eu-1").label("region", "eu")).contains(&web));
+    let labelled = world.apply(&cluster("eu-1").label("region", "eu"));
+    assert!(labelled.contains(&Key::Works(gateway_parent("web"))));
     assert!(world.edit(&quota(), "eu-1", |work| work["status"] = applied().status(work)).contains(&web));
     assert!(world.edit(&quota(), "eu-1", |work| work["metadata"]["labels"] = json!({})).contains(&web));
 
@@ -321,10 +322,13 @@ fn the_gateway_says_so_when_it_has_waited_for_long_enough() {
         let programmed = conditions.into_iter().find(|said| said.type_ == "Programmed").unwrap();
         format!("{}: {}", programmed.reason, programmed.message)
     };
-    let world = both_applied(made("hold"), "us-1").answered("eu-1", &applied()).gateway_written();
+    let world = both_applied(made("hold"), "us-1").answered("eu-1", &applied());
+    assert!(fold(&world).comes, "to us-1");
+    let world = world.gateway_written();
     let waits = "not programmed on 2 of 2 clusters";
     let eu = "eu-1 (waits for its policies: ratelimitpolicies/quota)";
     assert_eq!(says(&world), format!("Pending: {waits}: {eu}; us-1 (pending)"));
     assert_eq!(fold(&world).recheck, Some(Moment(world.now + WAIT)), "nothing else would bring it up");
+    assert!(!fold(&world).comes);
     assert_eq!(says(&world.after(WAIT)), format!("PoliciesPending: {waits}: {eu}; us-1 (pending)"));
 }
