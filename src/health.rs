@@ -66,5 +66,7 @@ fn name(source: &Source) -> String {
         Source::Decisions => "placementdecisions".to_owned(),
         Source::Works => "manifestworks".to_owned(),
         Source::Policies(kind) => kind.to_string(),
+        Source::Secrets => "secrets".to_owned(),
+        Source::Grants => "referencegrants".to_owned(),
     }
 }

@@ -1,8 +1,12 @@
 //! GatewayClass and Gateway of [Gateway API](https://gateway-api.sigs.k8s.io/reference/spec/), as far as they are read and
 //! written.
 
+mod certificates;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
+
+pub use certificates::{NamedSecret, named_secrets};
 
 /// The API group of Gateway API.
 pub const GROUP: &str = "gateway.networking.k8s.io";

@@ -11,5 +11,6 @@ pub mod names;
 pub mod object;
 pub mod params;
 pub mod schema;
+pub mod secret;
 pub mod text;
 pub mod work;

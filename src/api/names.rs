@@ -86,6 +86,18 @@ impl GroupResource {
     pub fn gateways() -> Self {
         Self::new(super::gateway::GROUP, "gateways")
     }
+
+    /// The kind of ReferenceGrants.
+    #[must_use]
+    pub fn reference_grants() -> Self {
+        Self::new(super::gateway::GROUP, "referencegrants")
+    }
+
+    /// The kind of Secrets.
+    #[must_use]
+    pub fn secrets() -> Self {
+        Self::new("", "secrets")
+    }
 }
 
 impl fmt::Display for GroupResource {

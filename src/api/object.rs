@@ -3,6 +3,7 @@
 //! Decoding it cannot fail on what an object holds, so that one odd object never stops a list or a watch of its kind.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
@@ -59,7 +60,7 @@ impl Metadata {
 }
 
 /// Any object of the hub.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HubObject {
     /// `group/version`; absent for the items of a list.
@@ -77,9 +78,20 @@ pub struct HubObject {
     /// What is.
     #[serde(default)]
     pub status: Option<Box<RawValue>>,
-    /// What a ConfigMap holds.
+    /// What a ConfigMap or a Secret holds.
     #[serde(default)]
     pub data: Option<Box<RawValue>>,
+    /// What type a Secret is of.
+    #[serde(default, rename = "type")]
+    pub object_type: Option<Box<RawValue>>,
+}
+
+/// By its name alone: it may be a Secret, or hold one.
+impl fmt::Debug for HubObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Metadata { namespace, name, resource_version, .. } = &self.metadata;
+        write!(f, "{} {namespace}/{name} at {resource_version}", self.kind)
+    }
 }
 
 impl HubObject {
@@ -93,6 +105,18 @@ impl HubObject {
     #[must_use]
     pub fn status_as<T: DeserializeOwned + Default>(&self) -> T {
         decode(self.status.as_deref())
+    }
+
+    /// What it holds as `T`, its default where that is nothing or of another shape.
+    #[must_use]
+    pub fn data_as<T: DeserializeOwned + Default>(&self) -> T {
+        decode(self.data.as_deref())
+    }
+
+    /// Whether it is a Secret of the type `wanted`.
+    #[must_use]
+    pub fn is_of_type(&self, wanted: &str) -> bool {
+        decode::<Value>(self.object_type.as_deref()) == wanted
     }
 
     /// The spec as JSON, null where there is none.

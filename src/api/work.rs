@@ -3,11 +3,15 @@
 //! The same types generate the CRD of the test environment, so each default and list type is that of the
 //! [published API](https://github.com/open-cluster-management-io/api/blob/main/work/v1/types.go).
 
+use std::fmt;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::secret;
 
 /// The API group of works.
 pub const GROUP: &str = "work.open-cluster-management.io";
@@ -48,10 +52,19 @@ pub struct Workload {
 }
 
 /// One whole Kubernetes object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend("type" = "object", "x-kubernetes-embedded-resource" = true, "x-kubernetes-preserve-unknown-fields" = true))]
 pub struct Manifest(pub Value);
+
+/// Without what Secrets hold.
+impl fmt::Debug for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut object = self.0.clone();
+        secret::hide(&mut object);
+        f.debug_tuple("Manifest").field(&object).finish()
+    }
+}
 
 /// What happens to the objects when the work goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

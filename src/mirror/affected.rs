@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use super::rows::class::Class;
 use super::rows::gateway::Gateway;
+use super::rows::grant::Grant;
 use super::rows::policy::Policy;
+use super::rows::secret::Secret;
 use super::rows::work::{Purpose, Work};
 use super::tables::{Tables, WorkKey};
 use super::{Key, Keys, Moment, PolicyKind, Source};
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
-use crate::api::names::{ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
 
 impl Tables {
     /// Every key there is.
@@ -34,14 +36,19 @@ impl Tables {
         self.when_ready(|| match source {
             Source::Policies(kind) => self.of_kind(kind),
             Source::ConfigMap(_) => self.of_classes(),
+            Source::Secrets | Source::Grants => self.naming(|_, _| true),
             _ => Keys::new(),
         })
     }
 
-    /// Whether `source` can be listed changed: a Gateway waits for policies that are about to be listed.
-    pub(super) fn failing_changed(&self, source: &Source) -> Keys {
-        let waited_for = matches!(source, Source::Policies(_)) && self.synced(source).is_none();
-        self.when_ready(|| if waited_for { self.waiting() } else { Keys::new() })
+    /// What keeps `source` from being listed changed, and where it `toggled` whether anything does: a Gateway waits for
+    /// policies that are about to be listed, and tells why it does not know of Secrets.
+    pub(super) fn failing_changed(&self, source: &Source, toggled: bool) -> Keys {
+        self.when_ready(|| match source {
+            Source::Policies(_) if toggled && self.synced(source).is_none() => self.waiting(),
+            Source::Secrets | Source::Grants if self.synced(source).is_none() => self.naming(|_, _| true),
+            _ => Keys::new(),
+        })
     }
 
     /// The Gateways that may wait for what happened.
@@ -179,6 +186,55 @@ impl Tables {
     fn policies_of(&self, kind: &PolicyKind) -> Vec<Key> {
         let policies = self.policies.get(kind).into_iter().flat_map(super::Table::iter);
         policies.flat_map(|(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() })).collect()
+    }
+
+    /// A Secret came, went or changed; `before` is what it was.
+    pub(super) fn secret_changed(&self, key: &ObjectKey, before: Option<&Secret>) -> Keys {
+        let changed = before != self.secrets.get(key);
+        self.when_listed(&Source::Secrets, changed, |_, secret| secret == key)
+    }
+
+    /// A ReferenceGrant came, went or changed; `before` is what it was.
+    pub(super) fn grant_changed(&self, key: &ObjectKey, before: Option<&Grant>) -> Keys {
+        let changed = before != self.grants.get(key);
+        self.when_listed(&Source::Grants, changed, |gateway, secret| {
+            secret.namespace == key.namespace && secret.namespace != gateway.namespace
+        })
+    }
+
+    /// Until the first listing is whole nothing is planned from it, and then everything is.
+    fn when_listed(
+        &self,
+        source: &Source,
+        changed: bool,
+        affects: impl Fn(&ObjectKey, &ObjectKey) -> bool,
+    ) -> Keys {
+        if changed && self.synced(source).is_some() {
+            self.when_ready(|| self.naming(affects))
+        } else {
+            Keys::new()
+        }
+    }
+
+    /// The Gateways with a listener that names a Secret that fits, both as `fits` is told.
+    fn naming(&self, fits: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
+        let names = |key: &ObjectKey, row: &Gateway| row.secrets.iter().any(|secret| fits(key, secret));
+        let gateways = self.gateways.iter().filter(|(key, row)| names(key, row));
+        gateways.flat_map(|(key, _)| both(&Parent::gateway(key.clone()))).collect()
+    }
+
+    /// Counts a work of `cluster` that was `before` among those that carry ReferenceGrants, where it is one now.
+    pub(super) fn grants_counted(&mut self, cluster: &ClusterName, before: Option<&Work>, now: bool) {
+        if before.is_some_and(|before| before.grants) == now {
+            return;
+        }
+        let carried = self.carried.entry(cluster.clone()).or_default();
+        let count = carried.entry(PolicyKind::reference_grants()).or_default();
+        *count = if now { *count + 1 } else { count.saturating_sub(1) };
+        carried.retain(|_, count| *count > 0);
+        if carried.is_empty() {
+            self.carried.remove(cluster);
+        }
     }
 
     /// A work came that was not there, or that was for something else.

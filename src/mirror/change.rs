@@ -4,9 +4,11 @@ use super::PolicyKind;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
 use super::rows::gateway::Gateway;
+use super::rows::grant::Grant;
 use super::rows::kind::Resolution;
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
+use super::rows::secret::Secret;
 use super::rows::work::Work;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
@@ -30,6 +32,10 @@ pub enum Source {
     Works,
     /// Policies of one kind.
     Policies(PolicyKind),
+    /// Secrets of the type `kubernetes.io/tls`.
+    Secrets,
+    /// ReferenceGrants.
+    Grants,
 }
 
 impl Source {
@@ -57,6 +63,10 @@ pub enum Row {
     Work(Box<Work>),
     /// A policy.
     Policy(Box<Policy>),
+    /// A Secret.
+    Secret(Secret),
+    /// A ReferenceGrant.
+    Grant(Grant),
 }
 
 impl Row {
@@ -76,6 +86,8 @@ impl Row {
             Source::Policies(_) => {
                 Self::Policy(Box::new(Policy::new(object, &controller.hub_field_manager())))
             }
+            Source::Secrets => Self::Secret(object.into()),
+            Source::Grants => Self::Grant(object.into()),
         }
     }
 }

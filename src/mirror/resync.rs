@@ -15,6 +15,8 @@ impl Tables {
             Source::Decisions => self.decisions.begin_resync(),
             Source::Works => self.works.begin_resync(),
             Source::Policies(kind) => self.policies.entry(kind.clone()).or_default().begin_resync(),
+            Source::Secrets => self.secrets.begin_resync(),
+            Source::Grants => self.grants.begin_resync(),
         }
     }
 
@@ -64,6 +66,8 @@ impl Tables {
             Source::Policies(kind) => {
                 self.policies.get_mut(kind).map(|table| restore(table, version, now)).unwrap_or_default()
             }
+            Source::Secrets => restore(&mut self.secrets, version, now),
+            Source::Grants => restore(&mut self.grants, version, now),
         }
     }
 
@@ -77,6 +81,8 @@ impl Tables {
             Source::Decisions => self.decisions.bookmark(version),
             Source::Works => self.works.bookmark(version),
             Source::Policies(kind) => self.policies.entry(kind.clone()).or_default().bookmark(version),
+            Source::Secrets => self.secrets.bookmark(version),
+            Source::Grants => self.grants.bookmark(version),
         }
     }
 
@@ -92,6 +98,15 @@ impl Tables {
                 self.policies.remove(kind);
                 self.kinds.retain(|gvr, _| gvr.kind != *kind);
                 keys
+            }
+            // Nothing asks for them any more.
+            Source::Secrets => {
+                self.secrets = Table::default();
+                Keys::new()
+            }
+            Source::Grants => {
+                self.grants = Table::default();
+                Keys::new()
             }
             _ => Keys::new(),
         }
@@ -118,6 +133,8 @@ impl Tables {
             Source::Decisions => of(&self.decisions),
             Source::Works => of(&self.works),
             Source::Policies(kind) => self.policies.get(kind).map(of).unwrap_or_default(),
+            Source::Secrets => of(&self.secrets),
+            Source::Grants => of(&self.grants),
         }
     }
 

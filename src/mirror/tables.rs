@@ -8,9 +8,11 @@ use super::rows::Seen;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
 use super::rows::gateway::Gateway;
+use super::rows::grant::Grant;
 use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
+use super::rows::secret::Secret;
 use super::rows::work::{Answer, Purpose, Work};
 use super::{Change, Keys, Moment, PolicyKind, Row, Source, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
@@ -44,6 +46,8 @@ pub struct Tables {
     pub(super) placement_changed: HashMap<ObjectKey, Moment>,
     pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Policy>>,
     pub(super) kinds: HashMap<GroupVersionResource, KindState>,
+    pub(super) secrets: Table<ObjectKey, Secret>,
+    pub(super) grants: Table<ObjectKey, Grant>,
     /// Boxed, because a table has room for more rows than there are.
     pub(super) works: Table<WorkKey, Box<Work>>,
     pub(super) works_of: HashMap<Arc<Parent>, BTreeSet<WorkKey>>,
@@ -70,6 +74,8 @@ impl Tables {
             placement_changed: HashMap::new(),
             policies: HashMap::new(),
             kinds: HashMap::new(),
+            secrets: Table::default(),
+            grants: Table::default(),
             works: Table::default(),
             works_of: HashMap::new(),
             carried: HashMap::new(),
@@ -91,13 +97,15 @@ impl Tables {
                 if changed && self.ready() { self.everything() } else { Keys::new() }
             }
             Change::Failing(source, fault) => {
-                let failed = self.failing.contains_key(&source);
-                let fails = fault.is_some();
-                match fault {
+                let before = match fault.clone() {
                     Some(fault) => self.failing.insert(source.clone(), fault),
                     None => self.failing.remove(&source),
                 };
-                if failed == fails { Keys::new() } else { self.failing_changed(&source) }
+                if before == fault {
+                    Keys::new()
+                } else {
+                    self.failing_changed(&source, before.is_some() != fault.is_some())
+                }
             }
         }
     }
@@ -156,6 +164,14 @@ impl Tables {
                 let changed = before.as_ref() != table.get(&key);
                 if changed { self.policy_changed(kind, key) } else { Keys::new() }
             }
+            (Source::Secrets, Row::Secret(row)) => {
+                let before = self.secrets.apply(key.clone(), row, version);
+                self.secret_changed(&key, before.as_ref())
+            }
+            (Source::Grants, Row::Grant(row)) => {
+                let before = self.grants.apply(key.clone(), row, version);
+                self.grant_changed(&key, before.as_ref())
+            }
             // A row is pruned by its source, so the two always agree.
             _ => Keys::new(),
         }
@@ -193,6 +209,7 @@ impl Tables {
                 let key = self.work_key(key);
                 self.works.bookmark(version);
                 let before = self.works.delete(&key, version);
+                self.grants_counted(&key.1, before.as_deref(), false);
                 before.map(|row| self.work_gone(&key, &row)).unwrap_or_default()
             }
             Source::Policies(kind) => {
@@ -200,6 +217,14 @@ impl Tables {
                     table.delete(key, version);
                 }
                 self.policy_changed(kind.clone(), key.clone())
+            }
+            Source::Secrets => {
+                let before = self.secrets.delete(key, version);
+                self.secret_changed(key, before.as_ref())
+            }
+            Source::Grants => {
+                let before = self.grants.delete(key, version);
+                self.grant_changed(key, before.as_ref())
             }
         }
     }
@@ -215,8 +240,9 @@ impl Tables {
         row.gateways = self.gateway_names.intern(row.gateways.clone());
         row.answer = row.answer.take().map(|answer| self.answers.intern(answer));
         let after = (row.purpose.clone(), row.content, row.deleting, row.answer.clone(), row.uid.clone());
-        let (displaced, applied_since) = (row.displaced, row.applied_since);
+        let (displaced, applied_since, grants) = (row.displaced, row.applied_since, row.grants);
         let before = self.works.apply(key.clone(), row, version);
+        self.grants_counted(&key.1, before.as_deref(), grants);
         let mut keys = Keys::new();
         if before.as_ref().is_none_or(|before| before.purpose != after.0) {
             if let Some(before) = &before {

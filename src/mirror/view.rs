@@ -7,9 +7,11 @@ use std::time::Duration;
 use super::rows::class::Class;
 use super::rows::cluster::{Cluster, Placement};
 use super::rows::gateway::Gateway;
+use super::rows::grant::Grant;
 use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
+use super::rows::secret::Secret;
 use super::rows::work::{Purpose, Work};
 use super::tables::{KindState, Tables};
 use super::{Moment, PolicyKind, Source};
@@ -226,6 +228,17 @@ impl<'m> View<'m> {
     /// The policies of one kind, in no order.
     pub fn policies_of(&self, kind: &PolicyKind) -> impl Iterator<Item = (&'m ObjectKey, &'m Policy)> {
         self.tables.policies.get(kind).into_iter().flat_map(super::Table::iter)
+    }
+
+    /// A Secret of the type `kubernetes.io/tls`.
+    #[must_use]
+    pub fn secret(&self, key: &ObjectKey) -> Option<&'m Secret> {
+        self.tables.secrets.get(key)
+    }
+
+    /// All ReferenceGrants, in no order.
+    pub fn grants(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Grant)> {
+        self.tables.grants.iter()
     }
 
     /// A work by its name.

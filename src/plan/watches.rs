@@ -1,9 +1,12 @@
 //! What to watch beside the fixed kinds: the ConfigMaps of all classes of ours, and every kind that one of them
 //! lists, in one version each. A kind that is listed no more is watched on until our annotations are gone from it.
+//! Secrets and ReferenceGrants only while one of these classes copies TLS Secrets.
 
 use std::collections::BTreeMap;
 
+use crate::api::gateway;
 use crate::api::names::GroupVersionResource;
+use crate::api::params::TlsSecrets;
 use crate::mirror::{Source, View};
 
 /// The sources to watch, and the kind of each.
@@ -18,6 +21,13 @@ pub fn plan(view: View<'_>) -> Wanted {
             wanted.insert(Source::ConfigMap(config_map), GroupVersionResource::new("", "v1", "configmaps"));
         }
         let Some(params) = view.class_params(&name.name) else { continue };
+        if params.known().is_some_and(|params| params.tls_secrets == TlsSecrets::Copy) {
+            wanted.insert(Source::Secrets, GroupVersionResource::new("", "v1", "secrets"));
+            wanted.insert(
+                Source::Grants,
+                GroupVersionResource::new(gateway::GROUP, "v1beta1", "referencegrants"),
+            );
+        }
         for policy in params.known().into_iter().flat_map(|params| &params.policies_to_sync) {
             let gvr = policy.gvr();
             let version = wanted.entry(Source::Policies(gvr.kind.clone())).or_insert_with(|| gvr.clone());

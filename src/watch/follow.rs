@@ -95,7 +95,7 @@ impl Followed {
     async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
         let mut params =
             ListParams { label_selector: self.labels(feed), ..ListParams::default() }.limit(PAGE);
-        params.field_selector = self.fields();
+        params.field_selector = super::field_selector(&self.source);
         feed.begin_resync(&self.source);
         loop {
             let request = self.request().list(&params).map_err(FollowError::Build)?;
@@ -124,7 +124,7 @@ impl Followed {
         version: &mut String,
     ) -> Result<WatchEnd, FollowError> {
         let mut params = WatchParams { label_selector: self.labels(feed), ..WatchParams::default() };
-        params.field_selector = self.fields();
+        params.field_selector = super::field_selector(&self.source);
         let request =
             self.request().watch(&params.timeout(WATCH_SECONDS), version).map_err(FollowError::Build)?;
         let events = match client.request_events::<HubObject>(request).await {
@@ -168,13 +168,6 @@ impl Followed {
 
     fn labels(&self, feed: &Feed) -> Option<String> {
         (self.source == Source::Works).then(|| feed.work_selector())
-    }
-
-    fn fields(&self) -> Option<String> {
-        match &self.source {
-            Source::ConfigMap(key) => Some(format!("metadata.name={}", key.name)),
-            _ => None,
-        }
     }
 }
 

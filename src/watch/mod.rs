@@ -20,12 +20,21 @@ pub(crate) use resolve::{defined, resolve_for};
 pub use supervisor::Supervisor;
 
 use crate::api::names::{ControllerName, GroupVersionResource};
-use crate::api::{annotations, cluster, gateway, work};
+use crate::api::{annotations, cluster, gateway, secret, work};
 use crate::mirror::Source;
 
 /// The label selector of the works of `controller`.
 pub(crate) fn work_selector(controller: &ControllerName) -> String {
     format!("{}={}", annotations::CONTROLLER, controller.hash())
+}
+
+/// The field selector of what is listed and watched of `source`.
+pub(crate) fn field_selector(source: &Source) -> Option<String> {
+    match source {
+        Source::ConfigMap(key) => Some(format!("metadata.name={}", key.name)),
+        Source::Secrets => Some(format!("type={}", secret::TLS)),
+        _ => None,
+    }
 }
 
 /// The kind that a fixed source watches, `None` for the others.
@@ -37,7 +46,7 @@ pub(crate) fn fixed_kind(source: &Source) -> Option<GroupVersionResource> {
         Source::Placements => (cluster::GROUP, "v1beta1", "placements"),
         Source::Decisions => (cluster::GROUP, "v1beta1", "placementdecisions"),
         Source::Works => (work::GROUP, "v1", "manifestworks"),
-        Source::ConfigMap(_) | Source::Policies(_) => return None,
+        Source::ConfigMap(_) | Source::Policies(_) | Source::Secrets | Source::Grants => return None,
     };
     Some(GroupVersionResource::new(group, version, resource))
 }

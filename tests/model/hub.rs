@@ -42,6 +42,8 @@ impl Content {
             Row::Policy(row) => row.version.0 = version,
             Row::Work(row) => row.version.0 = version,
             Row::Cluster(row) => row.version.0 = version,
+            Row::Secret(row) => row.version.0 = version,
+            Row::Grant(row) => row.version.0 = version,
         }
         row
     }
@@ -259,6 +261,8 @@ pub(crate) fn category(source: &Source) -> &str {
         Source::Decisions => "decision",
         Source::Works => "work",
         Source::Policies(kind) => &kind.resource,
+        Source::Secrets => "secret",
+        Source::Grants => "grant",
     }
 }
 

@@ -182,5 +182,7 @@ fn is_of(source: &Source, resource: &str) -> bool {
         Source::Decisions => resource == "placementdecisions",
         Source::Works => resource == "manifestworks",
         Source::Policies(kind) => &*kind.resource == resource,
+        Source::Secrets => resource == "secrets",
+        Source::Grants => resource == "referencegrants",
     }
 }

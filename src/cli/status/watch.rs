@@ -215,6 +215,7 @@ fn hub_object(object: DynamicObject) -> HubObject {
         spec,
         status,
         data: None,
+        object_type: None,
     }
 }
 

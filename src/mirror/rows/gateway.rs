@@ -1,11 +1,13 @@
 //! Gateways.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::told::Told;
 use super::{RawSpec, Strings, Version, raw_spec};
 use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::gateway::GatewaySpec;
+use crate::api::gateway::{GatewaySpec, named_secrets};
+use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 
 /// A Gateway on the hub.
@@ -27,6 +29,8 @@ pub struct Gateway {
     pub annotations: Strings,
     /// Spec.
     pub spec: RawSpec,
+    /// The Secrets that its listeners name, each once.
+    pub secrets: Box<[ObjectKey]>,
     /// What stands where it is ours to write.
     pub told: Told,
 }
@@ -39,6 +43,9 @@ impl Gateway {
             let others = strings.iter().filter(|(key, _)| !Told::is_ours(key));
             others.map(|(key, value)| (key.clone(), value.clone())).collect()
         };
+        let named = object.spec_value();
+        let named = named_secrets(&named, &object.metadata.namespace).map(|named| named.secret);
+        let secrets: BTreeSet<ObjectKey> = named.collect();
         Self {
             version: Version(object.metadata.version()),
             uid: object.metadata.uid.as_str().into(),
@@ -48,6 +55,7 @@ impl Gateway {
             labels: others(&object.metadata.labels),
             annotations: others(&object.metadata.annotations),
             spec: raw_spec(object),
+            secrets: secrets.into_iter().collect(),
             told: Told::of(object, field_manager),
         }
     }

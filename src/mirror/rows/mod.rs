@@ -9,9 +9,11 @@ pub mod cluster;
 mod dropped;
 pub mod gateway;
 pub mod gateway_answer;
+pub mod grant;
 pub mod kind;
 pub mod policy;
 pub mod schema;
+pub mod secret;
 pub mod told;
 pub mod work;
 

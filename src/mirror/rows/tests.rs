@@ -3,12 +3,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::class::ConfigMap;
+use super::grant::Grant;
 use super::policy::Policy;
+use super::secret::Secret;
 use super::work::{Answer, Purpose, TEXT_LIMIT, Work};
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
+use crate::api::work::Manifest;
 use crate::plan::tests::answers::applied;
-use crate::plan::tests::objects::{CLASS, CONTROLLER, Object, config_map, listing, policy, policy_parent};
+use crate::plan::tests::objects::{
+    CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_parent, secret,
+};
 use crate::plan::tests::world::shop;
 
 fn hub_object(json: &Value) -> HubObject {
@@ -272,4 +277,44 @@ fn a_config_map_without_readable_parameters_says_why() {
     }
     assert!(fault(json!({"params": ""})).starts_with("not JSON: EOF while parsing"));
     assert_eq!(fault(json!({"params": "[]"})), "expected an object, found a list");
+}
+
+#[test]
+fn of_a_tls_secret_what_travels_is_kept_and_nothing_is_shown() {
+    let mut object = secret("a").holding("VE9Q").annotation("example.com/note", "VE9Q");
+    object.json["data"]["other"] = "VE9Q".into();
+    let last_applied = "kubectl.kubernetes.io/last-applied-configuration";
+    let row = Secret::from(&hub_object(&object.annotation(last_applied, "VE9Q").json));
+    let kept: Vec<&str> = row.data.as_ref().unwrap().0.keys().map(String::as_str).collect();
+    assert_eq!(kept, ["tls.crt", "tls.key"]);
+    assert!(!row.annotations.contains_key(last_applied));
+    let shown = format!("{row:?} {:?}", row.data);
+    assert!(!shown.contains("VE9Q"), "{shown}");
+    assert!(Secret::from(&hub_object(&secret("a").deleting().json)).data.is_none());
+    let mut opaque = secret("a");
+    opaque.json["type"] = "Opaque".into();
+    assert!(Secret::from(&hub_object(&opaque.json)).data.is_none());
+}
+
+#[test]
+fn a_grant_is_for_those_that_it_names() {
+    let row = |grant: Object| Grant::from(&hub_object(&grant.json));
+    let all = row(grant("g"));
+    assert!(all.is_for("shop") && !all.is_for("tls") && all.allows("a"));
+    let one = row(grant("g").spec("to", json!([{"group": "", "kind": "Secret", "name": "a"}])));
+    assert!(one.allows("a") && !one.allows("b") && !one.allows(""));
+    assert!(!row(grant("g").spec("to", json!("all"))).allows("a"));
+    assert!(!row(grant("g").deleting()).is_for("shop"));
+}
+
+#[test]
+fn an_object_is_shown_by_its_name_alone() {
+    let mut object = secret("a").holding("VE9Q").annotation("example.com/note", "VE9Q").json;
+    object["stringData"] = json!({"tls.key": "VE9Q"});
+    let shown = format!("{:?}", hub_object(&object));
+    assert!(shown.contains("shop/a") && !shown.contains("VE9Q"), "{shown}");
+    let work = Manifest(json!({"kind": "List", "items": [
+        {"kind": "Secret", "metadata": {"name": "a"}, "data": {"tls.key": "VE9Q"}}]}));
+    let shown = format!("{work:?} {work:#?}");
+    assert!(shown.contains("tls.key") && !shown.contains("VE9Q"), "{shown}");
 }

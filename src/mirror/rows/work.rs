@@ -15,11 +15,12 @@ use super::ancestors::Ancestors;
 use super::gateway_answer::GatewayAnswer;
 use super::{Strings, Version, dropped};
 use crate::api::annotations;
+use crate::api::gateway;
 use crate::api::json::{DEPTH_LIMIT, Hash, depth};
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
 use crate::api::object::HubObject;
 use crate::api::text;
-use crate::api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
+use crate::api::work::{FieldValue, Manifest, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
 use crate::mirror::Moment;
 
 /// The most bytes that are kept of one text from a spoke.
@@ -66,6 +67,8 @@ pub struct Work {
     pub gateways: Arc<[Arc<str>]>,
     /// The revision of the copy that it holds.
     pub revision: Option<Arc<str>>,
+    /// Whether it is a Gateway's and carries ReferenceGrants.
+    pub grants: bool,
     /// What the spoke's agent says.
     pub answer: Option<Arc<Answer>>,
 }
@@ -154,6 +157,7 @@ impl Work {
             gateways: gateways.into(),
             revision: revision(&spec),
             applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
+            grants: carries_grants(&spec, &purpose),
             answer: status.map(|status| Arc::new(answer(object, &status, &purpose, &spec))),
             purpose,
         }
@@ -233,6 +237,15 @@ fn revision(spec: &ManifestWorkSpec) -> Option<Arc<str>> {
         .iter()
         .filter_map(|manifest| manifest.0["metadata"]["annotations"][annotations::REVISION].as_str());
     revisions.next().map(Into::into)
+}
+
+fn carries_grants(spec: &ManifestWorkSpec, purpose: &Purpose) -> bool {
+    let is_grant = |manifest: &Manifest| {
+        let group = manifest.0["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+        manifest.0["kind"] == "ReferenceGrant" && group.is_some_and(|(group, _)| group == gateway::GROUP)
+    };
+    let of_gateway = matches!(purpose, Purpose::Parent(parent) if parent.is_gateway());
+    of_gateway && spec.workload.manifests.iter().any(is_grant)
 }
 
 /// The names of the values that the work asks its agent for.

@@ -91,6 +91,12 @@ impl Object {
         self.spec("gatewayClassName", class.into())
     }
 
+    /// On a Secret: what it holds under the name `tls.key`.
+    pub(crate) fn holding(mut self, key: &str) -> Self {
+        self.json["data"]["tls.key"] = key.into();
+        self
+    }
+
     /// On a policy: the singular reference.
     pub(crate) fn targets(self, gateway: &str) -> Self {
         self.spec("targetRef", target(gateway))
@@ -176,6 +182,21 @@ pub(crate) fn listing(resources: &[&str]) -> Value {
         .map(|resource| json!({"group": "kuadrant.io", "version": "v1", "resource": resource}))
         .collect();
     json!({"policiesToSync": kinds, "policyWaitSeconds": 0, "policyWaitAction": "serve"})
+}
+
+/// A Secret with a certificate.
+pub(crate) fn secret(name: &str) -> Object {
+    let mut object = Object::new(Source::Secrets, SHOP, name);
+    object.json["type"] = "kubernetes.io/tls".into();
+    object.json["data"] = json!({"tls.crt": "Y2VydA==", "tls.key": "a2V5"});
+    object
+}
+
+/// A ReferenceGrant of `tls` that lets Gateways of `shop` name all Secrets there.
+pub(crate) fn grant(name: &str) -> Object {
+    Object::new(Source::Grants, "tls", name)
+        .spec("from", json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": SHOP}]))
+        .spec("to", json!([{"group": "", "kind": "Secret"}]))
 }
 
 pub(crate) fn policy_parent(name: &str) -> Parent {

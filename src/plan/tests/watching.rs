@@ -63,3 +63,19 @@ fn annotations_that_another_controller_owns_keep_no_watch() {
     );
     assert_eq!(watched(&shop(&[]).with(theirs).params("multi", "{}")), [PARAMS]);
 }
+
+#[test]
+fn secrets_and_grants_are_watched_only_while_a_class_of_ours_copies_them() {
+    let both = ["/v1 secrets", "gateway.networking.k8s.io/v1beta1 referencegrants"];
+    let world = shop(&[]).class("multi", &json!({"tlsSecrets": "copy"}));
+    assert_eq!(watched(&world), [&[PARAMS], &both[..]].concat());
+    let world = world.params("multi", "nonsense");
+    assert_eq!(watched(&world), [&[PARAMS], &both[..]].concat(), "invalid is not empty");
+    let world = world.class("second", &json!({"tlsSecrets": "none"}));
+    assert_eq!(watched(&world).len(), 4, "one class is enough");
+    let world = world.params("multi", r#"{"tlsSecrets": "none"}"#);
+    assert_eq!(watched(&world), [PARAMS, PARAMS]);
+    let theirs = class("multi").spec("controllerName", "example.com/other".into());
+    let world = shop(&[]).class("multi", &json!({"tlsSecrets": "copy"})).with(theirs);
+    assert_eq!(watched(&world), Vec::<String>::new());
+}

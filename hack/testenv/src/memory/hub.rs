@@ -10,8 +10,8 @@ use super::kinds::Kind;
 use crate::crds::{Crd, Side, generated};
 
 impl MemoryServer {
-    /// A server that serves the kinds of a hub: those of Open Cluster Management, the sample policies, GatewayClasses
-    /// and Gateways.
+    /// A server that serves the kinds of a hub: those of Open Cluster Management, the sample policies, GatewayClasses,
+    /// Gateways and ReferenceGrants.
     ///
     /// # Errors
     ///
@@ -22,8 +22,9 @@ impl MemoryServer {
             Some(definitions) => definitions,
             None => {
                 let mut definitions = generated(Side::Hub)?;
-                definitions.push(gateway_api("gatewayclasses", "GatewayClass", "Cluster")?);
-                definitions.push(gateway_api("gateways", "Gateway", "Namespaced")?);
+                definitions.push(gateway_api("gatewayclasses", "GatewayClass", "Cluster", "v1")?);
+                definitions.push(gateway_api("gateways", "Gateway", "Namespaced", "v1")?);
+                definitions.push(gateway_api("referencegrants", "ReferenceGrant", "Namespaced", "v1beta1")?);
                 DEFINITIONS.get_or_init(|| definitions)
             }
         };
@@ -53,7 +54,7 @@ impl MemoryServer {
 }
 
 /// A definition of the Gateway API's as far as this server reads one: its own come with Go.
-fn gateway_api(plural: &str, kind: &str, scope: &str) -> Result<Crd> {
+fn gateway_api(plural: &str, kind: &str, scope: &str, version: &str) -> Result<Crd> {
     let conditions: Value = json!({
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
         "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
@@ -67,7 +68,7 @@ fn gateway_api(plural: &str, kind: &str, scope: &str) -> Result<Crd> {
             "scope": scope,
             "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
             "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "name": version, "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {
                     "type": "object", "x-kubernetes-preserve-unknown-fields": true,
                     "properties": {"status": {"type": "object", "properties": {"conditions": conditions}}},

@@ -26,7 +26,8 @@ impl Selector {
                 (None, Some((path, text))) => (path, true, text.trim_start_matches('=')),
                 (None, None) => return Err(Refusal::bad_request(&format!("invalid selector: {part:?}"))),
             };
-            if !matches!(path, "metadata.name" | "metadata.namespace") {
+            // `type` is one of Secrets alone, which have it at their top.
+            if !matches!(path, "metadata.name" | "metadata.namespace" | "type") {
                 return Err(Refusal::bad_request(&format!("field label not supported: {path}")));
             }
             Ok((path.replace('.', "/"), equal, text.to_owned()))

@@ -1,0 +1,51 @@
+use serde_json::json;
+
+use super::*;
+
+fn hidden(mut value: Value) -> Value {
+    hide(&mut value);
+    value
+}
+
+fn secret(key: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": TLS,
+        "metadata": {"name": "a", "labels": {"team": "shop"}, "annotations": {"example.com/original": key}},
+        "data": {"tls.crt": "Y2VydA==", "tls.key": key}, "stringData": {"tls.key": key},
+    })
+}
+
+#[test]
+fn no_value_of_a_secret_is_left() {
+    let found =
+        hidden(json!({"spec": {"workload": {"manifests": [{"kind": "List", "items": [secret("TOP")]}]}}}));
+    assert!(!found.to_string().contains("TOP") && !found.to_string().contains("Y2VydA"), "{found}");
+    let found = &found["spec"]["workload"]["manifests"][0]["items"][0];
+    assert_eq!(found["metadata"]["name"], "a");
+    assert_eq!(found["metadata"]["labels"]["team"], "shop");
+    assert_eq!(found["type"], TLS);
+    let text = found["data"]["tls.crt"].as_str().unwrap();
+    assert!(text.starts_with("<hidden, blake3 ") && text.len() == 25, "{text}");
+}
+
+#[test]
+fn another_value_looks_different_and_the_same_the_same() {
+    assert_eq!(hidden(secret("a")), hidden(secret("a")));
+    assert_ne!(hidden(secret("a"))["data"], hidden(secret("b"))["data"]);
+}
+
+#[test]
+fn values_of_odd_shapes_are_hidden_too() {
+    for data in [json!("TOP"), json!(["TOP"]), json!({"tls.key": {"a": "TOP"}})] {
+        let found = hidden(json!({"kind": "Secret", "data": data}));
+        assert!(!found.to_string().contains("TOP"), "{found}");
+    }
+    assert_eq!(hidden(json!({"kind": "Secret", "data": null})), json!({"kind": "Secret", "data": null}));
+}
+
+#[test]
+fn what_is_no_secret_stays_as_it_is() {
+    let work = json!({"kind": "ConfigMap", "metadata": {"annotations": {"a": "b"}}, "data": {"a": "b"},
+        "spec": {"certificateRefs": [{"kind": "Secret", "name": "a"}]}});
+    assert_eq!(hidden(work.clone()), work);
+}
