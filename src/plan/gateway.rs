@@ -1,9 +1,11 @@
 //! A Gateway: its works, and what its clusters say about it.
 
 pub mod fold;
+mod secrets;
 
 use std::sync::Arc;
 
+use secrets::Secrets;
 use serde_json::json;
 
 use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
@@ -13,7 +15,7 @@ use super::work::{WorkTemplate, schema};
 use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, order};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Parent, WorkName};
-use crate::api::params::Params;
+use crate::api::params::{Params, TlsSecrets};
 use crate::mirror::View;
 use crate::mirror::rows::gateway::Gateway;
 
@@ -40,7 +42,10 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
         GatewayStanding::NotOurs => return plan,
     };
     let (outcome, params) = match planned {
-        Ok((work, params)) => (Outcome::Work(Arc::new(work)), Some(params)),
+        Ok(((work, problems), params)) => {
+            plan.problems.extend(problems);
+            (Outcome::Work(Arc::new(work)), Some(params))
+        }
         Err(problem) => {
             plan.problems.push(problem);
             (Outcome::Keep, None)
@@ -60,10 +65,14 @@ fn work(
     name: &WorkName,
     gateway: &Gateway,
     params: &Params,
-) -> Result<PlannedWork, Problem> {
+) -> Result<(PlannedWork, Vec<Problem>), Problem> {
     let key = &parent.object;
     let downstream_namespace = settings.downstream_namespace(&key.namespace)?;
     let mut spec = read_spec(&gateway.spec)?;
+    let Secrets { companions, problems } = match params.tls_secrets {
+        TlsSecrets::Copy => secrets::of(view, settings, key, &spec, params)?,
+        TlsSecrets::None => Secrets::default(),
+    };
     rewrite_namespaces(&mut spec, settings);
     let fields = spec.as_object_mut().ok_or_else(|| Problem::BadSpec("expected an object".to_owned()))?;
     fields.insert("gatewayClassName".to_owned(), json!(params.downstream_class));
@@ -85,5 +94,6 @@ fn work(
         downstream_namespace: &downstream_namespace,
         schema: schema(view),
     };
-    template.carry(copy, &[&key.name], feedback, params.conflicts)
+    let work = template.carry(copy, companions, &[&key.name], feedback, params.conflicts)?;
+    Ok((work, problems))
 }

@@ -307,7 +307,7 @@ impl Planner<'_> {
         if info.has_ancestors {
             feedback = feedback.with_ancestors(&names);
         }
-        template.carry(copy, &names, feedback, conflicts)
+        template.carry(copy, Vec::new(), &names, feedback, conflicts)
     }
 }
 

@@ -89,9 +89,55 @@ pub enum Problem {
     /// A Gateway has waited for its policies for as long as its class says, and is held back on.
     #[error("it is held back where its policies are not applied: its condition Programmed names them")]
     PoliciesPending,
+    /// A Secret that a listener names does not travel. The Gateway does, without it.
+    #[error("listener {listener}: Secret {secret} does not travel: {fault}")]
+    SecretLeftOut {
+        /// The listener.
+        listener: String,
+        /// The Secret on the hub.
+        secret: String,
+        /// Why not.
+        fault: SecretFault,
+    },
+    /// So many more than are told one by one.
+    #[error("{0} more Secrets that listeners name do not travel")]
+    MoreSecretsLeftOut(usize),
+    /// Secrets, or ReferenceGrants, cannot be listed.
+    #[error("its listeners name Secrets, and which may travel is not known: cannot list {what}: {fault}")]
+    SecretsUnread {
+        /// `secrets` or `referencegrants`.
+        what: String,
+        /// Why not, in the hub's words.
+        fault: String,
+    },
     /// What exists is not known yet, so nothing may change.
     #[error("waiting for the list of {0}")]
     Unread(String),
+}
+
+/// Why a Secret does not travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum SecretFault {
+    /// It does not exist, or is of another type.
+    #[error("there is no such Secret of type kubernetes.io/tls")]
+    Missing,
+    /// It is of another namespace, which has no grant for it. Whether it exists is none of the Gateway's business.
+    #[error("no ReferenceGrant of its namespace allows it")]
+    NotGranted,
+    /// Its namespace maps to one that no spoke may have.
+    #[error("its namespace maps to one on the spokes that is reserved or too long")]
+    Namespace,
+}
+
+impl SecretFault {
+    /// A stable word for metrics and event reasons.
+    fn category(self) -> &'static str {
+        match self {
+            Self::Missing => "SecretMissing",
+            Self::NotGranted => "SecretNotGranted",
+            Self::Namespace => "SecretNamespace",
+        }
+    }
 }
 
 /// The most bytes of a problem in words: an Event takes no more, and an annotation and a condition have room for ten.
@@ -121,6 +167,9 @@ impl Problem {
             Self::ForeignReference(_) => "ForeignReference",
             Self::ForeignWork { .. } => "ForeignWork",
             Self::PoliciesPending => "PoliciesPending",
+            Self::SecretLeftOut { fault, .. } => fault.category(),
+            Self::MoreSecretsLeftOut(_) => "MoreSecretsLeftOut",
+            Self::SecretsUnread { .. } => "SecretsUnread",
             Self::Unread(_) => "Unread",
         }
     }
@@ -140,6 +189,8 @@ impl Problem {
                 | Self::ForeignReference(_)
                 | Self::ForeignWork { .. }
                 | Self::PoliciesPending
+                | Self::SecretLeftOut { .. }
+                | Self::MoreSecretsLeftOut(_)
         )
     }
 }

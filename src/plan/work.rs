@@ -1,4 +1,6 @@
-//! A planned work: one copy, the namespace it lives in, and how the agent writes and watches them.
+//! A planned work: one copy, what travels with it, the namespaces they live in, and how the agent writes and watches them.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -72,6 +74,13 @@ impl PlannedWork {
     }
 }
 
+/// An object that travels with a copy: written as the copy is, before it, and gone with it. It may be a Secret, so it is
+/// shown to nobody.
+pub(super) struct Companion {
+    pub(super) kind: GroupResource,
+    pub(super) object: Value,
+}
+
 /// What the works of one parent have in common.
 #[derive(Debug)]
 pub(super) struct WorkTemplate<'a> {
@@ -83,7 +92,8 @@ pub(super) struct WorkTemplate<'a> {
 }
 
 impl WorkTemplate<'_> {
-    /// The work that carries `copy` for the hub Gateways `gateways`, and asks for `feedback` about it.
+    /// The work that carries `copy` and `companions` for the hub Gateways `gateways`, and asks for `feedback` about the
+    /// copy.
     ///
     /// # Errors
     ///
@@ -91,17 +101,35 @@ impl WorkTemplate<'_> {
     pub(super) fn carry(
         &self,
         copy: Copy,
+        companions: Vec<Companion>,
         gateways: &[&str],
         feedback: Feedback,
         conflicts: Conflicts,
     ) -> Result<PlannedWork, Problem> {
-        let namespace = identifier("", "namespaces", "", self.downstream_namespace);
+        let others = companions.iter().map(|companion| text(&companion.object, "namespace"));
+        let others: BTreeSet<&str> = others.filter(|name| *name != self.downstream_namespace).collect();
+        let namespaces: Vec<String> =
+            [self.downstream_namespace].into_iter().chain(others).map(str::to_owned).collect();
+        let orphaned: Vec<ResourceIdentifier> =
+            namespaces.iter().map(|name| identifier("", "namespaces", "", name)).collect();
         let (group, resource) = (&self.parent.kind.group, &self.parent.kind.resource);
         let object = identifier(group, resource, self.downstream_namespace, &self.parent.object.name);
-        let manifests = vec![
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.downstream_namespace}}),
-            copy.object,
-        ];
+        let mut configs: Vec<ManifestConfig> = orphaned.iter().map(|name| self.created_once(name)).collect();
+        configs.extend(companions.iter().map(|Companion { kind, object }| {
+            let (namespace, name) = (text(object, "namespace"), text(object, "name"));
+            self.applied(identifier(&kind.group, &kind.resource, namespace, name), conflicts)
+        }));
+        configs.push(ManifestConfig {
+            feedback_rules: feedback.values,
+            feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Watch),
+            condition_rules: if self.schema.condition_rules { feedback.conditions } else { Vec::new() },
+            ..self.applied(object, conflicts)
+        });
+        let namespace =
+            |name: &String| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let mut manifests: Vec<Value> = namespaces.iter().map(namespace).collect();
+        manifests.extend(companions.into_iter().map(|companion| companion.object));
+        manifests.push(copy.object);
         let bytes: usize = manifests.iter().map(|manifest| manifest.to_string().len()).sum();
         if bytes > SIZE_LIMIT {
             return Err(Problem::TooLarge { bytes, limit: SIZE_LIMIT });
@@ -110,31 +138,9 @@ impl WorkTemplate<'_> {
             workload: Workload { manifests: manifests.into_iter().map(Manifest).collect() },
             delete_option: Some(DeleteOption {
                 propagation_policy: PropagationPolicy::SelectivelyOrphan,
-                selectively_orphans: Some(SelectivelyOrphan { orphaning_rules: vec![namespace.clone()] }),
+                selectively_orphans: Some(SelectivelyOrphan { orphaning_rules: orphaned }),
             }),
-            manifest_configs: vec![
-                ManifestConfig {
-                    resource_identifier: namespace,
-                    update_strategy: Some(UpdateStrategy {
-                        strategy: UpdateStrategyType::CreateOnly,
-                        server_side_apply: None,
-                    }),
-                    feedback_rules: Vec::new(),
-                    feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Poll),
-                    condition_rules: Vec::new(),
-                },
-                ManifestConfig {
-                    resource_identifier: object,
-                    update_strategy: Some(server_side_apply(self.controller, conflicts)),
-                    feedback_rules: feedback.values,
-                    feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Watch),
-                    condition_rules: if self.schema.condition_rules {
-                        feedback.conditions
-                    } else {
-                        Vec::new()
-                    },
-                },
-            ],
+            manifest_configs: configs,
         };
         let purpose = if self.parent.is_gateway() { "gateway" } else { "policy" };
         let annotations = Strings::from([
@@ -143,6 +149,36 @@ impl WorkTemplate<'_> {
         ]);
         Ok(PlannedWork::new(self.controller, self.name.clone(), purpose, annotations, spec, copy.revision))
     }
+
+    /// How the agent writes an object that is written once and never again.
+    fn created_once(&self, object: &ResourceIdentifier) -> ManifestConfig {
+        ManifestConfig {
+            resource_identifier: object.clone(),
+            update_strategy: Some(UpdateStrategy {
+                strategy: UpdateStrategyType::CreateOnly,
+                server_side_apply: None,
+            }),
+            feedback_rules: Vec::new(),
+            feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Poll),
+            condition_rules: Vec::new(),
+        }
+    }
+
+    /// How the agent writes an object that follows the hub.
+    fn applied(&self, object: ResourceIdentifier, conflicts: Conflicts) -> ManifestConfig {
+        ManifestConfig {
+            resource_identifier: object,
+            update_strategy: Some(server_side_apply(self.controller, conflicts)),
+            feedback_rules: Vec::new(),
+            feedback_scrape_type: scrape(self.schema, FeedbackScrapeType::Poll),
+            condition_rules: Vec::new(),
+        }
+    }
+}
+
+/// A text in an object's metadata.
+fn text<'o>(object: &'o Value, field: &str) -> &'o str {
+    object["metadata"][field].as_str().unwrap_or_default()
 }
 
 /// What works can say. Before it is known nothing is planned for real.

@@ -91,6 +91,12 @@ impl Object {
         self.spec("gatewayClassName", class.into())
     }
 
+    /// On a Gateway: one listener, `https`, with these references to certificates.
+    pub(crate) fn certificates(self, references: &[Value]) -> Self {
+        let tls = json!({"certificateRefs": references});
+        self.spec("listeners", json!([{"name": "https", "port": 443, "protocol": "HTTPS", "tls": tls}]))
+    }
+
     /// On a Secret: what it holds under the name `tls.key`.
     pub(crate) fn holding(mut self, key: &str) -> Self {
         self.json["data"]["tls.key"] = key.into();
