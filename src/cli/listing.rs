@@ -22,7 +22,7 @@ pub(super) enum Part {
 }
 
 impl Live {
-    /// All objects of a kind, or those that the label selector `labels` selects.
+    /// All objects of a kind that `params` select.
     ///
     /// # Errors
     ///
@@ -30,9 +30,8 @@ impl Live {
     pub(super) async fn list(
         &self,
         gvr: &GroupVersionResource,
-        labels: Option<&str>,
+        params: ListParams,
     ) -> anyhow::Result<Vec<HubObject>> {
-        let params = ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() };
         match self.pages(gvr, "", params, Part::Whole).await {
             Ok(objects) => Ok(objects),
             Err(kube::Error::Api(status)) if status.code == 404 => {

@@ -28,6 +28,7 @@ use super::live::Live;
 use super::output::{self, print, say};
 use super::settings::SettingsArguments;
 use super::{Answer, manifests};
+use crate::api::secret;
 use crate::clock::Clock;
 pub(super) use diff::read;
 use inventory::Inventory;
@@ -81,7 +82,8 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let inventory = Inventory::new(manifests::read(&arguments.filenames)?, &arguments.namespace);
-    let (works, remarks) = works::plan(fill::fill(&inventory, &controller), &settings)?;
+    let (mut works, remarks) = works::plan(fill::fill(&inventory, &controller), &settings)?;
+    works.iter_mut().for_each(secret::hide);
     let text = match arguments.output {
         None | Some(Format::Yaml) => output::yaml_documents(&works)?,
         Some(Format::Json) => output::json(&json!({"apiVersion": "v1", "kind": "List", "items": works}))?,

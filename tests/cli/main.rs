@@ -9,4 +9,5 @@ mod plan;
 mod refusals;
 mod run;
 mod running;
+mod secrets;
 mod status;

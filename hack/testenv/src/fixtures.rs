@@ -6,6 +6,7 @@ mod hub;
 mod policies;
 
 pub use self::hub::{
-    gateway, gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,
+    gateway, gateway_class, https_gateway, managed_cluster, namespace, params_config_map, placement,
+    placement_decision, reference_grant, tls_secret,
 };
 pub use self::policies::{auth_policy, rate_limit_policy, timeout_policy};

@@ -51,6 +51,7 @@ pub(super) fn plan(mut found: Found, settings: &Settings, now: Moment) -> anyhow
     let (folds, said) = parts::folds(&found, settings, now);
     remarks.extend(said);
     changes.extend(folds);
+    changes.iter_mut().for_each(Change::hide);
     Ok((changes, remarks))
 }
 

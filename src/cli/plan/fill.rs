@@ -41,6 +41,7 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
     }
     filled.classes(inventory, controller);
     filled.parameters(inventory);
+    filled.secrets(inventory);
     filled.policies(inventory);
     filled.works(inventory);
     filled
@@ -98,6 +99,21 @@ impl Filled {
             Subject::of(manifest).note("not used: it holds the parameters of no GatewayClass of ours")
         });
         self.remarks.extend(notes);
+    }
+
+    /// Secrets, and the grants for them, where a class copies them.
+    fn secrets(&mut self, inventory: &Inventory) {
+        let wanted = self.wanted();
+        for source in [Source::Secrets, Source::Grants] {
+            let given = inventory.of(&source).map(|(_, manifest)| manifest);
+            if wanted.contains_key(&source) {
+                self.scratch.list(&source, given.map(|manifest| &manifest.object));
+            } else {
+                self.remarks.extend(given.map(|manifest| {
+                    Subject::of(manifest).note("not used: no GatewayClass of ours has tlsSecrets \"copy\"")
+                }));
+            }
+        }
     }
 
     fn policies(&mut self, inventory: &Inventory) {

@@ -26,7 +26,7 @@ pub(super) struct Definition {
 /// All objects given.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
-    fixed: BTreeMap<Source, Objects>,
+    by_source: BTreeMap<Source, Objects>,
     pub(super) config_maps: Objects,
     /// The definitions of kinds, by `<plural>.<group>`.
     pub(super) definitions: BTreeMap<String, Definition>,
@@ -36,7 +36,7 @@ pub(super) struct Inventory {
 }
 
 enum Role {
-    Fixed(Source),
+    Of(Source),
     ConfigMap,
     Definition,
     Other,
@@ -44,11 +44,13 @@ enum Role {
 
 fn role(group: &str, kind: &str) -> Role {
     match (group, kind) {
-        (gateway::GROUP, "GatewayClass") => Role::Fixed(Source::Classes),
-        (gateway::GROUP, "Gateway") => Role::Fixed(Source::Gateways),
-        (cluster::GROUP, "ManagedCluster") => Role::Fixed(Source::Clusters),
-        (cluster::GROUP, "Placement") => Role::Fixed(Source::Placements),
-        (cluster::GROUP, "PlacementDecision") => Role::Fixed(Source::Decisions),
+        (gateway::GROUP, "GatewayClass") => Role::Of(Source::Classes),
+        (gateway::GROUP, "Gateway") => Role::Of(Source::Gateways),
+        (cluster::GROUP, "ManagedCluster") => Role::Of(Source::Clusters),
+        (cluster::GROUP, "Placement") => Role::Of(Source::Placements),
+        (cluster::GROUP, "PlacementDecision") => Role::Of(Source::Decisions),
+        (gateway::GROUP, "ReferenceGrant") => Role::Of(Source::Grants),
+        ("", "Secret") => Role::Of(Source::Secrets),
         ("", "ConfigMap") => Role::ConfigMap,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => Role::Definition,
         _ => Role::Other,
@@ -65,22 +67,22 @@ impl Inventory {
         inventory
     }
 
-    /// The objects of a fixed kind.
+    /// The objects of a kind that every plan may depend on.
     pub(super) fn of(&self, source: &Source) -> impl Iterator<Item = (&ObjectKey, &Manifest)> {
-        self.fixed.get(source).into_iter().flatten()
+        self.by_source.get(source).into_iter().flatten()
     }
 
     /// A GatewayClass.
     pub(super) fn class(&self, name: &str) -> Option<&Manifest> {
-        self.fixed.get(&Source::Classes)?.get(&ObjectKey::new("", name))
+        self.by_source.get(&Source::Classes)?.get(&ObjectKey::new("", name))
     }
 
     fn add(&mut self, mut manifest: Manifest, namespace: &str) {
         let (group, kind) = (group(&manifest.object.api_version).to_owned(), manifest.object.kind.clone());
         let role = role(&group, &kind);
         let namespaced = match role {
-            Role::Fixed(Source::Classes | Source::Clusters) | Role::Definition => false,
-            Role::Fixed(_) | Role::ConfigMap => true,
+            Role::Of(Source::Classes | Source::Clusters) | Role::Definition => false,
+            Role::Of(_) | Role::ConfigMap => true,
             // Of what is no policy, nothing is known.
             Role::Other => is_policy(&manifest.object),
         };
@@ -91,7 +93,7 @@ impl Inventory {
             (_, false, _) => metadata.namespace.clear(),
         }
         let objects = match role {
-            Role::Fixed(source) => self.fixed.entry(source).or_default(),
+            Role::Of(source) => self.by_source.entry(source).or_default(),
             Role::ConfigMap => &mut self.config_maps,
             Role::Other => self.others.entry((group, kind)).or_default(),
             Role::Definition => return self.define(&manifest),

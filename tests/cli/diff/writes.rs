@@ -1,7 +1,7 @@
 //! What it says is what the controller then writes.
 
 use anyhow::{Result, ensure};
-use policy_sync_testenv::fixtures::{rate_limit_policy, timeout_policy};
+use policy_sync_testenv::fixtures::{https_gateway, rate_limit_policy, timeout_policy, tls_secret};
 use policy_sync_testenv::world::{Answer, all_kinds};
 use serde_json::json;
 
@@ -128,6 +128,29 @@ async fn what_is_gone_goes_and_a_new_kind_needs_access() -> Result<()> {
     for edit in ["- - ratelimitpolicies", "+ - timeoutpolicies"] {
         ensure!(edits(&text.stdout).iter().any(|found| found == edit), "{edit}: {}", text.stdout);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rotated_secret_shows_that_it_changed_and_not_to_what() -> Result<()> {
+    let world = world("diff-secrets", &["eu-1"]).await?;
+    world.parameters(&json!({"tlsSecrets": "copy"})).await?;
+    world.apply(&tls_secret(world.name(), "a", "first-key")).await?;
+    let references = [json!({"name": "a"})];
+    world.apply(&https_gateway(world.name(), "web", world.name(), &references)).await?;
+    let controller = world.controller().await?;
+    world.until_work("eu-1", "access", |_| true).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+
+    world.apply(&tls_secret(world.name(), "a", "second-key")).await?;
+    let text = comes_true(&world, &["change ManifestWork eu-1/gateway-web"]).await?;
+    let edits = edits(&text.stdout);
+    let hidden = |sign: &str| format!("{sign} tls.key: <hidden, blake3 ");
+    ensure!(
+        edits.len() == 3 && edits[1].starts_with(&hidden("-")) && edits[2].starts_with(&hidden("+")),
+        "{edits:#?}"
+    );
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use crate::api::annotations::DISPLACED_SINCE;
 use crate::api::json::normalize;
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
+use crate::api::secret;
 use crate::api::work::ManifestWorkSpec;
 use crate::mirror::Moment;
 use crate::mirror::rows::Strings;
@@ -82,6 +83,12 @@ impl Change {
     pub(super) fn waiting(mut self, waits: Option<String>) -> Self {
         self.waits = waits;
         self
+    }
+
+    /// Hides what Secrets hold.
+    pub(super) fn hide(&mut self) {
+        secret::hide(&mut self.before);
+        secret::hide(&mut self.after);
     }
 
     /// `create ManifestWork eu-1/…`.

@@ -1,5 +1,5 @@
 //! Reads of a hub what the controller watches: the fixed kinds, then the parameters that these name, then the kinds
-//! that those list.
+//! that those list, and TLS Secrets where they are copied.
 //!
 //! The reader's rights are not the controller's: that the controller has those that it needs is taken for granted, and
 //! what the reader may not read is an error, never nothing.
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::{anyhow, bail};
 use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::ListParams;
 
 use crate::api::annotations::OF_POLICY;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
@@ -24,7 +25,7 @@ use crate::mirror::rows::told::Told;
 use crate::mirror::{Moment, Source};
 use crate::plan::explain::Silent;
 use crate::plan::watches::{self, Wanted};
-use crate::watch::{defined, fixed_kind, work_selector};
+use crate::watch::{defined, field_selector, fixed_kind, work_selector};
 
 /// A hub as it was read.
 pub(in crate::cli) struct Found {
@@ -55,8 +56,9 @@ pub(in crate::cli) async fn read(live: &Live, controller: &ControllerName) -> an
     let selector = work_selector(controller);
     let selector = selector.as_str();
     let listed = join_all(fixed.map(|(source, gvr)| async move {
-        let labels = (source == Source::Works).then_some(selector);
-        live.list(&gvr, labels).await.map(|objects| (source, objects))
+        let label_selector = (source == Source::Works).then(|| selector.to_owned());
+        let params = ListParams { label_selector, ..ListParams::default() };
+        live.list(&gvr, params).await.map(|objects| (source, objects))
     }));
     // All at once, but of several failures always the same one is told.
     for listed in listed.await {
@@ -88,8 +90,13 @@ pub(in crate::cli) async fn read(live: &Live, controller: &ControllerName) -> an
         }
     }
     for (source, gvr) in found.wanted() {
-        if matches!(source, Source::Policies(_)) {
-            found.policies(live, &source, &gvr).await?;
+        match source {
+            Source::Policies(_) => found.policies(live, &source, &gvr).await?,
+            Source::Secrets | Source::Grants => {
+                let params = ListParams { field_selector: field_selector(&source), ..ListParams::default() };
+                found.scratch.list(&source, &live.list(&gvr, params).await?);
+            }
+            _ => {}
         }
     }
     Ok(found)
@@ -147,7 +154,7 @@ impl Found {
         let resolved = matches!(resolution, Resolution::Resolved(_));
         self.scratch.resolve(gvr, resolution);
         if resolved {
-            let policies = live.list(gvr, None).await?;
+            let policies = live.list(gvr, ListParams::default()).await?;
             self.scratch.list(source, &policies);
             for policy in policies {
                 let parent = Parent { kind: gvr.kind.clone(), object: key(&policy) };
