@@ -12,6 +12,7 @@ mod leadership;
 mod overrides;
 mod placement;
 mod schemas;
+mod secrets;
 mod settling;
 mod stories;
 mod writing;

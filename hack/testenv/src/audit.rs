@@ -32,6 +32,9 @@ rules:
 pub struct Request {
     /// `create`, `patch`, `get`.
     pub verb: String,
+    /// Its path and query.
+    #[serde(rename = "requestURI", default)]
+    pub uri: String,
     /// What it was about.
     pub object_ref: Option<ObjectRef>,
     user: User,

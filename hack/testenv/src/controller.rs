@@ -54,7 +54,19 @@ impl Controller {
         let name = name();
         let user = user.unwrap_or_else(|| User::new(&name).in_group("system:masters"));
         let kubeconfig: PathBuf = hub.kubeconfig_for(&user)?;
-        Self::spawn(binary, hub, arguments, (&name, user, &kubeconfig))
+        Self::spawn(binary, hub, arguments, (&name, user, &kubeconfig), &[])
+    }
+
+    /// Starts `binary` as an administrator, logging all that it and its libraries can, and does not wait.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not start.
+    pub fn launch_traced(binary: &Path, hub: &ControlPlane, arguments: &[&str]) -> Result<Self> {
+        let name = name();
+        let user = User::new(&name).in_group("system:masters");
+        let kubeconfig: PathBuf = hub.kubeconfig_for(&user)?;
+        Self::spawn(binary, hub, arguments, (&name, user, &kubeconfig), &[("RUST_LOG", "trace")])
     }
 
     /// Starts `binary` with `hub` behind a proxy, and does not wait.
@@ -68,7 +80,7 @@ impl Controller {
         hub: &ControlPlane,
         arguments: &[&str],
     ) -> Result<Self> {
-        Self::spawn(binary, hub, arguments, (&name(), proxy.user().clone(), proxy.kubeconfig()))
+        Self::spawn(binary, hub, arguments, (&name(), proxy.user().clone(), proxy.kubeconfig()), &[])
     }
 
     fn spawn(
@@ -76,6 +88,7 @@ impl Controller {
         hub: &ControlPlane,
         arguments: &[&str],
         (name, user, kubeconfig): (&str, User, &Path),
+        environment: &[(&str, &str)],
     ) -> Result<Self> {
         let (probes, metrics) = (Port::reserve()?, Port::reserve()?);
         let mut all = vec![
@@ -88,7 +101,7 @@ impl Controller {
             all.push(format!("{LEASE}={LEASE_SECONDS}"));
         }
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-        let server = hub.workplace().spawn(name, binary, &all)?;
+        let server = hub.workplace().spawn_with(name, binary, &all, environment)?;
         Ok(Self { server, user, probes, metrics })
     }
 

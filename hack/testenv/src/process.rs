@@ -103,6 +103,17 @@ impl Workplace {
 
     /// Starts `program`; what it prints goes to `<name>.log` here, after what is there already.
     pub fn spawn(&self, name: &str, program: &Path, arguments: &[String]) -> Result<Server> {
+        self.spawn_with(name, program, arguments, &[])
+    }
+
+    /// The same, with these environment variables besides our own.
+    pub fn spawn_with(
+        &self,
+        name: &str,
+        program: &Path,
+        arguments: &[String],
+        environment: &[(&str, &str)],
+    ) -> Result<Server> {
         let log = self.path().join(format!("{name}.log"));
         anyhow::ensure!(program.is_file(), "{} is no program", program.display());
         let child = Command::new("sh")
@@ -110,6 +121,7 @@ impl Workplace {
             .arg(&log)
             .arg(program)
             .args(arguments)
+            .envs(environment.iter().copied())
             .current_dir(self.path())
             .process_group(0)
             .stdin(Stdio::null())

@@ -1,0 +1,125 @@
+//! What a Secret holds is nowhere but in the work: no log, metric, Event, condition or output of a command has it.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, ListParams};
+use policy_sync_testenv::fixtures::tls_secret;
+use policy_sync_testenv::world::World;
+use policy_sync_testenv::{Controller, wait};
+use serde_json::json;
+
+use super::{copying, until_carried, web};
+
+/// A key, and the same in base64.
+const KEYS: [(&str, &str); 2] = [
+    ("the-first-private-key", "dGhlLWZpcnN0LXByaXZhdGUta2V5"),
+    ("another-private-key", "YW5vdGhlci1wcml2YXRlLWtleQ=="),
+];
+
+/// What a command says of the hub of `world`, on both of its outputs.
+fn says(world: &World<'_>, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
+        .args(arguments)
+        .args(["--controller-name", &world.controller_name()])
+        .arg("--kubeconfig")
+        .arg(world.hub().kubeconfig())
+        .env("RUST_LOG", "trace")
+        .output()
+        .context("running policy-sync")?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(text(&output.stdout) + &text(&output.stderr))
+}
+
+fn shows_no_key(what: &str, text: &str) -> Result<()> {
+    for (key, encoded) in KEYS {
+        // The end of base64 depends on what follows.
+        for shown in [key, encoded.trim_end_matches('=')] {
+            let at = text.find(shown);
+            let around = at.map(|at| text[..at].chars().rev().take(200).collect::<Vec<_>>());
+            let around: Option<String> = around.map(|around| around.into_iter().rev().collect());
+            ensure!(at.is_none(), "{what} shows {shown:?} after {around:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn shows_nowhere(world: &World<'_>, controller: &Controller) -> Result<()> {
+    let log = controller.log()?;
+    ensure!(log.contains("TRACE"), "the log is not at its most verbose");
+    shows_no_key("the log", &log)?;
+    shows_no_key("/metrics", &controller.metrics().await?)?;
+    shows_no_key("/readyz", &controller.readiness().await?.1)?;
+    let events = Api::<Event>::namespaced(world.client().clone(), world.name());
+    shows_no_key("an Event", &serde_json::to_string(&events.list(&ListParams::default()).await?.items)?)?;
+    let mut gateway = world.get(&web(world, &[])).await?;
+    gateway.metadata.managed_fields = None;
+    shows_no_key("the Gateway", &serde_json::to_string(&gateway)?)?;
+    for arguments in [
+        &["plan", "--diff"][..],
+        &["plan", "--diff", "-o", "json"],
+        &["plan", "--diff", "-o", "yaml"],
+        &["plan", "--diff", "-o", "table"],
+        &["status", "-A"],
+        &["status", "-A", "-o", "yaml"],
+    ] {
+        shows_no_key(&arguments.join(" "), &says(world, arguments)?)?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_secret_holds_is_shown_nowhere() -> Result<()> {
+    let world = copying("leaks").await?;
+    let (first, second) = (KEYS[0], KEYS[1]);
+    let secret = |key: &str| {
+        let mut secret = tls_secret(world.name(), "a", key);
+        let whole = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"tls.key": key}}).to_string();
+        for annotation in ["kubectl.kubernetes.io/last-applied-configuration", "example.com/original"] {
+            secret["metadata"]["annotations"][annotation] = whole.as_str().into();
+        }
+        secret
+    };
+    world.apply(&secret(first.0)).await?;
+    world.apply(&web(&world, &[json!({"name": "a"}), json!({"name": "missing"})])).await?;
+    // Before anything is written, and after.
+    let created = says(&world, &["plan", "--diff"])?;
+    ensure!(created.contains("tls.key: <hidden, blake3 "), "{created}");
+    shows_no_key("plan --diff", &created)?;
+    let controller = traced(&world).await?;
+    let work = until_carried(&world, &["Secret kuadrant-leaks/a"]).await?;
+    ensure!(serde_json::to_string(&work)?.contains(first.1), "the work has it");
+    shows_nowhere(&world, &controller).await?;
+
+    // A rotation that is planned, one that is too large, and one that is written.
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+    world.apply(&secret(second.0)).await?;
+    let changed = says(&world, &["plan", "--diff"])?;
+    ensure!(changed.contains("tls.key: <hidden, blake3 "), "{changed}");
+    shows_no_key("plan --diff", &changed)?;
+    let huge = tls_secret(world.name(), "a", &second.0.repeat(30_000));
+    world.apply(&huge).await?;
+    let controller = traced(&world).await?;
+    wait::until("the work is too large", policy_sync_testenv::world::LIMIT, || async {
+        ensure!(controller.metrics().await?.contains(r#"category="TooLarge""#), "it is not told");
+        Ok(())
+    })
+    .await?;
+    shows_nowhere(&world, &controller).await?;
+    world.apply(&secret(second.0)).await?;
+    world.until_work("eu-1", "gateway-web", |work| super::key_of(work) == second.1).await?;
+    shows_nowhere(&world, &controller).await
+}
+
+/// A controller that logs all that it and its libraries can.
+async fn traced(world: &World<'_>) -> Result<Controller> {
+    let name = format!("--controller-name={}", world.controller_name());
+    let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
+    let mut controller = Controller::launch_traced(binary, world.hub(), &[&name])?;
+    controller.ready().await?;
+    controller.leads().await?;
+    Ok(controller)
+}
