@@ -1,6 +1,7 @@
 //! Attacks: who may write in one namespace of the hub, or to one spoke, tries to reach further. Each is refused, with
 //! nothing of anybody else's changed.
 
+mod secrets;
 mod spokes;
 mod tenants;
 

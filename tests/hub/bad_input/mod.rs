@@ -6,6 +6,7 @@ mod overrides;
 mod page;
 mod parameters;
 mod policies;
+mod secrets;
 mod spokes;
 
 use anyhow::{Context, Result, ensure};
@@ -48,6 +49,19 @@ pub(crate) async fn until_event(world: &World<'_>, object: &Value, part: &str) -
         let found = told.find(|(_, note)| note.contains(part));
         let (reason, note) = found.with_context(|| format!("found {events:?}"))?;
         Ok((reason.clone(), note.clone()))
+    })
+    .await
+}
+
+/// Waits until the Gateway's `Accepted` has `part` in its message, and returns its reason and message.
+async fn until_gateway_says(world: &World<'_>, gateway: &Value, part: &str) -> Result<(String, String)> {
+    wait::until(&format!("Accepted of {} says {part}", gateway["metadata"]["name"]), LIMIT, || async {
+        let found = serde_json::to_value(world.get(gateway).await?)?;
+        let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
+        let accepted = conditions.find(|condition| condition["type"] == "Accepted").context("not said")?;
+        let text = |field: &str| accepted[field].as_str().unwrap_or_default().to_owned();
+        ensure!(text("message").contains(part), "{accepted}");
+        Ok((text("reason"), text("message")))
     })
     .await
 }
