@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::{Api, ResourceExt};
 use policy_sync::api::annotations::{POLICIES_SYNCED_SUMMARY, Summary};
+use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::ControllerName;
 use policy_sync_testenv::apply::{api_for, apply_all, apply_status, apply_with_status};
 use policy_sync_testenv::certificates::User;
@@ -134,6 +135,8 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     })
     .await?;
 
+    a_secret_travels(fleet).await?;
+
     let (code, readiness) = controller.readiness().await?;
     ensure!(code == 200 && !readiness.contains("[!]"), "{readiness}");
     let requests = controller.requests(hub)?;
@@ -159,6 +162,31 @@ async fn shipped_as_it_is_written(hub: &ControlPlane, fleet: &Fleet) -> Result<(
     .await
 }
 
+/// Once the parameters of the sample class say so, with the rights for it applied before.
+async fn a_secret_travels(fleet: &Fleet) -> Result<()> {
+    let (hub, client) = (fleet.hub(), fleet.hub().client()?);
+    kubectl_apply(hub, "ocm-manifests/hub-tls-secrets")?;
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("gatewayclass-params/parameters.yaml"),
+    )?;
+    let mut parameters: Value = serde_saphyr::from_str(&text)?;
+    let mut params: Value = serde_json::from_str(parameters["data"]["params"].as_str().context("params")?)?;
+    params["tlsSecrets"] = json!("copy");
+    parameters["data"]["params"] = params.to_string().into();
+    let secret = fixtures::tls_secret("shop", "certificate", "a key");
+    let mut gateway =
+        fixtures::https_gateway("shop", "secure", "multi-cluster", &[json!({ "name": "certificate" })]);
+    gateway["metadata"]["labels"][PLACEMENT_LABEL] = "everywhere".into();
+    apply_all(&client, [&parameters, &secret, &gateway]).await?;
+    let copy = fixtures::tls_secret("kuadrant-shop", "certificate", "");
+    let (copies, name) = api_for(&fleet.spoke("eu-1")?.client()?, &copy).await?;
+    wait::until("the Secret is on eu-1", LIMIT, || async {
+        ensure!(copies.get_opt(&name).await?.is_some(), "it is not there");
+        Ok(())
+    })
+    .await
+}
+
 async fn condition_is_true(hub: &ControlPlane, object: &Value, condition: &str) -> Result<()> {
     let (api, name) = api_for(&hub.client()?, object).await?;
     wait::until(&format!("{name} is {condition}"), LIMIT, || async {
@@ -169,6 +197,22 @@ async fn condition_is_true(hub: &ControlPlane, object: &Value, condition: &str) 
         Ok(())
     })
     .await
+}
+
+/// With these the controller reads Secrets, and nothing else.
+#[test]
+fn the_rights_for_secrets_are_only_to_read_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("ocm-manifests/hub-tls-secrets");
+    let text = std::fs::read_to_string(folder.join("tls-secrets.yaml")).unwrap();
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let rules: Vec<&Value> =
+        objects.iter().filter_map(|object| object["rules"].as_array()).flatten().collect();
+    let read = json!(["list", "watch"]);
+    let expected = [
+        json!({"apiGroups": [""], "resources": ["secrets"], "verbs": read}),
+        json!({"apiGroups": ["gateway.networking.k8s.io"], "resources": ["referencegrants"], "verbs": read}),
+    ];
+    assert_eq!(rules, expected.iter().collect::<Vec<_>>());
 }
 
 /// Rights that would let who controls the controller give themselves any other.
