@@ -4,7 +4,7 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 /// Keys and texts that decisions look at, and texts that are odd.
-const WORDS: [&str; 88] = [
+const WORDS: [&str; 98] = [
     "",
     "-",
     ".",
@@ -50,6 +50,16 @@ const WORDS: [&str; 88] = [
     "ConfigMap",
     "ManagedCluster",
     "PlacementDecision",
+    "Secret",
+    "ReferenceGrant",
+    "HTTPRoute",
+    "Passthrough",
+    "kubernetes.io/tls",
+    "tls",
+    "certificateRefs",
+    "from",
+    "to",
+    "mode",
     "apiVersion",
     "kind",
     "metadata",

@@ -147,6 +147,8 @@ impl Hub {
             "Gateway" => Source::Gateways,
             "Placement" => Source::Placements,
             "PlacementDecision" => Source::Decisions,
+            "Secret" => Source::Secrets,
+            "ReferenceGrant" => Source::Grants,
             kind => {
                 let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
                 let lower = kind.to_ascii_lowercase();

@@ -7,6 +7,7 @@ pub mod feedback;
 mod hub;
 pub mod parameters;
 pub mod policies;
+mod secrets;
 pub mod selectors;
 
 /// A body.

@@ -1,7 +1,7 @@
 //! Policies to plan: a list of steps, objects of any kind among them.
 //!
 //! Whatever they are, a copy gets no further than its namespace maps to and its Gateways are placed, it has the policy's
-//! spec with the patches that match its cluster and nothing else, no more than a work may have is planned, the same hub has the same plan, and once it is written nothing is left to write.
+//! spec with the patches that match its cluster and nothing else, with a Gateway travel the TLS Secrets that may and no others, no more than a work may have is planned, the same hub has the same plan, and once it is written nothing is left to write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use kube::core::SelectorExt;
 use policy_sync::api::gateway::GROUP;
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
-use policy_sync::api::params::Params;
+use policy_sync::api::params::{Params, TlsSecrets};
 use policy_sync::mirror::Source;
 use policy_sync::plan::selector::parse;
 use policy_sync::plan::work::SIZE_LIMIT;
@@ -17,8 +17,9 @@ use policy_sync::plan::{Outcome, PlannedWork, WorksPlan};
 use serde_json::{Value, json};
 
 use super::hub::{CONTROLLER, Hub};
+use super::secrets::only_what_may_travels;
 
-const PREFIX: &str = "kuadrant-";
+pub(super) const PREFIX: &str = "kuadrant-";
 
 pub fn body(data: &[u8]) {
     let Ok(Value::Array(steps)) = serde_json::from_slice(data) else { return };
@@ -47,10 +48,14 @@ fn holds(hub: &Hub) {
         within_placement(hub, &parent, &plan);
         for (cluster, outcome) in &plan.outcomes {
             let Outcome::Work(work) = outcome else { continue };
-            let copy = is_whole(&parent, work);
+            let (companions, copy) = is_whole(&parent, work);
             if parent.is_gateway() {
+                let copies =
+                    params(hub, &parent.object).is_some_and(|params| params.tls_secrets == TlsSecrets::Copy);
+                only_what_may_travels(hub, &parent.object, copies, &companions);
                 is_of_the_downstream_class(hub, &parent.object, copy);
             } else {
+                assert!(companions.is_empty(), "something travels with a policy");
                 references_are_placed(hub, &parent, &cluster.0, work, copy);
                 only_matching_patches_differ(hub, &parent, &cluster.0, copy);
             }
@@ -74,13 +79,15 @@ fn within_placement(hub: &Hub, parent: &Parent, plan: &WorksPlan) {
     }
 }
 
-/// The work is what a work may be; its copy.
-fn is_whole<'w>(parent: &Parent, work: &'w PlannedWork) -> &'w Value {
+/// The work is what a work may be; what travels with its copy, and that.
+fn is_whole<'w>(parent: &Parent, work: &'w PlannedWork) -> (Vec<&'w Value>, &'w Value) {
     let downstream = format!("{PREFIX}{}", parent.object.namespace);
     assert!(downstream.len() <= 63 && downstream != "kuadrant-system", "no copy may be in {downstream}");
     assert!(work.name.0.len() <= 63, "{}", work.name);
     let manifests = &work.spec.workload.manifests;
-    let [namespace, copy] = manifests.as_slice() else { panic!("{} manifests", manifests.len()) };
+    let [namespace, companions @ .., copy] = manifests.as_slice() else {
+        panic!("{} manifests", manifests.len())
+    };
     assert_eq!(namespace.0["metadata"]["name"], *downstream);
     assert_eq!(copy.0["metadata"]["namespace"], *downstream);
     assert_eq!(copy.0["metadata"]["name"], *parent.object.name);
@@ -92,7 +99,7 @@ fn is_whole<'w>(parent: &Parent, work: &'w PlannedWork) -> &'w Value {
     keys(&copy.0["metadata"], &["annotations", "labels", "name", "namespace"]);
     let bytes: usize = manifests.iter().map(|manifest| manifest.0.to_string().len()).sum();
     assert!(bytes <= SIZE_LIMIT, "{bytes} bytes");
-    &copy.0
+    (companions.iter().map(|manifest| &manifest.0).collect(), &copy.0)
 }
 
 /// The valid parameters of the class of the Gateway `key`, where it is ours.

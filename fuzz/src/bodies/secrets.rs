@@ -1,0 +1,125 @@
+//! What the contract says of the Secrets that travel with a Gateway, in its own words: from the objects, without the
+//! product's reading of references and grants.
+
+use std::collections::BTreeSet;
+
+use policy_sync::api::gateway::GROUP;
+use policy_sync::api::names::ObjectKey;
+use policy_sync::mirror::Source;
+use serde_json::{Value, json};
+
+use super::hub::Hub;
+use super::policies::PREFIX;
+
+/// The type of Secrets that travel, and what of them does.
+const TYPE: &str = "kubernetes.io/tls";
+const NAMES: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
+
+/// What travels with the copy of the Gateway `key` is what may, and all of it; `copies` says whether its class copies.
+pub(super) fn only_what_may_travels(hub: &Hub, key: &ObjectKey, copies: bool, companions: &[&Value]) {
+    let of = |kind: &'static str| companions.iter().copied().filter(move |object| object["kind"] == kind);
+    let text =
+        |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let address = |object: &Value| (text(object, "namespace"), text(object, "name"));
+    let allowed = if copies { allowed(hub, key) } else { BTreeSet::new() };
+    let downstream = |(namespace, name): &(String, String)| (format!("{PREFIX}{namespace}"), name.clone());
+    let carried: BTreeSet<_> = of("Secret").map(address).collect();
+    assert_eq!(carried, allowed.iter().map(downstream).collect(), "of {key}");
+
+    let own = format!("{PREFIX}{}", key.namespace);
+    for secret in of("Secret") {
+        let (namespace, name) = address(secret);
+        let hub_key = ObjectKey::new(namespace.trim_start_matches(PREFIX), &name);
+        let found = &hub.objects[&(Source::Secrets, hub_key)];
+        assert_eq!((&secret["type"], &secret["apiVersion"]), (&TYPE.into(), &"v1".into()));
+        for (name, value) in secret["data"].as_object().expect("data is an object") {
+            assert!(NAMES.contains(&name.as_str()) && found["data"][name] == *value, "{name}");
+        }
+        let fields = secret.as_object().expect("an object").keys();
+        let known = ["apiVersion", "data", "kind", "metadata", "type"];
+        assert_eq!(fields.collect::<Vec<_>>(), known);
+    }
+    // Each of another namespace has a grant on the spoke that is for it alone, and there is no other.
+    let granted = of("ReferenceGrant").map(|grant| {
+        let (namespace, _) = address(grant);
+        let name = grant["spec"]["to"][0]["name"].as_str().unwrap_or_default().to_owned();
+        let expected = json!({
+            "from": [{"group": GROUP, "kind": "Gateway", "namespace": own}],
+            "to": [{"group": "", "kind": "Secret", "name": name}],
+        });
+        assert_eq!(grant["spec"], expected);
+        (namespace, name)
+    });
+    let elsewhere: BTreeSet<_> = carried.iter().filter(|(namespace, _)| *namespace != own).cloned().collect();
+    assert_eq!(granted.collect::<BTreeSet<_>>(), elsewhere);
+    let namespaces: BTreeSet<String> = of("Namespace").map(|object| text(object, "name")).collect();
+    assert_eq!(namespaces, elsewhere.into_iter().map(|(namespace, _)| namespace).collect());
+    let known = |object: &&Value| {
+        ["Namespace", "ReferenceGrant", "Secret"].iter().any(|kind| object["kind"] == **kind)
+    };
+    assert!(companions.iter().all(known), "something else travels");
+}
+
+/// The Secrets that the Gateway's listeners name and may have, by namespace and name.
+fn allowed(hub: &Hub, key: &ObjectKey) -> BTreeSet<(String, String)> {
+    let gateway = &hub.objects[&(Source::Gateways, key.clone())];
+    let mut allowed = BTreeSet::new();
+    for listener in gateway["spec"]["listeners"].as_array().into_iter().flatten() {
+        if listener["tls"]["mode"] == "Passthrough" {
+            continue;
+        }
+        for reference in listener["tls"]["certificateRefs"].as_array().into_iter().flatten() {
+            let group = &reference["group"];
+            let kind = &reference["kind"];
+            let namespace = if reference["namespace"].is_null() {
+                Some(&*key.namespace)
+            } else {
+                reference["namespace"].as_str()
+            };
+            if let (true, true, Some(namespace), Some(name)) = (
+                group.is_null() || group == "",
+                kind.is_null() || kind == "Secret",
+                namespace,
+                reference["name"].as_str(),
+            ) && may_travel(hub, &key.namespace, namespace, name)
+            {
+                allowed.insert((namespace.to_owned(), name.to_owned()));
+            }
+        }
+    }
+    allowed
+}
+
+fn may_travel(hub: &Hub, gateway: &str, namespace: &str, name: &str) -> bool {
+    let Some(secret) = hub.objects.get(&(Source::Secrets, ObjectKey::new(namespace, name))) else {
+        return false;
+    };
+    let downstream = format!("{PREFIX}{namespace}");
+    secret["type"] == TYPE
+        && secret["metadata"]["deletionTimestamp"].is_null()
+        && downstream.len() <= 63
+        && downstream != "kuadrant-system"
+        && (namespace == gateway || is_granted(hub, gateway, namespace, name))
+}
+
+fn is_granted(hub: &Hub, gateway: &str, namespace: &str, name: &str) -> bool {
+    let items = |grant: &'static str| {
+        move |object: &Value| object["spec"][grant].as_array().cloned().unwrap_or_default()
+    };
+    let (from, to) = (items("from"), items("to"));
+    let lets = |grant: &Value| {
+        let who = from(grant)
+            .iter()
+            .any(|from| from["group"] == GROUP && from["kind"] == "Gateway" && from["namespace"] == gateway);
+        let what = to(grant).iter().any(|to| {
+            let named = to["name"].is_null() || to["name"] == name;
+            to["group"] == "" && to["kind"] == "Secret" && named
+        });
+        who && what && grant["metadata"]["deletionTimestamp"].is_null()
+    };
+    let mut grants = hub
+        .objects
+        .iter()
+        .filter(|((source, key), _)| *source == Source::Grants && *key.namespace == *namespace);
+    grants.any(|(_, grant)| lets(grant))
+}
