@@ -1,6 +1,6 @@
 //! The agent's right to the grants that the spoke needs.
 
-use super::super::objects::{gateway_parent, policy, policy_parent};
+use super::super::objects::{gateway_parent, listing, policy, policy_parent};
 use super::*;
 use crate::api::names::ClusterName;
 use crate::plan::access;
@@ -44,6 +44,17 @@ fn it_keeps_it_until_the_last_gateway_is_gone() {
     let world = world.terminating(&gateway_parent("web"), "eu-1");
     assert_eq!(granted(&world), ["gateways", "referencegrants"]);
     assert_eq!(world.gone(&gateway_parent("web"), "eu-1").access_writes("eu-1"), ["delete eu-1"]);
+}
+
+#[test]
+fn a_work_that_is_gone_carries_no_grant_any_more() {
+    let world = with_grant().gone(&gateway_parent("web"), "eu-1");
+    assert_eq!(world.access_writes("eu-1"), ["delete eu-1"]);
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["tlsSecrets"] = "copy".into();
+    let world = with_grant().class("multi", &params).with(policy("limits").targets("web")).written();
+    assert_eq!(granted(&world), ["gateways", "referencegrants", "ratelimitpolicies"]);
+    assert_eq!(granted(&world.gone(&gateway_parent("web"), "eu-1")), ["gateways", "ratelimitpolicies"]);
 }
 
 #[test]
