@@ -46,6 +46,7 @@ pub(super) fn works(found: &Found, settings: &Settings, now: Moment) -> (Vec<Awa
             Awaited { action, waits }
         }));
         actions.extend(again(view, parent, &plan));
+        actions.extend(held(view, &plan));
     });
     (actions, remarks)
 }
@@ -68,6 +69,17 @@ fn again<'p>(view: View<'p>, parent: &'p Parent, plan: &'p WorksPlan) -> impl It
         going.then(|| Awaited {
             action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
             waits: Some("once the one that is being deleted is gone".to_owned()),
+        })
+    })
+}
+
+/// Works of a Gateway that are made after those of its policies.
+fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
+    plan.waiting.keys().filter_map(move |cluster| {
+        let Some(Outcome::Work(work)) = plan.outcomes.get(cluster) else { return None };
+        view.work(&work.name, cluster).is_none().then(|| Awaited {
+            action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
+            waits: Some("once its policies there are applied, or have been waited for".to_owned()),
         })
     })
 }
