@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -39,7 +40,10 @@ fn kubectl(plane: &ControlPlane, arguments: &[&str], folder: &Path) -> Result<St
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// One at a time: of two that create the same object, kubectl lets one fail.
 fn kubectl_apply(plane: &ControlPlane, folder: &str) -> Result<()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     kubectl(plane, &["apply", "--validate=strict", "-k"], &folder).map(drop)
 }
