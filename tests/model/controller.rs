@@ -120,6 +120,8 @@ pub(crate) struct Decided {
     pub(crate) recheck: Option<Moment>,
     /// It waits for its own last write.
     pub(crate) waits: bool,
+    /// A Gateway's work may be made.
+    pub(crate) comes: bool,
     pub(crate) unseen: Unseen,
 }
 
@@ -136,6 +138,7 @@ impl Decided {
             reads: decision.reads,
             recheck: decision.recheck,
             waits: false,
+            comes: false,
             unseen,
         }
     }
@@ -265,7 +268,8 @@ impl Controller {
                 let key = &parent.object;
                 let plan = decide::gateway(view, &self.settings, &mut unseen, key);
                 let mut decided = Decided { waits: plan.is_none(), unseen, ..Decided::default() };
-                let GatewayFold { uid, metadata, status, recheck, .. } = plan.unwrap_or_default();
+                let GatewayFold { uid, metadata, status, recheck, comes, .. } = plan.unwrap_or_default();
+                decided.comes = comes;
                 decided.recheck = recheck;
                 let manager = self.name.hub_field_manager();
                 let metadata = metadata.map(|metadata| objects::labelling(&manager, key, &uid, &metadata));

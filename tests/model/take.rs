@@ -168,10 +168,9 @@ impl Model<'_> {
                 // The status of classes is no work.
                 Key::Class(_) => {}
                 // A Gateway that waits for policies looks at them with its fold, which may come at any time.
-                Key::Fold(parent) if parent.is_gateway() && self.world.holds => {
+                Key::Fold(parent) if parent.is_gateway() && !self.world.tells => {
                     push(state, Key::Works(parent));
                 }
-                Key::Fold(parent) if parent.is_gateway() && !self.world.tells => {}
                 Key::Fold(parent) if !parent.is_gateway() && !self.world.folds => {}
                 Key::Fold(_) => wait(state, key, state.now.after(FOLD_WINDOW)),
                 key => {
@@ -221,6 +220,9 @@ impl Model<'_> {
         }
         if let Some(recheck) = decided.recheck {
             wait(state, key.clone(), recheck);
+        }
+        if let (Key::Fold(parent), true) = (key, decided.comes) {
+            push(state, Key::Works(parent.clone()));
         }
         if decided.writes.is_empty() && decided.deletes.is_empty() {
             return;

@@ -48,8 +48,6 @@ pub(crate) struct World {
     pub(crate) folds: bool,
     /// Whether Gateways say what their clusters do.
     pub(crate) tells: bool,
-    /// Whether Gateways wait for their policies.
-    pub(crate) holds: bool,
     /// How often the controller crashes.
     pub(crate) crashes: u8,
     /// How many requests or watches fail.
@@ -82,7 +80,6 @@ impl World {
             agents: false,
             folds: false,
             tells: false,
-            holds: false,
             crashes: 0,
             faults: 0,
             rules: Vec::new(),
@@ -110,7 +107,6 @@ impl World {
             "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 60, "policyWaitAction": "hold",
         });
         self.objects.retain(|(source, _)| *source != params());
-        self.holds = true;
         self.with(params(), params_config_map(SHOP, "params", &parameters)).agents()
     }
 
