@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 use policy_sync::api::annotations::{
-    CONTROLLER, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced, WORK_FOR,
+    CONTROLLER, DISPLACED_SINCE, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced, WORK_FOR,
 };
 use policy_sync::api::work::ManifestWork;
 use serde_json::Value;
@@ -40,6 +40,18 @@ pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<
     wait::until(what, LIMIT, || async {
         ensure!(api.get_opt(&name).await?.is_none(), "it is still there");
         Ok(())
+    })
+    .await
+}
+
+/// Waits until the work of the Gateway in `cluster` says since when that is not chosen, and returns the moment.
+pub(super) async fn displaced(hub: &Client, cluster: &str) -> Result<String> {
+    let works: Api<ManifestWork> = Api::namespaced(hub.clone(), cluster);
+    let of_gateways = ListParams::default().labels(&format!("{WORK_FOR}=gateway"));
+    wait::until(&format!("the Gateway's work of {cluster} is displaced"), LIMIT, || async {
+        let works = works.list_metadata(&of_gateways).await?.items;
+        let since = works.iter().find_map(|work| work.annotations().get(DISPLACED_SINCE));
+        since.cloned().context("it says nothing")
     })
     .await
 }

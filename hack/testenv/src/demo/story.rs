@@ -1,11 +1,13 @@
 //! The steps, in their order. Each writes as a user would, and waits for what is to follow.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, DynamicObject};
 use policy_sync::api::annotations::{
-    CLUSTER_OVERRIDES, GATEWAY_CLUSTERS, MANAGED, POLICY_SYNCED, REVISION, Synced,
+    CLUSTER_OVERRIDES, GATEWAY_CLUSTERS, GRACE_TIMEOUT, MANAGED, POLICY_SYNCED, REVISION, Synced,
 };
 use policy_sync::mirror::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
@@ -43,8 +45,13 @@ fn class() -> Value {
     )
 }
 
+/// For how long the Gateway serves on where it is no longer placed.
+const GRACE: Duration = Duration::from_secs(5);
+
 fn gateway() -> Value {
-    fixtures::gateway(SHOP, "web", "multi-cluster", Some("everywhere"))
+    let mut gateway = fixtures::gateway(SHOP, "web", "multi-cluster", Some("everywhere"));
+    gateway["metadata"]["annotations"][GRACE_TIMEOUT] = GRACE.as_secs().to_string().into();
+    gateway
 }
 
 fn policy(limit: u32) -> Value {
@@ -308,7 +315,7 @@ fn answered(entry: &Synced) -> Option<i64> {
 
 async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
     let settles = PLACEMENT_SETTLES;
-    report.step("The placement no longer chooses us-1");
+    report.step("The placement no longer chooses us-1, where the Gateway serves on for a while");
     report.say(&format!(
         "(it counts once nothing of the placement has changed for {settles:?}; the people of us-1"
     ));
@@ -316,12 +323,21 @@ async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
     let us = stage.spoke("us-1")?;
     apply(&us, &theirs()).await?;
     place(stage, &["eu-1"]).await?;
-    look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
-    let took = report.since_step();
-    ensure!(took >= settles, "us-1 lost its copy after {took:?}, before the placement had settled");
-    report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    let since = look::displaced(&stage.hub()?, "us-1").await?;
+    report
+        .seen(&format!("hub: the Gateway's work for us-1 says that its cluster is not chosen since {since}"));
+    for object in [gateway(), policy(100)] {
+        look::there(&us, "the copies stay on us-1", &downstream(&object), |_| Ok(())).await?;
+    }
+    report.seen(&format!("us-1: the Gateway serves on for {GRACE:?}, with its policy"));
     look::gone(&us, "the copy of the Gateway leaves us-1", &downstream(&gateway())).await?;
+    let took = report.since_step();
+    // The moment is written in whole seconds.
+    let least = settles + GRACE - Duration::from_secs(1);
+    ensure!(took >= least, "us-1 lost its Gateway after {took:?}, before its grace was over");
     report.seen("us-1: Gateway kuadrant-shop/web is gone");
+    look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
+    report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
     look::there(&stage.hub()?, "the hub Gateway has no address of us-1", &gateway(), |gateway| {
         ensure!(addressed(gateway) == ["eu-1"], "its addresses are {}", gateway.data["status"]["addresses"]);
         Ok(())
