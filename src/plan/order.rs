@@ -24,7 +24,7 @@ use crate::mirror::{Moment, Source, View};
 pub struct Waiting {
     /// Its policies that are not applied there.
     pub policies: BTreeSet<Parent>,
-    /// Kinds of which it may have policies that cannot be listed.
+    /// Kinds of which it may have policies that are not known.
     pub unlisted: BTreeSet<GroupResource>,
     /// Whether none of its policies has been applied for as long as its class lets it wait.
     pub overdue: bool,
@@ -57,15 +57,17 @@ pub(super) fn wait(
     if missing.is_empty() {
         return;
     }
-    let (policies, unlisted) = match policies(view, settings, key, params) {
-        Ok(found) => found,
-        Err(unread) => {
-            plan.problems.push(unread);
-            plan.waiting = missing.into_iter().map(|cluster| (cluster, Waiting::default())).collect();
-            return;
-        }
-    };
     let wait = Duration::from_secs(params.policy_wait_seconds.into());
+    let (policies, unlisted) = policies(view, settings, key, params);
+    // After a start it is a matter of moments until all kinds are known, but where one is not, only it is to blame.
+    let started = view.synced(&Source::Works).unwrap_or_default().after(wait);
+    let unread = unlisted.iter().find(|kind| !is_failing(view, kind) && started > view.now);
+    if let Some(kind) = unread {
+        plan.problems.push(Problem::Unread(kind.to_string()));
+        plan.recheck = plan.recheck.into_iter().chain([started]).min();
+        plan.waiting = missing.into_iter().map(|cluster| (cluster, Waiting::default())).collect();
+        return;
+    }
     for cluster in missing {
         let Unapplied { policies, coming, latest } = Unapplied::on(view, &cluster, &policies);
         if policies.is_empty() && unlisted.is_empty() {
@@ -139,30 +141,26 @@ impl Unapplied {
     }
 }
 
-/// The policies of the Gateway `key`, with their plans, and the kinds of which that cannot be known. A kind that does not
+fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
+    view.failing().contains_key(&Source::Policies(kind.clone()))
+}
+
+/// The policies of the Gateway `key`, with their plans, and the kinds of which that is not known. A kind that does not
 /// resolve has none.
-///
-/// # Errors
-///
-/// [`Problem::Unread`] while it is only a matter of moments until they are known.
 fn policies(
     view: View<'_>,
     settings: &Settings,
     key: &ObjectKey,
     params: &Params,
-) -> Result<(BTreeMap<Parent, WorksPlan>, BTreeSet<GroupResource>), Problem> {
+) -> (BTreeMap<Parent, WorksPlan>, BTreeSet<GroupResource>) {
     let (mut policies, mut unlisted) = (BTreeMap::new(), BTreeSet::new());
     for gvr in params.policies_to_sync.iter().map(|listed| listed.gvr()) {
         let kind = &gvr.kind;
-        match view.kind(&gvr).map(|state| &state.resolution) {
-            None => return Err(Problem::Unread(kind.to_string())),
-            Some(Resolution::Resolved(_)) => {}
-            Some(_) => continue,
+        let resolution = view.kind(&gvr).map(|state| &state.resolution);
+        if resolution.is_some_and(|resolution| !matches!(resolution, Resolution::Resolved(_))) {
+            continue;
         }
-        if !view.policies_synced(kind) {
-            if !view.failing().contains_key(&Source::Policies(kind.clone())) {
-                return Err(Problem::Unread(kind.to_string()));
-            }
+        if resolution.is_none() || !view.policies_synced(kind) {
             unlisted.insert(kind.clone());
         }
         let here = view.policies_of(kind).filter(|(object, _)| object.namespace == key.namespace);
@@ -174,7 +172,7 @@ fn policies(
             }
         }
     }
-    Ok((policies, unlisted))
+    (policies, unlisted)
 }
 
 /// Keeps the works of the policy `parent` on clusters that it leaves because one of its gateways, `targets`, does, for

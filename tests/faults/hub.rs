@@ -185,7 +185,7 @@ impl Hub {
         sleep(QUIET).await;
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for asked in self.server.requests().into_iter().skip(before).filter(|asked| asked.user == USER) {
-            if asked.resource != "leases" {
+            if !matches!(asked.resource.as_str(), "leases" | "events") {
                 *times.entry(Asked { ordinal: 0, ..asked }.to_string()).or_default() += 1;
             }
         }
