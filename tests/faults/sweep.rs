@@ -180,8 +180,8 @@ fn none_named(part: &str) -> String {
     )
 }
 
-/// Runs half of `plans`, `least` at least, or those that [`CHOSEN`] names. There are `faults` for each place where one
-/// can be, and each place meets half of them, each fault half of the places.
+/// Runs a third of `plans`, `least` at least, or those that [`CHOSEN`] names. There are `faults` for each place where one
+/// can be, and each place meets a third of them, each fault a third of the places.
 pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, least: usize) -> Result<()> {
     let plans: Vec<Plan> = match env::var(CHOSEN) {
         Ok(part) => {
@@ -191,7 +191,7 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, leas
         }
         Err(VarError::NotUnicode(part)) => bail!("{}", none_named(&part.to_string_lossy())),
         Err(VarError::NotPresent) => {
-            let is_run = |index: usize| (index / faults + index % faults).is_multiple_of(2);
+            let is_run = |index: usize| (index / faults + index % faults).is_multiple_of(3);
             let plans = plans.into_iter().enumerate().filter(|(index, _)| is_run(*index));
             let plans: Vec<Plan> = plans.map(|(_, plan)| plan).collect();
             ensure!(plans.len() >= least, "there are only {} plans", plans.len());
