@@ -34,7 +34,8 @@ struct State {
     again: HashSet<Key>,
     timers: BTreeSet<(Instant, Key)>,
     due: HashMap<Key, Instant>,
-    failures: HashMap<Key, u32>,
+    /// How often each has failed, and when it is to be tried again.
+    failures: HashMap<Key, (u32, Instant)>,
 }
 
 impl State {
@@ -141,14 +142,19 @@ impl Queue {
         self.release(&mut state, key);
     }
 
-    /// Gives a key back that failed: it is added again after its backoff.
+    /// Gives a key back that failed: it is added again after its backoff. One that was added before that was over is
+    /// tried again when it would have been.
     pub fn failed(&self, key: &Key) {
         let mut state = self.state.lock();
-        let failures = state.failures.entry(key.clone()).or_default();
-        let backoff = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(LONGEST_BACKOFF);
-        *failures += 1;
+        let now = Instant::now();
+        let (failures, due) = state.failures.entry(key.clone()).or_insert((0, now));
+        if *due <= now {
+            *due = now + FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(LONGEST_BACKOFF);
+            *failures += 1;
+        }
+        let due = *due;
         self.metrics.retried(key.category());
-        state.schedule(key.clone(), Instant::now() + backoff);
+        state.schedule(key.clone(), due);
         self.release(&mut state, key);
     }
 

@@ -47,6 +47,21 @@ async fn failures_back_off_and_a_change_does_not_wait_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_is_tried_sooner_waits_no_longer_for_it() {
+    let queue = queue();
+    queue.add(key("a"));
+    let taken = queue.next().await;
+    queue.failed(&taken);
+    for _ in 0..20 {
+        queue.add(key("a"));
+        let taken = queue.next().await;
+        queue.failed(&taken);
+    }
+    assert!(idle(&queue, FIRST_BACKOFF - Duration::from_millis(1)).await);
+    assert!(!idle(&queue, Duration::from_millis(2)).await, "each of these was a failure of its own");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delayed_key_keeps_its_first_moment() {
     let queue = queue();
     queue.add_after(key("a"), Duration::from_secs(1));
