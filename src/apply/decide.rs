@@ -97,7 +97,7 @@ impl Decision {
         self.writes.retain(goes_on);
         self.deletes.retain(goes_on);
         if self.writes.len() + self.deletes.len() < count {
-            self.recheck = self.recheck.into_iter().chain([view.now.after(PASSES)]).min();
+            self.recheck = Moment::earliest(self.recheck, Some(view.now.after(PASSES)));
         }
     }
 }

@@ -272,7 +272,7 @@ impl Worker {
         let fold = self.decide(key, |view, unseen| {
             let plan = decide::fold(view, &self.settings, unseen, parent)?;
             let recheck = self.report(view, key, parent, plan.summary.as_ref(), plan.notices);
-            self.look_again(key, view, recheck.into_iter().chain(plan.recheck).min());
+            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
             Some(plan.fold)
         });
         match fold {
@@ -304,7 +304,7 @@ impl Worker {
             if plan.comes {
                 self.queue.add(Key::Works(parent));
             }
-            self.look_again(key, view, recheck.into_iter().chain(plan.recheck).min());
+            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
             Some(plan)
         });
         let Some(GatewayFold { uid, metadata, owners, status, .. }) = plan else {

@@ -30,6 +30,12 @@ impl Moment {
         format!("{:.0}", self.whole_seconds())
     }
 
+    /// The earlier of two moments, where there are any.
+    #[must_use]
+    pub fn earliest(left: Option<Self>, right: Option<Self>) -> Option<Self> {
+        left.into_iter().chain(right).min()
+    }
+
     /// The time from `earlier` to this moment, zero where it is not earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

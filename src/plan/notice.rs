@@ -61,7 +61,7 @@ pub(super) fn of_policy(
         if at <= view.now {
             stuck.insert(entry.cluster.clone());
         } else {
-            next = next.into_iter().chain([at]).min();
+            next = Moment::earliest(next, Some(at));
         }
     }
     let stuck = Notice::about("Stuck", stuck, "for five minutes or more neither applied nor gone on");

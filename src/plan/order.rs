@@ -64,7 +64,7 @@ pub(super) fn wait(
     let unread = unlisted.iter().find(|kind| !is_failing(view, kind) && started > view.now);
     if let Some(kind) = unread {
         plan.problems.push(Problem::Unread(kind.to_string()));
-        plan.recheck = plan.recheck.into_iter().chain([started]).min();
+        plan.recheck = Moment::earliest(plan.recheck, Some(started));
         plan.waiting = missing.into_iter().map(|cluster| (cluster, Waiting::default())).collect();
         return;
     }
@@ -79,7 +79,7 @@ pub(super) fn wait(
             continue;
         }
         if !overdue {
-            plan.recheck = plan.recheck.into_iter().chain(ends).min();
+            plan.recheck = Moment::earliest(plan.recheck, ends);
         }
         plan.waiting.insert(cluster, Waiting { policies, unlisted: unlisted.clone(), overdue });
     }
@@ -195,7 +195,7 @@ pub(super) fn follow(
             let ends = gateway.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
             if ends.is_none_or(|ends| ends > view.now) {
                 plan.outcomes.insert(cluster.clone(), Outcome::Keep);
-                plan.recheck = plan.recheck.into_iter().chain(ends).min();
+                plan.recheck = Moment::earliest(plan.recheck, ends);
             }
         }
     }

@@ -90,7 +90,7 @@ impl Placed {
         if view.cluster(cluster).is_some() && ends > view.now {
             self.clusters.insert(cluster.clone());
             self.displaced.insert(cluster.clone(), since);
-            self.settles = self.settles.into_iter().chain([ends]).min();
+            self.settles = Moment::earliest(self.settles, Some(ends));
         }
     }
 }

@@ -105,15 +105,11 @@ fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksP
             if placed.unsettled || placed.clusters.contains(cluster) {
                 plan.outcomes.insert(cluster.clone(), Outcome::Keep);
             }
-            plan.recheck = earliest(plan.recheck, placed.settles);
+            plan.recheck = Moment::earliest(plan.recheck, placed.settles);
         }
     }
     order::follow(view, parent, &gateways.into_keys().collect(), |_| true, &mut plan);
     plan
-}
-
-fn earliest(left: Option<Moment>, right: Option<Moment>) -> Option<Moment> {
-    left.into_iter().chain(right).min()
 }
 
 struct Planner<'v> {
@@ -145,7 +141,8 @@ impl Planner<'_> {
         let targets: BTreeMap<&ObjectKey, Target> =
             self.targets.gateways().map(|key| (key, self.target(key))).collect();
         plan.targeted = targets.values().any(|target| !matches!(target.standing, GatewayStanding::NotOurs));
-        plan.recheck = targets.values().fold(None, |least, target| earliest(least, target.placed.settles));
+        plan.recheck =
+            targets.values().fold(None, |least, target| Moment::earliest(least, target.placed.settles));
         plan.problems.extend(self.dropped());
         let selector =
             self.policy.annotations.get(CLUSTER_SELECTOR).map(|text| selector::parse(text)).transpose();

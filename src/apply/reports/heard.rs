@@ -57,7 +57,7 @@ impl Heard {
                 return false;
             }
             if let Some(again) = last.at.map(|at| at.after(SELDOM)).filter(|again| *again > now) {
-                next = next.into_iter().chain([again]).min();
+                next = Moment::earliest(next, Some(again));
                 return false;
             }
             last.keep(notice);
