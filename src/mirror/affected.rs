@@ -279,11 +279,8 @@ impl Tables {
         if parent.is_gateway() {
             return if work.deleting.is_some() { self.behind(work) } else { Keys::new() };
         }
-        let is_there = |gateway: &Parent| {
-            let keys = self.works_of.get(gateway).into_iter().flatten();
-            let works = keys.filter(|(_, cluster)| *cluster == key.1).filter_map(|key| self.works.get(key));
-            works.into_iter().any(|work| work.deleting.is_none())
-        };
+        let is_there =
+            |gateway: &Parent| self.work_of(gateway, &key.1).is_some_and(|work| work.deleting.is_none());
         let namespace = &parent.object.namespace;
         let named =
             work.gateways.iter().map(|name| ObjectKey { namespace: namespace.clone(), name: name.clone() });

@@ -264,6 +264,19 @@ impl Tables {
         keys
     }
 
+    /// The work that is for `parent` in `cluster`. All works of a parent have one name, but for those of a kind whose own
+    /// name has changed.
+    pub(super) fn work_of(&self, parent: &Parent, cluster: &ClusterName) -> Option<&Work> {
+        let keys = self.works_of.get(parent)?;
+        let (first, last) = (keys.first()?, keys.last()?);
+        let key = if first.0 == last.0 {
+            keys.get(&(first.0.clone(), cluster.clone()))
+        } else {
+            keys.iter().find(|(_, found)| found == cluster)
+        };
+        self.works.get(key?).map(|work| &**work)
+    }
+
     fn work_key(&mut self, key: &ObjectKey) -> WorkKey {
         let (name, cluster) = (key.name.clone(), key.namespace.clone());
         (WorkName(self.strings.intern(name)), ClusterName(self.strings.intern(cluster)))

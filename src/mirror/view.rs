@@ -260,7 +260,7 @@ impl<'m> View<'m> {
     /// The work that is for `parent` in `cluster`.
     #[must_use]
     pub fn work_of(&self, parent: &Parent, cluster: &ClusterName) -> Option<&'m Work> {
-        self.works_of(parent).find(|(_, found, _)| *found == cluster).map(|(.., work)| work)
+        self.tables.work_of(parent, cluster)
     }
 
     /// All works and what they are for, in no order.
