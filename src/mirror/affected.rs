@@ -228,9 +228,14 @@ impl Tables {
         if before.is_some_and(|before| before.grants) == now {
             return;
         }
+        self.carries(cluster, &PolicyKind::reference_grants(), now);
+    }
+
+    /// Counts one work more of `cluster` that carries `kind`, or one less.
+    fn carries(&mut self, cluster: &ClusterName, kind: &PolicyKind, more: bool) {
         let carried = self.carried.entry(cluster.clone()).or_default();
-        let count = carried.entry(PolicyKind::reference_grants()).or_default();
-        *count = if now { *count + 1 } else { count.saturating_sub(1) };
+        let count = carried.entry(kind.clone()).or_default();
+        *count = if more { *count + 1 } else { count.saturating_sub(1) };
         carried.retain(|_, count| *count > 0);
         if carried.is_empty() {
             self.carried.remove(cluster);
@@ -241,7 +246,7 @@ impl Tables {
     pub(super) fn work_appeared(&mut self, key: &WorkKey, purpose: &Purpose) -> Keys {
         if let Purpose::Parent(parent) = purpose {
             self.works_of.entry(parent.clone()).or_default().insert(key.clone());
-            *self.carried.entry(key.1.clone()).or_default().entry(parent.kind.clone()).or_default() += 1;
+            self.carries(&key.1, &parent.kind, true);
         }
         self.work_changed(key, purpose, true, true)
     }
@@ -255,15 +260,7 @@ impl Tables {
                     self.works_of.remove(parent);
                 }
             }
-            if let Some(carried) = self.carried.get_mut(&key.1) {
-                if let Some(count) = carried.get_mut(&parent.kind) {
-                    *count -= 1;
-                }
-                carried.retain(|_, count| *count > 0);
-                if carried.is_empty() {
-                    self.carried.remove(&key.1);
-                }
-            }
+            self.carries(&key.1, &parent.kind, false);
         }
         let mut keys = self.work_changed(key, &work.purpose, true, true);
         keys.extend(self.behind(work));
