@@ -11,6 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::names::ObjectKey;
+
 /// Metadata, without what no decision reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -95,6 +97,12 @@ impl fmt::Debug for HubObject {
 }
 
 impl HubObject {
+    /// Its namespace and name.
+    #[must_use]
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(&self.metadata.namespace, &self.metadata.name)
+    }
+
     /// The spec as `T`, its default where there is none or where it is of another shape.
     #[must_use]
     pub fn spec_as<T: DeserializeOwned + Default>(&self) -> T {

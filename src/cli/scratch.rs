@@ -1,6 +1,6 @@
 //! A mirror that nothing watches, filled by hand: with it, a command decides as the controller would.
 
-use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::HubObject;
 use crate::clock::Clock;
 use crate::mirror::rows::kind::Resolution;
@@ -42,7 +42,7 @@ impl Scratch {
         for object in objects {
             let change = Change::Applied {
                 source: source.clone(),
-                key: ObjectKey::new(&object.metadata.namespace, &object.metadata.name),
+                key: object.key(),
                 version: object.metadata.version(),
                 row: Row::prune(source, object, &self.controller),
             };

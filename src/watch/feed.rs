@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::api::names::{ControllerName, ObjectKey};
+use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::clock::Clock;
 use crate::mirror::{Change, Key, Keys, Mirror, Row, Source};
@@ -41,12 +41,12 @@ impl Feed {
 
     pub(super) fn applied(&self, source: &Source, object: &HubObject) {
         let row = Row::prune(source, object, &self.controller);
-        let (key, version) = (key(object), object.metadata.version());
+        let (key, version) = (object.key(), object.metadata.version());
         self.change(Change::Applied { source: source.clone(), key, version, row });
     }
 
     pub(super) fn deleted(&self, source: &Source, object: &HubObject) {
-        let (key, version) = (key(object), object.metadata.version());
+        let (key, version) = (object.key(), object.metadata.version());
         self.change(Change::Deleted { source: source.clone(), key, version });
     }
 
@@ -76,8 +76,4 @@ impl Feed {
             let _ = self.affected.send(key);
         }
     }
-}
-
-fn key(object: &HubObject) -> ObjectKey {
-    ObjectKey::new(&object.metadata.namespace, &object.metadata.name)
 }

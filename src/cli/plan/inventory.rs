@@ -99,7 +99,7 @@ impl Inventory {
             Role::Definition => return self.define(&manifest),
         };
         let subject = Subject::of(&manifest);
-        let key = ObjectKey::new(&manifest.object.metadata.namespace, &manifest.object.metadata.name);
+        let key = manifest.object.key();
         if let Some(earlier) = objects.insert(key, manifest) {
             self.remarks.push(subject.warning(format!("takes the place of the one at {}", earlier.place)));
         }

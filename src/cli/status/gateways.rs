@@ -33,7 +33,7 @@ impl Gateways {
 
     /// Takes in all Gateways that there are, and returns the keys of those that may be shown otherwise.
     pub(super) fn list(&mut self, gateways: Vec<HubObject>) -> BTreeSet<ObjectKey> {
-        let gateways = gateways.into_iter().map(|gateway| (key(&gateway), gateway)).collect();
+        let gateways = gateways.into_iter().map(|gateway| (gateway.key(), gateway)).collect();
         let before = std::mem::replace(&mut self.gateways, gateways);
         before.into_keys().chain(self.gateways.keys().cloned()).collect()
     }
@@ -48,14 +48,14 @@ impl Gateways {
 
     /// A Gateway is there, as it is now.
     pub(super) fn apply(&mut self, gateway: HubObject) -> ObjectKey {
-        let key = key(&gateway);
+        let key = gateway.key();
         self.gateways.insert(key.clone(), gateway);
         key
     }
 
     /// A Gateway is gone.
     pub(super) fn delete(&mut self, gateway: &HubObject) -> ObjectKey {
-        let key = key(gateway);
+        let key = gateway.key();
         self.gateways.remove(&key);
         key
     }
@@ -94,10 +94,6 @@ impl Gateways {
     pub(super) fn reports(&self) -> Vec<GatewayReport> {
         self.gateways.keys().filter_map(|key| self.report(key)).collect()
     }
-}
-
-fn key(object: &HubObject) -> ObjectKey {
-    ObjectKey::new(&object.metadata.namespace, &object.metadata.name)
 }
 
 fn cluster(work: &HubObject) -> ClusterName {

@@ -9,7 +9,7 @@ use super::objects::{
     CONTROLLER, Object, class, config_map, decision, kind, listing, placement, policy_parent,
 };
 use crate::api::annotations::Synced;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Parent};
 use crate::api::object::HubObject;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use crate::mirror::rows::schema::WorkSchema;
@@ -85,7 +85,7 @@ impl World {
     pub(crate) fn apply_text(&self, source: &Source, text: &str) -> Keys {
         let object: HubObject = serde_json::from_str(text).unwrap();
         let row = Row::prune(source, &object, &ControllerName::new(CONTROLLER));
-        let key = ObjectKey::new(&object.metadata.namespace, &object.metadata.name);
+        let key = object.key();
         let version = object.metadata.version();
         self.mirror.change(Change::Applied { source: source.clone(), key, version, row }, Moment(self.now))
     }

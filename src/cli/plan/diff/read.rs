@@ -76,7 +76,7 @@ pub(in crate::cli) async fn read(live: &Live, controller: &ControllerName) -> an
                 found.silent = silent.collect();
             }
             Source::Gateways => objects.into_iter().for_each(|gateway| {
-                let parent = Parent::gateway(key(&gateway));
+                let parent = Parent::gateway(gateway.key());
                 found.annotated(parent, gateway, Told::is_ours);
             }),
             _ => {}
@@ -111,10 +111,6 @@ fn place(work: &HubObject) -> (ClusterName, WorkName) {
 async fn definition(live: &Live, name: &str) -> anyhow::Result<Option<CustomResourceDefinition>> {
     let gvr = GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
     live.get(&gvr, "CustomResourceDefinition", &ObjectKey::new("", name)).await
-}
-
-fn key(object: &HubObject) -> ObjectKey {
-    ObjectKey::new(&object.metadata.namespace, &object.metadata.name)
 }
 
 impl Found {
@@ -157,7 +153,7 @@ impl Found {
             let policies = live.list(gvr, ListParams::default()).await?;
             self.scratch.list(source, &policies);
             for policy in policies {
-                let parent = Parent { kind: gvr.kind.clone(), object: key(&policy) };
+                let parent = Parent { kind: gvr.kind.clone(), object: policy.key() };
                 self.annotated(parent, policy, |key| OF_POLICY.contains(&key));
             }
         }
