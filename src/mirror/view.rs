@@ -102,6 +102,12 @@ impl<'m> View<'m> {
         self.tables.failing.iter().map(|(source, fault)| (source, fault.as_str())).collect()
     }
 
+    /// Why `source` cannot be listed or watched, `None` where it can.
+    #[must_use]
+    pub fn failure(&self, source: &Source) -> Option<&'m str> {
+        self.tables.failing.get(source).map(String::as_str)
+    }
+
     /// A GatewayClass of any controller.
     #[must_use]
     pub fn class(&self, key: &ObjectKey) -> Option<&'m Class> {

@@ -142,7 +142,7 @@ impl Unapplied {
 }
 
 fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
-    view.failing().contains_key(&Source::Policies(kind.clone()))
+    view.failure(&Source::Policies(kind.clone())).is_some()
 }
 
 /// The policies of the Gateway `key`, with their plans, and the kinds of which that is not known. A kind that does not

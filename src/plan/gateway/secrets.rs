@@ -93,8 +93,8 @@ fn listed(view: View<'_>, source: &Source, what: &str) -> Result<(), Problem> {
     if view.synced(source).is_some() {
         return Ok(());
     }
-    Err(match view.failing().get(source) {
-        Some(fault) => Problem::SecretsUnread { what: what.to_owned(), fault: (*fault).to_owned() },
+    Err(match view.failure(source) {
+        Some(fault) => Problem::SecretsUnread { what: what.to_owned(), fault: fault.to_owned() },
         None => Problem::Unread(what.to_owned()),
     })
 }
