@@ -15,7 +15,7 @@ mod standing;
 
 use std::collections::BTreeMap;
 
-use super::placement::{Placed, placed, serves_until};
+use super::placement::{Placed, Unplaced, placed, placement, serves_until};
 use super::{Outcome, Problem, Settings, WorksPlan, diff, fold, plan_works};
 use crate::api::annotations::{GRACE_TIMEOUT, Synced};
 use crate::api::cluster::PLACEMENT_LABEL;
@@ -184,16 +184,18 @@ impl Target {
 /// Why the Gateway `key` is not where it is not placed.
 fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
     let label = format!("Gateway {key} label {PLACEMENT_LABEL}");
-    let Some(name) = view.gateway(key).and_then(|gateway| gateway.placement()) else {
-        let text = format!("Gateway {key} has no label {PLACEMENT_LABEL}");
-        return Reason::new("NoPlacement", text).change(label);
+    let placement = match placement(view, key) {
+        Ok(placement) => placement,
+        Err(unplaced) => {
+            let reason = Reason::new("NoPlacement", format!("Gateway {key} {unplaced}"));
+            let missing = match unplaced {
+                Unplaced::Missing(placement) => Some(format!("Placement {placement}")),
+                Unplaced::Unlabelled | Unplaced::Unnamed => None,
+            };
+            return missing.into_iter().fold(reason, Reason::change).change(label);
+        }
     };
-    let placement = ObjectKey::new(&key.namespace, name);
     let (row, decided) = (view.placement(&placement), view.decided(&placement).len());
-    if row.is_none() && decided == 0 {
-        let text = format!("Placement {placement}, which Gateway {key} names, does not exist");
-        return Reason::new("NoPlacement", text).change(format!("Placement {placement}")).change(label);
-    }
     let mut text = format!("Placement {placement}, which places Gateway {key}, has not chosen it");
     if let Some(selected) = row.map(|row| row.selected).filter(|selected| *selected > decided) {
         let so_far =

@@ -8,10 +8,12 @@
 //! that each cluster has a clock of its own, which a restart does not set back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 use super::Problem;
 use crate::api::annotations::GRACE_TIMEOUT;
+use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::json::tree::shown;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::mirror::rows::gateway::Gateway;
@@ -93,6 +95,43 @@ impl Placed {
             self.settles = Moment::earliest(self.settles, Some(ends));
         }
     }
+}
+
+/// Why no Placement can choose clusters for a Gateway; as text, what the Gateway does.
+pub(super) enum Unplaced {
+    /// It names none.
+    Unlabelled,
+    /// The label that names it is empty.
+    Unnamed,
+    /// It names one that does not exist.
+    Missing(ObjectKey),
+}
+
+impl fmt::Display for Unplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unlabelled => write!(f, "has no label {PLACEMENT_LABEL}"),
+            Self::Unnamed => write!(f, "has an empty label {PLACEMENT_LABEL}"),
+            Self::Missing(placement) => write!(f, "names Placement {placement}, which does not exist"),
+        }
+    }
+}
+
+/// The Placement that chooses the clusters of the Gateway `key`.
+///
+/// # Errors
+///
+/// Why there is none.
+pub(super) fn placement(view: View<'_>, key: &ObjectKey) -> Result<ObjectKey, Unplaced> {
+    let gateway = view.gateway(key).ok_or(Unplaced::Unlabelled)?;
+    let name = gateway.placement().ok_or_else(|| match gateway.labels.get(PLACEMENT_LABEL) {
+        Some(_) => Unplaced::Unnamed,
+        None => Unplaced::Unlabelled,
+    })?;
+    let placement = ObjectKey::new(&key.namespace, name);
+    // Its decisions are there for a moment longer.
+    let exists = view.placement(&placement).is_some() || !view.decided(&placement).is_empty();
+    if exists { Ok(placement) } else { Err(Unplaced::Missing(placement)) }
 }
 
 /// Where a Placement places.

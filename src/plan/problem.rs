@@ -1,6 +1,6 @@
 //! What keeps an object from being planned, in words for its owner.
 
-use crate::api::names::{GroupVersionResource, ObjectKey};
+use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey};
 use crate::api::text::capped;
 
 /// Something that an object's owner, or the owner of what it depends on, should know.
@@ -178,6 +178,12 @@ impl Problem {
     #[must_use]
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unread(_))
+    }
+
+    /// Whether it is that a work in `cluster` has the planned name and is not ours.
+    #[must_use]
+    pub fn is_foreign_work(&self, cluster: &ClusterName) -> bool {
+        matches!(self, Self::ForeignWork { cluster: found, .. } if **found == *cluster.0)
     }
 
     /// Whether the object's works are left as they are until the problem is mended.

@@ -9,7 +9,7 @@ use kube::core::{Expression, Selector};
 pub struct SelectorError {
     /// What is wrong.
     fault: &'static str,
-    /// The requirement it is in.
+    /// The requirement it is in, or all of them.
     requirement: String,
 }
 
@@ -22,7 +22,12 @@ pub fn parse(text: &str) -> Result<Selector, SelectorError> {
     if text.trim().is_empty() {
         return Ok(Selector::default());
     }
-    requirements(text).into_iter().map(|part| requirement(part.trim())).collect()
+    let parts: Vec<&str> = requirements(text).into_iter().map(str::trim).collect();
+    if parts.contains(&"") {
+        let fault = "a requirement is missing beside a comma";
+        return Err(SelectorError { fault, requirement: text.to_owned() });
+    }
+    parts.into_iter().map(requirement).collect()
 }
 
 /// Splits at the commas outside of parentheses.

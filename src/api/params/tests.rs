@@ -69,6 +69,50 @@ fn a_fault_names_its_place() {
 }
 
 #[test]
+fn a_key_says_what_it_takes() {
+    for (key, takes, values) in [
+        ("tlsSecrets", r#""none" or "copy""#, [r#""Copy""#, r#""both""#, r#"["copy"]"#, "1", "false"]),
+        ("conflicts", r#""keep" or "overwrite""#, [r#""force""#, r#""Keep""#, r#"["keep"]"#, "1", "false"]),
+        ("policyWaitAction", r#""hold" or "serve""#, [r#""wait""#, r#""Hold""#, r#"["hold"]"#, "0", "true"]),
+        (
+            "policyWaitSeconds",
+            "a whole number from 0 to 4294967295",
+            [r#""10""#, "4294967296", "-1", "1.5", "[10]"],
+        ),
+        ("metadataToSkip", "a list", [r#""team/*""#, "7", "true", "1.5", r#""x""#]),
+    ] {
+        for value in values {
+            let shown = if value.starts_with('[') { "a list" } else { value };
+            let says = format!("{key}: expected {takes}, found {shown}");
+            assert_eq!(fault(&format!(r#"{{"{key}": {value}}}"#)), says);
+        }
+        let twice = format!(r#"{{"{key}": null, "{key}": null}}"#);
+        assert_eq!(fault(&twice), format!("{key}: the key is there twice"));
+    }
+}
+
+#[test]
+fn a_pattern_or_a_field_that_is_none_is_named_by_its_place() {
+    for (patterns, says) in [
+        ("[null]", "metadataToSkip[0]: expected a string, found null"),
+        (r#"["a", ["b"]]"#, "metadataToSkip[1]: expected a string, found a list"),
+        (r#"["a", {}]"#, "metadataToSkip[1]: expected a string, found an object"),
+    ] {
+        assert_eq!(fault(&format!(r#"{{"metadataToSkip": {patterns}}}"#)), says);
+    }
+    for (fields, says) in [
+        ("{}", ": expected a list, found an object"),
+        (r#"[".a"]"#, r#"[0]: expected an object, found ".a""#),
+        (r#"[{"path": ".a"}]"#, "[0]: name is required"),
+        (r#"[{"name": "a"}]"#, "[0]: path is required"),
+        (r#"[{"name": "", "path": ".a"}]"#, "[0].name: must not be empty"),
+        (r#"[{"name": "a", "jsonPath": ".a"}]"#, "[0].jsonPath: unknown key, expected one of name, path"),
+    ] {
+        assert_eq!(fault(&listing(&kind("g", fields))), format!("policiesToSync[0].statusFields{says}"));
+    }
+}
+
+#[test]
 fn more_than_a_hundred_kinds_are_refused() {
     let kinds: Vec<String> =
         (0..101).map(|n| format!(r#"{{"group": "g", "version": "v1", "resource": "p{n}"}}"#)).collect();

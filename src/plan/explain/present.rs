@@ -4,13 +4,12 @@ use super::{CLUSTER, Explainer, Reason, When};
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::names::{ClusterName, Parent};
 use crate::plan::gateway::fold::lacks;
-use crate::plan::{PlannedWork, Problem, Waiting};
+use crate::plan::{PlannedWork, Waiting};
 
 impl Explainer<'_> {
     /// Whether it is fine on `cluster`, which is to have `planned`, and why.
     pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
-        let is_here = |problem: &&Problem| matches!(problem, Problem::ForeignWork { cluster: found, .. } if *found == *cluster.0);
-        if let Some(problem) = self.foreign.iter().find(is_here) {
+        if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
             let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER));
             return (false, reason.change(format!("ManifestWork {CLUSTER}/{}", planned.name)));
         }

@@ -27,6 +27,7 @@ use crate::mirror::rows::work::{Answer, Work};
 use crate::mirror::{Moment, View};
 use crate::plan::condition::{named, transition};
 use crate::plan::diff::{Diff, WorkAction};
+use crate::plan::placement::{Unplaced, placement};
 use crate::plan::standing::{GatewayStanding, of_gateway};
 use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff};
 
@@ -84,7 +85,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let Diff { actions, problems } = diff::works(view, &parent, &works);
     let comes = actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &parent, &works);
-    let teller = Teller { now: view.now, gateway, works: &works, problems, clusters };
+    let placement = placement(view, key);
+    let teller = Teller { now: view.now, gateway, works: &works, placement, problems, clusters };
     let status = teller.status(&left_out);
     let notices = teller.notice(&status).into_iter().collect();
     let status = (status != gateway.told.status).then_some(status);
@@ -184,6 +186,7 @@ struct Teller<'v> {
     now: Moment,
     gateway: &'v Gateway,
     works: &'v WorksPlan,
+    placement: Result<ObjectKey, Unplaced>,
     /// What is wrong with works that are there.
     problems: Vec<Problem>,
     clusters: BTreeMap<ClusterName, Said<'v>>,
@@ -271,8 +274,7 @@ impl Teller<'_> {
 
     fn lacks(&self, (cluster, said): (&ClusterName, &Said<'_>)) -> Option<(bool, String)> {
         let lack = said.lacks.as_ref()?;
-        let foreign = |problem: &&Problem| matches!(problem, Problem::ForeignWork { cluster: found, .. } if *found == *cluster.0);
-        let told = match self.problems.iter().find(foreign) {
+        let told = match self.problems.iter().find(|problem| problem.is_foreign_work(cluster)) {
             Some(problem) => (false, format!("{cluster} ({})", problem.text())),
             None => (lack.pending, format!("{cluster} ({})", lack.text)),
         };
@@ -280,9 +282,9 @@ impl Teller<'_> {
     }
 
     fn not_placed(&self) -> String {
-        match self.gateway.placement() {
-            Some(placement) => format!("Placement {placement} has chosen no cluster"),
-            None => format!("it has no label {}", crate::api::cluster::PLACEMENT_LABEL),
+        match &self.placement {
+            Ok(placement) => format!("Placement {placement} has chosen no cluster"),
+            Err(unplaced) => format!("it {unplaced}"),
         }
     }
 }

@@ -36,7 +36,10 @@ fn both_syntaxes_select() {
 #[test]
 fn what_cannot_be_read_is_named() {
     for (selector, error) in [
-        ("region=us,", r#"not a label key in """#),
+        ("region=us,", r#"a requirement is missing beside a comma in "region=us,""#),
+        ("a,,b", r#"a requirement is missing beside a comma in "a,,b""#),
+        ("region in us)", r#"expected `(` in "region in us)""#),
+        ("region in (us, e u)", r#"not a label value in "region in (us, e u)""#),
         ("region in us", r#"not a label key in "region in us""#),
         ("region in (us", r#"not a label key in "region in (us""#),
         ("in (us)", r#"expected `key in (…)` or `key notin (…)` in "in (us)""#),

@@ -188,7 +188,7 @@ fn a_gateway_that_is_not_placed_there_says_what_places_it() {
     );
     assert_eq!(why(&world().with(gateway("web")), "eu-1"), [says]);
     let says = format!(
-        "NoPlacement: Placement shop/none, which Gateway shop/web names, does not exist [Placement shop/none | {LABEL}]"
+        "NoPlacement: Gateway shop/web names Placement shop/none, which does not exist [Placement shop/none | {LABEL}]"
     );
     assert_eq!(why(&world().with(gateway("web").placed_on("none")), "eu-1"), [says]);
     let says = format!(

@@ -203,13 +203,17 @@ fn a_changed_gateway_is_pending_and_keeps_its_addresses() {
 
 #[test]
 fn one_that_is_placed_nowhere_says_so() {
-    let expected = "False NotPlaced: Placement all has chosen no cluster";
-    assert_eq!(programmed_says(&placed(&[])), expected);
+    let says = |gateway| programmed_says(&placed(&[]).with(gateway));
+    let web = || gateway("web");
+    for (gateway, why) in [
+        (web().placed_on("all"), "Placement shop/all has chosen no cluster"),
+        (web(), "it has no label cluster.open-cluster-management.io/placement"),
+        (web().placed_on(""), "it has an empty label cluster.open-cluster-management.io/placement"),
+        (web().placed_on("none"), "it names Placement shop/none, which does not exist"),
+    ] {
+        assert_eq!(says(gateway), format!("False NotPlaced: {why}"));
+    }
     let world = placed(&[]).with(gateway("web"));
-    assert_eq!(
-        programmed_says(&world),
-        "False NotPlaced: it has no label cluster.open-cluster-management.io/placement"
-    );
     assert_eq!(metadata(&world).annotations["kuadrant.io/gateway-clusters"], "[]");
 }
 

@@ -111,7 +111,7 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
     is_not_fine(
         &world,
         "ex-eu",
-        &format!("Placement {name}/none, which Gateway {name}/web names, does not exist"),
+        &format!("Gateway {name}/web names Placement {name}/none, which does not exist"),
         &format!("Placement {name}/none, or Gateway {name}/web {LABEL}"),
     )?;
     world.merge(&web(&world), &label("all".into())).await?;

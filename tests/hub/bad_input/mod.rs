@@ -1,6 +1,7 @@
 //! What bad input gets: one table for each place where things go wrong, found on a real hub and kept in
 //! `docs/bad-input.md`. Beside each of them everything else goes on.
 
+mod gateways;
 mod kinds;
 mod overrides;
 mod page;

@@ -10,6 +10,38 @@ use super::{goes_on, until_refused};
 use crate::synced;
 
 const PLACE: &str = "GatewayClass, `Accepted=False`";
+/// What is wrong with the value of a key, the name of the class, and the parameters.
+const VALUES: [(&str, &str, &str); 25] = [
+    ("`tlsSecrets` in capitals", "tls-capital", r#"{"tlsSecrets": "Copy"}"#),
+    ("`tlsSecrets` empty", "tls-empty", r#"{"tlsSecrets": ""}"#),
+    ("`tlsSecrets` as a boolean", "tls-boolean", r#"{"tlsSecrets": true}"#),
+    ("`tlsSecrets` as a list", "tls-list", r#"{"tlsSecrets": ["copy"]}"#),
+    ("`tlsSecrets` twice", "tls-twice", r#"{"tlsSecrets": "none", "tlsSecrets": "copy"}"#),
+    ("`conflicts` in capitals", "conflicts-capital", r#"{"conflicts": "Keep"}"#),
+    ("`conflicts` as a number", "conflicts-number", r#"{"conflicts": 1}"#),
+    ("`conflicts` as an object", "conflicts-object", r#"{"conflicts": {"keep": true}}"#),
+    ("`policyWaitAction` that is none", "action-none", r#"{"policyWaitAction": "wait"}"#),
+    ("`policyWaitAction` in capitals", "action-capital", r#"{"policyWaitAction": "Hold"}"#),
+    ("`policyWaitAction` as a boolean", "action-boolean", r#"{"policyWaitAction": true}"#),
+    ("`policyWaitAction` as a list", "action-list", r#"{"policyWaitAction": ["hold"]}"#),
+    (
+        "`policyWaitAction` twice",
+        "action-twice",
+        r#"{"policyWaitAction": "hold", "policyWaitAction": "serve"}"#,
+    ),
+    ("`policyWaitSeconds` as a text", "seconds-text", r#"{"policyWaitSeconds": "10"}"#),
+    ("`policyWaitSeconds` past its greatest", "seconds-great", r#"{"policyWaitSeconds": 4294967296}"#),
+    ("`policyWaitSeconds` with a fraction", "seconds-fraction", r#"{"policyWaitSeconds": 1.5}"#),
+    ("`policyWaitSeconds` as a boolean", "seconds-boolean", r#"{"policyWaitSeconds": true}"#),
+    ("`metadataToSkip` as a text", "skip-text", r#"{"metadataToSkip": "team.example.com/*"}"#),
+    ("`metadataToSkip` as an object", "skip-object", r#"{"metadataToSkip": {"team.example.com/*": true}}"#),
+    ("`metadataToSkip` with a null", "skip-null", r#"{"metadataToSkip": [null]}"#),
+    ("`metadataToSkip` with a number", "skip-number", r#"{"metadataToSkip": ["team.example.com/*", 1]}"#),
+    ("`metadataToSkip` twice", "skip-twice", r#"{"metadataToSkip": [], "metadataToSkip": []}"#),
+    ("`policiesToSync` as an object", "kinds-object", r#"{"policiesToSync": {}}"#),
+    ("`policiesToSync` with a null", "kinds-null", r#"{"policiesToSync": [null]}"#),
+    ("`downstreamClass` as a number", "class-number", r#"{"downstreamClass": 5}"#),
+];
 
 /// What is wrong, the name of the class and of its ConfigMap, and the ConfigMap's data.
 fn cases() -> Vec<(&'static str, &'static str, Option<Value>)> {
@@ -27,7 +59,7 @@ fn cases() -> Vec<(&'static str, &'static str, Option<Value>)> {
             json!({"group": "example.com", "version": "v1", "resource": "limits", "statusFields": fields});
         params(&json!({ "policiesToSync": [kind] }).to_string())
     };
-    vec![
+    let mut cases = vec![
         ("no ConfigMap", "no-config-map", None),
         ("a ConfigMap without the key", "no-key", Some(json!({"parameters": "{}"}))),
         ("no JSON", "no-json", params("downstreamClass: istio")),
@@ -89,7 +121,13 @@ fn cases() -> Vec<(&'static str, &'static str, Option<Value>)> {
             "deep",
             params(&format!("{}{}", "[".repeat(200), "]".repeat(200))),
         ),
-    ]
+        ("a field without a path", "field-pathless", fields(json!([{"name": "a"}]))),
+        ("a field that is a text", "field-text", fields(json!([".status.observedGeneration"]))),
+        ("fields that are no list", "fields-object", fields(json!({"name": "a", "path": ".a"}))),
+        ("a field with a key of another name", "field-key", fields(json!([{"name": "a", "jsonPath": ".a"}]))),
+    ];
+    cases.extend(VALUES.map(|(input, class, text)| (input, class, params(text))));
+    cases
 }
 
 async fn refused(world: &World<'_>, class: &str, data: Option<Value>) -> Result<(String, String)> {

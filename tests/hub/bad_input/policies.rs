@@ -76,6 +76,22 @@ fn told(namespace: &str) -> Vec<(&'static str, Value)> {
             "a selector of one operator too many",
             selecting(rate_limit_policy(namespace, "operator", "web"), "region==us==eu"),
         ),
+        (
+            "a selector that ends with a comma",
+            selecting(rate_limit_policy(namespace, "comma", "web"), "region=us,"),
+        ),
+        (
+            "a selector whose list does not open",
+            selecting(rate_limit_policy(namespace, "list", "web"), "region in us)"),
+        ),
+        (
+            "a selector with a word that is no operator",
+            selecting(rate_limit_policy(namespace, "word", "web"), "region isin (us)"),
+        ),
+        (
+            "a selector with a value that no label has",
+            selecting(rate_limit_policy(namespace, "value", "web"), "region in (us, e u)"),
+        ),
     ]
 }
 

@@ -289,7 +289,11 @@ async fn a_gateway_whose_parameters_are_invalid_is_not_accepted() -> Result<()> 
     world.parameters(&json!({})).await?;
     until_programmed(&world, "True").await?;
     world.place("all", &[]).await?;
-    let found = until_programmed(&world, "False NotPlaced: Placement all has chosen no cluster").await?;
+    let found = until_programmed(
+        &world,
+        &format!("False NotPlaced: Placement {}/all has chosen no cluster", world.name()),
+    )
+    .await?;
     ensure!(
         found["status"]["addresses"] == json!([])
             && found["status"].get("listeners").is_none_or(|l| *l == json!([])),

@@ -1,0 +1,78 @@
+//! What owners of Gateways write about where these are placed, and for how long.
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::apply::apply_with_status;
+use policy_sync_testenv::fixtures::{gateway, namespace, placement_decision, rate_limit_policy};
+use policy_sync_testenv::wait;
+use policy_sync_testenv::world::{LIMIT, World};
+use serde_json::{Value, json};
+
+use super::page::{Row, holds};
+use super::{goes_on, until_event, until_gateway_says};
+use crate::world;
+
+/// A Gateway of the world's class that has this grace.
+fn lasting(world: &World<'_>, name: &str, grace: &str) -> Value {
+    let mut gateway = gateway(world.name(), name, world.name(), Some("all"));
+    gateway["metadata"]["annotations"]["kuadrant.io/grace-timeout"] = json!(grace);
+    gateway
+}
+
+/// Waits until the Gateway is placed on no cluster, and returns why, as its `Programmed` says.
+async fn until_not_placed(world: &World<'_>, gateway: &Value) -> Result<String> {
+    wait::until(&format!("{} is not placed", gateway["metadata"]["name"]), LIMIT, || async {
+        let found = serde_json::to_value(world.get(gateway).await?)?;
+        let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
+        let programmed = conditions.find(|found| found["type"] == "Programmed").context("not said")?;
+        ensure!(programmed["status"] == "False" && programmed["reason"] == "NotPlaced", "{programmed}");
+        Ok(programmed["message"].as_str().unwrap_or_default().to_owned())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_owners_of_gateways_write() -> Result<()> {
+    let world = world("owners", &["eu-1"]).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.apply(&namespace("owners-of-others")).await?;
+    apply_with_status(world.client(), &placement_decision("owners-of-others", "theirs", 1, &["eu-1"]))
+        .await?;
+    world.place("nowhere", &[]).await?;
+    let _controller = world.controller().await?;
+    let mut rows = Vec::new();
+
+    let place = "Event on the Gateway, in the message of its `Accepted`; it serves on for 600 s";
+    for (input, name, grace) in [
+        ("a grace with a unit", "unit", "10m"),
+        ("a grace below zero", "negative", "-1"),
+        ("a grace with a fraction", "fraction", "1.5"),
+        ("a grace that is empty", "empty", ""),
+        ("a grace of more than a year", "years", "31536001"),
+    ] {
+        let gateway = lasting(&world, name, grace);
+        world.apply(&gateway).await?;
+        let (reason, message) = until_event(&world, &gateway, "grace-timeout").await?;
+        until_gateway_says(&world, &gateway, &message).await?;
+        // It goes out all the same.
+        world.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
+        rows.push(Row { input, place, reason, message });
+    }
+
+    for (input, name, placement) in [
+        ("no Placement is named", "unlabelled", None),
+        ("the name of the Placement is empty", "unnamed", Some("")),
+        ("a Placement that does not exist", "missing", Some("none")),
+        ("a Placement in other letters", "capital", Some("All")),
+        ("a Placement of another namespace", "theirs", Some("theirs")),
+        ("a Placement that chooses nothing", "nowhere", Some("nowhere")),
+    ] {
+        let gateway = gateway(world.name(), name, world.name(), placement);
+        world.apply(&gateway).await?;
+        let message = until_not_placed(&world, &gateway).await?;
+        let (place, reason) = ("Gateway, `Programmed=False`", "NotPlaced".to_owned());
+        rows.push(Row { input, place, reason, message });
+    }
+    goes_on(&world, &limits).await?;
+    holds("gateways", &rows)
+}
