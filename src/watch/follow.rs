@@ -14,6 +14,7 @@ use kube::runtime::watcher::DefaultBackoff;
 use tracing::{debug, warn};
 
 use super::Feed;
+use super::answer::answered;
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
 use crate::mirror::{Change, Source};
@@ -99,7 +100,8 @@ impl Followed {
         feed.begin_resync(&self.source);
         loop {
             let request = self.request().list(&params).map_err(FollowError::Build)?;
-            let page: ObjectList<HubObject> = client.request(request).await.map_err(FollowError::Request)?;
+            let page: ObjectList<HubObject> =
+                answered(client.request(request)).await.map_err(FollowError::Request)?;
             let listed = page.metadata.resource_version.clone().unwrap_or_default();
             let (number, seen) = (listed.parse().unwrap_or_default(), feed.version(&self.source));
             if params.continue_token.is_none() && number < seen {
@@ -127,7 +129,7 @@ impl Followed {
         params.field_selector = super::field_selector(&self.source);
         let request =
             self.request().watch(&params.timeout(WATCH_SECONDS), version).map_err(FollowError::Build)?;
-        let events = match client.request_events::<HubObject>(request).await {
+        let events = match answered(client.request_events::<HubObject>(request)).await {
             Ok(events) => events,
             Err(kube::Error::Api(status)) if status.code == 410 => return Ok(WatchEnd::Expired),
             Err(error) => return Err(FollowError::Request(error)),

@@ -9,11 +9,13 @@
 //!
 //! Tasks know nothing of policies: they prune an object, hand it to the mirror and pass on the keys that it affects.
 
+mod answer;
 mod feed;
 mod follow;
 mod resolve;
 mod supervisor;
 
+pub use answer::ANSWERED_WITHIN;
 pub use feed::Feed;
 pub(crate) use follow::SILENCE;
 pub(crate) use resolve::{defined, resolve_for};

@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::PostParams;
 use kube::{Api, Client};
 
+use super::answer::answered;
 use crate::api::names::GroupVersionResource;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution, check};
 use crate::mirror::rows::schema::WorkSchema;
@@ -23,7 +24,7 @@ pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Reso
 /// The same for any user; `who` it is, is for the words.
 pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who: &str) -> Resolution {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let definition = match definitions.get_opt(&gvr.kind.to_string()).await {
+    let definition = match answered(definitions.get_opt(&gvr.kind.to_string())).await {
         Ok(Some(definition)) => definition,
         Ok(None) => return Resolution::Gone,
         Err(kube::Error::Api(status)) if status.code == 403 => {
@@ -67,7 +68,7 @@ pub(crate) fn defined(
 /// Reads what the ManifestWork of the definition `name` can say.
 pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchema, kube::Error> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    Ok(WorkSchema::of(&definitions.get(name).await?))
+    Ok(WorkSchema::of(&answered(definitions.get(name)).await?))
 }
 
 async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Result<bool, kube::Error> {
@@ -84,6 +85,6 @@ async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Res
         ..SelfSubjectAccessReview::default()
     };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let answer = reviews.create(&PostParams::default(), &review).await?;
+    let answer = answered(reviews.create(&PostParams::default(), &review)).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }

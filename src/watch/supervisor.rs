@@ -14,6 +14,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::{info, warn};
 
+use super::answer::answered;
 use super::follow::Followed;
 use super::{Feed, fixed_kind, resolve};
 use crate::api::names::GroupVersionResource;
@@ -211,7 +212,7 @@ async fn definitions(
 ) -> Result<(), kube::Error> {
     let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
     let list = request.list_metadata(&ListParams::default()).map_err(kube::Error::BuildRequest)?;
-    let list: ObjectList<HubObject> = client.request(list).await?;
+    let list: ObjectList<HubObject> = answered(client.request(list)).await?;
     backoff.reset();
     // Nobody listens only while no kind is wanted.
     let tell = |name: &str| drop(changed.send(name.into()));
@@ -227,7 +228,7 @@ async fn definitions(
     let version = list.metadata.resource_version.unwrap_or_default();
     let watch =
         request.watch_metadata(&WatchParams::default(), &version).map_err(kube::Error::BuildRequest)?;
-    let mut events = std::pin::pin!(client.request_events::<HubObject>(watch).await?);
+    let mut events = std::pin::pin!(answered(client.request_events::<HubObject>(watch)).await?);
     while let Some(event) = events.try_next().await? {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use parking_lot::Mutex;
 use policy_sync::flow::READ_TIMEOUT;
+use policy_sync::watch::ANSWERED_WITHIN;
 use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, MemoryServer};
 use tokio::time::{Instant, sleep};
 
@@ -154,7 +155,7 @@ impl Faults {
         }
         match fate_of(&OF_REQUESTS, plan.fault) {
             Some(Fate::Lost) if asked.is_write() => WRITE_TIMEOUT,
-            Some(Fate::Lost) => READ_TIMEOUT,
+            Some(Fate::Lost) => ANSWERED_WITHIN,
             Some(Fate::Late(late) | Fate::AnswerLate(late)) => late,
             _ => Duration::ZERO,
         }
