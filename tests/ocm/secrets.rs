@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject};
 use kube::{Client, ResourceExt};
+use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::{https_gateway, namespace, reference_grant, tls_secret};
 use policy_sync_testenv::wait;
@@ -31,6 +32,17 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
         Ok(found.into_iter().map(|grant| grant.data).collect())
     })
     .await
+}
+
+/// Waits until the agent has told that it applied the work as it is now. It notes what it applied after that, and takes
+/// off the spoke what it has noted.
+async fn until_told(world: &World<'_>, readable: &str) -> Result<()> {
+    let told = |work: &ManifestWork| {
+        let mut conditions = work.status.iter().flat_map(|status| &status.conditions);
+        let applied = conditions.find(|condition| condition.type_ == "Applied");
+        applied.is_some_and(|applied| applied.observed_generation == work.metadata.generation)
+    };
+    world.until_work("eu-1", readable, told).await.map(drop)
 }
 
 async fn namespace_stays(spoke: &Client, name: &str) -> Result<()> {
@@ -76,6 +88,7 @@ async fn secrets_come_with_their_gateway_follow_the_hub_and_go() -> Result<()> {
     }
 
     // Without the grant of the hub, the copy, and the grant that the spoke needed, go; the namespace stays.
+    until_told(&world, "gateway-web").await?;
     world.delete(&grant).await?;
     until_gone(&spoke, &theirs("")).await?;
     until_grants(&spoke, "kuadrant-certified-tls", 0).await?;
@@ -85,6 +98,7 @@ async fn secrets_come_with_their_gateway_follow_the_hub_and_go() -> Result<()> {
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;
 
     // Without the reference, the same.
+    until_told(&world, "gateway-web").await?;
     world.apply(&naming(&world, "web", &references[1..])).await?;
     until_gone(&spoke, &own("")).await?;
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;
