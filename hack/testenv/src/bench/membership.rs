@@ -1,7 +1,8 @@
 //! B5: a cluster joins many policies, and leaves them.
 //!
 //! A scene of its own: many policies whose Gateway is on one cluster, and then on one more. Joining is timed from the
-//! decision, leaving from the end of the rule about clusters that disappear.
+//! decision, leaving from the end of the rule about clusters that disappear: the Gateway goes first, and its policies once
+//! it is gone.
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use kube::api::{Api, DeleteParams, ListParams, Preconditions};
 use policy_sync::api::work::ManifestWork;
 use policy_sync::mirror::PLACEMENT_SETTLES;
 
+use super::agents;
 use super::fan_out::by_raw;
 use super::observer::Observer;
 use super::raw::{self, Ready};
@@ -81,6 +83,7 @@ impl Arena<'_> {
         let controller = self.stage.launch()?;
         self.stage.quiet().await?;
         let joined = self.join().await?;
+        self.answer().await?;
         self.stage.quiet().await?;
         let left = self.leave().await?;
         controller.terminate().await?;
@@ -100,6 +103,13 @@ impl Arena<'_> {
         Ok(last.saturating_duration_since(placed.counted + PLACEMENT_SETTLES))
     }
 
+    /// Answers for the cluster's agent, so that its Gateway follows the policies.
+    async fn answer(&self) -> Result<()> {
+        let works = self.list().await?;
+        let answers = works.iter().map(|work| agents::answer(work, "all is well")).collect::<Result<_>>()?;
+        raw::send(&self.stage.client, answers, agents::AT_ONCE).await.map(drop)
+    }
+
     async fn gone(&mut self) -> Result<Instant> {
         self.observer.until(self.policies, |seen| seen.gone() && seen.namespace == CLUSTER).await
     }
@@ -107,6 +117,7 @@ impl Arena<'_> {
     /// How long raw creates and deletes of the same works take.
     async fn raw(&mut self, works: &[Stored], at_once: [usize; 2]) -> Result<[Duration; 2]> {
         let created = by_raw(self.stage, works, at_once[0]).await?;
+        self.answer().await?;
         let deletes = self.list().await?.iter().map(delete).collect::<Result<Vec<_>>>()?;
         let started = Instant::now();
         let (_, last) = tokio::try_join!(raw::send(&self.stage.client, deletes, at_once[1]), self.gone())?;

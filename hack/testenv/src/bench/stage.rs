@@ -10,6 +10,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use policy_sync::api::annotations::{CONTROLLER, WORK_FOR};
 use policy_sync::api::names::ControllerName;
+use policy_sync::api::params::Params;
 use policy_sync::api::work::ManifestWork;
 use serde_json::json;
 
@@ -94,7 +95,13 @@ impl Stage {
     async fn set(client: &Client, clusters: &[String]) -> Result<Scene> {
         progress(&format!("setting the stage: {} clusters", clusters.len()));
         register(client, clusters).await?;
-        let params = json!({ "policiesToSync": [rate_limit_policies()] });
+        // Gateways wait for their policies as they do where nothing else is said.
+        let Params { policy_wait_seconds, .. } = Params::default();
+        let params = json!({
+            "policiesToSync": [rate_limit_policies()],
+            "policyWaitSeconds": policy_wait_seconds,
+            "policyWaitAction": "hold",
+        });
         let objects = [
             fixtures::namespace(NAMESPACE),
             fixtures::params_config_map(NAMESPACE, "params", &params),
