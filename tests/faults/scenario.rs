@@ -1,12 +1,14 @@
-//! What users do: create, change, place, unplace, retarget, select, label clusters, update definitions, change parameters,
-//! delete.
+//! What users do: create, change, override, rotate a certificate, place, unplace, retarget, select, label clusters, update
+//! definitions, change parameters, delete. Gateways are held until their policies are applied, and serve on for a grace.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use policy_sync_testenv::fixtures::{auth_policy, gateway, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::world::{rate_limit_policies, timeout_policies};
-use serde_json::json;
+use policy_sync_testenv::fixtures::{
+    auth_policy, gateway, https_gateway, rate_limit_policy, timeout_policy, tls_secret,
+};
+use policy_sync_testenv::world::{all_kinds, rate_limit_policies, timeout_policies};
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::hub::{Hub, SHOP};
@@ -16,12 +18,31 @@ use crate::oracle::State;
 /// what follows happens while it does.
 const PAUSE: Duration = Duration::from_secs(12);
 
+/// The parameters of the class at first.
+pub(crate) fn parameters() -> Value {
+    listing(&all_kinds()["policiesToSync"])
+}
+
+/// Parameters that sync these kinds.
+fn listing(kinds: &Value) -> Value {
+    json!({"policiesToSync": kinds, "tlsSecrets": "copy", "policyWaitAction": "hold", "policyWaitSeconds": 10})
+}
+
+/// The certificate of the Gateway `web`.
+fn certificate(key: &str) -> Value {
+    tls_secret(SHOP, "certificate", key)
+}
+
 /// What is there before the controller starts.
 pub(crate) async fn prepare(hub: &Hub) -> Result<()> {
     hub.works_can_be_scraped(false).await?;
     hub.place("all", &["eu-1", "us-1"]).await?;
     hub.place("edge", &["us-1"]).await?;
-    hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
+    hub.apply(&certificate("first")).await?;
+    let mut web = https_gateway(SHOP, "web", SHOP, &[json!({"name": "certificate"})]);
+    // Less than a step takes, the time included for which decisions have to be left unchanged.
+    web["metadata"]["annotations"]["kuadrant.io/grace-timeout"] = json!("2");
+    hub.apply(&web).await?;
     hub.apply(&gateway(SHOP, "api", SHOP, Some("edge"))).await
 }
 
@@ -52,7 +73,13 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     pause().await;
 
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
+    let less = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}]}}});
+    let overrides = json!([{"clusterSelector": "region=us", "patch": less}]);
+    limits["metadata"]["annotations"] = json!({"kuadrant.io/cluster-overrides": overrides.to_string()});
     hub.apply(&limits).await?;
+    pause().await;
+
+    hub.apply(&certificate("second")).await?;
     pause().await;
 
     hub.place("all", &["eu-1"]).await?;
@@ -78,7 +105,7 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     // AuthPolicies are synced no more, and what comes with the others is another value.
     let mut limits_kind = rate_limit_policies();
     limits_kind["statusFields"] = json!([{"name": "generation", "path": ".status.observedGeneration"}]);
-    hub.parameters(&json!({"policiesToSync": [limits_kind, timeout_policies()]})).await?;
+    hub.parameters(&listing(&json!([limits_kind, timeout_policies()]))).await?;
     pause().await;
 
     timeouts["metadata"]["annotations"] = json!({});

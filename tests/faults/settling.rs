@@ -1,19 +1,20 @@
 //! Without faults: each step ends as it should, it converges and then writes nothing, it starts again without a write,
 //! and it can be elected.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::fixtures::tls_secret;
 use policy_sync_testenv::memory::Faultless;
-use policy_sync_testenv::world::all_kinds;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::hub::Hub;
+use crate::hub::{Hub, SHOP};
 use crate::oracle::State;
 use crate::scenario;
 
 /// What has a work at the end of each step, access apart: in `eu-1`, and in `us-1`.
-const STEPS: [(&str, &str); 13] = [
+const STEPS: [(&str, &str); 14] = [
     ("web", "api web"),
     ("web", "api web"),
+    ("web limits timeouts", "auth api web limits timeouts"),
     ("web limits timeouts", "auth api web limits timeouts"),
     ("web limits timeouts", "auth api web limits timeouts"),
     ("web limits timeouts", "auth api timeouts"),
@@ -37,13 +38,26 @@ fn works(state: &State) -> (String, String) {
     (of("eu-1/"), of("us-1/"))
 }
 
+/// What the work of that name, `<cluster>/<kind>-<name>`, carries of that kind.
+fn carried<'s>(state: &'s State, work: &str, kind: &str) -> Result<&'s Value> {
+    let (_, work) = state.works().find(|(name, _)| *name == work).context("there is no such work")?;
+    let manifests = work["spec"]["workload"]["manifests"].as_array().context("no manifests")?;
+    manifests.iter().find(|manifest| manifest["kind"] == kind).context("no such manifest")
+}
+
+/// The limit that a cluster gets.
+fn limit(state: &State, cluster: &str) -> Result<Value> {
+    let copy = carried(state, &format!("{cluster}/ratelimitpolicy-limits"), "RateLimitPolicy")?;
+    Ok(copy["spec"]["limits"]["all"]["rates"][0]["limit"].clone())
+}
+
 fn ends_as((eu, us): (&str, &str), state: &State) {
     assert_eq!(works(state), (eu.to_owned(), us.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_scenario_settles() -> Result<()> {
-    let hub = Hub::new(&all_kinds()).await?;
+    let hub = Hub::new(&scenario::parameters()).await?;
     scenario::prepare(&hub).await?;
     hub.controller(Faultless)?;
     let steps = scenario::play(&hub).await?;
@@ -53,6 +67,12 @@ async fn the_scenario_settles() -> Result<()> {
         // Step 1 updates the definition of ManifestWork.
         let is_scraped = |work: &Value| work["spec"]["manifestConfigs"][0]["feedbackScrapeType"] == "Poll";
         ensure!(step.state.works().all(|(_, work)| is_scraped(work) == (number > 0)), "step {number}");
+    }
+    // Step 3 overrides what one cluster gets, and step 4 rotates the certificate.
+    assert_eq!((limit(&steps[3].state, "eu-1")?, limit(&steps[3].state, "us-1")?), (json!(20), json!(5)));
+    for (step, key) in [(&steps[3], "first"), (&steps[4], "second")] {
+        let secret = carried(&step.state, "us-1/gateway-web", "Secret")?;
+        assert_eq!(secret["data"], tls_secret(SHOP, "certificate", key)["data"]);
     }
     hub.settled().await?;
     ends_as(SETTLED, &State::of(&hub));
@@ -64,7 +84,7 @@ async fn the_scenario_settles() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_in_a_settled_hub_writes_nothing() -> Result<()> {
-    let hub = Hub::new(&all_kinds()).await?;
+    let hub = Hub::new(&scenario::parameters()).await?;
     scenario::prepare(&hub).await?;
     let controller = hub.elected(Faultless)?;
     scenario::play(&hub).await?;

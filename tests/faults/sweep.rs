@@ -12,7 +12,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
 use policy_sync_testenv::memory::Asked;
-use policy_sync_testenv::world::all_kinds;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
@@ -70,7 +69,7 @@ fn run(faults: Faults) -> Result<Run> {
     note_panics();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let mut run = runtime.block_on(async {
-        let hub = Hub::new(&all_kinds()).await?;
+        let hub = Hub::new(&scenario::parameters()).await?;
         scenario::prepare(&hub).await?;
         let _controller = hub.controller(faults.clone())?;
         let outcome = outcome(&hub, &faults).await;
