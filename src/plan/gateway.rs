@@ -26,7 +26,7 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     let name = WorkName::of(view.controller(), "Gateway", &parent);
     let mut plan = WorksPlan { name: Some(name.clone()), ..WorksPlan::default() };
     let standing = of_gateway(view, key);
-    let Some(gateway) = view.gateway(key).filter(|_| !matches!(standing, GatewayStanding::NotOurs)) else {
+    let Some(gateway) = view.gateway(key).filter(|_| standing.is_ours()) else {
         return plan;
     };
     let Placed { clusters, displaced, settles, .. } = placed(view, key);

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::condition::named;
-use super::standing::{GatewayStanding, of_gateway, of_target};
+use super::standing::{of_gateway, of_target};
 use super::{Outcome, Problem, Settings, WorksPlan, policy};
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
 use crate::api::params::{Params, PolicyWaitAction};
@@ -203,8 +203,7 @@ pub(super) fn follow(
 
 /// Whether the Gateway `key` is ours, and its class no longer lists the kind of the policy `parent`.
 fn is_delisted(view: View<'_>, key: &ObjectKey, parent: &Parent) -> bool {
-    !matches!(of_gateway(view, key), GatewayStanding::NotOurs)
-        && matches!(of_target(view, key, &parent.kind), GatewayStanding::NotOurs)
+    of_gateway(view, key).is_ours() && !of_target(view, key, &parent.kind).is_ours()
 }
 
 /// How long the policies of the Gateway `key` wait for it to go: as its class says, or the longest that any class of

@@ -98,7 +98,7 @@ fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksP
         for gateway in work.gateways.iter() {
             let key = ObjectKey { namespace: parent.object.namespace.clone(), name: gateway.clone() };
             let placed = gateways.entry(key).or_insert_with_key(|key| {
-                let ours = !matches!(of_target(view, key, &parent.kind), GatewayStanding::NotOurs);
+                let ours = of_target(view, key, &parent.kind).is_ours();
                 ours.then(|| placed(view, key))
             });
             let Some(placed) = placed else { continue };
@@ -140,7 +140,7 @@ impl Planner<'_> {
         };
         let targets: BTreeMap<&ObjectKey, Target> =
             self.targets.gateways().map(|key| (key, self.target(key))).collect();
-        plan.targeted = targets.values().any(|target| !matches!(target.standing, GatewayStanding::NotOurs));
+        plan.targeted = targets.values().any(|target| target.standing.is_ours());
         plan.recheck =
             targets.values().fold(None, |least, target| Moment::earliest(least, target.placed.settles));
         plan.problems.extend(self.dropped());
@@ -220,9 +220,7 @@ impl Planner<'_> {
 
     /// References into other namespaces, to gateways that would otherwise have been ours.
     fn dropped(&self) -> impl Iterator<Item = Problem> {
-        let ours = |key: &&ObjectKey| {
-            !matches!(of_target(self.view, key, &self.parent.kind), GatewayStanding::NotOurs)
-        };
+        let ours = |key: &&ObjectKey| of_target(self.view, key, &self.parent.kind).is_ours();
         self.targets.elsewhere().filter(ours).map(|key| Problem::ForeignReference(key.clone()))
     }
 

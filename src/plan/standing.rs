@@ -79,6 +79,14 @@ pub enum GatewayStanding {
     Ours(Arc<Params>),
 }
 
+impl GatewayStanding {
+    /// Whether it is ours, be its class readable or not.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        !matches!(self, Self::NotOurs)
+    }
+}
+
 /// Where the Gateway `key` stands.
 #[must_use]
 pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayStanding {

@@ -4,7 +4,7 @@ use super::{CLUSTER, Explainer, Reason, Step};
 use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::plan::policy::foreign;
-use crate::plan::standing::{GatewayStanding, of_target};
+use crate::plan::standing::of_target;
 
 impl Explainer<'_> {
     pub(super) fn policy_steps(&self) -> Vec<Step> {
@@ -44,9 +44,7 @@ impl Explainer<'_> {
 
     /// Why the policy, which targets a Gateway of ours, is not to be on `cluster`.
     pub(super) fn policy_absent(&self, cluster: &ClusterName) -> Vec<Reason> {
-        let ours = |key: &ObjectKey| {
-            !matches!(of_target(self.view, key, &self.parent.kind), GatewayStanding::NotOurs)
-        };
+        let ours = |key: &ObjectKey| of_target(self.view, key, &self.parent.kind).is_ours();
         let ours: Vec<_> = self.gateways.iter().filter(|(key, _)| ours(key)).collect();
         if !ours.iter().any(|(_, target)| target.placed.clusters.contains(cluster)) {
             return ours.iter().filter_map(|(key, _)| self.not_placed(key, cluster)).collect();
