@@ -52,18 +52,42 @@ pub(super) fn of_policy(
     let overridden = Notice::about("Overridden", overridden, "a policy of the spoke's own wins on");
 
     let changed = policy.and_then(|policy| policy.changed.0).unwrap_or_default();
-    let (mut stuck, mut next) = (BTreeSet::new(), None);
-    for entry in entries.iter().filter(|entry| !entry.applied) {
-        let Some(work) = view.work_of(parent, &entry.cluster) else { continue };
+    let awaited = entries.iter().filter(|entry| !entry.applied).map(|entry| &entry.cluster);
+    let (stuck, next) = overdue(view, parent, awaited, changed);
+    let stuck = Notice::about("Stuck", stuck, "for five minutes or more neither applied nor gone on");
+    (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
+}
+
+/// The clusters that have not let go of what they have of the Gateway `parent` for long, and when there may be more.
+pub(super) fn left_behind(view: View<'_>, parent: &Parent) -> (BTreeSet<ClusterName>, Option<Moment>) {
+    let leaving = view.works_of(parent).filter(|(_, _, work)| work.deleting.is_some());
+    overdue(view, parent, leaving.map(|(_, cluster, _)| cluster), Moment::default())
+}
+
+/// What is to be said of clusters that have not let go of a Gateway.
+pub(super) fn of_left_behind(clusters: BTreeSet<ClusterName>) -> Option<Notice> {
+    Notice::about("Stuck", clusters, "for five minutes or more not gone from")
+}
+
+/// Those of the clusters `awaited` that say nothing for long of their works of `parent`, whose content was `changed` last,
+/// and when there may be more.
+fn overdue<'c>(
+    view: View<'_>,
+    parent: &Parent,
+    awaited: impl Iterator<Item = &'c ClusterName>,
+    changed: Moment,
+) -> (BTreeSet<ClusterName>, Option<Moment>) {
+    let (mut overdue, mut next) = (BTreeSet::new(), None);
+    for cluster in awaited {
+        let Some(work) = view.work_of(parent, cluster) else { continue };
         // The spoke's agent may have written any moment.
         let since = work.deleting.unwrap_or(work.created.max(changed)).min(view.now);
         let at = since.after(STUCK);
         if at <= view.now {
-            stuck.insert(entry.cluster.clone());
+            overdue.insert(cluster.clone());
         } else {
             next = Moment::earliest(next, Some(at));
         }
     }
-    let stuck = Notice::about("Stuck", stuck, "for five minutes or more neither applied nor gone on");
-    (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
+    (overdue, next)
 }

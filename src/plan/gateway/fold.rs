@@ -28,8 +28,8 @@ use crate::mirror::{Moment, View};
 use crate::plan::condition::{named, transition};
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::placement::{Unplaced, placement};
-use crate::plan::standing::{GatewayStanding, of_gateway};
-use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff};
+use crate::plan::standing::of_gateway;
+use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff, notice};
 
 pub use metadata::Metadata;
 
@@ -66,7 +66,7 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
         return GatewayFold::default();
     };
     let uid = gateway.uid.clone();
-    if matches!(of_gateway(view, key), GatewayStanding::NotOurs) {
+    if !of_gateway(view, key).is_ours() {
         // Its status is for the controller of its class to write.
         let metadata = metadata::without_ours(&gateway.told);
         return GatewayFold { uid, metadata, ..GatewayFold::default() };
@@ -86,11 +86,13 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let comes = actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &parent, &works);
     let placement = placement(view, key);
-    let teller = Teller { now: view.now, gateway, works: &works, placement, problems, clusters };
+    let (left_behind, next) = notice::left_behind(view, &parent);
+    let teller = Teller { now: view.now, gateway, works: &works, placement, problems, clusters, left_behind };
     let status = teller.status(&left_out);
-    let notices = teller.notice(&status).into_iter().collect();
+    let notices = teller.notices(&status);
     let status = (status != gateway.told.status).then_some(status);
-    GatewayFold { uid, metadata, owners, status, notices, recheck: works.recheck, comes }
+    let recheck = Moment::earliest(works.recheck, next);
+    GatewayFold { uid, metadata, owners, status, notices, recheck, comes }
 }
 
 /// What one cluster says.
@@ -190,6 +192,8 @@ struct Teller<'v> {
     /// What is wrong with works that are there.
     problems: Vec<Problem>,
     clusters: BTreeMap<ClusterName, Said<'v>>,
+    /// Those that it has been leaving for long.
+    left_behind: BTreeSet<ClusterName>,
 }
 
 impl Teller<'_> {
@@ -247,7 +251,7 @@ impl Teller<'_> {
         } else if all == 0 {
             ("False", "NotPlaced", self.not_placed())
         } else if count == 0 {
-            ("True", "Programmed", format!("programmed on all of its clusters: {all}"))
+            ("True", "Programmed", format!("programmed on all of its clusters: {all}{}", self.unaddressed()))
         } else {
             let held = self.works.waiting.values().any(|waiting| waiting.overdue);
             let reason = match (held, pending) {
@@ -257,7 +261,36 @@ impl Teller<'_> {
             };
             ("False", reason, format!("not programmed on {count} of {all} clusters: {lacking}"))
         };
-        (status, reason, format!("{message}{left_out}"))
+        (status, reason, format!("{message}{left_out}{}", self.remains()))
+    }
+
+    /// Those clusters by which the addresses are not complete, in words that go on after a message.
+    fn unaddressed(&self) -> String {
+        let has_none = |said: &Said<'_>| {
+            let gateway = said.answer.and_then(|answer| answer.gateway.as_ref());
+            gateway.is_none_or(|gateway| gateway.addresses.is_empty())
+        };
+        let clusters = self.clusters.iter().filter(|(_, said)| has_none(said));
+        let clusters: Vec<String> = clusters.map(|(cluster, _)| cluster.to_string()).collect();
+        if clusters.is_empty() {
+            return String::new();
+        }
+        format!("; without an address: {}", named(clusters.into_iter()))
+    }
+
+    /// Where something of it is left, in words that go on after a message.
+    fn remains(&self) -> String {
+        if self.left_behind.is_empty() {
+            return String::new();
+        }
+        let clusters = named(self.left_behind.iter().map(ToString::to_string));
+        format!("; for five minutes or more not gone from: {clusters}")
+    }
+
+    /// What people should hear of.
+    fn notices(&self, status: &GatewayStatus) -> Vec<Notice> {
+        let stuck = notice::of_left_behind(self.left_behind.clone());
+        self.notice(status).into_iter().chain(stuck).collect()
     }
 
     /// What `status` says of the clusters, unless it only has to be waited for, or is told as a problem.

@@ -11,6 +11,7 @@ use super::objects::{CONTROLLER, Object, class, cluster, gateway, gateway_parent
 use super::world::{World, shop};
 use crate::api::gateway::GatewayStatus;
 use crate::api::names::ControllerName;
+use crate::mirror::Moment;
 use crate::plan::gateway::fold::{GatewayFold, Metadata, plan};
 
 fn web() -> Object {
@@ -152,6 +153,41 @@ fn it_is_programmed_where_every_cluster_says_so() {
             "observedGeneration": 1, "lastTransitionTime": null}],
     });
     assert_eq!(listener, expected);
+}
+
+#[test]
+fn a_cluster_that_has_no_address_is_named() {
+    let world = placed(&["eu-1", "us-1"])
+        .gateway_answered("eu-1", &programmed("192.0.2.1"))
+        .gateway_answered("us-1", &applied().condition("Programmed", "True", "Programmed", ""));
+    let says = "True Programmed: programmed on all of its clusters: 2; without an address: us-1";
+    assert_eq!(programmed_says(&world), says);
+    assert_eq!(addresses(&world), ["eu-1/192.0.2.1"]);
+}
+
+#[test]
+fn a_cluster_that_does_not_let_it_go_is_told_after_five_minutes() {
+    const LONG: i64 = 300_000;
+    let world = placed(&["eu-1", "us-1"])
+        .gateway_answered("eu-1", &programmed("192.0.2.1"))
+        .decisions("all", &["eu-1"])
+        .after(10_000);
+    let now = Moment(world.now).rfc3339();
+    let world = world.edited(&gateway_parent("web"), "us-1", |work| {
+        work["metadata"]["deletionTimestamp"] = now.into();
+    });
+    let (says, stuck) = ("True Programmed: programmed on all of its clusters: 1", "not gone from: us-1");
+    let at = |world: &World| fold(world).recheck.map(|Moment(at)| at - world.now);
+    assert_eq!((programmed_says(&world), at(&world)), (says.to_owned(), Some(LONG)));
+    let world = world.after(LONG - 1);
+    assert_eq!((programmed_says(&world), at(&world)), (says.to_owned(), Some(1)));
+    let world = world.after(1);
+    assert_eq!(programmed_says(&world), format!("{says}; for five minutes or more {stuck}"));
+    let notices = fold(&world).notices;
+    let told: Vec<(&str, &str)> =
+        notices.iter().map(|notice| (notice.reason, notice.note.as_str())).collect();
+    assert_eq!(told[1], ("Stuck", &*format!("for five minutes or more {stuck}")));
+    assert!(!notices[1].good);
 }
 
 #[test]
