@@ -48,18 +48,21 @@ impl Reports {
         }
     }
 
-    /// Reports the problems of a key, those of `object` that were not there before as events.
+    /// Reports the problems of a key, those of `object` that were not there before as events,
+    /// one for each kind of them.
     pub(super) fn problems(&self, key: &Key, object: Option<ObjectReference>, problems: BTreeSet<Problem>) {
         let mut all = self.problems.lock();
         let before = all.get(key);
         if before == Some(&problems) || (before.is_none() && problems.is_empty()) {
             return;
         }
-        for problem in problems.iter().filter(|problem| before.is_none_or(|before| !before.contains(problem)))
-        {
+        let is_new = |problem: &&Problem| before.is_none_or(|before| !before.contains(*problem));
+        for problem in problems.iter().filter(is_new) {
             warn!(?key, category = problem.category(), %problem, "cannot be synced as it is");
-            if let Some(object) = &object {
-                self.events.warn(object.clone(), problem.category(), problem.text());
+        }
+        if let Some(object) = &object {
+            for (category, text) in Problem::told(problems.iter().filter(is_new)) {
+                self.events.warn(object.clone(), category, text);
             }
         }
         if problems.is_empty() {

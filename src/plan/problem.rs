@@ -1,5 +1,8 @@
 //! What keeps an object from being planned, in words for its owner.
 
+use std::collections::BTreeMap;
+
+use super::condition::named;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey};
 use crate::api::text::capped;
 
@@ -178,6 +181,16 @@ impl Problem {
     #[must_use]
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unread(_))
+    }
+
+    /// `problems` in the words of Events: one text for each category, however many clusters or Secrets it is about.
+    pub fn told<'p>(problems: impl Iterator<Item = &'p Self>) -> BTreeMap<&'static str, String> {
+        let mut texts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for problem in problems {
+            texts.entry(problem.category()).or_default().push(problem.text());
+        }
+        let told = |texts: Vec<String>| capped(&named(texts.into_iter()), TEXT_LIMIT).into_owned();
+        texts.into_iter().map(|(category, texts)| (category, told(texts))).collect()
     }
 
     /// Whether it is that a work in `cluster` has the planned name and is not ours.

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::objects::{gateway, gateway_parent, listing, policy, policy_parent, target};
 use super::world::{World, shop};
+use crate::plan::Problem;
 use crate::plan::fold::{ALL_LIMIT, Fold};
 
 fn written() -> World {
@@ -18,6 +19,20 @@ fn a_long_problem_is_cut() {
     let annotations = written().with(bad).annotations("limits");
     let message = &annotations["kuadrant.io/policy-sync-message"];
     assert!(message.len() <= 1_024 && message.ends_with('…'), "{}", message.len());
+}
+
+#[test]
+fn an_event_tells_all_problems_of_one_kind() {
+    let foreign = |n: usize| Problem::ForeignWork { cluster: format!("c{n:02}"), name: "limits".to_owned() };
+    let mut problems: Vec<Problem> = (0..1_000).map(foreign).collect();
+    problems.push(Problem::BadSelector("fault".to_owned()));
+    let told = Problem::told(problems.iter());
+    let reasons: Vec<&str> = told.keys().copied().collect();
+    assert_eq!(reasons, ["BadSelector", "ForeignWork"]);
+    assert_eq!(told["BadSelector"], problems[1_000].text());
+    let text = &told["ForeignWork"];
+    assert!(text.starts_with(&format!("{}; cluster c01 has", problems[0].text())), "{text}");
+    assert!(text.ends_with("; and 990 more") && text.len() <= 1_024, "{text}");
 }
 
 #[test]
