@@ -77,6 +77,12 @@ impl Request {
         self.response_status.as_ref().map_or(0, |status| status.code)
     }
 
+    /// Whether the hub did not take it as it was. One that it was too busy to answer is another matter.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        (400..500).contains(&self.code())
+    }
+
     /// What it was about, empty where it was about nothing.
     pub fn object(&self) -> ObjectRef {
         self.object_ref.clone().unwrap_or_default()
