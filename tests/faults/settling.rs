@@ -6,7 +6,7 @@ use policy_sync_testenv::fixtures::tls_secret;
 use policy_sync_testenv::memory::Faultless;
 use serde_json::{Value, json};
 
-use crate::hub::{Hub, SHOP};
+use crate::hub::{Hub, SHOP, USER};
 use crate::oracle::State;
 use crate::scenario;
 
@@ -76,6 +76,12 @@ async fn the_scenario_settles() -> Result<()> {
     }
     hub.settled().await?;
     ends_as(SETTLED, &State::of(&hub));
+    // AuthPolicies are listed no more and have no annotation of ours any more: nobody watches them on.
+    let watches = || hub.server.count(|asked| asked.user == USER && asked.resource == "authpolicies");
+    let before = watches();
+    ensure!(before > 0);
+    hub.quiet().await?;
+    ensure!(watches() == before, "they are asked for on");
     let refused: Vec<String> =
         hub.writes().iter().filter(|asked| asked.code >= 300).map(ToString::to_string).collect();
     ensure!(refused.is_empty(), "the hub refused {refused:?}");

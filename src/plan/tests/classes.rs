@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
-use super::objects::{class, config_map, listing};
+use super::objects::{class, config_map, gateway_parent, listing, policy};
 use super::world::{World, resolved, shop, world};
 use crate::api::names::ObjectKey;
 use crate::mirror::rows::kind::Resolution;
@@ -53,7 +53,10 @@ fn valid_parameters_whose_kinds_resolve_are_said_to() {
 fn a_class_without_parameters_syncs_nothing() {
     let mut bare = class("multi");
     bare.json["spec"].as_object_mut().unwrap().remove("parametersRef");
-    assert_eq!(said(&world().with(bare), "PoliciesResolved"), text("True", "Resolved", "0 kinds are synced"));
+    let world = shop(&["eu-1"]).with(bare).with(policy("limits").targets("web"));
+    assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "0 kinds are synced"));
+    assert!(world.plan("limits").outcomes.is_empty());
+    assert_eq!(world.copy_of(&gateway_parent("web"), "eu-1")["spec"]["gatewayClassName"], "istio");
 }
 
 #[test]

@@ -107,6 +107,8 @@ fn a_section_name_stays() {
     reference["ours"] = json!({"not": "known"});
     let world = with(policy("limits").spec("targetRefs", json!([reference])));
     assert_eq!(world.copy("limits", "eu-1")["spec"]["targetRefs"], json!([reference]));
+    let world = with(policy("limits").spec("targetRef", reference.clone()));
+    assert_eq!(world.copy("limits", "eu-1")["spec"]["targetRef"], reference);
 }
 
 #[test]

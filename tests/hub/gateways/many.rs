@@ -1,21 +1,27 @@
-//! A fleet of which the API has no room for most.
+//! A fleet of which the API has no room for most: what its Gateway says, and what a policy does.
 
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
+use kube::ResourceExt;
+use policy_sync::api::work::ManifestWork;
+use policy_sync::plan::fold::OUR_LIMIT;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::audit::Request;
-use policy_sync_testenv::fixtures::namespace;
-use policy_sync_testenv::world::{LIMIT, World};
+use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
+use policy_sync_testenv::world::{Answer, LIMIT, World};
 use policy_sync_testenv::{Fleet, FleetOptions, wait};
 
 use super::{condition, programmed, until_programmed};
 
-/// The writes to Gateways among `writes`.
-fn of_gateways(writes: &[Request]) -> Vec<&Request> {
-    writes.iter().filter(|write| write.object().resource == "gateways").collect()
+/// Those of `writes` that are to objects of `resource`: one in each window at most, none of them refused.
+fn told<'w>(writes: &'w [Request], resource: &str, windows: usize) -> Result<Vec<&'w Request>> {
+    let told: Vec<&Request> = writes.iter().filter(|write| write.object().resource == resource).collect();
+    ensure!(!told.is_empty() && told.len() <= windows, "{} writes in {windows} windows", told.len());
+    ensure!(!told.iter().any(|write| write.is_refused()), "{told:?}");
+    Ok(told)
 }
 
 /// More clusters than the status has room for, all of which answer at once.
@@ -27,7 +33,11 @@ async fn a_thousand_clusters_cost_one_write_a_window() -> Result<()> {
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
     let world = World::new(fleet.hub(), binary, "many", &[]).await?;
     stream::iter(&names)
-        .map(|name| async { apply(world.client(), &namespace(name)).await.map(drop) })
+        .map(|name| async {
+            let tier = [("kuadrant.io/tier".to_owned(), "edge".to_owned())].into();
+            apply(world.client(), &namespace(name)).await?;
+            apply(world.client(), &managed_cluster(name, &tier)).await.map(drop)
+        })
         .buffer_unordered(32)
         .try_collect::<()>()
         .await?;
@@ -36,35 +46,49 @@ async fn a_thousand_clusters_cost_one_write_a_window() -> Result<()> {
         world.decide("all", slice + 1, &names).await?;
     }
     world.select("all", names.len()).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
     let started = Instant::now();
     let controller = world.controller().await?;
     let works = wait::until("all works are there", LIMIT, || async {
-        let works = world.works().await?;
-        let works: Vec<_> = works
-            .into_iter()
-            .filter(|work| work.metadata.name.as_deref().is_some_and(|name| name.starts_with("gateway-")))
-            .collect();
-        ensure!(works.len() == names.len(), "{} are", works.len());
+        let mut works = world.works().await?;
+        works.retain(|work| !work.name_any().starts_with("access-"));
+        ensure!(works.len() == 2 * names.len(), "{} are", works.len());
         Ok(works)
     })
     .await?;
     until_programmed(&world, "False Pending: not programmed on 1000 of 1000 clusters: many-0000 (pending); ")
         .await?;
     let one = programmed("192.0.2.1");
+    let enforced = Answer::applied().condition("Enforced", "True", "Enforced", &"m".repeat(64));
+    let answer = |work: &ManifestWork| if work.name_any().starts_with("gateway-") { &one } else { &enforced };
     stream::iter(&works)
-        .map(|work| world.answer(work, &one))
+        .map(|work| world.answer(work, answer(work)))
         .buffer_unordered(32)
         .try_collect::<()>()
         .await?;
     let found = until_programmed(&world, "True Programmed: programmed on all of its clusters: 1000;").await?;
+    let (entries, summary) =
+        world.until_folded(&limits, |_, summary| summary.clusters == 1_000 && summary.synced).await?;
     let windows = usize::try_from(started.elapsed().as_secs())? + 2;
+    ensure!((summary.applied, summary.enforced, summary.pending) == (1_000, 1_000, 0), "{summary:?}");
+    let annotations = world.annotations(&limits).await?;
+    let ours = annotations.iter().filter(|(key, _)| key.starts_with("kuadrant.io/"));
+    let size: usize = ours.map(|(key, value)| key.len() + value.len()).sum();
+    ensure!(entries.len() == 1_000 && size <= OUR_LIMIT, "{} entries, {size} bytes", entries.len());
+
     ensure!(found["status"]["addresses"].as_array().map(Vec::len) == Some(16), "{found}");
     ensure!(found["status"]["listeners"].as_array().map(Vec::len) == Some(64), "{found}");
     ensure!(condition(&found, "Programmed").ends_with("984 addresses, 936 listeners"), "{found}");
+    let listed: Vec<String> = serde_json::from_str(
+        found["metadata"]["annotations"]["kuadrant.io/gateway-clusters"].as_str().unwrap_or_default(),
+    )?;
+    ensure!(listed == names, "{} clusters are listed", listed.len());
+    let labels = found["metadata"]["labels"].as_object().context("it has labels")?;
+    ensure!(labels["clusters.kuadrant.io/many-0999_tier"] == "edge" && labels.len() > 1_000, "{labels:?}");
     let writes = world.settled(&controller).await?;
-    let told = of_gateways(&writes);
-    ensure!(told.len() <= windows, "{} writes in {windows} windows", told.len());
-    ensure!(told.iter().all(|write| !(400..500).contains(&write.code())), "{told:?}");
+    told(&writes, "gateways", windows)?;
+    told(&writes, "ratelimitpolicies", windows)?;
     controller.terminate().await?;
     let controller = world.controller().await?;
     let writes = world.settled(&controller).await?;

@@ -63,7 +63,13 @@ async fn shows_nowhere(world: &World<'_>, controller: &Controller) -> Result<()>
         &["plan", "--diff", "-o", "yaml"],
         &["plan", "--diff", "-o", "table"],
         &["status", "-A"],
+        &["status", "-A", "-o", "wide"],
+        &["status", "-A", "-o", "json"],
         &["status", "-A", "-o", "yaml"],
+        &["status", "cluster", "eu-1"],
+        &["status", "cluster", "eu-1", "-o", "json"],
+        &["explain", "gateway", "web", "-n", world.name()],
+        &["explain", "gateway", "web", "-n", world.name(), "-o", "yaml"],
     ] {
         shows_no_key(&arguments.join(" "), &says(world, arguments)?)?;
     }

@@ -51,6 +51,20 @@ fn a_thousand_clusters_are_told_in_what_the_api_takes() {
 }
 
 #[test]
+fn a_listener_whose_name_is_too_long_with_its_clusters_is_left_out() {
+    let long = "l".repeat(250);
+    let listeners = ["http", &long].map(|name| json!({"name": name, "port": 80, "protocol": "HTTP"}));
+    let routes = format!("_listener_{long}_attachedRoutes");
+    let world = shop(&["eu-1"]).with(web().spec("listeners", json!(listeners)));
+    let world = world
+        .settled(&[gateway_parent("web")])
+        .gateway_answered("eu-1", &programmed("192.0.2.1").integer(&routes, 1));
+    assert_eq!(super::listeners(&world), ["eu-1.http"]);
+    let says = "programmed on all of its clusters: 1; left out, because they do not fit: 1 listeners";
+    assert_eq!(condition(&world, "Programmed").2, says);
+}
+
+#[test]
 fn one_bad_item_takes_no_other_along() {
     let long = "a.".repeat(125) + "b";
     let reason = "not a reason";

@@ -32,6 +32,22 @@ fn what_is_there_is_asked_first() {
 }
 
 #[test]
+fn what_open_cluster_managements_agent_does_not_know_is_refused() {
+    for expression in [
+        "'a'.upperAscii()",
+        "'a b'.split(' ').join('')",
+        "'ab'.replace('a', 'b')",
+        "'abc'.indexOf('b') == 1 ? '' : ''",
+        "string(sets.contains([1], [1]))",
+        "string(object.list.sum())",
+        "string(quantity('1Gi').asInteger())",
+        "'%d'.format([1])",
+    ] {
+        assert!(of(expression).is_err(), "{expression}");
+    }
+}
+
+#[test]
 fn results_have_the_type_that_is_asked_for() {
     let object = json!({"flag": false});
     assert_eq!(boolean("object.flag", &object), Ok(false));
