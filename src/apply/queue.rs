@@ -14,6 +14,8 @@ use crate::telemetry::metrics::Metrics;
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 /// The longest wait.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// For how long folds give way to works: what spokes get goes before what is told of them.
+const FOLDS_GIVE_WAY: Duration = Duration::from_secs(1);
 
 /// A de-duplicating queue.
 #[derive(Debug)]
@@ -27,9 +29,13 @@ pub struct Queue {
 struct State {
     /// Watches, classes and access first: what they do, many others wait for.
     urgent: VecDeque<Key>,
-    ready: VecDeque<Key>,
+    works: VecDeque<Key>,
+    /// Folds last, each with when it came.
+    folds: VecDeque<(Instant, Key)>,
     queued: HashSet<Key>,
     active: HashSet<Key>,
+    /// How many of them are works.
+    active_works: usize,
     /// Keys that were added while they were worked on.
     again: HashSet<Key>,
     timers: BTreeSet<(Instant, Key)>,
@@ -48,9 +54,45 @@ impl State {
         }
         match key {
             Key::Watches | Key::Class(_) | Key::Access(_) => self.urgent.push_back(key),
-            Key::Works(_) | Key::Fold(_) => self.ready.push_back(key),
+            Key::Works(_) => self.works.push_back(key),
+            Key::Fold(_) => self.folds.push_back((Instant::now(), key)),
         }
         true
+    }
+
+    /// Takes the next key to be worked on.
+    fn take(&mut self, now: Instant) -> Option<Key> {
+        let may_fold = self.folds_are_due().is_some_and(|due| due <= now);
+        let key = match self.urgent.pop_front() {
+            Some(key) => key,
+            None if may_fold => self.folds.pop_front()?.1,
+            None => self.works.pop_front()?,
+        };
+        self.queued.remove(&key);
+        self.active_works += usize::from(matches!(key, Key::Works(_)));
+        self.active.insert(key.clone());
+        Some(key)
+    }
+
+    /// From when on the next fold gives way to works no longer; `None` where there is no fold.
+    fn folds_are_due(&self) -> Option<Instant> {
+        let (since, _) = self.folds.front()?;
+        let gives_way = self.active_works > 0 || !self.works.is_empty();
+        Some(if gives_way { *since + FOLDS_GIVE_WAY } else { *since })
+    }
+
+    fn release(&mut self, key: &Key) {
+        self.active.remove(key);
+        self.active_works -= usize::from(matches!(key, Key::Works(_)));
+        if self.again.remove(key) {
+            self.push(key.clone());
+        }
+    }
+
+    /// When there may be a key that can be taken.
+    fn next(&self) -> Option<Instant> {
+        let timer = self.timers.first().map(|(due, _)| *due);
+        timer.into_iter().chain(self.folds_are_due()).min()
     }
 
     fn schedule(&mut self, key: Key, at: Instant) {
@@ -113,15 +155,13 @@ impl Queue {
         loop {
             let wait = {
                 let mut state = self.state.lock();
-                state.mature(Instant::now());
-                let next = state.urgent.pop_front().or_else(|| state.ready.pop_front());
-                if let Some(key) = next {
-                    state.queued.remove(&key);
-                    state.active.insert(key.clone());
+                let now = Instant::now();
+                state.mature(now);
+                if let Some(key) = state.take(now) {
                     self.settle(&state);
                     return key;
                 }
-                state.timers.first().map(|(due, _)| *due)
+                state.next()
             };
             match wait {
                 Some(due) => {
@@ -139,7 +179,8 @@ impl Queue {
     pub fn done(&self, key: &Key) {
         let mut state = self.state.lock();
         state.failures.remove(key);
-        self.release(&mut state, key);
+        state.release(key);
+        self.settle(&state);
     }
 
     /// Gives a key back that failed: it is added again after its backoff. One that was added before that was over is
@@ -155,15 +196,8 @@ impl Queue {
         let due = *due;
         self.metrics.retried(key.category());
         state.schedule(key.clone(), due);
-        self.release(&mut state, key);
-    }
-
-    fn release(&self, state: &mut State, key: &Key) {
-        state.active.remove(key);
-        if state.again.remove(key) {
-            state.push(key.clone());
-        }
-        self.settle(state);
+        state.release(key);
+        self.settle(&state);
     }
 
     fn settle(&self, state: &State) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::names::ObjectKey;
+use crate::api::names::{ObjectKey, Parent};
 
 fn queue() -> Queue {
     Queue::new(Metrics::new().unwrap())
@@ -69,4 +69,41 @@ async fn a_delayed_key_keeps_its_first_moment() {
     queue.add_after(key("a"), Duration::from_secs(1));
     assert!(!idle(&queue, Duration::from_millis(101)).await);
     assert!(idle(&queue, Duration::from_secs(3600)).await);
+}
+
+fn of_policy(name: &str) -> Parent {
+    Parent::new("kuadrant.io", "ratelimitpolicies", "shop", name)
+}
+
+#[tokio::test(start_paused = true)]
+async fn folds_give_way_to_works_for_a_while() {
+    let (work, fold) = (Key::Works(of_policy("a")), Key::Fold(of_policy("b")));
+    // A fold alone waits for nothing.
+    let queue = queue();
+    queue.add(fold.clone());
+    assert_eq!(queue.next().await, fold);
+    queue.done(&fold);
+
+    // One that came before a work comes after it is done.
+    queue.add(fold.clone());
+    queue.add(work.clone());
+    assert_eq!(queue.next().await, work);
+    assert!(idle(&queue, FOLDS_GIVE_WAY / 2).await);
+    queue.done(&work);
+    assert_eq!(queue.next().await, fold);
+    queue.done(&fold);
+
+    // Or when it has given way for long enough, whatever works there are.
+    queue.add(fold.clone());
+    queue.add(work.clone());
+    queue.add(Key::Works(of_policy("c")));
+    assert_eq!(queue.next().await, work);
+    tokio::time::advance(FOLDS_GIVE_WAY).await;
+    assert_eq!(queue.next().await, fold);
+    queue.done(&fold);
+    queue.add(fold.clone());
+    assert_eq!(queue.next().await, Key::Works(of_policy("c")));
+    let before = Instant::now();
+    assert_eq!(queue.next().await, fold);
+    assert_eq!(before.elapsed(), FOLDS_GIVE_WAY);
 }
