@@ -14,8 +14,8 @@ use crate::telemetry::metrics::Metrics;
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 /// The longest wait.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// For how long folds give way to works: what spokes get goes before what is told of them.
-const FOLDS_GIVE_WAY: Duration = Duration::from_secs(1);
+/// For how long folds give way to works: what spokes get goes before what is told of them. Then they take turns.
+const FOLDS_GIVE_WAY: Duration = Duration::from_secs(2);
 
 /// A de-duplicating queue.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ struct State {
     active: HashSet<Key>,
     /// How many of them are works.
     active_works: usize,
+    /// Whether it is the turn of a work where there are works and folds.
+    turn_of_works: bool,
     /// Keys that were added while they were worked on.
     again: HashSet<Key>,
     timers: BTreeSet<(Instant, Key)>,
@@ -62,11 +64,17 @@ impl State {
 
     /// Takes the next key to be worked on.
     fn take(&mut self, now: Instant) -> Option<Key> {
-        let may_fold = self.folds_are_due().is_some_and(|due| due <= now);
+        let folds = self.folds_are_due().is_some_and(|due| due <= now);
         let key = match self.urgent.pop_front() {
             Some(key) => key,
-            None if may_fold => self.folds.pop_front()?.1,
-            None => self.works.pop_front()?,
+            None if folds && (!self.turn_of_works || self.works.is_empty()) => {
+                self.turn_of_works = true;
+                self.folds.pop_front()?.1
+            }
+            None => {
+                self.turn_of_works = false;
+                self.works.pop_front()?
+            }
         };
         self.queued.remove(&key);
         self.active_works += usize::from(matches!(key, Key::Works(_)));

@@ -93,17 +93,28 @@ async fn folds_give_way_to_works_for_a_while() {
     assert_eq!(queue.next().await, fold);
     queue.done(&fold);
 
-    // Or when it has given way for long enough, whatever works there are.
+    // Or when it has given way for long enough.
     queue.add(fold.clone());
     queue.add(work.clone());
-    queue.add(Key::Works(of_policy("c")));
     assert_eq!(queue.next().await, work);
-    tokio::time::advance(FOLDS_GIVE_WAY).await;
-    assert_eq!(queue.next().await, fold);
-    queue.done(&fold);
-    queue.add(fold.clone());
-    assert_eq!(queue.next().await, Key::Works(of_policy("c")));
     let before = Instant::now();
     assert_eq!(queue.next().await, fold);
     assert_eq!(before.elapsed(), FOLDS_GIVE_WAY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn folds_that_have_given_way_take_turns_with_works() {
+    let queue = queue();
+    for name in ["a", "b", "c"] {
+        queue.add(Key::Fold(of_policy(name)));
+        queue.add(Key::Works(of_policy(name)));
+    }
+    assert_eq!(queue.next().await, Key::Works(of_policy("a")));
+    tokio::time::advance(FOLDS_GIVE_WAY).await;
+    assert_eq!(queue.next().await, Key::Fold(of_policy("a")));
+    assert_eq!(queue.next().await, Key::Works(of_policy("b")));
+    assert_eq!(queue.next().await, Key::Fold(of_policy("b")));
+    assert_eq!(queue.next().await, Key::Works(of_policy("c")));
+    assert_eq!(queue.next().await, Key::Fold(of_policy("c")));
+    assert!(idle(&queue, Duration::from_secs(3600)).await);
 }
