@@ -14,7 +14,8 @@ use crate::telemetry::metrics::Metrics;
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 /// The longest wait.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// For how long folds give way to works: what spokes get goes before what is told of them. Then they take turns.
+/// For how long folds give way while works are written: what spokes get goes before what is told of them. Then they take
+/// turns with other works.
 const FOLDS_GIVE_WAY: Duration = Duration::from_secs(2);
 
 /// A de-duplicating queue.
@@ -34,8 +35,8 @@ struct State {
     folds: VecDeque<(Instant, Key)>,
     queued: HashSet<Key>,
     active: HashSet<Key>,
-    /// How many of them are works.
-    active_works: usize,
+    /// How many are writing works.
+    writing: usize,
     /// Whether it is the turn of a work where there are works and folds.
     turn_of_works: bool,
     /// Keys that were added while they were worked on.
@@ -77,21 +78,18 @@ impl State {
             }
         };
         self.queued.remove(&key);
-        self.active_works += usize::from(matches!(key, Key::Works(_)));
         self.active.insert(key.clone());
         Some(key)
     }
 
-    /// From when on the next fold gives way to works no longer; `None` where there is no fold.
+    /// From when on the next fold gives way no longer; `None` where there is no fold.
     fn folds_are_due(&self) -> Option<Instant> {
         let (since, _) = self.folds.front()?;
-        let gives_way = self.active_works > 0 || !self.works.is_empty();
-        Some(if gives_way { *since + FOLDS_GIVE_WAY } else { *since })
+        Some(if self.writing > 0 { *since + FOLDS_GIVE_WAY } else { *since })
     }
 
     fn release(&mut self, key: &Key) {
         self.active.remove(key);
-        self.active_works -= usize::from(matches!(key, Key::Works(_)));
         if self.again.remove(key) {
             self.push(key.clone());
         }
@@ -183,6 +181,13 @@ impl Queue {
         }
     }
 
+    /// Has folds give way for as long as what this returns is there.
+    #[must_use]
+    pub fn writing(&self) -> Writing<'_> {
+        self.state.lock().writing += 1;
+        Writing(self)
+    }
+
     /// Gives a key back that was worked on well.
     pub fn done(&self, key: &Key) {
         let mut state = self.state.lock();
@@ -211,6 +216,18 @@ impl Queue {
     fn settle(&self, state: &State) {
         self.metrics.queue(state.active.len(), state.queued.len());
         self.changed.notify_one();
+    }
+}
+
+/// Works are being written.
+#[derive(Debug)]
+pub struct Writing<'q>(&'q Queue);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.writing -= 1;
+        self.0.settle(&state);
     }
 }
 
