@@ -14,9 +14,6 @@ use crate::telemetry::metrics::Metrics;
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 /// The longest wait.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// For how long folds give way while works are written: what spokes get goes before what is told of them. Then they take
-/// turns with other works.
-const FOLDS_GIVE_WAY: Duration = Duration::from_secs(2);
 
 /// A de-duplicating queue.
 #[derive(Debug)]
@@ -30,15 +27,9 @@ pub struct Queue {
 struct State {
     /// Watches, classes and access first: what they do, many others wait for.
     urgent: VecDeque<Key>,
-    works: VecDeque<Key>,
-    /// Folds last, each with when it came.
-    folds: VecDeque<(Instant, Key)>,
+    ready: VecDeque<Key>,
     queued: HashSet<Key>,
     active: HashSet<Key>,
-    /// How many are writing works.
-    writing: usize,
-    /// Whether it is the turn of a work where there are works and folds.
-    turn_of_works: bool,
     /// Keys that were added while they were worked on.
     again: HashSet<Key>,
     timers: BTreeSet<(Instant, Key)>,
@@ -57,48 +48,9 @@ impl State {
         }
         match key {
             Key::Watches | Key::Class(_) | Key::Access(_) => self.urgent.push_back(key),
-            Key::Works(_) => self.works.push_back(key),
-            Key::Fold(_) => self.folds.push_back((Instant::now(), key)),
+            Key::Works(_) | Key::Fold(_) => self.ready.push_back(key),
         }
         true
-    }
-
-    /// Takes the next key to be worked on.
-    fn take(&mut self, now: Instant) -> Option<Key> {
-        let folds = self.folds_are_due().is_some_and(|due| due <= now);
-        let key = match self.urgent.pop_front() {
-            Some(key) => key,
-            None if folds && (!self.turn_of_works || self.works.is_empty()) => {
-                self.turn_of_works = true;
-                self.folds.pop_front()?.1
-            }
-            None => {
-                self.turn_of_works = false;
-                self.works.pop_front()?
-            }
-        };
-        self.queued.remove(&key);
-        self.active.insert(key.clone());
-        Some(key)
-    }
-
-    /// From when on the next fold gives way no longer; `None` where there is no fold.
-    fn folds_are_due(&self) -> Option<Instant> {
-        let (since, _) = self.folds.front()?;
-        Some(if self.writing > 0 { *since + FOLDS_GIVE_WAY } else { *since })
-    }
-
-    fn release(&mut self, key: &Key) {
-        self.active.remove(key);
-        if self.again.remove(key) {
-            self.push(key.clone());
-        }
-    }
-
-    /// When there may be a key that can be taken.
-    fn next(&self) -> Option<Instant> {
-        let timer = self.timers.first().map(|(due, _)| *due);
-        timer.into_iter().chain(self.folds_are_due()).min()
     }
 
     fn schedule(&mut self, key: Key, at: Instant) {
@@ -161,13 +113,15 @@ impl Queue {
         loop {
             let wait = {
                 let mut state = self.state.lock();
-                let now = Instant::now();
-                state.mature(now);
-                if let Some(key) = state.take(now) {
+                state.mature(Instant::now());
+                let next = state.urgent.pop_front().or_else(|| state.ready.pop_front());
+                if let Some(key) = next {
+                    state.queued.remove(&key);
+                    state.active.insert(key.clone());
                     self.settle(&state);
                     return key;
                 }
-                state.next()
+                state.timers.first().map(|(due, _)| *due)
             };
             match wait {
                 Some(due) => {
@@ -181,19 +135,11 @@ impl Queue {
         }
     }
 
-    /// Has folds give way for as long as what this returns is there.
-    #[must_use]
-    pub fn writing(&self) -> Writing<'_> {
-        self.state.lock().writing += 1;
-        Writing(self)
-    }
-
     /// Gives a key back that was worked on well.
     pub fn done(&self, key: &Key) {
         let mut state = self.state.lock();
         state.failures.remove(key);
-        state.release(key);
-        self.settle(&state);
+        self.release(&mut state, key);
     }
 
     /// Gives a key back that failed: it is added again after its backoff. One that was added before that was over is
@@ -209,25 +155,20 @@ impl Queue {
         let due = *due;
         self.metrics.retried(key.category());
         state.schedule(key.clone(), due);
-        state.release(key);
-        self.settle(&state);
+        self.release(&mut state, key);
+    }
+
+    fn release(&self, state: &mut State, key: &Key) {
+        state.active.remove(key);
+        if state.again.remove(key) {
+            state.push(key.clone());
+        }
+        self.settle(state);
     }
 
     fn settle(&self, state: &State) {
         self.metrics.queue(state.active.len(), state.queued.len());
         self.changed.notify_one();
-    }
-}
-
-/// Works are being written.
-#[derive(Debug)]
-pub struct Writing<'q>(&'q Queue);
-
-impl Drop for Writing<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.writing -= 1;
-        self.0.settle(&state);
     }
 }
 

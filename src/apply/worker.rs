@@ -234,7 +234,6 @@ impl Worker {
 
     async fn write_works(&self, key: &Key, decision: Decision, slot: Slot) -> Result<(), ApplyError> {
         let Decision { writes, deletes, reads, .. } = decision;
-        let _writing = (writes.len() + deletes.len() > 0).then(|| self.queue.writing());
         if deletes.is_empty() {
             return self.write(key, writes).await;
         }
