@@ -77,10 +77,10 @@ impl Request {
         self.response_status.as_ref().map_or(0, |status| status.code)
     }
 
-    /// Whether the hub did not take it as it was. One that it was too busy to answer is another matter.
+    /// Whether the hub did not take it as it was. One that it was too busy to answer in time (504) is another matter.
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        (400..500).contains(&self.code())
+        !matches!(self.code(), 200..300 | 504)
     }
 
     /// What it was about, empty where it was about nothing.
