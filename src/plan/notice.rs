@@ -10,6 +10,8 @@ use crate::mirror::{Moment, View};
 
 /// After so long without a word from a cluster, what is sent there counts as stuck.
 const STUCK: Duration = Duration::from_secs(300);
+/// What is said of clusters that have not let go of something for so long.
+pub(super) const LEFT_BEHIND: &str = "for five minutes or more not gone from";
 
 /// Something that is so. It is told when it becomes so, and when it becomes so for more clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +68,7 @@ pub(super) fn left_behind(view: View<'_>, parent: &Parent) -> (BTreeSet<ClusterN
 
 /// What is to be said of clusters that have not let go of a Gateway.
 pub(super) fn of_left_behind(clusters: BTreeSet<ClusterName>) -> Option<Notice> {
-    Notice::about("Stuck", clusters, "for five minutes or more not gone from")
+    Notice::about("Stuck", clusters, LEFT_BEHIND)
 }
 
 /// Those of the clusters `awaited` that say nothing for long of their works of `parent`, whose content was `changed` last,

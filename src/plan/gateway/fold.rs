@@ -158,6 +158,12 @@ fn said_of<'v>(work: &'v Work, outcome: Option<&Outcome>) -> Said<'v> {
     Said { lacks, answer: Some(answer), current }
 }
 
+/// What is so of `clusters`, in words that go on after a message; nothing where there are none.
+fn also<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> String {
+    let clusters: Vec<String> = clusters.map(ToString::to_string).collect();
+    if clusters.is_empty() { String::new() } else { format!("; {what}: {}", named(clusters.into_iter())) }
+}
+
 /// Why a cluster does not count as programmed, going by what its work `work` of a Gateway holds, be that what is planned
 /// or not; `None` where it does.
 #[must_use]
@@ -271,20 +277,12 @@ impl Teller<'_> {
             gateway.is_none_or(|gateway| gateway.addresses.is_empty())
         };
         let clusters = self.clusters.iter().filter(|(_, said)| has_none(said));
-        let clusters: Vec<String> = clusters.map(|(cluster, _)| cluster.to_string()).collect();
-        if clusters.is_empty() {
-            return String::new();
-        }
-        format!("; without an address: {}", named(clusters.into_iter()))
+        also("without an address", clusters.map(|(cluster, _)| cluster))
     }
 
     /// Where something of it is left, in words that go on after a message.
     fn remains(&self) -> String {
-        if self.left_behind.is_empty() {
-            return String::new();
-        }
-        let clusters = named(self.left_behind.iter().map(ToString::to_string));
-        format!("; for five minutes or more not gone from: {clusters}")
+        also(notice::LEFT_BEHIND, self.left_behind.iter())
     }
 
     /// What people should hear of.
