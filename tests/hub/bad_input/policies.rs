@@ -43,16 +43,24 @@ fn web() -> Value {
     json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"})
 }
 
-fn selecting(mut policy: Value, selector: &str) -> Value {
-    policy["metadata"]["annotations"]["kuadrant.io/cluster-selector"] = selector.into();
-    policy
-}
-
 /// What is wrong, and the policy.
 fn told(namespace: &str) -> Vec<(&'static str, Value)> {
     let loose = |name: &str, spec: Value| loose(namespace, name, spec);
     let deep = (0..110).fold(json!(1), |inner, _| json!([inner]));
-    vec![
+    let selectors = [
+        ("a selector that cannot be read", "selector", "region in us"),
+        ("a selector of one operator too many", "operator", "region==us==eu"),
+        ("a selector that ends with a comma", "comma", "region=us,"),
+        ("a selector whose list does not open", "list", "region in us)"),
+        ("a selector with a word that is no operator", "word", "region isin (us)"),
+        ("a selector with a value that no label has", "value", "region in (us, e u)"),
+    ];
+    let selecting = selectors.map(|(input, name, selector)| {
+        let mut policy = rate_limit_policy(namespace, name, "web");
+        policy["metadata"]["annotations"]["kuadrant.io/cluster-selector"] = selector.into();
+        (input, policy)
+    });
+    let mut told = vec![
         ("`targetRef` is a string", loose("string", json!({"targetRef": "web"}))),
         ("`targetRef` is a number", loose("number", json!({"targetRef": 5}))),
         ("`targetRef` is a list", loose("list", json!({"targetRef": [web()]}))),
@@ -68,31 +76,9 @@ fn told(namespace: &str) -> Vec<(&'static str, Value)> {
         ("`spec` is a string", loose("text", json!("text"))),
         ("110 lists inside each other", loose("deep", json!({"targetRef": web(), "deep": deep}))),
         ("a policy of 600 KB", loose("large", json!({"targetRef": web(), "blob": "x".repeat(600_000)}))),
-        (
-            "a selector that cannot be read",
-            selecting(rate_limit_policy(namespace, "selector", "web"), "region in us"),
-        ),
-        (
-            "a selector of one operator too many",
-            selecting(rate_limit_policy(namespace, "operator", "web"), "region==us==eu"),
-        ),
-        (
-            "a selector that ends with a comma",
-            selecting(rate_limit_policy(namespace, "comma", "web"), "region=us,"),
-        ),
-        (
-            "a selector whose list does not open",
-            selecting(rate_limit_policy(namespace, "list", "web"), "region in us)"),
-        ),
-        (
-            "a selector with a word that is no operator",
-            selecting(rate_limit_policy(namespace, "word", "web"), "region isin (us)"),
-        ),
-        (
-            "a selector with a value that no label has",
-            selecting(rate_limit_policy(namespace, "value", "web"), "region in (us, e u)"),
-        ),
-    ]
+    ];
+    told.extend(selecting);
+    told
 }
 
 /// What is odd, and the policy, of a Gateway that is placed on `eu-1`.

@@ -16,12 +16,12 @@ use policy_sync_testenv::{Fleet, FleetOptions, wait};
 
 use super::{condition, programmed, until_programmed};
 
-/// Those of `writes` that are to objects of `resource`: one in each window at most, none of them refused.
-fn told<'w>(writes: &'w [Request], resource: &str, windows: usize) -> Result<Vec<&'w Request>> {
+/// Checks those of `writes` that are to objects of `resource`: one in each window at most, none of them refused.
+fn told(writes: &[Request], resource: &str, windows: usize) -> Result<()> {
     let told: Vec<&Request> = writes.iter().filter(|write| write.object().resource == resource).collect();
     ensure!(!told.is_empty() && told.len() <= windows, "{} writes in {windows} windows", told.len());
     ensure!(!told.iter().any(|write| write.is_refused()), "{told:?}");
-    Ok(told)
+    Ok(())
 }
 
 /// More clusters than the status has room for, all of which answer at once.
