@@ -4,6 +4,7 @@
 //! of one label, parameters in one ConfigMap.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use policy_sync::api::annotations::{CLUSTER_SELECTOR, PARENT};
 use policy_sync::api::cluster::PLACEMENT_LABEL;
@@ -73,11 +74,22 @@ pub(crate) fn targeted(objects: &Objects, parent: &Parent, cluster: &ClusterName
     names.iter().map(|name| Parent::gateway(ObjectKey::new(&parent.object.namespace, name))).collect()
 }
 
-/// How many seconds Gateways wait for their policies; `None` where they are served then.
-pub(crate) fn held_for(objects: &Objects) -> Option<u64> {
+/// How Gateways and their policies wait for each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// For so long, unless something more is applied.
+    pub(crate) time: Duration,
+    /// Whether a Gateway goes on waiting then.
+    pub(crate) holds: bool,
+}
+
+/// How the parameters have Gateways and policies wait.
+pub(crate) fn wait(objects: &Objects) -> Wait {
     let mut params = all(objects, |source| matches!(source, Source::ConfigMap(_)))
         .filter_map(|(.., config)| serde_json::from_str::<Value>(config["data"]["params"].as_str()?).ok());
-    params.find(|params| params["policyWaitAction"] == "hold")?["policyWaitSeconds"].as_u64()
+    let params = params.next().unwrap_or_default();
+    let seconds = params["policyWaitSeconds"].as_u64().unwrap_or(10);
+    Wait { time: Duration::from_secs(seconds), holds: params["policyWaitAction"] != "serve" }
 }
 
 /// The work of `parent` in `cluster`, one that was asked to go included.

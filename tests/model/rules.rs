@@ -1,7 +1,6 @@
 //! What must hold. A rule is one function over what happened: the state before, the step, the state after.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
@@ -10,7 +9,7 @@ use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Source};
 use policy_sync::plan::diff::WorkAction;
 use serde_json::Value;
 
-use crate::facts::{held_for, incomplete, is_applied, may_be_placed, parent, targeted, work_of, works};
+use crate::facts::{incomplete, is_applied, may_be_placed, parent, targeted, wait, work_of, works};
 use crate::hub::{Objects, selected};
 use crate::state::{Listing, State, agrees};
 use crate::step::{FOLD_WINDOW, START, Step};
@@ -282,20 +281,26 @@ fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
     if happened.faultless && same { Err(format!("{parent} is annotated with what it says")) } else { Ok(()) }
 }
 
-/// Where classes hold Gateways, one is made in a cluster only where all policies that want to be there with it, as far
-/// as the controller was told, are applied.
+/// A Gateway is made in a cluster only where all policies that want to be there with it, as far as the controller was told,
+/// are applied; where its class does not hold it, they have to be there, and long enough, unless their kind was not even
+/// listed in all that time.
 fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(gateway), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
-    let shown = &happened.before.mind.shown;
-    if !gateway.is_gateway() || held_for(shown).is_none() {
+    let mind = &happened.before.mind;
+    let shown = &mind.shown;
+    if !gateway.is_gateway() {
         return Ok(());
     }
+    let wait = wait(shown);
+    let has_waited = !wait.holds && happened.before.now >= START.after(wait.time);
     for action in job.sends.iter().filter_map(|sending| sending.work()) {
         let WorkAction::Create { cluster, .. } = action else { continue };
-        for (policy, _) in happened.before.mind.wanted().iter().filter(|(_, at)| at == cluster) {
+        for (policy, _) in mind.wanted().iter().filter(|(_, at)| at == cluster) {
             let waits = targeted(shown, policy, cluster).contains(gateway);
-            if waits && !work_of(shown, policy, cluster).is_some_and(is_applied) {
+            let work = work_of(shown, policy, cluster);
+            let was_waited_for = has_waited && (work.is_some() || !mind.has_heard_of(&policy.kind));
+            if waits && !was_waited_for && !work.is_some_and(is_applied) {
                 return Err(format!("{gateway} is made in {cluster} before {policy} is applied there"));
             }
         }
@@ -323,8 +328,7 @@ fn no_policy_leaves_before_its_gateway(happened: &Happening<'_>) -> Result<(), S
 
 /// Whether a Gateway's work is there, or may be for as long as its policies have to stay.
 fn serves(work: &Value, now: Moment, objects: &Objects) -> bool {
-    let waits = Duration::from_secs(held_for(objects).unwrap_or_default());
-    work["metadata"]["deletionTimestamp"].is_null() || now < START.after(waits)
+    work["metadata"]["deletionTimestamp"].is_null() || now < START.after(wait(objects).time)
 }
 
 /// For worlds in which no policy changes or goes: in no state whatsoever is a Gateway on a cluster without each of its

@@ -102,12 +102,21 @@ impl World {
     }
 
     /// The class holds Gateways until their policies are applied, and policies for a minute.
-    pub(crate) fn holds(mut self) -> Self {
+    pub(crate) fn holds(self) -> Self {
+        self.waits("hold").agents()
+    }
+
+    /// The class holds Gateways for a minute, and then serves them without their policies.
+    pub(crate) fn serves(self) -> Self {
+        self.waits("serve")
+    }
+
+    fn waits(mut self, action: &str) -> Self {
         let parameters = json!({
-            "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 60, "policyWaitAction": "hold",
+            "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 60, "policyWaitAction": action,
         });
         self.objects.retain(|(source, _)| *source != params());
-        self.with(params(), params_config_map(SHOP, "params", &parameters)).agents()
+        self.with(params(), params_config_map(SHOP, "params", &parameters))
     }
 
     pub(crate) fn agents(self) -> Self {

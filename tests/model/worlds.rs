@@ -10,8 +10,8 @@ use crate::explore::{Report, explore};
 use crate::facts::THEIRS;
 use crate::rules::{no_unprotected_moment, one_write_for_each_cluster};
 use crate::world::{
-    SHOP, World, create, delete, delete_in, edit, edit_in, limits, params, place, place_by, policy, retarget,
-    tighten, work_name,
+    Change, SHOP, World, create, delete, delete_in, edit, edit_in, limits, params, place, place_by, policy,
+    retarget, tighten, work_name,
 };
 
 /// More states than any world has that is followed to its end.
@@ -34,6 +34,11 @@ fn part(world: &World, states: usize) {
 fn expect(report: &Report, least: usize) {
     assert!(report.states >= least, "only {} states", report.states);
     assert!(report.settled > 1, "nothing has settled but the start");
+}
+
+/// Someone makes the Gateway that the policies are for.
+fn make_web() -> Change {
+    create(Source::Gateways, gateway(SHOP, "web", SHOP, Some("all")))
 }
 
 #[test]
@@ -127,8 +132,7 @@ fn a_work_that_is_not_ours_says_that_it_is() {
 #[test]
 fn a_gateway_is_made_anew() {
     let world = World::new("a gateway anew").without("quota").without("limits").agents();
-    let web = gateway(SHOP, "web", SHOP, Some("all"));
-    part(&world.actor([delete(Source::Gateways, "web"), create(Source::Gateways, web)]), 6_000);
+    part(&world.actor([delete(Source::Gateways, "web"), make_web()]), 6_000);
 }
 
 #[test]
@@ -174,8 +178,7 @@ fn clusters_change_their_labels() {
 #[test]
 fn a_gateway_comes_after_its_policies() {
     let world = World::new("a Gateway comes").without("web").holds().crashes(1).rule(no_unprotected_moment);
-    let made = create(Source::Gateways, gateway(SHOP, "web", SHOP, Some("all")));
-    part(&world.actor([made]), 12_000);
+    part(&world.actor([make_web()]), 12_000);
 }
 
 #[test]
@@ -195,7 +198,26 @@ fn a_gateway_moves_after_and_before_its_policies() {
 #[test]
 fn a_gateway_waits_while_its_policies_and_their_works_come_and_go() {
     let world = World::new("policies come and go").without("web").holds();
-    let made = create(Source::Gateways, gateway(SHOP, "web", SHOP, Some("all")));
     let taken = delete_in("eu", Source::Works, &work_name("limits"));
-    part(&world.actor([made]).actor([delete(limits(), "quota"), taken]), 12_000);
+    part(&world.actor([make_web()]).actor([delete(limits(), "quota"), taken]), 12_000);
+}
+
+#[test]
+fn a_gateway_moves_whatever_goes_wrong_once() {
+    let world = World::new("a Gateway moves, crash and fault").without("quota").holds().crashes(1).faults(1);
+    let [away, there] = place("all", &["eu"]);
+    let [back, again] = place("all", &["eu", "us"]);
+    part(&world.actor([away, there, back, again]), 12_000);
+}
+
+#[test]
+fn a_gateway_is_served_without_policies_that_nobody_applies() {
+    let world = World::new("a Gateway is served").without("web").serves().crashes(1);
+    part(&world.actor([make_web()]), 12_000);
+}
+
+#[test]
+fn a_gateway_is_served_once_its_policies_are_applied_or_were_waited_for() {
+    let world = World::new("applied or waited for").without("web").serves().agents().faults(1);
+    part(&world.actor([make_web()]), 12_000);
 }
