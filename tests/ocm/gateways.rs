@@ -1,12 +1,15 @@
-//! What spokes say of a Gateway comes back: its status on the hub, from the status of its copies.
+//! What spokes say of a Gateway comes back: its status on the hub, from the status of its copies. And where it is no longer
+//! placed, it serves on for its grace.
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_testenv::fixtures::gateway;
+use kube::ResourceExt;
+use policy_sync::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
+use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::wait;
 use policy_sync_testenv::world::World;
 use serde_json::{Value, json};
 
-use crate::{LIMIT, until_copied, world};
+use crate::{LIMIT, until_copied, until_gone, world};
 
 /// Waits until the hub's Gateway is programmed in its present generation, on so many clusters.
 async fn until_programmed(world: &World<'_>, web: &Value, clusters: usize) -> Result<Value> {
@@ -74,5 +77,53 @@ async fn the_status_of_copies_comes_back_to_the_hub() -> Result<()> {
     world.place("all", &["eu-1"]).await?;
     let found = until_programmed(&world, &web, 1).await?;
     ensure!(found["status"]["addresses"].as_array().map(Vec::len) == Some(2), "{}", found["status"]);
+    world.settled(&controller).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_gateway_serves_on_where_it_is_placed_no_longer_until_its_grace_is_over() -> Result<()> {
+    let (world, fleet) = world("grace", &["eu-1", "us-1"]).await?;
+    let controller = world.controller().await?;
+    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let web = gateway(world.name(), "web", world.name(), Some("all"));
+    let grace = |seconds: &str| json!({"metadata": {"annotations": {GRACE_TIMEOUT: seconds}}});
+    world.merge(&web, &grace("3600")).await?;
+    until_programmed(&world, &web, 2).await?;
+    let spoke = fleet.spoke("us-1")?.client()?;
+    let served = until_copied(&spoke, &web, |_| true).await?.uid();
+
+    world.place("all", &["eu-1"]).await?;
+    wait::until("the moment is written", LIMIT, || async {
+        let work = world.work("us-1", "gateway-web").await?;
+        ensure!(work.annotations().contains_key(DISPLACED_SINCE), "it says nothing");
+        Ok(())
+    })
+    .await?;
+    // A controller that was not there when it began keeps both as they should be.
+    controller.kill();
+    let controller = world.controller().await?;
+    limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
+    world.apply(&limits).await?;
+    until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 7)
+        .await?;
+    world.settled(&controller).await?;
+    ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "it was made anew");
+
+    world.place("all", &["eu-1", "us-1"]).await?;
+    wait::until("it is chosen again", LIMIT, || async {
+        let work = world.work("us-1", "gateway-web").await?;
+        ensure!(!work.annotations().contains_key(DISPLACED_SINCE), "it still says since when");
+        Ok(())
+    })
+    .await?;
+    world.settled(&controller).await?;
+    ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "it was made anew");
+
+    world.merge(&web, &grace("2")).await?;
+    world.place("all", &["eu-1"]).await?;
+    until_gone(&spoke, &web).await?;
+    until_gone(&spoke, &limits).await?;
+    until_programmed(&world, &web, 1).await?;
     world.settled(&controller).await.map(drop)
 }
