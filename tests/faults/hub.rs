@@ -30,8 +30,9 @@ pub(crate) const USER: &str = "controller";
 const SOON: Duration = Duration::from_secs(30);
 /// The longest that something waits which has failed again and again.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// Longer than the longest backoff, after which something else might be tried, and than a watch lasts.
-const QUIET: Duration = Duration::from_secs(375);
+/// Longer than the longest backoff, after which something else might be tried, and than a watch lasts; with the scenario
+/// before it less than two watches last, so that none begins that nothing comes after.
+const QUIET: Duration = Duration::from_secs(350);
 /// How many watches of a kind can begin in that time.
 const WATCHES: usize = 2;
 /// Longer than a watch lasts: nothing is held back for longer.

@@ -1,11 +1,13 @@
-//! What users do: create, change, override, rotate a certificate, place, unplace, retarget, select, label clusters, update
-//! definitions, change parameters, delete. Gateways are held until their policies are applied, and serve on for a grace.
+//! What users do: create, change, override, rotate a certificate, grant and withdraw one, place, unplace, place again in
+//! time, retarget, select, label clusters, update definitions, change parameters, delete. Gateways are held until their
+//! policies are applied, and serve on for a grace.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use policy_sync_testenv::fixtures::{
-    auth_policy, gateway, https_gateway, rate_limit_policy, timeout_policy, tls_secret,
+    auth_policy, gateway, https_gateway, namespace, rate_limit_policy, reference_grant, timeout_policy,
+    tls_secret,
 };
 use policy_sync_testenv::world::{all_kinds, rate_limit_policies, timeout_policies};
 use serde_json::{Value, json};
@@ -17,6 +19,10 @@ use crate::oracle::State;
 /// Between two steps: longer than the controller takes without faults, and shorter than many a fault lasts, so that
 /// what follows happens while it does.
 const PAUSE: Duration = Duration::from_secs(12);
+/// After the time for which decisions have to be left unchanged, and before the grace of a Gateway is over.
+const WITHIN_GRACE: Duration = Duration::from_secs(6);
+/// The namespace of a certificate that users of another one may name.
+const CERTIFICATES: &str = "certificates";
 
 /// The parameters of the class at first.
 pub(crate) fn parameters() -> Value {
@@ -33,13 +39,21 @@ fn certificate(key: &str) -> Value {
     tls_secret(SHOP, "certificate", key)
 }
 
+/// Lets the Gateway `web` name the certificate of another namespace.
+fn grant() -> Value {
+    reference_grant(CERTIFICATES, "gateways", SHOP, "shared")
+}
+
 /// What is there before the controller starts.
 pub(crate) async fn prepare(hub: &Hub) -> Result<()> {
     hub.works_can_be_scraped(false).await?;
     hub.place("all", &["eu-1", "us-1"]).await?;
     hub.place("edge", &["us-1"]).await?;
     hub.apply(&certificate("first")).await?;
-    let mut web = https_gateway(SHOP, "web", SHOP, &[json!({"name": "certificate"})]);
+    hub.apply(&namespace(CERTIFICATES)).await?;
+    hub.apply(&tls_secret(CERTIFICATES, "shared", "shared")).await?;
+    let certificates = [json!({"name": "certificate"}), json!({"name": "shared", "namespace": CERTIFICATES})];
+    let mut web = https_gateway(SHOP, "web", SHOP, &certificates);
     // Less than a step takes, the time included for which decisions have to be left unchanged.
     web["metadata"]["annotations"]["kuadrant.io/grace-timeout"] = json!("2");
     hub.apply(&web).await?;
@@ -80,6 +94,7 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     pause().await;
 
     hub.apply(&certificate("second")).await?;
+    hub.apply(&grant()).await?;
     pause().await;
 
     hub.place("all", &["eu-1"]).await?;
@@ -92,11 +107,24 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.apply(&limits).await?;
     pause().await;
 
+    hub.delete(&grant()).await?;
+    pause().await;
+
+    // The right to it stays on the spoke: without it once more, the end would tell whether there was time for it before.
+    hub.apply(&grant()).await?;
+    pause().await;
+
     timeouts["metadata"]["annotations"] = json!({"kuadrant.io/cluster-selector": "region=eu"});
     hub.apply(&timeouts).await?;
     pause().await;
 
     hub.locate("us-1", "eu").await?;
+    pause().await;
+
+    // Only what is there serves on: no fault may have kept the Gateway away from when it was placed again until now.
+    hub.place("all", &["eu-1"]).await?;
+    sleep(WITHIN_GRACE).await;
+    hub.place("all", &["eu-1", "us-1"]).await?;
     pause().await;
 
     hub.locate("us-1", "us").await?;

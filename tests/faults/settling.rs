@@ -11,7 +11,7 @@ use crate::oracle::State;
 use crate::scenario;
 
 /// What has a work at the end of each step, access apart: in `eu-1`, and in `us-1`.
-const STEPS: [(&str, &str); 14] = [
+const STEPS: [(&str, &str); 17] = [
     ("web", "api web"),
     ("web", "api web"),
     ("web limits timeouts", "auth api web limits timeouts"),
@@ -20,7 +20,10 @@ const STEPS: [(&str, &str); 14] = [
     ("web limits timeouts", "auth api timeouts"),
     ("web limits timeouts", "auth api web limits timeouts"),
     ("web timeouts", "auth api web limits timeouts"),
+    ("web timeouts", "auth api web limits timeouts"),
+    ("web timeouts", "auth api web limits timeouts"),
     ("web timeouts", "auth api web limits"),
+    ("web timeouts", "auth api web limits timeouts"),
     ("web timeouts", "auth api web limits timeouts"),
     ("web timeouts", "auth api web limits"),
     ("web timeouts", "api web limits"),
@@ -38,16 +41,17 @@ fn works(state: &State) -> (String, String) {
     (of("eu-1/"), of("us-1/"))
 }
 
-/// What the work of that name, `<cluster>/<kind>-<name>`, carries of that kind.
-fn carried<'s>(state: &'s State, work: &str, kind: &str) -> Result<&'s Value> {
+/// What the work of that name, `<cluster>/<kind>-<name>`, carries of that kind and name.
+fn carried<'s>(state: &'s State, work: &str, (kind, name): (&str, &str)) -> Result<&'s Value> {
     let (_, work) = state.works().find(|(name, _)| *name == work).context("there is no such work")?;
     let manifests = work["spec"]["workload"]["manifests"].as_array().context("no manifests")?;
-    manifests.iter().find(|manifest| manifest["kind"] == kind).context("no such manifest")
+    let is_meant = |found: &&Value| found["kind"] == kind && found["metadata"]["name"] == name;
+    manifests.iter().find(is_meant).context("no such manifest")
 }
 
 /// The limit that a cluster gets.
 fn limit(state: &State, cluster: &str) -> Result<Value> {
-    let copy = carried(state, &format!("{cluster}/ratelimitpolicy-limits"), "RateLimitPolicy")?;
+    let copy = carried(state, &format!("{cluster}/ratelimitpolicy-limits"), ("RateLimitPolicy", "limits"))?;
     Ok(copy["spec"]["limits"]["all"]["rates"][0]["limit"].clone())
 }
 
@@ -68,11 +72,15 @@ async fn the_scenario_settles() -> Result<()> {
         let is_scraped = |work: &Value| work["spec"]["manifestConfigs"][0]["feedbackScrapeType"] == "Poll";
         ensure!(step.state.works().all(|(_, work)| is_scraped(work) == (number > 0)), "step {number}");
     }
-    // Step 3 overrides what one cluster gets, and step 4 rotates the certificate.
+    // Step 3 overrides what one cluster gets, and step 4 rotates the certificate and grants another, which 8 withdraws.
     assert_eq!((limit(&steps[3].state, "eu-1")?, limit(&steps[3].state, "us-1")?), (json!(20), json!(5)));
     for (step, key) in [(&steps[3], "first"), (&steps[4], "second")] {
-        let secret = carried(&step.state, "us-1/gateway-web", "Secret")?;
+        let secret = carried(&step.state, "us-1/gateway-web", ("Secret", "certificate"))?;
         assert_eq!(secret["data"], tls_secret(SHOP, "certificate", key)["data"]);
+    }
+    for (step, granted) in [(3, false), (4, true), (7, true), (8, false), (9, true)] {
+        let secret = carried(&steps[step].state, "us-1/gateway-web", ("Secret", "shared"));
+        ensure!(secret.is_ok() == granted, "at the end of step {step}");
     }
     hub.settled().await?;
     ends_as(SETTLED, &State::of(&hub));
