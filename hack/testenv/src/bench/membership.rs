@@ -3,7 +3,11 @@
 //! A scene of its own: many policies whose Gateway is on one cluster, and then on one more. Joining is timed from the
 //! decision, leaving from the end of the rule about clusters that disappear: the Gateway goes first, and its policies once
 //! it is gone.
+//!
+//! There are two baselines: the works alone, and with them the annotations, in which the controller tells each policy where
+//! it is.
 
+use std::iter;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -12,7 +16,6 @@ use policy_sync::api::work::ManifestWork;
 use policy_sync::mirror::PLACEMENT_SETTLES;
 
 use super::agents;
-use super::fan_out::by_raw;
 use super::observer::Observer;
 use super::raw::{self, Ready};
 use super::report::{Measure, progress};
@@ -32,30 +35,46 @@ pub(super) async fn measure(stage: &mut Stage, runs: usize, policies: usize) -> 
     scene.add(0..policies).await?;
 
     let mut arena = Arena { observer: stage.observe().await?, stage, scene, clusters, policies };
-    let works = arena.works().await?;
+    let Written { works, annotations } = arena.written().await?;
+    let none = [Vec::new(), Vec::new()];
     let mut at_once = [(Duration::MAX, 0); 2];
     for tried in raw::TRIED {
-        let took = arena.raw(&works, [tried; 2]).await?;
+        let took = arena.raw(&works, &none, [tried; 2]).await?;
         at_once = [0, 1].map(|index| at_once[index].min((took[index], tried)));
     }
     let at_once = at_once.map(|(_, tried)| tried);
-    let (mut raw, mut controller) = (Vec::new(), Vec::new());
+    let (mut raw, mut annotated, mut controller) = (Vec::new(), Vec::new(), Vec::new());
     for run in 1..=runs {
-        raw.push(arena.raw(&works, at_once).await?);
+        raw.push(arena.raw(&works, &none, at_once).await?);
         controller.push(arena.controller().await?);
+        annotated.push(arena.raw(&works, &annotations, at_once).await?);
         progress(&format!(
-            "membership {run} of {runs}: raw {:?}, controller {:?}",
+            "membership {run} of {runs}: raw {:?}, controller {:?}, raw with annotations {:?}",
             raw[run - 1],
-            controller[run - 1]
+            controller[run - 1],
+            annotated[run - 1],
         ));
     }
     arena.clear().await?;
-    let row = |index: usize, what: &str| {
+    let row = |index: usize, what: &str, raw: &[[Duration; 2]], and: &str| {
         let of = |times: &[[Duration; 2]]| Sample::of(times.iter().map(|time| time[index].as_secs_f64()));
-        let measure = format!("a cluster {what} {policies} policies, {} raw at once", at_once[index]);
-        Measure::ratio("B5", measure, &of(&controller), &of(&raw), 1.15)
+        let measure = format!("a cluster {what} {policies} policies, {} raw at once{and}", at_once[index]);
+        Measure::ratio("B5", measure, &of(&controller), &of(raw), 1.15)
     };
-    Ok(vec![row(0, "joins"), row(1, "leaves")])
+    let and = ", with annotations";
+    Ok(vec![
+        row(0, "joins", &raw, ""),
+        row(1, "leaves", &raw, ""),
+        row(0, "joins", &annotated, and),
+        row(1, "leaves", &annotated, and),
+    ])
+}
+
+/// What joining and leaving writes.
+struct Written {
+    works: Vec<Stored>,
+    /// The requests that annotate the policies once the cluster has joined, and once it has left.
+    annotations: [Vec<Ready>; 2],
 }
 
 struct Arena<'s> {
@@ -67,15 +86,19 @@ struct Arena<'s> {
 }
 
 impl Arena<'_> {
-    /// The works that joining makes. The cluster has left again then, and no controller runs.
-    async fn works(&mut self) -> Result<Vec<Stored>> {
+    /// What the controller writes. The cluster has left again then, and no controller runs.
+    async fn written(&mut self) -> Result<Written> {
         let controller = self.stage.launch()?;
         self.stage.quiet().await?;
         self.join().await?;
-        let works = self.list().await?.into_iter().map(Stored::of).collect();
+        self.stage.quiet().await?;
+        let joined = self.scene.annotations(&self.stage.controller()).await?;
+        let works = self.list().await?.into_iter().map(Stored::of).collect::<Result<_>>()?;
         self.leave().await?;
+        self.stage.quiet().await?;
+        let left = self.scene.annotations(&self.stage.controller()).await?;
         controller.terminate().await?;
-        works
+        Ok(Written { works, annotations: [joined, left] })
     }
 
     /// How long the controller takes to join and to leave.
@@ -114,14 +137,24 @@ impl Arena<'_> {
         self.observer.until(self.policies, |seen| seen.gone() && seen.namespace == CLUSTER).await
     }
 
-    /// How long raw creates and deletes of the same works take.
-    async fn raw(&mut self, works: &[Stored], at_once: [usize; 2]) -> Result<[Duration; 2]> {
-        let created = by_raw(self.stage, works, at_once[0]).await?;
+    /// How long raw creates and deletes of the same works take, with `annotations` in between.
+    async fn raw(
+        &mut self,
+        works: &[Stored],
+        annotations: &[Vec<Ready>; 2],
+        at_once: [usize; 2],
+    ) -> Result<[Duration; 2]> {
+        let creates = works.iter().map(Stored::create).collect::<Result<Vec<_>>>()?;
+        let started = Instant::now();
+        let creates = raw::send(&self.stage.client, in_turn(creates, &annotations[0]), at_once[0]);
+        let came = self.observer.until(self.policies, |seen| seen.came() && seen.namespace == CLUSTER);
+        let created = tokio::try_join!(creates, came)?.1 - started;
         self.answer().await?;
         let deletes = self.list().await?.iter().map(delete).collect::<Result<Vec<_>>>()?;
         let started = Instant::now();
-        let (_, last) = tokio::try_join!(raw::send(&self.stage.client, deletes, at_once[1]), self.gone())?;
-        Ok([created, last - started])
+        let deletes = raw::send(&self.stage.client, in_turn(deletes, &annotations[1]), at_once[1]);
+        let deleted = tokio::try_join!(deletes, self.gone())?.1 - started;
+        Ok([created, deleted])
     }
 
     async fn list(&self) -> Result<Vec<ManifestWork>> {
@@ -136,6 +169,12 @@ impl Arena<'_> {
         self.scene.place(&[]).await?;
         self.stage.delete_works(&self.clusters).await
     }
+}
+
+/// The requests `first`, each followed by one of `second` as long as there are any.
+fn in_turn(first: Vec<Ready>, second: &[Ready]) -> Vec<Ready> {
+    let second = second.iter().cloned().map(Some).chain(iter::repeat(None));
+    first.into_iter().zip(second).flat_map(|(first, second)| iter::once(first).chain(second)).collect()
 }
 
 /// As the controller deletes: only the work that was seen.

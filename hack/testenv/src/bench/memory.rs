@@ -67,6 +67,7 @@ pub(super) async fn footprint(stage: &mut Stage, idle: f64) -> Result<Footprint>
     stage.quiet().await?;
     let Memory { resident, peak } = Memory::of(controller.pid())?;
     controller.terminate().await?;
+    stage.note_settled();
     progress(&format!("{} works: {resident:.1} MiB, at most {peak:.1} MiB", stage.size()));
     Ok(Footprint { fan_out, settled: resident - idle, peak: peak - idle })
 }

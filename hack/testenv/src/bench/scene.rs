@@ -4,13 +4,16 @@ use std::ops::Range;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use kube::Client;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
-use policy_sync::api::names::{ControllerName, Parent, WorkName};
+use kube::{Client, ResourceExt};
+use policy_sync::api::annotations::OF_POLICY;
+use policy_sync::api::names::{ControllerName, GroupVersionResource, Parent, WorkName};
+use policy_sync::apply::objects::annotating;
 use serde_json::{Value, json};
 
-use super::raw;
+use super::raw::{self, Ready};
 use crate::apply::{apply, apply_all, apply_with_status};
 use crate::fixtures;
 
@@ -91,6 +94,25 @@ impl Scene {
         let patch = Patch::Merge(json!({ "spec": { "limits": { "all": { "rates": rates } } } }));
         let request = Requests::new(self.path()).patch(&policy(index), &PatchParams::default(), &patch);
         raw::send(&self.client, vec![request.context("making a patch")?], 1).await.map(drop)
+    }
+
+    /// The requests that write what the policies are annotated with now, as `controller` writes it.
+    pub(super) async fn annotations(&self, controller: &ControllerName) -> Result<Vec<Ready>> {
+        let manager = controller.hub_field_manager();
+        let (gvr, kind) =
+            (GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), "RateLimitPolicy");
+        let list = Requests::new(self.path()).list(&ListParams::default()).context("making a list")?;
+        let policies: ObjectList<DynamicObject> =
+            self.client.request(list).await.context("listing policies")?;
+        let annotate = |policy: &DynamicObject| {
+            let found =
+                OF_POLICY.into_iter().filter_map(|key| Some((key, policy.annotations().get(key)?.clone())));
+            let parent = Parent::new("kuadrant.io", "ratelimitpolicies", self.namespace, &policy.name_any());
+            let uid = policy.uid().unwrap_or_default();
+            let request = annotating(&manager, (&gvr, kind), &parent, &uid, &found.collect());
+            Ok(raw::answered_by_metadata(request.context("making a patch")?))
+        };
+        policies.items.iter().map(annotate).collect()
     }
 
     /// The name that the works of a policy have in each cluster.

@@ -10,7 +10,6 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use policy_sync::api::annotations::{CONTROLLER, WORK_FOR};
 use policy_sync::api::names::ControllerName;
-use policy_sync::api::params::Params;
 use policy_sync::api::work::ManifestWork;
 use serde_json::json;
 
@@ -95,11 +94,10 @@ impl Stage {
     async fn set(client: &Client, clusters: &[String]) -> Result<Scene> {
         progress(&format!("setting the stage: {} clusters", clusters.len()));
         register(client, clusters).await?;
-        // Gateways wait for their policies as they do where nothing else is said.
-        let Params { policy_wait_seconds, .. } = Params::default();
+        // Gateways wait for their policies as they do where nothing else is said: a fixture has them come at once.
         let params = json!({
             "policiesToSync": [rate_limit_policies()],
-            "policyWaitSeconds": policy_wait_seconds,
+            "policyWaitSeconds": 10,
             "policyWaitAction": "hold",
         });
         let objects = [
@@ -173,15 +171,19 @@ impl Stage {
         if self.settled {
             return Ok(());
         }
-        self.works().await?;
         progress(&format!("settling {} works", self.size()));
         let controller = self.launch()?;
         self.quiet().await?;
         agents::answer_all(self, "all is well").await?;
         self.quiet().await?;
         controller.terminate().await?;
-        self.settled = true;
+        self.note_settled();
         Ok(())
+    }
+
+    /// Notes that all is as [`Stage::settle`] leaves it.
+    pub(super) fn note_settled(&mut self) {
+        self.settled = true;
     }
 
     /// Notes that something of this no longer holds.
@@ -217,21 +219,25 @@ impl Stage {
         Ok(stored)
     }
 
-    /// Hands the policies' works out, page by page: all at once would take much memory.
+    /// Hands the policies' works out, cluster by cluster and page by page: all at once would take much memory, and a list
+    /// of all pages would expire where something long is done with each.
     pub(super) async fn pages(
         &self,
         mut take: impl AsyncFnMut(Vec<ManifestWork>) -> Result<()>,
     ) -> Result<()> {
-        let works: Api<ManifestWork> = Api::all(self.client.clone());
-        let mut list = ListParams::default().labels(&self.policy_works()).limit(PAGE);
-        loop {
-            let page = works.list(&list).await.context("listing works")?;
-            take(page.items).await?;
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => list.continue_token = Some(token),
-                None => return Ok(()),
+        for cluster in &self.clusters {
+            let works: Api<ManifestWork> = Api::namespaced(self.client.clone(), cluster);
+            let mut list = ListParams::default().labels(&self.policy_works()).limit(PAGE);
+            loop {
+                let page = works.list(&list).await.context("listing works")?;
+                take(page.items).await?;
+                match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) => list.continue_token = Some(token),
+                    None => break,
+                }
             }
         }
+        Ok(())
     }
 
     /// Deletes all works and waits until they are gone.
