@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::pending::Unseen;
+use super::pending::{Passage, Unseen};
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
 use crate::mirror::{Moment, Source, View};
 use crate::plan::cause::{self, Read};
@@ -83,11 +83,8 @@ pub fn works(
 
 impl Decision {
     fn give_way(&mut self, view: View<'_>, parent: &Parent, crossed: impl FnOnce() -> BTreeSet<ClusterName>) {
-        let passes = |action: &WorkAction| match action {
-            WorkAction::Create { .. } => parent.is_gateway(),
-            WorkAction::Delete { .. } => !parent.is_gateway(),
-            WorkAction::Update { .. } | WorkAction::Mark { .. } => false,
-        };
+        let awaited = if parent.is_gateway() { Passage::Comes } else { Passage::Goes };
+        let passes = |action: &WorkAction| Passage::of(action) == Some(awaited);
         if !self.writes.iter().chain(&self.deletes).any(passes) {
             return;
         }

@@ -20,9 +20,20 @@ pub enum Written {
 
 /// Whether a work is made or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Passage {
+pub(super) enum Passage {
     Comes,
     Goes,
+}
+
+impl Passage {
+    /// Which way `action` goes, where it goes any.
+    pub(super) fn of(action: &WorkAction) -> Option<Self> {
+        match action {
+            WorkAction::Create { .. } => Some(Self::Comes),
+            WorkAction::Delete { .. } => Some(Self::Goes),
+            WorkAction::Update { .. } | WorkAction::Mark { .. } => None,
+        }
+    }
 }
 
 /// The writes of one key that the watch has not brought yet, and those that are under way.
@@ -51,13 +62,8 @@ impl Unseen {
 
     /// Notes what is about to be sent, until [`Unseen::sent`].
     pub fn sends<'a>(&mut self, actions: impl IntoIterator<Item = &'a WorkAction>) {
-        let passage = |action: &WorkAction| match action {
-            WorkAction::Create { .. } => Some(Passage::Comes),
-            WorkAction::Delete { .. } => Some(Passage::Goes),
-            WorkAction::Update { .. } | WorkAction::Mark { .. } => None,
-        };
         let key = |action: &WorkAction| (action.name().clone(), action.cluster().clone());
-        let passing = actions.into_iter().filter_map(|action| Some((key(action), passage(action)?)));
+        let passing = actions.into_iter().filter_map(|action| Some((key(action), Passage::of(action)?)));
         self.sending.extend(passing);
     }
 

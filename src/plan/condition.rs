@@ -5,9 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use crate::mirror::Moment;
 
 /// How many things a message names.
-const NAMED: usize = 10;
+pub(super) const NAMED: usize = 10;
 
-/// The first ten, and how many more.
+/// The first of them, and how many more.
 pub(super) fn named(texts: impl ExactSizeIterator<Item = String>) -> String {
     let more = texts.len().saturating_sub(NAMED);
     let mut parts: Vec<String> = texts.take(NAMED).collect();

@@ -3,6 +3,7 @@
 use super::{CLUSTER, Explainer, Reason, When};
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::names::{ClusterName, Parent};
+use crate::plan::condition::NAMED;
 use crate::plan::gateway::fold::lacks;
 use crate::plan::{PlannedWork, Waiting};
 
@@ -68,8 +69,8 @@ impl Explainer<'_> {
         };
         let object = |policy: &Parent| format!("{} {} on cluster {CLUSTER}", policy.kind, policy.object);
         let reason = Reason::new("WaitsForPolicies", text);
-        // Ten, as in the text.
-        let reason = reason.changes(waiting.policies.iter().take(10).map(object));
+        // As many as the text names.
+        let reason = reason.changes(waiting.policies.iter().take(NAMED).map(object));
         reason.changes(class.filter(|_| waiting.overdue).map(|place| format!("{place} policyWaitAction")))
     }
 
