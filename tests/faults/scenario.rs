@@ -114,17 +114,17 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.apply(&grant()).await?;
     pause().await;
 
+    // It has been there for so long that no fault may have kept it away: only what is there serves on.
+    hub.place("all", &["us-1"]).await?;
+    sleep(WITHIN_GRACE).await;
+    hub.place("all", &["eu-1", "us-1"]).await?;
+    pause().await;
+
     timeouts["metadata"]["annotations"] = json!({"kuadrant.io/cluster-selector": "region=eu"});
     hub.apply(&timeouts).await?;
     pause().await;
 
     hub.locate("us-1", "eu").await?;
-    pause().await;
-
-    // Only what is there serves on: no fault may have kept the Gateway away from when it was placed again until now.
-    hub.place("all", &["eu-1"]).await?;
-    sleep(WITHIN_GRACE).await;
-    hub.place("all", &["eu-1", "us-1"]).await?;
     pause().await;
 
     hub.locate("us-1", "us").await?;
