@@ -55,6 +55,8 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("client-cert-auth", "true".into()),
                 // What a power cut would lose is of no use after one.
                 ("unsafe-no-fsync", "true".into()),
+                // 100,000 works and what they were before take more than the 2 GiB that are the default.
+                ("quota-backend-bytes", (8_u64 << 30).to_string()),
                 ("log-level", "warn".into()),
             ],
         ),
