@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use policy_sync::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
+use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::wait;
 use policy_sync_testenv::world::World;
@@ -92,14 +93,10 @@ async fn a_gateway_serves_on_where_it_is_placed_no_longer_until_its_grace_is_ove
     until_programmed(&world, &web, 2).await?;
     let spoke = fleet.spoke("us-1")?.client()?;
     let served = until_copied(&spoke, &web, |_| true).await?.uid();
+    let is_displaced = |work: &ManifestWork| work.annotations().contains_key(DISPLACED_SINCE);
 
     world.place("all", &["eu-1"]).await?;
-    wait::until("the moment is written", LIMIT, || async {
-        let work = world.work("us-1", "gateway-web").await?;
-        ensure!(work.annotations().contains_key(DISPLACED_SINCE), "it says nothing");
-        Ok(())
-    })
-    .await?;
+    world.until_work("us-1", "gateway-web", |work| is_displaced(work)).await?;
     // A controller that was not there when it began keeps both as they should be.
     controller.kill();
     let controller = world.controller().await?;
@@ -111,12 +108,7 @@ async fn a_gateway_serves_on_where_it_is_placed_no_longer_until_its_grace_is_ove
     ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "it was made anew");
 
     world.place("all", &["eu-1", "us-1"]).await?;
-    wait::until("it is chosen again", LIMIT, || async {
-        let work = world.work("us-1", "gateway-web").await?;
-        ensure!(!work.annotations().contains_key(DISPLACED_SINCE), "it still says since when");
-        Ok(())
-    })
-    .await?;
+    world.until_work("us-1", "gateway-web", |work| !is_displaced(work)).await?;
     world.settled(&controller).await?;
     ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "it was made anew");
 
