@@ -56,9 +56,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a watch lasts.
 const WATCH_LASTS: Duration = Duration::from_secs(290);
 /// How often it is looked at whether a fault is over.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How much longer than a fault can last it may seem to: at each look, some other request may just be under way.
-const SEEMS: Duration = Duration::from_secs(5);
+const SEEMS: Duration = Duration::from_secs(1);
 
 /// What the names of events begin with.
 const EVENT: &str = "event of ";

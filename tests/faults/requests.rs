@@ -9,5 +9,5 @@ use crate::sweep::{faultless, sweep};
 fn whatever_goes_wrong_with_a_request_ends_as_if_nothing_had() -> Result<()> {
     let faultless = faultless()?;
     let plans = faultless.faults.request_plans();
-    sweep(&faultless, plans, OF_REQUESTS.len(), 730)
+    sweep(&faultless, plans, OF_REQUESTS.len(), 700)
 }
