@@ -11,6 +11,7 @@ use kube::api::{ListParams, WatchParams};
 use kube::core::{ObjectList, Request, WatchEvent};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::Feed;
@@ -25,6 +26,8 @@ const PAGE: u32 = 100;
 const WATCH_SECONDS: u32 = 290;
 /// How long a watch may be silent; the server sends a bookmark every minute.
 pub(crate) const SILENCE: Duration = Duration::from_secs(180);
+/// A watch that lasts for less than this and brings nothing counts as a failure, however it ends.
+const BRIEF: Duration = Duration::from_secs(1);
 
 /// One kind to follow.
 #[derive(Clone, Debug)]
@@ -82,12 +85,15 @@ impl Followed {
                 Err(error) => return error,
             };
             feed.change(Change::Failing(self.source.clone(), None));
-            backoff.reset();
             loop {
-                match self.watch(client, feed, &mut version).await {
-                    Ok(WatchEnd::Resume) => {}
-                    Ok(WatchEnd::Expired) => break,
+                let (began, from) = (Instant::now(), version.clone());
+                let end = match self.watch(client, feed, &mut version).await {
+                    Ok(end) => end,
                     Err(error) => return error,
+                };
+                pace(backoff, began, version != from).await;
+                if matches!(end, WatchEnd::Expired) {
+                    break;
                 }
             }
         }
@@ -170,6 +176,16 @@ impl Followed {
 
     fn labels(&self, feed: &Feed) -> Option<String> {
         (self.source == Source::Works).then(|| feed.work_selector())
+    }
+}
+
+/// Waits before a watch is begun again that `began` then and has `brought` something or not: who ends each at once is not
+/// asked again at that pace.
+pub(super) async fn pace(backoff: &mut DefaultBackoff, began: Instant, brought: bool) {
+    if brought || began.elapsed() >= BRIEF {
+        backoff.reset();
+    } else {
+        tokio::time::sleep(backoff.next().unwrap_or(SILENCE)).await;
     }
 }
 

@@ -12,10 +12,11 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use tokio::sync::{broadcast, watch};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::answer::answered;
-use super::follow::Followed;
+use super::follow::{Followed, pace};
 use super::{Feed, fixed_kind, resolve};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
@@ -213,7 +214,6 @@ async fn definitions(
     let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
     let list = request.list_metadata(&ListParams::default()).map_err(kube::Error::BuildRequest)?;
     let list: ObjectList<HubObject> = answered(client.request(list)).await?;
-    backoff.reset();
     // Nobody listens only while no kind is wanted.
     let tell = |name: &str| drop(changed.send(name.into()));
     let mut gone = std::mem::take(seen);
@@ -228,8 +228,10 @@ async fn definitions(
     let version = list.metadata.resource_version.unwrap_or_default();
     let watch =
         request.watch_metadata(&WatchParams::default(), &version).map_err(kube::Error::BuildRequest)?;
+    let (began, mut brought) = (Instant::now(), false);
     let mut events = std::pin::pin!(answered(client.request_events::<HubObject>(watch)).await?);
     while let Some(event) = events.try_next().await? {
+        brought |= !matches!(event, WatchEvent::Error(_));
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 tell(&object.metadata.name);
@@ -240,8 +242,9 @@ async fn definitions(
                 seen.remove(&object.metadata.name);
             }
             WatchEvent::Bookmark(_) => {}
-            WatchEvent::Error(_) => return Ok(()),
+            WatchEvent::Error(_) => break,
         }
     }
+    pace(backoff, began, brought).await;
     Ok(())
 }

@@ -124,8 +124,9 @@ async fn pages_are_one_listing_and_a_broken_one_deletes_nothing() {
     assert_eq!(following.names(), ["api", "web"]);
 }
 
-#[tokio::test]
-async fn a_watch_goes_on_where_it_ended() {
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_where_it_ended_and_at_once() {
+    let began = Instant::now();
     let following = Following::new();
     let script = Script::default()
         .list("10", None, &["web"])
@@ -142,6 +143,37 @@ async fn a_watch_goes_on_where_it_ended() {
     let asked = script.asked.lock().unwrap().clone();
     assert!(asked[1].contains("resourceVersion=10") && asked[2].contains("resourceVersion=15"), "{asked:?}");
     assert!(asked.iter().all(|request| !request.contains("resourceVersion=0&")), "{asked:?}");
+    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+}
+
+/// How long a script takes that is played to its end.
+async fn takes(script: &Script) -> Duration {
+    let began = Instant::now();
+    Following::new().play(script).await;
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_each_watch_at_once_is_asked_again_ever_later() {
+    let ended = |script: Script| script.watch(&[]);
+    let often = (0..5).fold(Script::default().list("10", None, &[]), |script, _| ended(script));
+    assert!(takes(&often).await > Duration::from_secs(20));
+
+    // The same where it says each time that the version of its own list has expired.
+    let expired = |script: Script| script.list("10", None, &[]).watch(&[("ERROR", status(410))]);
+    let often = (0..5).fold(Script::default(), |script, _| expired(script));
+    assert!(takes(&often).await > Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_list_and_not_watch_lists_ever_later() {
+    let refused = |script: Script| script.list("10", None, &[]).answer(403, status(403));
+    let script = (0..100).fold(Script::default(), |script, _| refused(script));
+    let Following { feed, followed, _affected, .. } = Following::new();
+    let minute = Duration::from_secs(60);
+    tokio::time::timeout(minute, followed.forever(script.client(), feed)).await.unwrap_err();
+    let asked = script.asked.lock().unwrap().len();
+    assert!((6..=14).contains(&asked), "{asked} requests in a minute");
 }
 
 #[tokio::test]
