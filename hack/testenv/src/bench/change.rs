@@ -6,9 +6,10 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use futures::{StreamExt, TryStreamExt};
 use kube::ResourceExt;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams};
 use policy_sync::api::work::ManifestWork;
 use serde_json::{Value, json};
 
@@ -17,6 +18,7 @@ use super::observer::Observer;
 use super::raw::{self, Ready};
 use super::report::{Measure, progress};
 use super::sample::{self, Sample};
+use super::scene::AT_ONCE;
 use super::stage::Stage;
 
 /// How many pairs of bursts the raw writer tries each concurrency with.
@@ -121,13 +123,15 @@ async fn raw_burst(
     Ok(last - started)
 }
 
-/// The works of that name in all clusters.
+/// The works of that name in all clusters. One by one: a list would go through all works that there are.
 async fn works(stage: &Stage, name: &str) -> Result<Vec<ManifestWork>> {
-    let list = ListParams::default().fields(&format!("metadata.name={name}"));
-    let works =
-        Api::<ManifestWork>::all(stage.client.clone()).list(&list).await.context("listing works")?.items;
-    ensure!(works.len() == stage.clusters.len(), "{} works are called {name}", works.len());
-    Ok(works)
+    let works = stage.clusters.iter().map(|cluster| work(stage, cluster, name));
+    futures::stream::iter(works).buffered(AT_ONCE).try_collect().await
+}
+
+async fn work(stage: &Stage, cluster: &str, name: &str) -> Result<ManifestWork> {
+    let works: Api<ManifestWork> = Api::namespaced(stage.client.clone(), cluster);
+    works.get(name).await.with_context(|| format!("reading the work {name} in {cluster}"))
 }
 
 /// The patch that the controller would send for `work` with another limit.
