@@ -40,7 +40,7 @@ pub(super) async fn measure(stage: &mut Stage, turns: usize, changes: usize) -> 
         let share = changes * turn / turns..changes * (turn + 1) / turns;
         // A pair is two bursts.
         raw.extend(raw_bursts(stage, &mut observer, at_once, share.start / 2..share.end.div_ceil(2)).await?);
-        let running = stage.launch()?;
+        let (_, running) = stage.start_controller().await?;
         stage.quiet().await?;
         let before = Counts::now(&stage.client).await?;
         for index in share.clone() {

@@ -12,7 +12,7 @@ use super::usage::processor_time;
 /// Writes and processor time while everything is settled.
 pub(super) async fn measure(stage: &mut Stage, duration: Duration) -> Result<Vec<Measure>> {
     stage.settle().await?;
-    let controller = stage.launch()?;
+    let (_, controller) = stage.start_controller().await?;
     stage.quiet().await?;
     progress(&format!("idle for {duration:?}"));
     let (requests, time, started) =

@@ -88,7 +88,7 @@ struct Arena<'s> {
 impl Arena<'_> {
     /// What the controller writes. The cluster has left again then, and no controller runs.
     async fn written(&mut self) -> Result<Written> {
-        let controller = self.stage.launch()?;
+        let (_, controller) = self.stage.start_controller().await?;
         self.stage.quiet().await?;
         self.join().await?;
         self.stage.quiet().await?;
@@ -103,7 +103,7 @@ impl Arena<'_> {
 
     /// How long the controller takes to join and to leave.
     async fn controller(&mut self) -> Result<[Duration; 2]> {
-        let controller = self.stage.launch()?;
+        let (_, controller) = self.stage.start_controller().await?;
         self.stage.quiet().await?;
         let joined = self.join().await?;
         self.answer().await?;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::report::{Measure, progress};
-use super::restart::until_ready;
 use super::sample;
 use super::stage::Stage;
 use super::usage::Memory;
@@ -27,7 +26,7 @@ pub(super) struct Footprint {
 pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
     let idle = idle(stage).await?;
     let footprint = footprint(stage, idle).await?;
-    let (_, restarted) = until_ready(stage).await?;
+    let (_, restarted) = stage.start_controller().await?;
     stage.quiet().await?;
     let after_restart = Memory::of(restarted.pid())?;
     restarted.terminate().await?;
@@ -50,7 +49,7 @@ pub(super) async fn idle(stage: &mut Stage) -> Result<f64> {
     let policies = stage.policies;
     stage.clear().await?;
     stage.set_policies(0).await?;
-    let (_, controller) = until_ready(stage).await?;
+    let (_, controller) = stage.start_controller().await?;
     stage.quiet().await?;
     let memory = Memory::of(controller.pid())?;
     controller.terminate().await?;

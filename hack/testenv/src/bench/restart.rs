@@ -3,8 +3,6 @@
 //! The raw lister pages through the same works on a connection of its own and decodes each whole, with the best of some
 //! page sizes. It knows no other kind, and starts no process.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Result, ensure};
 
 use super::counts::Counts;
@@ -12,12 +10,6 @@ use super::raw;
 use super::report::{Measure, progress};
 use super::sample::Sample;
 use super::stage::Stage;
-use crate::Controller;
-
-/// How often a starting controller is asked whether it is ready: more often than in tests, as this is measured.
-const ASK_EVERY: Duration = Duration::from_millis(2);
-/// How long a start may take.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// Restarts against raw lists of the same works.
 pub(super) async fn measure(stage: &mut Stage, runs: usize) -> Result<Vec<Measure>> {
@@ -27,7 +19,7 @@ pub(super) async fn measure(stage: &mut Stage, runs: usize) -> Result<Vec<Measur
     for run in 1..=runs {
         let (listed, found) = raw::list(&stage.hub().client_config(), &stage.selector()).await?;
         ensure!(found >= stage.size(), "the raw lister found {found} works");
-        let (ready, running) = until_ready(stage).await?;
+        let (ready, running) = stage.start_controller().await?;
         stage.quiet().await?;
         running.terminate().await?;
         progress(&format!(
@@ -45,16 +37,4 @@ pub(super) async fn measure(stage: &mut Stage, runs: usize) -> Result<Vec<Measur
             .detail(written.describe_writes()),
         Measure::ratio("B4", what, &Sample::seconds(&controller), &Sample::seconds(&raw), 1.5),
     ])
-}
-
-/// Starts the controller, and returns it with the time until it was ready.
-pub(super) async fn until_ready(stage: &Stage) -> Result<(Duration, Controller)> {
-    let started = Instant::now();
-    let controller = stage.launch()?;
-    // Until it listens there is no answer.
-    while !matches!(controller.readiness().await, Ok((200, _))) {
-        ensure!(started.elapsed() < LIMIT, "the controller is not ready; its log: {}", controller.log()?);
-        tokio::time::sleep(ASK_EVERY).await;
-    }
-    Ok((started.elapsed(), controller))
 }

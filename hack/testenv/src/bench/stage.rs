@@ -31,6 +31,10 @@ pub(super) const CLASS: &str = "synced";
 const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
 /// How many works are read at once.
 const PAGE: u32 = 500;
+/// How often a starting controller is asked whether it is ready: more often than in tests, as this is measured.
+const ASK_EVERY: Duration = Duration::from_millis(2);
+/// How long a start may take.
+const START: Duration = Duration::from_secs(120);
 /// How long a step may take that is not measured.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -133,6 +137,19 @@ impl Stage {
         Controller::launch(&self.binary, self.hub(), &["--leader-elect-lease-duration=15"], None)
     }
 
+    /// Starts the controller, and returns it with the time until it was ready: with many works, longer than
+    /// [`Stage::quiet`] waits.
+    pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
+        let started = Instant::now();
+        let controller = self.launch()?;
+        // Until it listens there is no answer.
+        while !matches!(controller.readiness().await, Ok((200, _))) {
+            ensure!(started.elapsed() < START, "the controller is not ready; its log: {}", controller.log()?);
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+        Ok((started.elapsed(), controller))
+    }
+
     /// Watches the works of policies.
     pub(super) async fn observe(&self) -> Result<Observer> {
         Observer::start(&self.client, raw::WORKS, &self.policy_works()).await
@@ -172,7 +189,7 @@ impl Stage {
             return Ok(());
         }
         progress(&format!("settling {} works", self.size()));
-        let controller = self.launch()?;
+        let (_, controller) = self.start_controller().await?;
         self.quiet().await?;
         agents::answer_all(self, "all is well").await?;
         self.quiet().await?;

@@ -22,7 +22,7 @@ const LAST: &str = "last fold after watches told of the last status";
 /// Folds during and after a storm.
 pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
     stage.settle().await?;
-    let controller = stage.launch()?;
+    let (_, controller) = stage.start_controller().await?;
     stage.quiet().await?;
     let mut answers = Vec::with_capacity(stage.size());
     stage
