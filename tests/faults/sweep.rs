@@ -28,6 +28,9 @@ const TOLD: usize = 3;
 const RUN: usize = 4;
 /// See [`RUN`].
 const OF: usize = 15;
+/// How many reads a delete makes in vain until a watch that failed has listed anew, up to 1.6 s later, which the time of
+/// the fault does not include: it is tried 7 times in 3 s, and reads up to 10 objects each time.
+const UNTIL_LISTED: usize = 70;
 
 thread_local! {
     /// What has panicked in this thread. A runtime keeps the panics of its tasks to itself, and a run's tasks are all in
@@ -131,7 +134,7 @@ impl Outcome {
 fn more_requests(lasted: Duration) -> usize {
     let seconds = usize::try_from(lasted.as_secs()).unwrap_or(usize::MAX);
     // Most of them in the first minute, after which the backoff is at its longest.
-    30 + 5 * seconds.min(60) + seconds
+    30 + UNTIL_LISTED + 5 * seconds.min(60) + seconds
 }
 
 /// What the faultless run is: its outcome, and what can be disturbed in it.
