@@ -263,7 +263,7 @@ impl Tables {
             self.carries(&key.1, &parent.kind, false);
         }
         let mut keys = self.work_changed(key, &work.purpose, true, true);
-        keys.extend(self.behind(work));
+        keys.extend(self.behind(key, work));
         keys
     }
 
@@ -274,7 +274,7 @@ impl Tables {
         let Some(work) = self.works.get(key) else { return Keys::new() };
         let Purpose::Parent(parent) = &work.purpose else { return Keys::new() };
         if parent.is_gateway() {
-            return if work.deleting.is_some() { self.behind(work) } else { Keys::new() };
+            return if work.deleting.is_some() { self.behind(key, work) } else { Keys::new() };
         }
         let is_there =
             |gateway: &Parent| self.work_of(gateway, &key.1).is_some_and(|work| work.deleting.is_none());
@@ -285,14 +285,26 @@ impl Tables {
         self.when_ready(|| gateways.map(Key::Fold).collect())
     }
 
-    /// The policies that may go once the Gateway's work `work` goes.
-    fn behind(&self, work: &Work) -> Keys {
+    /// The policies that may go once the Gateway's work `key` goes. One that is not in that cluster has no work that
+    /// would tell when it goes: what it says of the cluster changes now.
+    fn behind(&self, (_, cluster): &WorkKey, work: &Work) -> Keys {
         let Purpose::Parent(parent) = &work.purpose else { return Keys::new() };
-        let namespace = &parent.object.namespace;
-        let policies = self.works_of.keys().filter(|other| {
-            parent.is_gateway() && !other.is_gateway() && other.object.namespace == *namespace
-        });
-        self.when_ready(|| policies.map(|policy| Key::Works((**policy).clone())).collect())
+        if !parent.is_gateway() {
+            return Keys::new();
+        }
+        let here = |object: &ObjectKey| object.namespace == parent.object.namespace;
+        self.when_ready(|| {
+            let there = self.works_of.keys().filter(|other| !other.is_gateway() && here(&other.object));
+            let mut keys: Keys = there.map(|policy| Key::Works((**policy).clone())).collect();
+            for (kind, table) in &self.policies {
+                let policies = table.iter().filter(|(object, _)| here(object));
+                let policies =
+                    policies.map(|(object, _)| Parent { kind: kind.clone(), object: object.clone() });
+                let absent = policies.filter(|policy| self.work_of(policy, cluster).is_none());
+                keys.extend(absent.map(Key::Fold));
+            }
+            keys
+        })
     }
 
     /// What a work holds changed (`content`), or what its agent says of it (`answer`).

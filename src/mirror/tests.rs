@@ -196,6 +196,17 @@ fn what_a_work_holds_affects_its_plan_its_fold_and_access() {
 }
 
 #[test]
+fn a_gateways_work_that_goes_affects_the_policies_there_and_what_those_say_that_are_not() {
+    let mut world = hub().with(policy("refused").targets("web"));
+    let refused = Key::Fold(policy_parent("refused"));
+    let deleted =
+        |work: &mut serde_json::Value| work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let keys = world.edit(&gateway_parent("web"), "eu-1", deleted);
+    assert!(keys.is_superset(&Keys::from([Key::Works(policy_parent("limits")), refused])), "{keys:?}");
+    assert!(!keys.contains(&fold()), "its own work tells when it goes");
+}
+
+#[test]
 fn what_an_agent_says_affects_the_fold_alone() {
     let mut world = hub();
     let answer = |work: &mut serde_json::Value| work["status"] = applied().status(work);
