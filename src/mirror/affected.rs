@@ -142,15 +142,18 @@ impl Tables {
         let mut keys = Keys::new();
         let gateways = self.gateways.iter().filter(|(key, _)| here(key));
         keys.extend(gateways.flat_map(|(key, _)| both(&Parent::gateway(key.clone()))));
-        for (kind, table) in &self.policies {
-            let policies = table.iter().filter(|(key, _)| here(key));
-            keys.extend(
-                policies.flat_map(|(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() })),
-            );
-        }
+        keys.extend(self.policies_in(namespace).flat_map(|policy| both(&policy)));
         let parents = self.works_of.keys().filter(|parent| here(&parent.object));
         keys.extend(parents.flat_map(|parent| both(parent)));
         keys
+    }
+
+    /// The policies of a namespace.
+    fn policies_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = Parent> {
+        self.policies.iter().flat_map(move |(kind, table)| {
+            let here = table.iter().filter(move |(key, _)| key.namespace == *namespace);
+            here.map(|(key, _)| Parent { kind: kind.clone(), object: key.clone() })
+        })
     }
 
     pub(super) fn policy_changed(&self, kind: PolicyKind, object: ObjectKey) -> Keys {
@@ -292,17 +295,13 @@ impl Tables {
         if !parent.is_gateway() {
             return Keys::new();
         }
-        let here = |object: &ObjectKey| object.namespace == parent.object.namespace;
+        let namespace = &parent.object.namespace;
         self.when_ready(|| {
-            let there = self.works_of.keys().filter(|other| !other.is_gateway() && here(&other.object));
+            let is_there = |other: &&Arc<Parent>| !other.is_gateway() && other.object.namespace == *namespace;
+            let there = self.works_of.keys().filter(is_there);
             let mut keys: Keys = there.map(|policy| Key::Works((**policy).clone())).collect();
-            for (kind, table) in &self.policies {
-                let policies = table.iter().filter(|(object, _)| here(object));
-                let policies =
-                    policies.map(|(object, _)| Parent { kind: kind.clone(), object: object.clone() });
-                let absent = policies.filter(|policy| self.work_of(policy, cluster).is_none());
-                keys.extend(absent.map(Key::Fold));
-            }
+            let absent = self.policies_in(namespace).filter(|policy| self.work_of(policy, cluster).is_none());
+            keys.extend(absent.map(Key::Fold));
             keys
         })
     }
