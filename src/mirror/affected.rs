@@ -125,7 +125,7 @@ impl Tables {
 
     pub(super) fn placement_changed(&mut self, key: ObjectKey, now: Moment) -> Keys {
         let namespace = key.namespace.clone();
-        self.placement_changed.insert(key, now);
+        self.placement_changed.note(key, now);
         self.when_ready(|| self.of_namespace(&namespace))
     }
 

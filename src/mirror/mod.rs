@@ -13,6 +13,7 @@ mod affected;
 mod change;
 mod interned;
 mod params;
+mod recent;
 mod resync;
 pub mod rows;
 mod table;

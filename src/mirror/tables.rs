@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::interned::Interned;
+use super::recent::Recent;
 use super::rows::Seen;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
@@ -14,7 +15,7 @@ use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use super::rows::work::{Answer, Purpose, Work};
-use super::{Change, Keys, Moment, PolicyKind, Row, Source, Table};
+use super::{Change, Keys, Moment, PLACEMENT_SETTLES, PolicyKind, Row, Source, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::Params;
 
@@ -42,8 +43,8 @@ pub struct Tables {
     pub(super) clusters: Table<ObjectKey, Cluster>,
     pub(super) placements: Table<ObjectKey, Placement>,
     pub(super) decisions: Table<ObjectKey, Decision>,
-    /// When a Placement or a decision of it last changed.
-    pub(super) placement_changed: HashMap<ObjectKey, Moment>,
+    /// When the number of clusters that a Placement selects, or a decision of it, last changed.
+    pub(super) placement_changed: Recent<ObjectKey>,
     pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Policy>>,
     pub(super) kinds: HashMap<GroupVersionResource, KindState>,
     pub(super) secrets: Table<ObjectKey, Secret>,
@@ -71,7 +72,7 @@ impl Tables {
             clusters: Table::default(),
             placements: Table::default(),
             decisions: Table::default(),
-            placement_changed: HashMap::new(),
+            placement_changed: Recent::within(PLACEMENT_SETTLES),
             policies: HashMap::new(),
             kinds: HashMap::new(),
             secrets: Table::default(),
@@ -133,13 +134,14 @@ impl Tables {
             }
             (Source::Placements, Row::Placement(row)) => {
                 let before = self.placements.apply(key.clone(), row, version);
-                let changed = before.is_none_or(|before| before.version.0 != version);
+                // Whoever writes anything else of it delays nothing.
+                let changed = before.as_ref() != self.placements.get(&key);
                 if changed { self.placement_changed(key, now) } else { Keys::new() }
             }
             (Source::Decisions, Row::Decision(row)) => {
                 let placement = row.placement.clone();
                 let before = self.decisions.apply(key.clone(), row, version);
-                if before.as_ref().is_some_and(|before| before.version.0 == version) {
+                if before.as_ref() == self.decisions.get(&key) {
                     return Keys::new();
                 }
                 let mut keys = self.decision_changed(&key, placement.as_deref(), now);

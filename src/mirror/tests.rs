@@ -297,13 +297,18 @@ fn decisions_listed_again_unchanged_do_not_unsettle() {
     let world = hub();
     let settles = |world: &World| world.see(|view| view.placement_settles(&ObjectKey::new("shop", "all")));
     let before = settles(&world);
-    let slice = json!({"metadata": {"name": "all-1", "namespace": "shop", "resourceVersion": "77",
-        "labels": {"cluster.open-cluster-management.io/placement": "all"}}, "status": {"decisions": [{"clusterName": "eu-1", "reason": ""}]}});
-    world.apply_as_it_is(&Source::Decisions, &slice);
+    let slice = |cluster: &str| {
+        json!({"metadata": {"name": "all-1", "namespace": "shop", "resourceVersion": "77",
+            "labels": {"cluster.open-cluster-management.io/placement": "all"}},
+            "status": {"decisions": [{"clusterName": cluster, "reason": ""}]}})
+    };
+    world.apply_as_it_is(&Source::Decisions, &slice("eu-1"));
+    assert_eq!(settles(&world), before, "only its version is another");
+    world.apply_as_it_is(&Source::Decisions, &slice("us-1"));
     let changed = settles(&world);
     assert_ne!(changed, before);
     let world = world.after(60_000);
-    world.apply_as_it_is(&Source::Decisions, &slice);
+    world.apply_as_it_is(&Source::Decisions, &slice("us-1"));
     assert_eq!(settles(&world), changed);
 }
 

@@ -18,7 +18,8 @@ use super::{Moment, PolicyKind, Source};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, ParamsError};
 
-/// How long a Placement and its decisions must not change before a cluster that left them counts as gone.
+/// How long the number of clusters that a Placement selects, and its decisions, must not change before a cluster that
+/// left them counts as gone.
 pub const PLACEMENT_SETTLES: Duration = Duration::from_secs(5);
 
 /// The mirror at one moment.
@@ -187,7 +188,7 @@ impl<'m> View<'m> {
     /// From when on a cluster that is missing in the decisions of a Placement has really left.
     #[must_use]
     pub fn placement_settles(&self, placement: &ObjectKey) -> Option<Moment> {
-        let changed = self.tables.placement_changed.get(placement).copied().unwrap_or_default();
+        let changed = self.tables.placement_changed.last(placement).unwrap_or_default();
         let placements = self.synced(&Source::Placements)?;
         let decisions = self.synced(&Source::Decisions)?;
         Some(changed.max(placements).max(decisions).after(PLACEMENT_SETTLES))

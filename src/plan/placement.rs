@@ -2,7 +2,8 @@
 //!
 //! A Placement's decisions are slices that its controller rewrites one at a time, so a cluster can be missing for a
 //! moment although it is chosen. One that appears counts at once; one that disappears counts as gone only when the
-//! decisions are as many as the Placement says and nothing of it has changed for a while.
+//! decisions are as many as the Placement says and neither that number nor they have changed for a while. Whoever
+//! writes anything else of the Placement delays nothing.
 //!
 //! From then on the Gateway serves on there for a grace, and counts as placed. When that began stands on its work, so
 //! that each cluster has a clock of its own, which a restart does not set back.

@@ -67,6 +67,18 @@ fn a_cluster_that_disappears_stays_for_five_seconds() {
 }
 
 #[test]
+fn writes_that_decide_nothing_do_not_keep_a_cluster() {
+    let mut world = on_two().decisions("all", &["eu-1"]);
+    for n in 0..5 {
+        world = world
+            .with(placement("all").selects(1).annotation("touched", &n.to_string()))
+            .with(decision("all", "all-1", &["eu-1"]).annotation("touched", &n.to_string()))
+            .after(1_000);
+    }
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+}
+
+#[test]
 fn the_plan_says_when_it_is_time_to_look_again() {
     let world = on_two().decisions("all", &["eu-1"]);
     let settles = Some(Moment(world.now + 5_000));
@@ -90,9 +102,12 @@ fn a_name_in_two_slices_counts_once() {
 }
 
 #[test]
-fn each_change_of_the_placement_starts_the_five_seconds_again() {
-    let world = on_two().decisions("all", &["eu-1"]).after(4_000).with(placement("all").selects(1));
-    assert_eq!(gateway_writes(&world.after(4_000)), Vec::<String>::new());
+fn each_change_of_what_decides_starts_the_five_seconds_again() {
+    let left = || on_two().decisions("all", &["eu-1"]).after(4_000);
+    let number = left().with(placement("all").selects(2)).with(placement("all").selects(1));
+    assert_eq!(gateway_writes(&number.after(4_000)), Vec::<String>::new());
+    let decisions = left().with(decision("all", "all-2", &["ap-1"])).with(decision("all", "all-2", &[]));
+    assert_eq!(gateway_writes(&decisions.after(4_000)), Vec::<String>::new());
 }
 
 #[test]
