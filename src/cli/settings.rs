@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::api::names::ControllerName;
-use crate::plan::Settings;
+use crate::plan::{RESERVED_NAMESPACES, Settings};
 
 /// Whose GatewayClasses are ours.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub struct SettingsArguments {
         long,
         value_delimiter = ',',
         value_name = "PATTERN",
-        default_value = "kuadrant-system,istio-system,default,kube-*,open-cluster-management*"
+        default_value = RESERVED_NAMESPACES
     )]
     reserved_namespaces: Vec<String>,
 }

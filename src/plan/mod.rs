@@ -57,12 +57,16 @@ pub struct Settings {
     pub reserved_namespaces: Vec<String>,
 }
 
+/// The namespaces of the spokes that are never written to where nobody says otherwise, joined by commas: those of
+/// Kubernetes, Open Cluster Management and the usual gateways, among them those of Kuadrant, which begin as ours do.
+pub const RESERVED_NAMESPACES: &str = "kuadrant-system,kuadrant-operator,kuadrant-operator-system,istio-system,default,\
+                                       kube-*,open-cluster-management*";
+
 impl Default for Settings {
     fn default() -> Self {
-        let reserved = ["kuadrant-system", "istio-system", "default", "kube-*", "open-cluster-management*"];
         Self {
             downstream_namespace_prefix: "kuadrant-".into(),
-            reserved_namespaces: reserved.map(str::to_owned).into(),
+            reserved_namespaces: RESERVED_NAMESPACES.split(',').map(str::to_owned).collect(),
         }
     }
 }

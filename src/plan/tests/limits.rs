@@ -45,10 +45,12 @@ fn a_downstream_namespace_has_at_most_63_characters() {
 
 #[test]
 fn reserved_namespaces_are_never_written_to() {
-    assert_eq!(
-        problems("system"),
-        ["namespace system maps to kuadrant-system on the spokes, which is reserved"]
-    );
+    // Those of Kuadrant itself begin as ours do.
+    for namespace in ["system", "operator", "operator-system"] {
+        let says =
+            format!("namespace {namespace} maps to kuadrant-{namespace} on the spokes, which is reserved");
+        assert_eq!(problems(namespace), [says]);
+    }
     assert_eq!(problems("systems"), Vec::<String>::new());
 }
 
