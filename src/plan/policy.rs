@@ -218,10 +218,9 @@ impl Planner<'_> {
         Target { standing, placed }
     }
 
-    /// References into other namespaces, to gateways that would otherwise have been ours.
+    /// References into other namespaces, whether or not there are such gateways: that is none of the policy's business.
     fn dropped(&self) -> impl Iterator<Item = Problem> {
-        let ours = |key: &&ObjectKey| of_target(self.view, key, &self.parent.kind).is_ours();
-        self.targets.elsewhere().filter(ours).map(|key| Problem::ForeignReference(key.clone()))
+        self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
     }
 
     /// The clusters that the policy is for, each with the gateways that are placed there.

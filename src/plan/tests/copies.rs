@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::objects::{cluster, gateway, gateway_parent, listing, policy, target};
 use super::world::{World, shop};
+use crate::api::annotations::POLICY_SYNC_MESSAGE;
 
 fn with(policy: super::objects::Object) -> World {
     shop(&["eu-1"]).with(policy)
@@ -148,14 +149,28 @@ fn a_namespace_in_a_reference_becomes_the_downstream_one() {
 fn a_reference_into_another_namespace_is_dropped_and_named() {
     let mut far = target("web");
     far["namespace"] = "bank".into();
-    let world = shop(&["eu-1"])
-        .with(gateway("web").in_ns("bank"))
-        .with(policy("limits").spec("targetRefs", json!([far, target("web")])));
-    assert_eq!(world.copy("limits", "eu-1")["spec"]["targetRefs"], json!([target("web")]));
-    assert_eq!(
-        world.problems("limits"),
-        ["the reference to Gateway bank/web is dropped: policies target gateways of their own namespace"]
-    );
+    let world = || shop(&["eu-1"]).with(policy("limits").spec("targetRefs", json!([far, target("web")])));
+    let names =
+        ["the reference to Gateway bank/web is dropped: policies target gateways of their own namespace"];
+    // What is there is no more to be learnt from the words than from a restart that changes them.
+    for world in [
+        world(),
+        world().with(gateway("web").in_ns("bank")),
+        world().with(gateway("web").in_ns("bank").of_class("other")),
+    ] {
+        assert_eq!(world.copy("limits", "eu-1")["spec"]["targetRefs"], json!([target("web")]));
+        assert_eq!(world.problems("limits"), names);
+    }
+}
+
+#[test]
+fn a_policy_with_no_other_reference_is_told_the_same_whatever_is_there() {
+    let mut far = target("web");
+    far["namespace"] = "bank".into();
+    let world = || shop(&["eu-1"]).with(policy("limits").spec("targetRef", far.clone()));
+    let message = |world: World| world.annotations("limits").remove(POLICY_SYNC_MESSAGE);
+    assert!(message(world()).unwrap().contains("bank/web is dropped"));
+    assert_eq!(message(world()), message(world().with(gateway("web").in_ns("bank"))));
 }
 
 #[test]
