@@ -1,5 +1,6 @@
 //! Names of things, each with a type of its own so that one cannot be taken for another.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,6 +30,13 @@ impl ClusterName {
             && !name.starts_with('-')
             && !name.ends_with('-');
         fits.then(|| Self::from(name))
+    }
+}
+
+/// A name is looked up by its text.
+impl Borrow<str> for ClusterName {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads the causes of deletes from the server, and compares them with what the mirror decided from.
+//! Reads the causes of deletes from the server, and compares what decisions read of them with what the mirror shows.
 //!
 //! When a cluster leaves, many keys delete for the same cause. Those that ask while others are answered are answered
 //! together: what several of them ask for is read once, and many objects of one kind in a namespace by one list.
@@ -13,10 +13,10 @@ use kube::api::{GetParams, ListParams};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::ApplyError;
-use super::requests::{RequestError, Requests, of_kind};
+use super::requests::{Extent, RequestError, Requests, of_kind};
 use crate::api::cluster::{GROUP, PLACEMENT_LABEL};
-use crate::api::names::{GroupVersionResource, ObjectKey};
-use crate::api::object::Metadata;
+use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::object::HubObject;
 use crate::plan::cause::Read;
 
 /// How many keys are answered together at most.
@@ -36,23 +36,23 @@ struct Asked {
     answer: oneshot::Sender<Result<(), ApplyError>>,
 }
 
-/// Something on the server, whatever version it should have.
+/// Something on the server, whatever it should be like.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Object(GroupVersionResource, ObjectKey),
     Decisions(ObjectKey),
 }
 
-/// Resource versions by name.
-type Versions = Arc<BTreeMap<String, u64>>;
+/// Objects by name.
+type Objects = Arc<BTreeMap<String, HubObject>>;
 type Outcome<T> = Shared<BoxFuture<'static, Result<T, Arc<ApplyError>>>>;
-type Reading = Outcome<Versions>;
+type Reading = Outcome<Objects>;
 /// The first page of a list, and whether there is no other.
-type Page = Outcome<(Versions, bool)>;
+type Page = Outcome<(Objects, bool)>;
 
 impl Causes {
-    /// Starts to answer, until this is dropped.
-    pub(super) fn start(requests: Requests) -> Self {
+    /// Starts to answer for `controller`, until this is dropped.
+    pub(super) fn start(requests: Requests, controller: ControllerName) -> Self {
         let (sender, mut asked) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             let slots = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
@@ -62,9 +62,9 @@ impl Causes {
                 if asked.recv_many(&mut batch, BATCH).await == 0 {
                     return;
                 }
-                let requests = requests.clone();
+                let (requests, controller) = (requests.clone(), controller.clone());
                 tokio::spawn(async move {
-                    answer(&requests, batch).await;
+                    answer(&requests, &controller, batch).await;
                     drop(slot);
                 });
             }
@@ -82,7 +82,7 @@ impl Causes {
 }
 
 /// Answers each as soon as what it asks for is read.
-async fn answer(requests: &Requests, batch: Vec<Asked>) {
+async fn answer(requests: &Requests, controller: &ControllerName, batch: Vec<Asked>) {
     let readings = readings(requests, batch.iter().flat_map(|asked| &asked.reads).map(Place::of).collect());
     let readings = &readings;
     let answers = batch.into_iter().map(|Asked { reads, answer }| async move {
@@ -90,7 +90,7 @@ async fn answer(requests: &Requests, batch: Vec<Asked>) {
         for read in &reads {
             let place = Place::of(read);
             outcome = match readings[&place].clone().await {
-                Ok(found) if shows(read, &found) => continue,
+                Ok(found) if place.shows(read, &found, controller) => continue,
                 Ok(_) => Err(ApplyError::CauseChanged(place.text())),
                 Err(error) => Err(ApplyError::Shared(error)),
             };
@@ -131,33 +131,47 @@ async fn list(
     requests: Requests,
     (gvr, namespace): Group,
     limit: usize,
-) -> Result<(Versions, bool), Arc<ApplyError>> {
+) -> Result<(Objects, bool), Arc<ApplyError>> {
     let params = ListParams::default().limit(u32::try_from(limit).unwrap_or(u32::MAX));
-    let listed = requests.list(&gvr.kind.resource, of_kind(&gvr, &namespace).list(&params)).await;
+    let (resource, request) = (&gvr.kind.resource, of_kind(&gvr, &namespace).list(&params));
+    let listed = requests.list(resource, request, extent(&gvr)).await;
     let (found, whole) = listed.map_err(|error| unread(format!("{} in {namespace}", gvr.kind), error))?;
-    Ok((versions(found), whole))
+    Ok((by_name(found), whole))
+}
+
+/// How much of an object of this kind decisions read: of most, their metadata says it all.
+fn extent(gvr: &GroupVersionResource) -> Extent {
+    match &*gvr.kind.resource {
+        "configmaps" | "placements" => Extent::Whole,
+        _ => Extent::Metadata,
+    }
 }
 
 fn unread(object: String, source: RequestError) -> Arc<ApplyError> {
     Arc::new(ApplyError::Request { verb: "get", object, source })
 }
 
-fn versions(found: Vec<Metadata>) -> Versions {
-    Arc::new(found.into_iter().map(|metadata| (metadata.name.clone(), metadata.version())).collect())
-}
-
-fn shows(read: &Read, found: &BTreeMap<String, u64>) -> bool {
-    match read {
-        Read::Object(_, key, expected) => found.get(&*key.name) == expected.as_ref(),
-        Read::Decisions(_, expected) => found == expected,
-    }
+fn by_name(found: Vec<HubObject>) -> Objects {
+    Arc::new(found.into_iter().map(|object| (object.metadata.name.clone(), object)).collect())
 }
 
 impl Place {
     fn of(read: &Read) -> Self {
         match read {
-            Read::Object(gvr, key, _) => Self::Object(gvr.clone(), key.clone()),
+            Read::Object(_, gvr, key, _) | Read::Absent(gvr, key) => Self::Object(gvr.clone(), key.clone()),
             Read::Decisions(placement, _) => Self::Decisions(placement.clone()),
+            Read::Namespace(name) => {
+                let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+                Self::Object(namespaces, ObjectKey { namespace: "".into(), name: name.clone() })
+            }
+        }
+    }
+
+    /// Whether what was `found` here is as `read` says.
+    fn shows(&self, read: &Read, found: &Objects, controller: &ControllerName) -> bool {
+        match self {
+            Self::Object(_, key) => read.shows(found.get(&*key.name), controller),
+            Self::Decisions(_) => read.shows(found.values(), controller),
         }
     }
 
@@ -176,7 +190,7 @@ impl Place {
     }
 
     /// Reads what `page` does not show, be it that it is not there.
-    async fn read_in(self, page: Option<Page>, requests: Requests) -> Result<Versions, Arc<ApplyError>> {
+    async fn read_in(self, page: Option<Page>, requests: Requests) -> Result<Objects, Arc<ApplyError>> {
         if let (Some(page), Self::Object(_, key)) = (page, &self) {
             let (found, whole) = page.await?;
             if whole || found.contains_key(&*key.name) {
@@ -186,12 +200,12 @@ impl Place {
         self.read(requests).await
     }
 
-    async fn read(self, requests: Requests) -> Result<Versions, Arc<ApplyError>> {
+    async fn read(self, requests: Requests) -> Result<Objects, Arc<ApplyError>> {
         let found = match &self {
             Self::Object(gvr, key) => {
                 let request = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
-                match requests.write(&gvr.kind.resource, request).await {
-                    Ok(metadata) => Ok(vec![metadata]),
+                match requests.read(&gvr.kind.resource, request, extent(gvr)).await {
+                    Ok(object) => Ok(vec![object]),
                     Err(error) if error.code() == 404 => Ok(Vec::new()),
                     Err(error) => Err(error),
                 }
@@ -200,10 +214,10 @@ impl Place {
                 let gvr = GroupVersionResource::new(GROUP, "v1beta1", "placementdecisions");
                 let params = ListParams::default().labels(&format!("{PLACEMENT_LABEL}={}", placement.name));
                 let request = of_kind(&gvr, &placement.namespace).list(&params);
-                requests.list(&gvr.kind.resource, request).await.map(|(found, _)| found)
+                requests.list(&gvr.kind.resource, request, Extent::Whole).await.map(|(found, _)| found)
             }
         };
-        found.map(versions).map_err(|error| unread(self.text(), error))
+        found.map(by_name).map_err(|error| unread(self.text(), error))
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! No client, no queue, no clock: the worker carries out what is decided here, and the model tests explore it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::pending::{Passage, Unseen};
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
-use crate::mirror::{Moment, Source, View};
-use crate::plan::cause::{self, Read};
+use crate::mirror::{Key, Moment, Source, View};
+use crate::plan::cause::{Cause, Read};
 use crate::plan::class::ClassStatus;
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::fold::FoldPlan;
@@ -24,22 +24,30 @@ const PASSES: Duration = Duration::from_secs(1);
 pub struct Decision {
     /// What to write at once.
     pub writes: Vec<WorkAction>,
-    /// What to delete once the hub shows all of `reads` as the mirror does.
-    pub deletes: Vec<WorkAction>,
-    /// What to read again before the deletes.
-    pub reads: BTreeSet<Read>,
+    /// What to delete, each once the hub shows its cause as the mirror does.
+    pub deletes: Vec<Delete>,
     /// When to decide again, whatever happens.
     pub recheck: Option<Moment>,
     /// What its owner should know.
     pub problems: BTreeSet<Problem>,
 }
 
+/// A work to delete.
+#[derive(Clone, Debug)]
+pub struct Delete {
+    /// The delete.
+    pub action: WorkAction,
+    /// What to read again before it.
+    pub reads: BTreeSet<Read>,
+}
+
 impl Decision {
     /// What the watch has not brought yet of the key's own writes is left out.
     fn of(view: View<'_>, unseen: &mut Unseen, diff: Diff) -> Self {
         let visible = unseen.visible(view, diff.actions);
-        let (deletes, writes) =
+        let (deletes, writes): (Vec<_>, _) =
             visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
+        let deletes = deletes.into_iter().map(|action| Delete { action, reads: BTreeSet::new() }).collect();
         Self { writes, deletes, problems: diff.problems.into_iter().collect(), ..Self::default() }
     }
 }
@@ -75,24 +83,43 @@ pub fn works(
     decision.recheck = plan.recheck;
     decision.give_way(view, parent, crossed);
     if !decision.deletes.is_empty() {
-        decision.reads = cause::of(view, parent);
+        let mut cause = Cause::of(view, parent);
+        for delete in &mut decision.deletes {
+            let (reads, less) = cause.on(delete.action.cluster());
+            delete.reads = reads;
+            decision.recheck = Moment::earliest(decision.recheck, less);
+        }
     }
-    unseen.sends(decision.writes.iter().chain(&decision.deletes));
+    unseen.sends(decision.writes.iter().chain(decision.deletes.iter().map(|delete| &delete.action)));
     decision
+}
+
+/// Those of `deletes`, which were decided of `key` a moment ago, that are decided still.
+#[must_use]
+pub fn still(view: View<'_>, settings: &Settings, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
+    let diff = match key {
+        Key::Works(parent) => diff::works(view, parent, &plan::plan_works(view, settings, parent)),
+        Key::Access(cluster) => diff::access(view, cluster, &plan::access::plan(view, cluster)),
+        Key::Watches | Key::Class(_) | Key::Fold(_) => return deletes,
+    };
+    let wanted = diff.actions.iter().filter_map(|action| Some((action.place(), action.deletes()?)));
+    let wanted: BTreeMap<_, _> = wanted.collect();
+    deletes.into_iter().filter(|action| wanted.get(&action.place()).copied() == action.deletes()).collect()
 }
 
 impl Decision {
     fn give_way(&mut self, view: View<'_>, parent: &Parent, crossed: impl FnOnce() -> BTreeSet<ClusterName>) {
         let awaited = if parent.is_gateway() { Passage::Comes } else { Passage::Goes };
         let passes = |action: &WorkAction| Passage::of(action) == Some(awaited);
-        if !self.writes.iter().chain(&self.deletes).any(passes) {
+        let deletes = self.deletes.iter().map(|delete| &delete.action);
+        if !self.writes.iter().chain(deletes).any(passes) {
             return;
         }
         let crossed = crossed();
         let goes_on = |action: &WorkAction| !passes(action) || !crossed.contains(action.cluster());
         let count = self.writes.len() + self.deletes.len();
         self.writes.retain(goes_on);
-        self.deletes.retain(goes_on);
+        self.deletes.retain(|delete| goes_on(&delete.action));
         if self.writes.len() + self.deletes.len() < count {
             self.recheck = Moment::earliest(self.recheck, Some(view.now.after(PASSES)));
         }

@@ -135,6 +135,12 @@ impl Queue {
         }
     }
 
+    /// Whether `key`, which is worked on, was added meanwhile: what it was decided from has changed.
+    #[must_use]
+    pub fn is_added_again(&self, key: &Key) -> bool {
+        self.state.lock().again.contains(key)
+    }
+
     /// Gives a key back that was worked on well.
     pub fn done(&self, key: &Key) {
         let mut state = self.state.lock();

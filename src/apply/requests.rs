@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::Leadership;
 use crate::api::names::GroupVersionResource;
-use crate::api::object::Metadata;
+use crate::api::object::{HubObject, Metadata};
 use crate::telemetry::metrics::Metrics;
 
 /// How many requests may be under way at once.
@@ -26,6 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// The same for a list.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+/// Asks for objects as they are.
+const WHOLE: &str = "application/json";
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +83,13 @@ pub(super) struct Written {
     pub(super) metadata: Metadata,
 }
 
+/// How much of an object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Metadata,
+    Whole,
+}
+
 /// Sends requests.
 #[derive(Clone)]
 pub(super) struct Requests {
@@ -105,15 +114,28 @@ impl Requests {
         Ok(written.metadata)
     }
 
-    /// Lists the metadata of objects, and tells whether that is all of them.
+    /// Reads an object.
+    pub(super) async fn read(
+        &self,
+        resource: &str,
+        request: Result<Request<Vec<u8>>, request::Error>,
+        extent: Extent,
+    ) -> Result<HubObject, RequestError> {
+        let accept = if extent == Extent::Whole { WHOLE } else { METADATA_ONLY };
+        self.send(resource, request, accept).await
+    }
+
+    /// Lists objects, and tells whether these are all.
     pub(super) async fn list(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
-    ) -> Result<(Vec<Metadata>, bool), RequestError> {
-        let listed: ObjectList<Written> = self.send(resource, request, METADATA_LIST).await?;
+        extent: Extent,
+    ) -> Result<(Vec<HubObject>, bool), RequestError> {
+        let accept = if extent == Extent::Whole { WHOLE } else { METADATA_LIST };
+        let listed: ObjectList<HubObject> = self.send(resource, request, accept).await?;
         let whole = listed.metadata.continue_.is_none_or(|token| token.is_empty());
-        Ok((listed.items.into_iter().map(|item| item.metadata).collect(), whole))
+        Ok((listed.items, whole))
     }
 
     async fn send<T: DeserializeOwned>(

@@ -1,5 +1,6 @@
 //! Takes keys from the queue, plans them and carries the plans out.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use super::cause::Causes;
-use super::decide::{self, Decision};
+use super::decide::{self, Decision, Delete};
 use super::events::Events;
 use super::leadership::Turn;
 use super::pending::{Pending, Unseen};
@@ -23,6 +24,7 @@ use crate::api::annotations::Summary;
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
 use crate::mirror::{Key, Mirror, Moment, View};
+use crate::plan::cause::Read;
 use crate::plan::diff::WorkAction;
 use crate::plan::fold::Fold;
 use crate::plan::gateway::fold::GatewayFold;
@@ -78,9 +80,10 @@ impl Worker {
         options: WorkerOptions,
     ) -> Self {
         let requests = Requests::new(client.clone(), options.leadership.clone(), metrics.clone());
+        let controller = mirror.read().view(clock.now()).controller().clone();
         Self {
             reports: Reports::new(Events::start(client), metrics.clone()),
-            causes: Causes::start(requests.clone()),
+            causes: Causes::start(requests.clone(), controller),
             requests,
             leadership: options.leadership,
             mirror,
@@ -233,19 +236,45 @@ impl Worker {
     }
 
     async fn write_works(&self, key: &Key, decision: Decision, slot: Slot) -> Result<(), ApplyError> {
-        let Decision { writes, deletes, reads, .. } = decision;
+        let Decision { writes, deletes, .. } = decision;
         if deletes.is_empty() {
             return self.write(key, writes).await;
         }
         // Others are decided meanwhile, and the more ask for the cause of their deletes together, the fewer reads it takes.
         drop(slot);
         // What is no delete does not wait with them.
-        let (writes, cause) = futures::join!(self.write(key, writes), self.causes.check(reads));
-        let deletes = match cause {
-            Ok(()) => self.write(key, deletes).await,
-            Err(error) => Err(error),
-        };
+        let (writes, deletes) = futures::join!(self.write(key, writes), self.delete(key, deletes));
         writes.and(deletes)
+    }
+
+    /// Deletes works, those of one cause together: what is doubtful of another holds them up no more than what was
+    /// decided anew meanwhile.
+    async fn delete(&self, key: &Key, deletes: Vec<Delete>) -> Result<(), ApplyError> {
+        let mut batches: BTreeMap<BTreeSet<Read>, Vec<WorkAction>> = BTreeMap::new();
+        for Delete { action, reads } in deletes {
+            batches.entry(reads).or_default().push(action);
+        }
+        let results = futures::stream::iter(batches)
+            .map(|(reads, actions)| async move {
+                self.causes.check(reads).await?;
+                let mut errors = Vec::new();
+                for actions in actions.chunks(CONCURRENT_WRITES) {
+                    errors.extend(self.write(key, self.still(key, actions.to_vec())).await.err());
+                }
+                ApplyError::from_all(errors).map_or(Ok(()), Err)
+            })
+            .buffer_unordered(CONCURRENT_WRITES)
+            .filter_map(|result: Result<(), ApplyError>| async { result.err() });
+        ApplyError::from_all(results.collect().await).map_or(Ok(()), Err)
+    }
+
+    /// Those of `deletes` that are wanted still, where what they were decided from has changed.
+    fn still(&self, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
+        if !self.queue.is_added_again(key) {
+            return deletes;
+        }
+        let guard = self.mirror.read();
+        decide::still(guard.view(self.clock.now()), &self.settings, key, deletes)
     }
 
     async fn write(&self, key: &Key, actions: Vec<WorkAction>) -> Result<(), ApplyError> {

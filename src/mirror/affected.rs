@@ -242,6 +242,7 @@ impl Tables {
         carried.retain(|_, count| *count > 0);
         if carried.is_empty() {
             self.carried.remove(cluster);
+            self.last_labels.remove(cluster);
         }
     }
 

@@ -10,6 +10,7 @@ use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use super::rows::work::Work;
+use crate::api::json::Hash;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 
@@ -88,6 +89,24 @@ impl Row {
             }
             Source::Secrets => Self::Secret(object.into()),
             Source::Grants => Self::Grant(object.into()),
+        }
+    }
+}
+
+impl Row {
+    /// The hash of what decisions on what is where read of it; none of a kind that they do not read. A row that is pruned
+    /// from an object's metadata alone has the same, but for ConfigMaps, Placements and their decisions.
+    #[must_use]
+    pub fn decides(&self) -> Option<Hash> {
+        match self {
+            Self::Class(row) => Some(row.decides()),
+            Self::ConfigMap(row) => Some(row.decides()),
+            Self::Gateway(row) => Some(row.decides()),
+            Self::Cluster(row) => Some(row.decides()),
+            Self::Placement(row) => Some(row.decides()),
+            Self::Decision(row) => Some(row.decides()),
+            Self::Policy(row) => Some(row.decides()),
+            Self::Work(_) | Self::Secret(_) | Self::Grant(_) => None,
         }
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::interned::Interned;
 use super::recent::Recent;
-use super::rows::Seen;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
 use super::rows::gateway::Gateway;
@@ -15,6 +14,7 @@ use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use super::rows::work::{Answer, Purpose, Work};
+use super::rows::{Seen, Strings};
 use super::{Change, Keys, Moment, PLACEMENT_SETTLES, PolicyKind, Row, Source, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::Params;
@@ -41,6 +41,8 @@ pub struct Tables {
     pub(super) known_params: HashMap<ObjectKey, Arc<Params>>,
     pub(super) gateways: Table<ObjectKey, Gateway>,
     pub(super) clusters: Table<ObjectKey, Cluster>,
+    /// The labels last seen of ManagedClusters that are gone, as long as a work of ours is there.
+    pub(super) last_labels: HashMap<ClusterName, Strings>,
     pub(super) placements: Table<ObjectKey, Placement>,
     pub(super) decisions: Table<ObjectKey, Decision>,
     /// When the number of clusters that a Placement selects, or a decision of it, last changed.
@@ -70,6 +72,7 @@ impl Tables {
             known_params: HashMap::new(),
             gateways: Table::default(),
             clusters: Table::default(),
+            last_labels: HashMap::new(),
             placements: Table::default(),
             decisions: Table::default(),
             placement_changed: Recent::within(PLACEMENT_SETTLES),
@@ -128,6 +131,7 @@ impl Tables {
                 self.gateway_changed(&key, before.as_ref())
             }
             (Source::Clusters, Row::Cluster(row)) => {
+                self.last_labels.remove(&*key.name);
                 let before = self.clusters.apply(key.clone(), row, version);
                 let changed = before.as_ref() != self.clusters.get(&key);
                 if changed { self.cluster_changed() } else { Keys::new() }
@@ -196,7 +200,11 @@ impl Tables {
                 self.gateway_changed(key, before.as_ref())
             }
             Source::Clusters => {
-                self.clusters.delete(key, version);
+                let name = ClusterName(key.name.clone());
+                let before = self.clusters.delete(key, version);
+                if let Some(before) = before.filter(|_| self.carried.contains_key(&name)) {
+                    self.last_labels.insert(name, before.labels);
+                }
                 self.cluster_changed()
             }
             Source::Placements => {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rows::class::Class;
-use super::rows::cluster::{Cluster, Placement};
+use super::rows::Strings;
+use super::rows::class::{Class, ConfigMap};
+use super::rows::cluster::{Cluster, Decision, Placement};
 use super::rows::gateway::Gateway;
 use super::rows::grant::Grant;
 use super::rows::kind::{PolicyKindInfo, Resolution};
@@ -15,6 +16,7 @@ use super::rows::secret::Secret;
 use super::rows::work::{Purpose, Work};
 use super::tables::{KindState, Tables};
 use super::{Moment, PolicyKind, Source};
+use crate::api::json::Hash;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, ParamsError};
 
@@ -134,10 +136,21 @@ impl<'m> View<'m> {
         })
     }
 
-    /// The resource version of the ConfigMap `key`, `None` where it does not exist.
+    /// The hash of what decisions on what is where read of the object `key` of `source`, as [`super::Row::decides`] has
+    /// it; `None` where it does not exist.
     #[must_use]
-    pub fn config_map_version(&self, key: &ObjectKey) -> Option<u64> {
-        self.tables.config_map(key).map(|row| row.version.0)
+    pub fn decides(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
+        let tables = self.tables;
+        match source {
+            Source::Classes => tables.classes.get(key).map(Class::decides),
+            Source::ConfigMap(_) => tables.config_map(key).map(ConfigMap::decides),
+            Source::Gateways => tables.gateways.get(key).map(Gateway::decides),
+            Source::Clusters => tables.clusters.get(key).map(Cluster::decides),
+            Source::Placements => tables.placements.get(key).map(Placement::decides),
+            Source::Decisions => tables.decisions.get(key).map(Decision::decides),
+            Source::Policies(kind) => tables.policies.get(kind)?.get(key).map(Policy::decides),
+            Source::Works | Source::Secrets | Source::Grants => None,
+        }
     }
 
     /// A Gateway.
@@ -150,6 +163,12 @@ impl<'m> View<'m> {
     #[must_use]
     pub fn cluster(&self, name: &ClusterName) -> Option<&'m Cluster> {
         self.tables.clusters.get(&ObjectKey { namespace: "".into(), name: name.0.clone() })
+    }
+
+    /// The labels of a ManagedCluster; those last seen where it is gone and a work of ours is there, `None` where none were.
+    #[must_use]
+    pub fn labels(&self, name: &ClusterName) -> Option<&'m Strings> {
+        self.cluster(name).map(|cluster| &cluster.labels).or_else(|| self.tables.last_labels.get(name))
     }
 
     /// All ManagedClusters, in no order.
@@ -166,23 +185,15 @@ impl<'m> View<'m> {
     /// The clusters that the decisions of a Placement name.
     #[must_use]
     pub fn decided(&self, placement: &ObjectKey) -> BTreeSet<ClusterName> {
-        self.decisions(placement).flat_map(|(_, decision)| decision.clusters.iter().cloned()).collect()
+        self.decisions(placement).flat_map(|decision| decision.clusters.iter().cloned()).collect()
     }
 
-    /// The names and resource versions of a Placement's decisions.
-    #[must_use]
-    pub fn decision_versions(&self, placement: &ObjectKey) -> BTreeMap<String, u64> {
-        self.decisions(placement).map(|(key, decision)| (key.name.to_string(), decision.version.0)).collect()
-    }
-
-    fn decisions(
-        &self,
-        placement: &ObjectKey,
-    ) -> impl Iterator<Item = (&'m ObjectKey, &'m super::rows::cluster::Decision)> {
+    fn decisions(&self, placement: &ObjectKey) -> impl Iterator<Item = &'m Decision> {
         let (namespace, name) = (placement.namespace.clone(), placement.name.clone());
-        self.tables.decisions.iter().filter(move |(key, decision)| {
+        let of = move |(key, decision): &(&ObjectKey, &Decision)| {
             key.namespace == namespace && decision.placement.as_deref() == Some(&*name)
-        })
+        };
+        self.tables.decisions.iter().filter(of).map(|(_, decision)| decision)
     }
 
     /// From when on a cluster that is missing in the decisions of a Placement has really left.

@@ -1,55 +1,138 @@
-//! The cause of a batch of deletes: what would have to be otherwise for the works to stay.
+//! The cause of a delete: what would have to be otherwise for the work to stay.
 //!
 //! Before works are deleted, it is read once from the server. Where the server knows better than the mirror, the
-//! deletes wait for the watch that lags.
+//! deletes wait for the watch that lags. Compared is what decisions read, so that whoever writes anything else delays
+//! nothing; and each delete has a cause of its own, so that what is doubtful of one cluster delays no other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use super::order;
 use super::standing::{KindStanding, of_kind};
-use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
+use crate::api::json::Hash;
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
+use crate::api::object::HubObject;
 use crate::api::{cluster, gateway};
-use crate::mirror::View;
+use crate::mirror::rows::cluster::Decision;
 use crate::mirror::rows::kind::Resolution;
+use crate::mirror::{Moment, Row, Source, View};
 
 /// One thing to read before deleting.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Read {
-    /// An object, at the resource version that the mirror has; `None` where it should not exist.
-    Object(GroupVersionResource, ObjectKey, Option<u64>),
-    /// The decisions of a Placement, by name, at the resource versions that the mirror has.
-    Decisions(ObjectKey, BTreeMap<String, u64>),
+    /// An object, by the hash of what decisions read of it ([`Row::decides`]).
+    Object(Source, GroupVersionResource, ObjectKey, Hash),
+    /// That there is no such object.
+    Absent(GroupVersionResource, ObjectKey),
+    /// The decisions of a Placement, by the hash of the clusters that they name.
+    Decisions(ObjectKey, Hash),
+    /// That a namespace is there, and was not asked to go.
+    Namespace(Arc<str>),
 }
 
-/// What to read before works of `parent` are deleted.
-#[must_use]
-pub fn of(view: View<'_>, parent: &Parent) -> BTreeSet<Read> {
-    let mut reads = BTreeSet::new();
-    let mut gateways: BTreeSet<ObjectKey> = BTreeSet::new();
-    if parent.is_gateway() {
-        gateways.insert(parent.object.clone());
-    } else {
-        policy(view, parent, &mut reads);
-        let named = view.works_of(parent).flat_map(|(_, _, work)| work.gateways.iter().cloned());
+impl Read {
+    /// The hash of the clusters that the decisions of a Placement name.
+    #[must_use]
+    pub fn decided(clusters: &BTreeSet<ClusterName>) -> Hash {
+        Hash::of(clusters)
+    }
+
+    /// Whether the server shows what the mirror does, where `found` is all that it has there.
+    pub fn shows<'o>(
+        &self,
+        found: impl IntoIterator<Item = &'o HubObject>,
+        controller: &ControllerName,
+    ) -> bool {
+        let mut found = found.into_iter();
+        match self {
+            Self::Object(source, _, _, expected) => found.next().is_some_and(|object| {
+                Row::prune(source, object, controller).decides().is_some_and(|found| found == *expected)
+            }),
+            Self::Absent(..) => found.next().is_none(),
+            Self::Decisions(_, expected) => {
+                Self::decided(&found.flat_map(|slice| Decision::from(slice).clusters).collect()) == *expected
+            }
+            Self::Namespace(_) => {
+                found.next().is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none())
+            }
+        }
+    }
+}
+
+/// What places one Gateway.
+struct Places {
+    reads: BTreeSet<Read>,
+    decided: BTreeSet<ClusterName>,
+}
+
+/// What to read before works of one parent are deleted.
+pub struct Cause<'v> {
+    view: View<'v>,
+    parent: &'v Parent,
+    /// What every cluster has in common.
+    everywhere: BTreeSet<Read>,
+    gateways: BTreeMap<ObjectKey, Places>,
+    /// The Gateways that a policy targets now: one may place it where another did before.
+    targets: BTreeSet<ObjectKey>,
+    deselected: BTreeSet<ClusterName>,
+}
+
+impl<'v> Cause<'v> {
+    /// The cause of deletes of works of `parent`.
+    #[must_use]
+    pub fn of(view: View<'v>, parent: &'v Parent) -> Self {
+        let mut cause = Self {
+            view,
+            parent,
+            everywhere: BTreeSet::new(),
+            gateways: BTreeMap::new(),
+            targets: BTreeSet::new(),
+            deselected: BTreeSet::new(),
+        };
+        if parent.is_gateway() {
+            cause.targets.insert(parent.object.clone());
+        } else {
+            policy(view, parent, &mut cause.everywhere);
+            cause.targets = super::policy::gateways(view, parent);
+            if matches!(of_kind(view, &parent.kind), KindStanding::Listed(..)) {
+                cause.deselected = super::policy::deselected(view, parent);
+            }
+        }
+        cause
+    }
+
+    /// What to read before the work in `cluster` is deleted, and when time alone makes that less.
+    pub fn on(&mut self, cluster: &ClusterName) -> (BTreeSet<Read>, Option<Moment>) {
+        let (view, parent) = (self.view, self.parent);
+        let mut reads = self.everywhere.clone();
         let namespace = &parent.object.namespace;
-        gateways.extend(named.map(|name| ObjectKey { namespace: namespace.clone(), name }));
-        // A Gateway that it targets now may place it where another did before.
-        gateways.extend(super::policy::gateways(view, parent));
+        let served = if parent.is_gateway() { None } else { view.work_of(parent, cluster) };
+        let served = served.into_iter().flat_map(|work| work.gateways.iter().cloned());
+        let served: BTreeSet<ObjectKey> =
+            served.map(|name| ObjectKey { namespace: namespace.clone(), name }).collect();
+        for key in self.targets.union(&served) {
+            let places = self.gateways.entry(key.clone()).or_insert_with_key(|key| Places::of(view, key));
+            reads.extend(places.reads.iter().cloned());
+            reads.extend(places.without_grace(view, key, cluster));
+        }
+        if self.deselected.contains(cluster) {
+            reads.insert(object(view, Source::Clusters, clusters(), ObjectKey::new("", &cluster.0)));
+        }
+        let mut next = None;
+        let standing = served.iter().filter_map(|key| order::stands(view, key, cluster));
+        for ends in standing {
+            // In a namespace that goes, policies and Gateways go in any order.
+            reads.insert(Read::Namespace(namespace.clone()));
+            next = Moment::earliest(next, ends);
+        }
+        (reads, next)
     }
-    for key in gateways {
-        of_gateway(view, &key, &mut reads);
-    }
-    reads
 }
 
 fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
     match of_kind(view, &parent.kind) {
         KindStanding::Listed(gvr, _) => {
-            let version = view.policy(parent).map(|policy| policy.version.0);
-            reads.insert(Read::Object(gvr, parent.object.clone(), version));
-            for name in super::policy::deselected(view, parent) {
-                let version = view.cluster(&name).map(|cluster| cluster.version.0);
-                reads.insert(Read::Object(clusters(), ObjectKey::new("", &name.0), version));
-            }
+            reads.insert(object(view, Source::Policies(parent.kind.clone()), gvr, parent.object.clone()));
         }
         KindStanding::Unlisted => {
             // Either no parameters list the kind, or its definition is gone.
@@ -68,7 +151,7 @@ fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
             if gvrs.iter().any(|gvr| gone(&gvr)) {
                 let definitions =
                     GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-                reads.insert(Read::Object(definitions, ObjectKey::new("", &parent.kind.to_string()), None));
+                reads.insert(Read::Absent(definitions, ObjectKey::new("", &parent.kind.to_string())));
             }
         }
         KindStanding::Frozen(..) => {}
@@ -79,31 +162,38 @@ fn clusters() -> GroupVersionResource {
     GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters")
 }
 
-fn of_gateway(view: View<'_>, key: &ObjectKey, reads: &mut BTreeSet<Read>) {
-    let found = view.gateway(key);
-    let version = found.map(|gateway| gateway.version.0);
-    reads.insert(Read::Object(
-        GroupVersionResource::new(gateway::GROUP, "v1", "gateways"),
-        key.clone(),
-        version,
-    ));
-    let Some(found) = found else { return };
-    of_class(view, &found.class, reads);
-    if let Some(placement) = found.placement() {
-        let placement = ObjectKey::new(&key.namespace, placement);
-        let version = view.placement(&placement).map(|placement| placement.version.0);
-        let placements = GroupVersionResource::new(cluster::GROUP, "v1beta1", "placements");
-        reads.insert(Read::Object(placements, placement.clone(), version));
-        let decisions = view.decision_versions(&placement);
-        reads.insert(Read::Decisions(placement, decisions));
+/// That the server shows the object `key` as the mirror does, be it that there is none.
+fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Read {
+    match view.decides(&source, &key) {
+        Some(decides) => Read::Object(source, gvr, key, decides),
+        None => Read::Absent(gvr, key),
     }
-    // A cluster that is no longer chosen has no grace where it is gone.
-    let decided = found.placement().map(|name| view.decided(&ObjectKey::new(&key.namespace, name)));
-    for (_, cluster, _) in view.works_of(&Parent::gateway(key.clone())) {
-        let chosen = decided.as_ref().is_some_and(|decided| decided.contains(cluster));
-        if !chosen && view.cluster(cluster).is_none() {
-            reads.insert(Read::Object(clusters(), ObjectKey::new("", &cluster.0), None));
+}
+
+impl Places {
+    fn of(view: View<'_>, key: &ObjectKey) -> Self {
+        let gateways = GroupVersionResource::new(gateway::GROUP, "v1", "gateways");
+        let mut reads = BTreeSet::from([object(view, Source::Gateways, gateways, key.clone())]);
+        let mut decided = BTreeSet::new();
+        if let Some(found) = view.gateway(key) {
+            of_class(view, &found.class, &mut reads);
+            if let Some(placement) = found.placement() {
+                let placement = ObjectKey::new(&key.namespace, placement);
+                let placements = GroupVersionResource::new(cluster::GROUP, "v1beta1", "placements");
+                reads.insert(object(view, Source::Placements, placements, placement.clone()));
+                decided = view.decided(&placement);
+                reads.insert(Read::Decisions(placement, Read::decided(&decided)));
+            }
         }
+        Self { reads, decided }
+    }
+
+    /// A cluster that is no longer chosen has no grace where it is gone.
+    fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Read> {
+        view.gateway(key)?;
+        view.work_of(&Parent::gateway(key.clone()), cluster)?;
+        let gone = !self.decided.contains(cluster) && view.cluster(cluster).is_none();
+        gone.then(|| Read::Absent(clusters(), ObjectKey::new("", &cluster.0)))
     }
 }
 
@@ -111,11 +201,11 @@ fn of_class(view: View<'_>, name: &str, reads: &mut BTreeSet<Read>) {
     let key = ObjectKey::new("", name);
     let class = view.class(&key);
     let classes = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
-    reads.insert(Read::Object(classes, key, class.map(|class| class.version.0)));
+    reads.insert(object(view, Source::Classes, classes, key));
     // Whatever the parameters of another controller's class say, they say nothing to us, and are not watched.
     let ours = class.filter(|_| view.class_params(name).is_some());
     if let Some(Ok(Some(config_map))) = ours.map(|class| class.config_map()) {
-        let version = view.config_map_version(&config_map);
-        reads.insert(Read::Object(GroupVersionResource::new("", "v1", "configmaps"), config_map, version));
+        let source = Source::ConfigMap(config_map.clone());
+        reads.insert(object(view, source, GroupVersionResource::new("", "v1", "configmaps"), config_map));
     }
 }

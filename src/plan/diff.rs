@@ -71,6 +71,21 @@ impl WorkAction {
         }
     }
 
+    /// The name and the cluster of the work.
+    #[must_use]
+    pub fn place(&self) -> (&WorkName, &ClusterName) {
+        (self.name(), self.cluster())
+    }
+
+    /// The uid of the work that it deletes.
+    #[must_use]
+    pub fn deletes(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Delete { uid, .. } => Some(uid),
+            Self::Create { .. } | Self::Update { .. } | Self::Mark { .. } => None,
+        }
+    }
+
     /// `create`, `update`, `mark` or `delete`.
     #[must_use]
     pub fn verb(&self) -> &'static str {

@@ -190,15 +190,20 @@ pub(super) fn follow(
         if plan.outcomes.contains_key(cluster) || work.deleting.is_some() || !selected(cluster) {
             continue;
         }
-        for key in targets.iter().filter(|key| work.gateways.contains(&key.name)) {
-            let Some(gateway) = view.work_of(&Parent::gateway((*key).clone()), cluster) else { continue };
-            let ends = gateway.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
-            if ends.is_none_or(|ends| ends > view.now) {
-                plan.outcomes.insert(cluster.clone(), Outcome::Keep);
-                plan.recheck = Moment::earliest(plan.recheck, ends);
-            }
+        let served = targets.iter().filter(|key| work.gateways.contains(&key.name));
+        for ends in served.filter_map(|key| stands(view, key, cluster)) {
+            plan.outcomes.insert(cluster.clone(), Outcome::Keep);
+            plan.recheck = Moment::earliest(plan.recheck, ends);
         }
     }
+}
+
+/// Whether the work of the Gateway `key` is in `cluster`, and has not been terminating for as long as its policies wait
+/// for it; where it is terminating, until when they do.
+pub(super) fn stands(view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Option<Moment>> {
+    let work = view.work_of(&Parent::gateway(key.clone()), cluster)?;
+    let ends = work.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
+    ends.is_none_or(|ends| ends > view.now).then_some(ends)
 }
 
 /// Whether the Gateway `key` is ours, and its class no longer lists the kind of the policy `parent`.

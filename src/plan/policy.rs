@@ -20,7 +20,7 @@ use super::placement::{Placed, placed};
 use super::standing::{GatewayStanding, KindStanding, of_kind, of_target};
 use super::work::{WorkTemplate, schema};
 use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, order, selector};
-use crate::api::annotations::{CLUSTER_SELECTOR, POLICY_SYNCED};
+use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, POLICY_SYNCED};
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Conflicts, Params, StatusField};
 use crate::mirror::rows::Strings;
@@ -73,17 +73,19 @@ pub(super) fn deselected(view: View<'_>, parent: &Parent) -> BTreeSet<ClusterNam
     let text = view.policy(parent).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
     let Some(selector) = text.and_then(|text| selector::parse(text).ok()) else { return BTreeSet::new() };
     let clusters = view.works_of(parent).map(|(_, cluster, _)| cluster);
-    clusters.filter(|cluster| !selects(view, &selector, cluster)).cloned().collect()
+    clusters.filter(|cluster| !selects(view, parent, &selector, cluster)).cloned().collect()
 }
 
-fn selects(view: View<'_>, selector: &Selector, cluster: &ClusterName) -> bool {
-    selector.matches(labels(view, cluster))
+/// Whether `selector` selects `cluster`. Where nothing is known of its labels, what is there was selected.
+fn selects(view: View<'_>, parent: &Parent, selector: &Selector, cluster: &ClusterName) -> bool {
+    match view.labels(cluster) {
+        Some(labels) => selector.matches(labels),
+        None => selector.matches(&NO_LABELS) || view.work_of(parent, cluster).is_some(),
+    }
 }
 
-fn labels<'v>(view: View<'v>, cluster: &ClusterName) -> &'v Strings {
-    static NONE: Strings = Strings::new();
-    view.cluster(cluster).map_or(&NONE, |cluster| &cluster.labels)
-}
+/// Those of a cluster that says nothing of itself.
+static NO_LABELS: Strings = Strings::new();
 
 fn name(view: View<'_>, parent: &Parent, info: &PolicyKindInfo) -> WorkName {
     WorkName::of(view.controller(), &info.kind, parent)
@@ -177,7 +179,7 @@ impl Planner<'_> {
                 _ => None,
             });
             let outcome = match (&downstream, unknown) {
-                _ if frozen => Ok(Outcome::Keep),
+                _ if frozen || self.is_unknown(&cluster) => Ok(Outcome::Keep),
                 (Err(_), _) => Ok(Outcome::Keep),
                 (_, Some(problem)) => Err(problem),
                 (Ok(namespace), None) => variants
@@ -239,7 +241,16 @@ impl Planner<'_> {
     }
 
     fn selects(&self, selector: Option<&Selector>, cluster: &ClusterName) -> bool {
-        selector.is_none_or(|selector| selects(self.view, selector, cluster))
+        selector.is_none_or(|selector| selects(self.view, self.parent, selector, cluster))
+    }
+
+    /// Whether what is on `cluster` follows from labels that nobody knows: its ManagedCluster has gone, and this process
+    /// has never seen it.
+    fn is_unknown(&self, cluster: &ClusterName) -> bool {
+        let by_labels = [CLUSTER_SELECTOR, CLUSTER_OVERRIDES]
+            .iter()
+            .any(|key| self.policy.annotations.contains_key(*key));
+        by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.parent, cluster).is_some()
     }
 
     /// Keeps what is on a cluster that a gateway may only seem to have left.

@@ -16,4 +16,5 @@ mod requests;
 mod scenario;
 mod settling;
 mod sweep;
+mod taken_back;
 mod watches;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use policy_sync::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy, timeout_policy};
@@ -130,6 +130,45 @@ async fn a_namespace_that_goes_takes_its_works_along() -> Result<()> {
     world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
     world.until_works(&ON_EU).await?;
     world.delete(&fixtures::namespace(world.name())).await?;
+    world.until_works(&[]).await
+}
+
+#[tokio::test]
+async fn in_a_namespace_that_goes_policies_leave_after_their_gateway() -> Result<()> {
+    let world = world("ordered", &["eu-1"]).await?;
+    let controller = world.controller().await?;
+    let class =
+        fixtures::gateway_class(world.name(), &world.controller_name(), Some(("default", "ordered-params")));
+    let mut parameters = policy_sync_testenv::world::all_kinds();
+    world.apply(&fixtures::params_config_map("default", "ordered-params", &parameters)).await?;
+    world.apply(&class).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    world.until_works(&ON_EU).await?;
+    parameters["policyWaitSeconds"] = json!(600);
+    world.apply(&fixtures::params_config_map("default", "ordered-params", &parameters)).await?;
+    world.settled(&controller).await?;
+    // The agent takes its time to let go of the Gateway.
+    let held = world.work("eu-1", "gateway-web").await?.name_any();
+    let api: Api<ManifestWork> = Api::namespaced(world.client().clone(), "eu-1");
+    let finalizers = |finalizers: &[&str]| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    let hold = finalizers(&["cluster.open-cluster-management.io/manifest-work-cleanup"]);
+    api.patch(&held, &PatchParams::default(), &hold).await?;
+
+    world.delete(&fixtures::namespace(world.name())).await?;
+    wait::until("the policy is gone, and the Gateway going", LIMIT, || async {
+        let (policies, name) = policy_sync_testenv::apply::api_for(world.client(), &limits).await?;
+        ensure!(policies.get_opt(&name).await?.is_none(), "the policy is there");
+        let work = world.work("eu-1", "gateway-web").await?;
+        ensure!(work.metadata.deletion_timestamp.is_some(), "the Gateway's work is not asked to go");
+        Ok(())
+    })
+    .await?;
+    world.settled(&controller).await?;
+    world.until_works(&ON_EU).await?;
+    let limits = world.work("eu-1", "ratelimitpolicy-limits").await?;
+    ensure!(limits.metadata.deletion_timestamp.is_none(), "the policy left before its Gateway");
+    api.patch(&held, &PatchParams::default(), &finalizers(&[])).await?;
     world.until_works(&[]).await
 }
 

@@ -127,6 +127,8 @@ pub(crate) struct Decided {
 
 impl Decided {
     fn of(decision: Decision, unseen: Unseen) -> Self {
+        let reads = decision.deletes.iter().flat_map(|delete| delete.reads.iter().cloned()).collect();
+        let deletes = decision.deletes.into_iter().map(|delete| delete.action).collect();
         let sending = |actions: Vec<WorkAction>| {
             let sending =
                 |action| Sending::new(What::Work(WorkAction::clone(&action)), works::request(&action));
@@ -134,8 +136,8 @@ impl Decided {
         };
         Self {
             writes: sending(decision.writes),
-            deletes: sending(decision.deletes),
-            reads: decision.reads,
+            deletes: sending(deletes),
+            reads,
             recheck: decision.recheck,
             waits: false,
             comes: false,

@@ -3,14 +3,14 @@
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use policy_sync::api::names::{ObjectKey, Parent};
+use policy_sync::api::names::{ControllerName, ObjectKey, Parent};
 use policy_sync::apply::{Unseen, Written};
-use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Source, WorkKey};
+use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Row, Source, WorkKey};
 use policy_sync::plan::cause::Read;
 
-use crate::controller::{Mind, Sending};
+use crate::controller::{CONTROLLER, Mind, Sending};
 use crate::hub::{Entry, Event, Hub};
 use crate::step::FOLD_WINDOW;
 
@@ -129,8 +129,9 @@ impl State {
             for sends in [&job.sends, &job.held] {
                 sends.iter().map(|send| send.id).collect::<Vec<_>>().hash(&mut hasher);
             }
-            // What was read at another version never shows that version again.
-            (!job.held.is_empty() && agrees(&self.hub, &job.reads)).hash(&mut hasher);
+            if !job.held.is_empty() {
+                job.reads.hash(&mut hasher);
+            }
             (job.annotated, job.failed, job.again).hash(&mut hasher);
             let written: BTreeMap<_, _> = job.written.iter().map(|(work, written)| (work, written)).collect();
             written.hash(&mut hasher);
@@ -149,26 +150,30 @@ impl State {
 
 /// Whether the hub shows all of `reads` as the mirror did.
 pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
+    static CONTROLLER_NAME: LazyLock<ControllerName> = LazyLock::new(|| ControllerName::new(CONTROLLER));
+    let row = |source: &Source, entry: &Entry| entry.content.row(source, &CONTROLLER_NAME, entry.version);
     reads.iter().all(|read| match read {
-        Read::Object(gvr, key, expected) => {
-            let objects = hub.objects.iter();
-            let mut found = objects.filter(|((source, found), entry)| {
-                found == key && entry.content.json["kind"].is_string() && is_of(source, &gvr.kind.resource)
-            });
-            found.next().map(|(_, entry)| entry.version) == *expected
+        Read::Object(source, _, key, expected) => {
+            let found = hub.objects.get(&(source.clone(), key.clone()));
+            found.is_some_and(|entry| row(source, entry).decides() == Some(*expected))
+        }
+        Read::Absent(gvr, key) => {
+            !hub.objects.keys().any(|(source, found)| found == key && is_of(source, &gvr.kind.resource))
         }
         Read::Decisions(placement, expected) => {
-            let objects = hub.objects.iter().filter(|((source, key), entry)| {
-                let label =
-                    &entry.content.json["metadata"]["labels"][policy_sync::api::cluster::PLACEMENT_LABEL];
-                *source == Source::Decisions
+            let mut clusters = BTreeSet::new();
+            for ((source, key), entry) in &hub.objects {
+                if let Row::Decision(decision) = row(source, entry)
                     && key.namespace == placement.namespace
-                    && *label == *placement.name
-            });
-            let found: BTreeMap<String, u64> =
-                objects.map(|((_, key), entry)| (key.name.to_string(), entry.version)).collect();
-            found == *expected
+                    && decision.placement.as_deref() == Some(&*placement.name)
+                {
+                    clusters.extend(decision.clusters);
+                }
+            }
+            Read::decided(&clusters) == *expected
         }
+        // No namespace goes in these worlds.
+        Read::Namespace(_) => true,
     })
 }
 

@@ -1,6 +1,6 @@
 //! What is read, and when, at a server that shows one Gateway and any number of policies.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::*;
 use crate::apply::Leadership;
+use crate::mirror::{Row, Source};
 use crate::telemetry::metrics::Metrics;
 
 /// How long an answer takes.
@@ -20,7 +21,10 @@ const TAKES: Duration = Duration::from_millis(10);
 #[derive(Clone, Default)]
 struct Server {
     asked: Arc<Mutex<Vec<String>>>,
-    version: Arc<AtomicU64>,
+    /// Of all objects.
+    generation: Arc<AtomicI64>,
+    /// It changes with each answer, and so says nothing.
+    resource_version: Arc<AtomicI64>,
     /// What a list of policies brings.
     listed: Arc<serde_json::Value>,
 }
@@ -28,7 +32,7 @@ struct Server {
 impl Server {
     /// Its first page of policies has these, and `more` is the token for the next one.
     fn listing(names: [&str; 2], more: &str) -> Self {
-        let items = names.map(|name| json!({"metadata": {"name": name, "resourceVersion": "0"}}));
+        let items = names.map(|name| json!({"metadata": {"name": name}}));
         let listed = json!({"metadata": {"resourceVersion": "1", "continue": more}, "items": items});
         Self { listed: Arc::new(listed), ..Self::default() }
     }
@@ -41,13 +45,15 @@ impl Server {
             }),
             "default",
         );
-        Causes::start(Requests::new(client, Leadership::always(), Metrics::new().unwrap()))
+        let requests = Requests::new(client, Leadership::always(), Metrics::new().unwrap());
+        Causes::start(requests, ControllerName::new("example.com/controller"))
     }
 
     async fn answer(self, path: String) -> Result<Response<Body>, std::io::Error> {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         self.asked.lock().push(name.clone());
-        let version = self.version.load(Ordering::Relaxed);
+        let generation = self.generation.load(Ordering::Relaxed);
+        let resource_version = self.resource_version.fetch_add(1, Ordering::Relaxed).to_string();
         if name == "stalls" {
             std::future::pending::<()>().await;
         }
@@ -62,7 +68,13 @@ impl Server {
                 json!({"kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden", "code": 403}),
             ),
             "policies" => (200, (*self.listed).clone()),
-            _ => (200, json!({"metadata": {"name": name, "resourceVersion": version.to_string()}})),
+            "going" => {
+                (200, json!({"metadata": {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}}))
+            }
+            _ => (
+                200,
+                json!({"metadata": {"name": name, "generation": generation, "resourceVersion": resource_version}}),
+            ),
         };
         Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
     }
@@ -72,9 +84,14 @@ impl Server {
     }
 }
 
-fn object(resource: &str, name: &str, version: Option<u64>) -> Read {
-    let gvr = GroupVersionResource::new("example.com", "v1", resource);
-    Read::Object(gvr, ObjectKey::new("shop", name), version)
+/// That there is such an object of this generation, or none.
+fn object(resource: &str, name: &str, generation: Option<i64>) -> Read {
+    let (gvr, key) = (GroupVersionResource::new("example.com", "v1", resource), ObjectKey::new("shop", name));
+    let Some(generation) = generation else { return Read::Absent(gvr, key) };
+    let source = Source::Policies(gvr.kind.clone());
+    let object: HubObject = serde_json::from_value(json!({"metadata": {"generation": generation}})).unwrap();
+    let decides = Row::prune(&source, &object, &ControllerName::new("example.com/controller")).decides();
+    Read::Object(source, gvr, key, decides.unwrap())
 }
 
 /// The cause of deleting the works of `policy`.
@@ -129,7 +146,7 @@ async fn whoever_asks_is_answered_by_what_is_read_afterwards() {
     let early = causes.check(cause("early"));
     let late = async {
         tokio::time::sleep(TAKES / 2).await;
-        server.version.store(1, Ordering::Relaxed);
+        server.generation.store(1, Ordering::Relaxed);
         causes.check(cause("late")).await
     };
     let (early, late) = futures::join!(early, late);
@@ -153,10 +170,11 @@ async fn one_that_is_not_answered_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_gone_has_no_version_and_what_cannot_be_read_is_no_answer() {
+async fn what_is_gone_is_absent_and_what_cannot_be_read_is_no_answer() {
     let server = Server::default();
     let causes = server.causes();
-    let check = async |name, version| word(causes.check([object("policies", name, version)].into()).await);
+    let check =
+        async |name, generation| word(causes.check([object("policies", name, generation)].into()).await);
     assert_eq!(check("gone", None).await, "same");
     assert_eq!(check("gone", Some(0)).await, "cause_changed");
     assert_eq!(check("there", None).await, "cause_changed");
@@ -164,4 +182,15 @@ async fn what_is_gone_has_no_version_and_what_cannot_be_read_is_no_answer() {
     let both = futures::join!(causes.check(cause("hidden")), causes.check(cause("hidden")));
     assert_eq!((word(both.0), word(both.1)), ("forbidden", "forbidden"));
     assert_eq!(server.asked_for("hidden"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_gone_or_asked_to_go_does_not_stand() {
+    let server = Server::default();
+    let causes = server.causes();
+    let check = async |name: &str| word(causes.check([Read::Namespace(name.into())].into()).await);
+    assert_eq!(check("shop").await, "same");
+    assert_eq!(check("going").await, "cause_changed");
+    assert_eq!(check("gone").await, "cause_changed");
+    assert_eq!(check("hidden").await, "forbidden");
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::Version;
 use crate::api::gateway::{GatewayClassSpec, ParametersReference};
+use crate::api::json::Hash;
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 use crate::api::params::{self, Params, ParamsError};
@@ -49,6 +50,11 @@ impl From<&HubObject> for Class {
 }
 
 impl Class {
+    /// What decisions read of it.
+    pub(in crate::mirror) fn decides(&self) -> Hash {
+        Hash::of(&(&self.uid, self.generation))
+    }
+
     /// The ConfigMap that holds the parameters: `None` where there is no reference, an error where it is to
     /// something else.
     ///
@@ -80,16 +86,26 @@ pub struct ConfigMap {
     pub version: Version,
     /// What its key `params` holds.
     pub params: Result<Arc<Params>, ParamsError>,
+    /// The hash of its text.
+    text: Hash,
+}
+
+impl ConfigMap {
+    /// What decisions read of it.
+    pub(in crate::mirror) fn decides(&self) -> Hash {
+        self.text
+    }
 }
 
 impl From<&HubObject> for ConfigMap {
     fn from(object: &HubObject) -> Self {
         let data: BTreeMap<String, String> =
             object.data.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        let params = match data.get(params::KEY) {
+        let text = data.get(params::KEY);
+        let params = match text {
             Some(text) => Params::parse(text).map(Arc::new),
             None => Err(ParamsError { place: String::new(), fault: format!("has no key {:?}", params::KEY) }),
         };
-        Self { version: Version(object.metadata.version()), params }
+        Self { version: Version(object.metadata.version()), params, text: Hash::of(&text) }
     }
 }

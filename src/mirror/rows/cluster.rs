@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Strings, Version};
 use crate::api::cluster::{PLACEMENT_LABEL, PlacementStatus};
+use crate::api::json::Hash;
 use crate::api::names::ClusterName;
 use crate::api::object::HubObject;
 
@@ -16,6 +17,13 @@ pub struct Cluster {
     pub version: Version,
     /// Labels, over which selectors select.
     pub labels: Strings,
+}
+
+impl Cluster {
+    /// What decisions read of it.
+    pub(in crate::mirror) fn decides(&self) -> Hash {
+        Hash::of(&self.labels)
+    }
 }
 
 impl From<&HubObject> for Cluster {
@@ -31,6 +39,13 @@ pub struct Placement {
     pub version: Version,
     /// How many clusters its decisions name once all slices are written.
     pub selected: usize,
+}
+
+impl Placement {
+    /// What decisions read of it.
+    pub(in crate::mirror) fn decides(&self) -> Hash {
+        Hash::of(&self.selected)
+    }
 }
 
 impl From<&HubObject> for Placement {
@@ -52,6 +67,13 @@ pub struct Decision {
     pub placement: Option<Arc<str>>,
     /// The clusters, without what names none, such as the empty name of a slice that is not scheduled yet.
     pub clusters: Vec<ClusterName>,
+}
+
+impl Decision {
+    /// What decisions read of it.
+    pub(in crate::mirror) fn decides(&self) -> Hash {
+        Hash::of(&(&self.placement, &self.clusters))
+    }
 }
 
 impl From<&HubObject> for Decision {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::told::Told;
 use super::{RawSpec, Strings, Version, raw_spec};
+use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::gateway::{GatewaySpec, named_secrets};
+use crate::api::json::Hash;
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 
@@ -64,6 +66,12 @@ impl Gateway {
     #[must_use]
     pub fn placement(&self) -> Option<&str> {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// What decisions on where it is read of it: its metadata says it all.
+    pub(in crate::mirror) fn decides(&self) -> Hash {
+        let grace = self.annotations.get(GRACE_TIMEOUT);
+        Hash::of(&(&self.uid, self.generation, self.deleting, self.placement(), grace))
     }
 
     /// Whether `other` differs in nothing that decides on works.

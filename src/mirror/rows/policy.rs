@@ -65,6 +65,12 @@ impl Folded {
 }
 
 impl Policy {
+    /// What decisions on where it is read of it: its metadata says it all.
+    pub(in crate::mirror) fn decides(&self) -> Hash {
+        let selector = self.annotations.get(annotations::CLUSTER_SELECTOR);
+        Hash::of(&(&self.uid, self.generation, self.deleting, selector))
+    }
+
     /// The row of `object`, for the controller that writes as `field_manager`.
     #[must_use]
     pub fn new(object: &HubObject, field_manager: &str) -> Self {

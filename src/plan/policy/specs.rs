@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::labels;
+use super::NO_LABELS;
 use crate::api::annotations::CLUSTER_OVERRIDES;
 use crate::api::names::ClusterName;
 use crate::api::schema::Schema;
@@ -39,7 +39,7 @@ impl Specs {
         let Some(text) = policy.annotations.get(CLUSTER_OVERRIDES) else { return Ok(specs) };
         let overrides = Overrides::parse(text)?;
         for cluster in clusters {
-            let chosen = overrides.chosen(labels(view, cluster));
+            let chosen = overrides.chosen(view.labels(cluster).unwrap_or(&NO_LABELS));
             if chosen.is_empty() {
                 continue;
             }

@@ -9,13 +9,14 @@ use super::objects::{
 };
 use super::world::{World, shop};
 use crate::api::names::{ClusterName, ObjectKey};
-use crate::plan::{access, cause, class as classes, watches};
+use crate::plan::cause::Cause;
+use crate::plan::{access, class as classes, watches};
 
 /// Plans everything.
 fn plan_all(world: &World) {
     for parent in [policy_parent("limits"), gateway_parent("web")] {
         world.diff_of(&parent);
-        world.see(|view| cause::of(view, &parent));
+        world.see(|view| Cause::of(view, &parent).on(&"eu-1".into()));
     }
     world.fold("limits");
     world.see(|view| {

@@ -1,6 +1,8 @@
 //! Which clusters a Gateway, and with it its policies, are placed on.
 
-use super::objects::{class, decision, gateway, gateway_parent, listing, placement, policy, policy_parent};
+use super::objects::{
+    class, cluster, decision, gateway, gateway_parent, listing, placement, policy, policy_parent,
+};
 use super::world::{World, shop};
 use crate::mirror::Moment;
 
@@ -204,9 +206,60 @@ fn policies_stay_on_a_cluster_that_may_only_seem_to_be_missing() {
 fn a_selector_withdraws_at_once_even_while_the_placement_is_unsettled() {
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
     let world = on_two()
-        .with(super::objects::cluster("eu-1").label("region", "eu"))
+        .with(cluster("eu-1").label("region", "eu"))
+        .with(cluster("us-1").label("region", "us"))
         .gone(&gateway_parent("web"), "us-1")
         .decisions("all", &["eu-1"])
         .with(selective);
     assert_eq!(world.writes("limits"), ["delete us-1"]);
+}
+
+/// Policy `limits` for clusters in the region `eu` is written to `eu-1`, whose ManagedCluster says so.
+fn selective() -> World {
+    let limits = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
+    shop(&["eu-1"]).with(cluster("eu-1").label("region", "eu")).with(limits).written()
+}
+
+#[test]
+fn a_policy_stays_with_its_gateway_where_the_managed_cluster_is_gone() {
+    let world = selective().without(cluster("eu-1"));
+    assert_eq!(world.outcomes("limits"), ["eu-1"], "it changes as it would");
+    let world = world.with(cluster("eu-1").label("region", "us"));
+    assert_eq!(world.writes("limits"), ["delete eu-1"], "the labels that there are count");
+}
+
+#[test]
+fn a_policy_leaves_after_its_gateway_where_the_managed_cluster_is_gone() {
+    let web = gateway_parent("web");
+    let world = selective().without(cluster("eu-1")).decisions("all", &[]).after(5_000);
+    assert_eq!((world.writes_of(&web), world.writes("limits")), (vec!["delete eu-1".to_owned()], vec![]));
+    assert_eq!(world.gateway_written().writes("limits"), ["delete eu-1"]);
+}
+
+#[test]
+fn the_labels_of_a_managed_cluster_that_is_gone_go_with_the_last_work_there() {
+    let world = selective().without(cluster("eu-1"));
+    let labels = |world: &World| world.see(|view| view.labels(&"eu-1".into()).cloned());
+    assert!(labels(&world).is_some());
+    let world = world.gone(&gateway_parent("web"), "eu-1").gone(&policy_parent("limits"), "eu-1");
+    assert_eq!(labels(&world), None);
+    assert_eq!(world.without(cluster("us-1")).see(|view| view.labels(&"us-1".into()).cloned()), None);
+}
+
+#[test]
+fn after_a_start_what_is_on_a_cluster_whose_managed_cluster_is_gone_is_kept() {
+    let limits = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
+    let world = selective().restarted(vec![
+        class("multi"),
+        gateway("web").placed_on("all"),
+        placement("all").selects(1),
+        decision("all", "all-1", &["eu-1"]),
+    ]);
+    let world = world
+        .params("multi", &listing(&["ratelimitpolicies"]).to_string())
+        .kind("ratelimitpolicies", "RateLimitPolicy")
+        .with(limits.label("team", "shop"));
+    assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"]);
+    let world = world.gone(&policy_parent("limits"), "eu-1");
+    assert_eq!(world.outcomes("limits"), Vec::<String>::new(), "what was not selected is not made");
 }

@@ -4,9 +4,10 @@ use policy_sync::api::annotations::{DISPLACED_SINCE, OF_POLICY};
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
 use policy_sync::mirror::{Change, Key, Source};
+use policy_sync::plan::cause::Cause;
 use policy_sync::plan::diff::{self, WorkAction};
 use policy_sync::plan::fold::Fold;
-use policy_sync::plan::{access, cause, class};
+use policy_sync::plan::{access, class};
 use serde_json::{Value, json};
 
 use super::Hub;
@@ -34,8 +35,10 @@ impl Hub {
                 Key::Works(parent) => {
                     let plan = self.plan(parent);
                     self.see(|view| {
-                        let _ = cause::of(view, parent);
-                        diff::works(view, parent, &plan).actions
+                        let actions = diff::works(view, parent, &plan).actions;
+                        let mut cause = Cause::of(view, parent);
+                        actions.iter().for_each(|action| drop(cause.on(action.cluster())));
+                        actions
                     })
                 }
                 Key::Access(cluster) => self.see(|view| {

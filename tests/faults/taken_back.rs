@@ -1,0 +1,70 @@
+//! A mistake that is taken back at once: of what it deletes, what was not sent yet is not sent any more.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::fixtures::{gateway, namespace};
+use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::world::all_kinds;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::hub::{Hub, LIMIT, SHOP};
+
+/// More than are deleted at once.
+const CLUSTERS: usize = 100;
+
+/// A hub that takes its time to delete.
+struct SlowDeletes;
+
+impl Interposer for SlowDeletes {
+    fn request(&self, asked: &Asked) -> Fate {
+        if asked.verb == "delete" { Fate::Late(Duration::from_millis(50)) } else { Fate::Served }
+    }
+}
+
+/// How many deletes of the Gateway's works there were.
+fn deletes(hub: &Hub) -> usize {
+    let of_gateway = |asked: &&Asked| asked.verb == "delete" && asked.name.starts_with("gateway-");
+    hub.writes().iter().filter(of_gateway).count()
+}
+
+/// A Gateway without grace on all `clusters`.
+async fn placed(clusters: &[&str]) -> Result<Hub> {
+    let hub = Hub::new(&all_kinds()).await?;
+    for cluster in clusters {
+        hub.apply(&namespace(cluster)).await?;
+        hub.locate(cluster, "eu").await?;
+    }
+    hub.place("all", clusters).await?;
+    let mut web = gateway(SHOP, "web", SHOP, Some("all"));
+    web["metadata"]["annotations"] = json!({"kuadrant.io/grace-timeout": "0"});
+    hub.apply(&web).await?;
+    hub.controller(SlowDeletes)?;
+    hub.settled().await?;
+    ensure!(hub.works().len() == 2 * clusters.len(), "{:?}", hub.works());
+    Ok(hub)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_placement_that_is_mended_while_works_are_deleted_stops_the_rest() -> Result<()> {
+    let names: Vec<String> = (0..CLUSTERS).map(|n| format!("c{n:03}")).collect();
+    let clusters: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hub = placed(&clusters).await?;
+    hub.place("all", &clusters[..1]).await?;
+    let start = Instant::now();
+    while deletes(&hub) == 0 {
+        ensure!(start.elapsed() < LIMIT, "nothing is deleted");
+        sleep(Duration::from_millis(1)).await;
+    }
+    hub.place("all", &clusters).await?;
+    hub.settled().await?;
+    let deleted = deletes(&hub);
+    ensure!(deleted < CLUSTERS / 2, "{deleted} of {CLUSTERS} were deleted");
+    ensure!(hub.works().len() == 2 * CLUSTERS, "what was deleted is there again");
+    // What is meant deletes all.
+    hub.place("all", &clusters[..1]).await?;
+    hub.settled().await?;
+    ensure!(hub.works() == ["c000/access", "c000/gateway-web"], "{:?}", hub.works());
+    Ok(())
+}
