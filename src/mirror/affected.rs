@@ -42,10 +42,11 @@ impl Tables {
     }
 
     /// What keeps `source` from being listed changed, and where it `toggled` whether anything does: a Gateway waits for
-    /// policies that are about to be listed, and tells why it does not know of Secrets.
+    /// policies that are about to be listed, and tells why it does not know of Secrets; a class, of its parameters.
     pub(super) fn failing_changed(&self, source: &Source, toggled: bool) -> Keys {
         self.when_ready(|| match source {
             Source::Policies(_) if toggled && self.synced(source).is_none() => self.waiting(),
+            Source::ConfigMap(_) if self.synced(source).is_none() => self.of_classes(),
             Source::Secrets | Source::Grants if self.synced(source).is_none() => self.naming(|_, _| true),
             _ => Keys::new(),
         })

@@ -139,5 +139,22 @@ pub enum Change {
     /// It was found out what ManifestWorks can say.
     WorkSchema(WorkSchema),
     /// A source could not be listed or watched; `None` once it can again.
-    Failing(Source, Option<String>),
+    Failing(Source, Option<Failure>),
+}
+
+/// Why a source cannot be listed or watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In the hub's words, where it gave any.
+    pub text: String,
+    /// Whether the hub refuses it, and will until somebody changes something.
+    pub refused: bool,
+}
+
+impl Failure {
+    /// One that may pass by itself.
+    #[must_use]
+    pub fn passing(text: impl Into<String>) -> Self {
+        Self { text: text.into(), refused: false }
+    }
 }

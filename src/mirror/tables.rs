@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::interned::Interned;
 use super::recent::Recent;
@@ -15,7 +16,7 @@ use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use super::rows::work::{Answer, Purpose, Work};
 use super::rows::{Seen, Strings};
-use super::{Change, Keys, Moment, PLACEMENT_SETTLES, PolicyKind, Row, Source, Table};
+use super::{Change, Failure, Keys, Moment, PLACEMENT_SETTLES, PolicyKind, Row, Source, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::Params;
 
@@ -26,6 +27,26 @@ pub struct KindState {
     pub resolution: Resolution,
     /// What it was when it last could.
     pub known: Option<PolicyKindInfo>,
+}
+
+/// A failure that may pass counts as lasting once each attempt has failed for so long.
+const LASTS: Duration = Duration::from_secs(5);
+
+/// Why a source cannot be listed or watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failing {
+    /// In the hub's words, where it gave any.
+    pub(super) text: String,
+    since: Moment,
+    /// Whether it is more than a moment's.
+    pub(super) lasting: bool,
+}
+
+impl Failing {
+    fn of(failure: Failure, before: Option<&Self>, now: Moment) -> Self {
+        let since = before.map_or(now, |before| before.since);
+        Self { text: failure.text, since, lasting: failure.refused || since.after(LASTS) <= now }
+    }
 }
 
 /// The key of a work: its name, the same in every cluster, and the cluster.
@@ -57,7 +78,7 @@ pub struct Tables {
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
     pub(super) work_schema: Option<WorkSchema>,
-    pub(super) failing: HashMap<Source, String>,
+    pub(super) failing: HashMap<Source, Failing>,
     strings: Interned<str>,
     gateway_names: Interned<[Arc<str>]>,
     answers: Interned<Answer>,
@@ -100,15 +121,16 @@ impl Tables {
                 let changed = self.work_schema.replace(schema) != Some(schema);
                 if changed && self.ready() { self.everything() } else { Keys::new() }
             }
-            Change::Failing(source, fault) => {
-                let before = match fault.clone() {
-                    Some(fault) => self.failing.insert(source.clone(), fault),
-                    None => self.failing.remove(&source),
-                };
-                if before == fault {
+            Change::Failing(source, failure) => {
+                let before = self.failing.remove(&source);
+                let after = failure.map(|failure| Failing::of(failure, before.as_ref(), now));
+                if let Some(after) = &after {
+                    self.failing.insert(source.clone(), after.clone());
+                }
+                if before == after {
                     Keys::new()
                 } else {
-                    self.failing_changed(&source, before.is_some() != fault.is_some())
+                    self.failing_changed(&source, before.is_some() != after.is_some())
                 }
             }
         }

@@ -345,7 +345,7 @@ fn a_forgotten_kind_is_neither_listed_nor_resolved() {
 fn what_fails_is_named_until_it_works_again() {
     let world = hub();
     let failing = |fault: Option<&str>| {
-        world.mirror.change(Change::Failing(Source::Works, fault.map(str::to_owned)), Moment(world.now));
+        world.mirror.change(Change::Failing(Source::Works, fault.map(Failure::passing)), Moment(world.now));
         world.see(|view| view.failing().len())
     };
     assert_eq!(failing(Some("no")), 1);

@@ -48,6 +48,8 @@ pub enum ClassParams {
     },
     /// They were not read yet.
     Unread {
+        /// Why not, where that is more than a moment's: `parameters shop/params cannot be read: …`.
+        fault: Option<String>,
         /// The last valid ones that this process has seen.
         known: Option<Arc<Params>>,
     },
@@ -59,7 +61,7 @@ impl ClassParams {
     pub fn known(&self) -> Option<&Arc<Params>> {
         match self {
             Self::Valid(params) => Some(params),
-            Self::Invalid { known, .. } | Self::Unread { known } => known.as_ref(),
+            Self::Invalid { known, .. } | Self::Unread { known, .. } => known.as_ref(),
         }
     }
 }
@@ -102,13 +104,13 @@ impl<'m> View<'m> {
     /// What cannot be listed or watched, and why.
     #[must_use]
     pub fn failing(&self) -> BTreeMap<&'m Source, &'m str> {
-        self.tables.failing.iter().map(|(source, fault)| (source, fault.as_str())).collect()
+        self.tables.failing.iter().map(|(source, failing)| (source, failing.text.as_str())).collect()
     }
 
     /// Why `source` cannot be listed or watched, `None` where it can.
     #[must_use]
     pub fn failure(&self, source: &Source) -> Option<&'m str> {
-        self.tables.failing.get(source).map(String::as_str)
+        self.tables.failing.get(source).map(|failing| failing.text.as_str())
     }
 
     /// A GatewayClass of any controller.
@@ -130,7 +132,7 @@ impl<'m> View<'m> {
         let class = self.class(&key).filter(|class| self.tables.is_ours(class))?;
         let known = || self.tables.known_params.get(&key).cloned();
         Some(match self.tables.params_of(name, class) {
-            None => ClassParams::Unread { known: known() },
+            None => ClassParams::Unread { fault: self.unread(class), known: known() },
             Some(Ok(params)) => ClassParams::Valid(params),
             Some(Err((place, error))) => ClassParams::Invalid { place, error, known: known() },
         })
@@ -203,6 +205,14 @@ impl<'m> View<'m> {
         let placements = self.synced(&Source::Placements)?;
         let decisions = self.synced(&Source::Decisions)?;
         Some(changed.max(placements).max(decisions).after(PLACEMENT_SETTLES))
+    }
+
+    /// Why the parameters of `class`, which were never read, cannot be, where that is more than a moment's.
+    fn unread(&self, class: &Class) -> Option<String> {
+        let config_map = class.config_map().ok()??;
+        let failing = self.tables.failing.get(&Source::ConfigMap(config_map.clone()));
+        let failing = failing.filter(|failing| failing.lasting)?;
+        Some(format!("parameters {config_map} cannot be read: {}", failing.text))
     }
 
     /// Whether the policies of `kind` have been listed whole, so that one that is not here does not exist.

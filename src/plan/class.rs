@@ -14,6 +14,9 @@ use crate::mirror::{ClassParams, View};
 /// The most bytes of one fault: it may quote what users wrote, and a condition's message has 32,768 characters.
 const TEXT_LIMIT: usize = 1024;
 
+/// The reason where the parameters were never read, and cannot be.
+pub(super) const PARAMETERS_UNREAD: &str = "ParametersUnread";
+
 /// A status to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassStatus {
@@ -29,7 +32,14 @@ pub struct ClassStatus {
 pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
     let class = view.class(key)?;
     let wanted = match view.class_params(&key.name)? {
-        ClassParams::Unread { .. } => return None,
+        ClassParams::Unread { fault: None, .. } => return None,
+        ClassParams::Unread { fault: Some(fault), .. } => {
+            let message = capped(&fault, TEXT_LIMIT).into_owned();
+            [
+                ("Accepted", "Unknown", PARAMETERS_UNREAD, message.clone()),
+                ("PoliciesResolved", "Unknown", PARAMETERS_UNREAD, message),
+            ]
+        }
         ClassParams::Invalid { place, error, .. } => {
             let message = capped(&format!("{place}: {error}"), TEXT_LIMIT).into_owned();
             [

@@ -59,6 +59,14 @@ pub enum Problem {
         /// Where and what is wrong.
         fault: String,
     },
+    /// The parameters of a class cannot be read, and never were.
+    #[error("the parameters of GatewayClass {class} are not known: {fault}")]
+    ParametersUnread {
+        /// The class.
+        class: String,
+        /// Why not, in the hub's words.
+        fault: String,
+    },
     /// The work would be larger than Open Cluster Management takes.
     #[error("its work would have {bytes} bytes, {limit} are allowed")]
     TooLarge {
@@ -164,6 +172,7 @@ impl Problem {
             Self::TwoVersions { .. } => "TwoVersions",
             Self::KindNotResolved { .. } => "KindNotResolved",
             Self::InvalidParameters { .. } => "InvalidParameters",
+            Self::ParametersUnread { .. } => "ParametersUnread",
             Self::TooLarge { .. } => "TooLarge",
             Self::BadSpec(_) => "BadSpec",
             Self::BadReference { .. } => "BadReference",
@@ -181,6 +190,12 @@ impl Problem {
     #[must_use]
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unread(_))
+    }
+
+    /// Whether it is no fault of the object: whether that can be planned is not known.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::ParametersUnread { .. })
     }
 
     /// `problems` in the words of Events: one text for each category, however many clusters or Secrets it is about.

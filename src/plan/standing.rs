@@ -131,7 +131,10 @@ fn freezing(class: &str, params: &ClassParams) -> Option<Problem> {
         ClassParams::Invalid { place, error, .. } => {
             Some(Problem::InvalidParameters { class: class.to_owned(), fault: format!("{place}: {error}") })
         }
-        ClassParams::Unread { .. } => {
+        ClassParams::Unread { fault: Some(fault), .. } => {
+            Some(Problem::ParametersUnread { class: class.to_owned(), fault: fault.clone() })
+        }
+        ClassParams::Unread { fault: None, .. } => {
             Some(Problem::Unread(format!("the parameters of GatewayClass {class}")))
         }
     }

@@ -18,7 +18,7 @@ use super::Feed;
 use super::answer::answered;
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
-use crate::mirror::{Change, Source};
+use crate::mirror::{Change, Failure, Source};
 
 /// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
 const PAGE: u32 = 100;
@@ -68,7 +68,8 @@ impl Followed {
     pub(super) fn failed(&self, feed: &Feed, error: &FollowError, backoff: &mut DefaultBackoff) -> Duration {
         let message = describe(error);
         warn!(kind = %self.gvr, error = message, "cannot list or watch");
-        feed.change(Change::Failing(self.source.clone(), Some(message)));
+        let failure = Failure { text: message, refused: is_refused(error) };
+        feed.change(Change::Failing(self.source.clone(), Some(failure)));
         backoff.next().unwrap_or(SILENCE)
     }
 
@@ -187,6 +188,11 @@ pub(super) async fn pace(backoff: &mut DefaultBackoff, began: Instant, brought: 
     } else {
         tokio::time::sleep(backoff.next().unwrap_or(SILENCE)).await;
     }
+}
+
+/// Whether the hub does not let us, and will not before somebody changes something.
+fn is_refused(error: &FollowError) -> bool {
+    matches!(error, FollowError::Request(kube::Error::Api(status)) if matches!(status.code, 401 | 403))
 }
 
 /// The innermost words of an error, which for a refused request are the server's own.

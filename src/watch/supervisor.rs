@@ -21,7 +21,7 @@ use super::{Feed, fixed_kind, resolve};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
 use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Source};
+use crate::mirror::{Change, Failure, Source};
 
 /// How often a kind that cannot be synced is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -121,7 +121,9 @@ async fn follow_resolved(
         let mut current = resolve::resolve(&client, &followed.gvr).await;
         feed.change(Change::Resolved(followed.gvr.clone(), current.clone()));
         if !matches!(current, Resolution::Resolved(_)) {
-            feed.change(Change::Failing(followed.source.clone(), Some(current.fault().to_owned())));
+            let refused = matches!(current, Resolution::Forbidden(_));
+            let failure = Failure { text: current.fault().to_owned(), refused };
+            feed.change(Change::Failing(followed.source.clone(), Some(failure)));
             let wait = match current {
                 // A server that was away for a moment is asked again soon.
                 Resolution::Unknown(_) => backoff.next().unwrap_or(LOOK_AGAIN),

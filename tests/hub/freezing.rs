@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{ON_BOTH, ON_EU, limit_of, synced, world};
 
 /// Waits until the class says `reason` in its condition `condition`, and returns the message.
-async fn until_class_says(world: &World<'_>, condition: &str, reason: &str) -> Result<String> {
+pub(crate) async fn until_class_says(world: &World<'_>, condition: &str, reason: &str) -> Result<String> {
     let class = gateway_class(world.name(), &world.controller_name(), None);
     wait::until(&format!("{condition} is {reason}"), Duration::from_secs(60), || async {
         let class = world.get(&class).await?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use kube::Api;
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::{
@@ -12,6 +12,8 @@ use policy_sync_testenv::world::{World, all_kinds, auth_policies, rate_limit_pol
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
+use crate::freezing::until_class_says;
+use crate::secrets::rights::until_accepted;
 use crate::{ON_EU, limit_of, world};
 
 /// The definition of `QuotaPolicy` in `group`, stored in the first of `versions` and served in those not in `hidden`.
@@ -170,6 +172,7 @@ pub(crate) async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
     let read = ["get", "list", "watch"];
     let rules = [
         rule(&[""], &["configmaps"], &read),
+        rule(&[""], &["namespaces"], &["get"]),
         rule(&["gateway.networking.k8s.io"], &["gateways", "gatewayclasses"], &read),
         rule(
             &["gateway.networking.k8s.io"],
@@ -323,4 +326,46 @@ async fn an_old_hub_without_server_side_apply_makes_it_unready() -> Result<()> {
         Ok(())
     })
     .await
+}
+
+/// Lets `user` read ConfigMaps, or no longer.
+async fn may_read_parameters(world: &World<'_>, user: &User, may: bool) -> Result<()> {
+    let metadata = json!({"name": user.name});
+    let role =
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata});
+    let mut rules = world.get(&role).await?.data["rules"].take();
+    let config_maps =
+        rules.as_array_mut().into_iter().flatten().find(|rule| rule["resources"][0] == "configmaps");
+    let verbs: &[&str] = if may { &["get", "list", "watch"] } else { &["get"] };
+    config_maps.context("no rule is about ConfigMaps")?["verbs"] = json!(verbs);
+    world.merge(&role, &json!({"rules": rules})).await.map(drop)
+}
+
+#[tokio::test]
+async fn parameters_that_may_not_be_read_are_told_and_hold_what_was_known() -> Result<()> {
+    let world = world("unread", &["eu-1"]).await?;
+    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
+    may_read_parameters(&world, &user, false).await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let controller = limited_controller(&world, user.clone()).await?;
+    let message = until_class_says(&world, "Accepted", "ParametersUnread").await?;
+    ensure!(message.starts_with("parameters unread/params cannot be read: configmaps"), "{message}");
+    until_class_says(&world, "PoliciesResolved", "ParametersUnread").await?;
+    let web = gateway(world.name(), "web", world.name(), Some("all"));
+    until_accepted(&world, &web, "Unknown ParametersUnread").await?;
+    let metrics = controller.metrics().await?;
+    ensure!(metrics.contains(r#"category="ParametersUnread""#), "{metrics}");
+
+    may_read_parameters(&world, &user, true).await?;
+    world.until_works(&ON_EU).await?;
+    until_class_says(&world, "Accepted", "Accepted").await?;
+    // What was read once holds.
+    may_read_parameters(&world, &user, false).await?;
+    world.settled(&controller).await?;
+    controller.terminate().await?;
+    let controller = limited_controller(&world, user).await?;
+    until_class_says(&world, "Accepted", "ParametersUnread").await?;
+    world.settled(&controller).await?;
+    world.until_works(&ON_EU).await
 }

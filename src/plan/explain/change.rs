@@ -53,6 +53,10 @@ impl Explainer<'_> {
                 [format!("CustomResourceDefinition {}", gvr.kind)].into_iter().chain(parameters()).collect()
             }
             Problem::InvalidParameters { class, .. } => vec![self.parameters(class)],
+            Problem::ParametersUnread { class, .. } => {
+                let right = "the controller's right to get, list and watch it".to_owned();
+                vec![self.parameters(class), right]
+            }
             Problem::BadReference { place, .. } => vec![format!("{subject} spec.{place}")],
             Problem::ForeignReference(_) => vec![format!("{subject} spec.targetRef")],
             Problem::ForeignWork { cluster, name } => vec![format!("ManifestWork {cluster}/{name}")],

@@ -4,6 +4,7 @@ use super::{Explainer, Reason, Step};
 use crate::api::names::ObjectKey;
 use crate::mirror::rows::kind::Resolution;
 use crate::plan::Problem;
+use crate::plan::class::PARAMETERS_UNREAD;
 use crate::plan::standing::{GatewayStanding, KindStanding, of_gateway, of_kind};
 
 impl Explainer<'_> {
@@ -58,6 +59,13 @@ impl Explainer<'_> {
         }
     }
 
+    /// What the controller says of the class `name` where it cannot read its parameters.
+    fn unread(&self, name: &str) -> Option<String> {
+        let class = self.view.class(&ObjectKey::new("", name))?;
+        let unread = class.conditions.iter().find(|condition| condition.reason == PARAMETERS_UNREAD)?;
+        Some(unread.message.clone())
+    }
+
     /// Whether its kind is listed, and its definition gone.
     fn is_gone(&self) -> bool {
         let states = self.listing_gvrs();
@@ -73,6 +81,13 @@ impl Explainer<'_> {
         };
         let class = &gateway.class;
         match standing {
+            GatewayStanding::Ours(_) if let Some(fault) = self.unread(class) => {
+                // Whoever asks here may read what the controller may not.
+                let text =
+                    format!("{is} of GatewayClass {class}, which the controller cannot serve: {fault}");
+                let problem = Problem::ParametersUnread { class: class.to_string(), fault };
+                Step::stops(Reason::new(problem.category(), text).changes(self.to_mend(&problem)))
+            }
             GatewayStanding::Ours(_) => {
                 let number = self.gateways.get(key).map_or(0, |target| target.placed.clusters.len());
                 let text = match gateway.placement() {

@@ -205,10 +205,14 @@ struct Teller<'v> {
 impl Teller<'_> {
     fn status(&self, left_out: &[String]) -> GatewayStatus {
         let items = items::of(self.now, self.gateway, &self.clusters);
-        let conditions = vec![
-            self.condition("Accepted", self.accepted(left_out)),
-            self.condition("Programmed", self.programmed(&items.left_out())),
-        ];
+        let mut conditions = vec![self.condition("Accepted", self.accepted(left_out))];
+        if self.works.problems.iter().any(Problem::is_unknown) {
+            // What its clusters do stays as it is, and was said.
+            let said = &self.gateway.told.status.conditions;
+            conditions.extend(said.iter().find(|condition| condition.type_ == "Programmed").cloned());
+        } else {
+            conditions.push(self.condition("Programmed", self.programmed(&items.left_out())));
+        }
         GatewayStatus { conditions, addresses: items.addresses, listeners: items.listeners }
     }
 
@@ -227,7 +231,8 @@ impl Teller<'_> {
         let problems: Vec<&Problem> =
             self.works.problems.iter().filter(|problem| problem.freezes()).collect();
         if let Some(first) = problems.first() {
-            return ("False", first.category(), named(problems.iter().map(|problem| problem.text())));
+            let status = if first.is_unknown() { "Unknown" } else { "False" };
+            return (status, first.category(), named(problems.iter().map(|problem| problem.text())));
         }
         let mut message = "the Gateway goes to the clusters of its Placement".to_owned();
         let accepted = |problem: &&Problem| **problem != Problem::PoliciesPending;

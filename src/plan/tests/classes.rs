@@ -3,11 +3,13 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
-use super::objects::{class, config_map, gateway_parent, listing, policy};
+use super::objects::{class, config_map, gateway, gateway_parent, listing, policy};
 use super::world::{World, resolved, shop, world};
 use crate::api::names::ObjectKey;
 use crate::mirror::rows::kind::Resolution;
+use crate::mirror::{Change, Failure, Key, Keys, Moment};
 use crate::plan::class::{self as planned, ClassStatus};
+use crate::plan::gateway::fold;
 
 fn status(world: &World) -> Option<ClassStatus> {
     world.see(|view| planned::plan(view, &ObjectKey::new("", "multi")))
@@ -168,4 +170,91 @@ fn a_transition_time_changes_only_with_the_status() {
 fn conditions_are_of_the_generation_that_was_seen() {
     let world = shop(&[]).with(class("multi").metadata("generation", json!(7)));
     assert_eq!(condition(&world, "Accepted").observed_generation, Some(7));
+}
+
+/// The parameters of `multi` cannot be listed, at this moment and as before where they could not.
+fn unread(world: World, refused: bool) -> World {
+    let source = config_map("multi", "").source;
+    let failure = Failure { text: "configmaps is forbidden (403)".into(), refused };
+    world.mirror.change(Change::Failing(source, Some(failure)), Moment(world.now));
+    world
+}
+
+const UNREAD: &str = "parameters params/multi cannot be read: configmaps is forbidden (403)";
+
+#[test]
+fn parameters_that_may_not_be_read_are_said_to_be_unread_and_not_invalid() {
+    let world = unread(world().with(class("multi")), true);
+    for condition in ["Accepted", "PoliciesResolved"] {
+        assert_eq!(said(&world, condition), text("Unknown", "ParametersUnread", UNREAD), "{condition}");
+    }
+}
+
+#[test]
+fn a_moment_without_the_hub_is_nothing_to_say() {
+    let world = unread(world().with(class("multi")), false);
+    assert_eq!(status(&world), None);
+    let world = unread(world.after(4_999), false);
+    assert_eq!(status(&world), None, "it is tried again and again");
+    let world = unread(world.after(1), false);
+    assert_eq!(said(&world, "Accepted"), text("Unknown", "ParametersUnread", UNREAD));
+}
+
+#[test]
+fn that_parameters_cannot_be_read_affects_all_that_classes_bear_on_once() {
+    let world = world().with(class("multi")).with(gateway("web"));
+    let failing = |refused: bool| {
+        let failure = Failure { text: "no".into(), refused };
+        world.mirror.change(Change::Failing(config_map("multi", "").source, Some(failure)), Moment(world.now))
+    };
+    assert!(failing(true).contains(&Key::Class(ObjectKey::new("", "multi"))));
+    assert_eq!(failing(true), Keys::new());
+}
+
+#[test]
+fn parameters_that_were_read_once_hold_whatever_fails_later() {
+    let before = shop(&["eu-1"]).with(policy("limits").targets("web"));
+    let said = |world: &World| (status(world), world.outcomes("limits"), world.problems("limits"));
+    let expected = said(&before);
+    assert_eq!(said(&unread(before, true)), expected);
+}
+
+#[test]
+fn gateways_and_policies_of_a_class_whose_parameters_are_unread_are_frozen_and_told() {
+    let second = gateway("api").of_class("multi").placed_on("all");
+    let world = super::world::world()
+        .class("other", &listing(&["ratelimitpolicies"]))
+        .kind("ratelimitpolicies", "RateLimitPolicy")
+        .decisions("all", &["eu-1"])
+        .with(class("multi"))
+        .with(second)
+        .with(policy("limits").targets("api"));
+    let world = unread(world, true);
+    let problem = format!("the parameters of GatewayClass multi are not known: {UNREAD}");
+    assert_eq!(
+        (world.outcomes("limits"), world.problems("limits")),
+        (vec!["eu-1 (keep)".into()], vec![problem.clone()])
+    );
+    let message = world.annotations("limits").remove("kuadrant.io/policy-sync-message");
+    assert_eq!(message, Some(problem.clone()));
+    let api = gateway_parent("api");
+    let fold = world.see(|view| fold::plan(view, &world.settings, &api.object));
+    let conditions = fold.status.unwrap().conditions;
+    let said: Vec<_> = conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.reason, &*c.message)).collect();
+    assert_eq!(said, [("Accepted", "Unknown", "ParametersUnread", &*problem)]);
+}
+
+#[test]
+fn what_a_gateway_said_of_being_programmed_stays_while_its_parameters_are_unread() {
+    let programmed = json!({"type": "Programmed", "status": "True", "reason": "Programmed", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1});
+    let web = gateway("web").placed_on("all").status(json!({"conditions": [programmed]}));
+    let world =
+        unread(super::world::world().with(class("multi")).decisions("all", &["eu-1"]).with(web), true);
+    let fold = world.see(|view| fold::plan(view, &world.settings, &gateway_parent("web").object));
+    let conditions = fold.status.unwrap().conditions;
+    assert_eq!(
+        (&*conditions[1].type_, &*conditions[1].status, &*conditions[1].message),
+        ("Programmed", "True", "m")
+    );
 }

@@ -403,3 +403,17 @@ fn what_was_not_read_yet_freezes() {
     );
     assert_eq!(why(&world, "ap-1")[0], format!("KindFrozen: its kind cannot be synced at present: {waits}"));
 }
+
+#[test]
+fn a_class_whose_parameters_the_controller_cannot_read_is_to_blame_and_not_an_agent() {
+    let fault = "parameters params/multi cannot be read: configmaps is forbidden (403)";
+    let conditions = serde_json::json!({"conditions": [{"type": "Accepted", "status": "Unknown", "reason": "ParametersUnread",
+        "message": fault, "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    let world = world().with(class("multi").status(conditions));
+    let right = "the controller's right to get, list and watch it";
+    let says = format!(
+        "ParametersUnread: it targets Gateway shop/web of GatewayClass multi, which the controller cannot serve: {fault} \
+         [{PARAMS} | {right}]"
+    );
+    assert_eq!(stops(&world), [says]);
+}

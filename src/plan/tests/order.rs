@@ -11,7 +11,7 @@ use super::world::{World, resolved, shop};
 use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
 use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Key, Moment, Source};
+use crate::mirror::{Change, Failure, Key, Moment, Source};
 use crate::plan::{Problem, Waiting};
 
 const WAIT: i64 = 10_000;
@@ -185,7 +185,7 @@ fn a_kind_that_cannot_be_listed_is_waited_for_as_long_as_the_class_says() {
         world = world.params("multi", &params.to_string());
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "authpolicies");
         world.mirror.change(Change::Resolved(gvr, resolved("AuthPolicy")), Moment(world.now));
-        let failing = Change::Failing(Source::Policies(kind("authpolicies")), Some("500".into()));
+        let failing = Change::Failing(Source::Policies(kind("authpolicies")), Some(Failure::passing("500")));
         let keys = world.mirror.change(failing, Moment(world.now));
         assert!(keys.contains(&Key::Works(gateway_parent("web"))));
         assert_eq!(gateway_writes(&world), writes, "{action}");

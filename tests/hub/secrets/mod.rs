@@ -1,7 +1,7 @@
 //! TLS Secrets that travel with their Gateway: copied, rotated, and withdrawn with the reference or the grant.
 
 mod leaks;
-mod rights;
+pub(crate) mod rights;
 
 use anyhow::{Result, ensure};
 use policy_sync::api::work::ManifestWork;

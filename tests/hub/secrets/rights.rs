@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, tls_secret};
 use policy_sync_testenv::wait;
 use policy_sync_testenv::world::{LIMIT, World};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{copying, until_carried, web};
 use crate::kinds::{limited, limited_controller};
@@ -27,10 +27,10 @@ async fn may_read(world: &World<'_>, verbs: &[&str]) -> Result<()> {
     world.apply(&binding).await.map(drop)
 }
 
-/// `<status> <reason>` of the condition `Accepted`, and its message.
-async fn until_accepted(world: &World<'_>, expected: &str) -> Result<String> {
+/// Waits until the condition `Accepted` of a Gateway is `<status> <reason>`, and returns its message.
+pub(crate) async fn until_accepted(world: &World<'_>, gateway: &Value, expected: &str) -> Result<String> {
     wait::until(&format!("Accepted is {expected}"), LIMIT, || async {
-        let found = serde_json::to_value(world.get(&web(world, &[])).await?)?;
+        let found = serde_json::to_value(world.get(gateway).await?)?;
         let mut said = found["status"]["conditions"].as_array().into_iter().flatten();
         let accepted = said.find(|said| said["type"] == "Accepted").context("not said yet")?;
         let text = |field: &str| accepted[field].as_str().unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ async fn a_gateway_that_names_secrets_waits_for_the_right_to_list_them() -> Resu
     let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
     let controller = limited_controller(&world, user.clone()).await?;
     world.until_works(&["eu-1/access", "eu-1/gateway-plain"]).await?;
-    let message = until_accepted(&world, "False SecretsUnread").await?;
+    let message = until_accepted(&world, &web(&world, &[]), "False SecretsUnread").await?;
     let expected = "its listeners name Secrets, and which may travel is not known: \
                     cannot list secrets: secrets is forbidden: ";
     ensure!(message.starts_with(expected), "{message}");
@@ -60,14 +60,14 @@ async fn a_gateway_that_names_secrets_waits_for_the_right_to_list_them() -> Resu
 
     may_read(&world, &["list", "watch"]).await?;
     until_carried(&world, &["Secret kuadrant-no-right/a"]).await?;
-    until_accepted(&world, "True Accepted").await?;
+    until_accepted(&world, &web(&world, &[]), "True Accepted").await?;
 
     // After a restart without the right, what the spoke has stays as it is.
     let before = world.work("eu-1", "gateway-web").await?;
     controller.terminate().await?;
     may_read(&world, &["get"]).await?;
     let controller = limited_controller(&world, user).await?;
-    until_accepted(&world, "False SecretsUnread").await?;
+    until_accepted(&world, &web(&world, &[]), "False SecretsUnread").await?;
     world.settled(&controller).await?;
     let after = world.work("eu-1", "gateway-web").await?;
     ensure!(after.spec == before.spec, "{:?}", after.spec);

@@ -1,7 +1,7 @@
 //! What a change of a Secret, a grant or a reference changes.
 
 use super::*;
-use crate::mirror::{Change, Key, Keys, Moment};
+use crate::mirror::{Change, Failure, Key, Keys, Moment};
 
 fn settled(references: &[Value], objects: &[Object]) -> World {
     copying(references, objects).settled(&[gateway_parent("web")])
@@ -91,7 +91,7 @@ fn only_gateways_that_name_it_are_affected() {
 fn once_they_are_listed_all_gateways_that_name_any_are_planned() {
     let mut world = settled(&[own("a")], &[secret("a")]).with(gateway("api"));
     world.mirror.forget(&Source::Secrets);
-    let fault = Some("secrets is forbidden (403)".to_owned());
+    let fault = Some(Failure::passing("secrets is forbidden (403)"));
     let failing = |world: &World| {
         world.mirror.change(Change::Failing(Source::Secrets, fault.clone()), Moment(world.now))
     };

@@ -1,11 +1,11 @@
 //! While Secrets or grants are not listed.
 
 use super::*;
-use crate::mirror::{Change, Moment};
+use crate::mirror::{Change, Failure, Moment};
 use crate::plan::Problem;
 
 fn fails(world: World, source: Source, fault: Option<&str>) -> World {
-    world.mirror.change(Change::Failing(source, fault.map(str::to_owned)), Moment(world.now));
+    world.mirror.change(Change::Failing(source, fault.map(Failure::passing)), Moment(world.now));
     world
 }
 
