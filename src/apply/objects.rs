@@ -99,6 +99,27 @@ pub fn telling(
     gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)))
 }
 
+/// The request that leaves only `conditions` of our status of a Gateway.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn parting(
+    manager: &str,
+    gateway: &ObjectKey,
+    uid: &str,
+    conditions: &[Condition],
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut body = gateway_body(gateway, uid);
+    // Even an empty status would be one that is ours.
+    if !conditions.is_empty() {
+        body["status"] = json!({"conditions": conditions});
+    }
+    let params = PatchParams::apply(manager).force();
+    let gateways = of_kind(&gateways(), &gateway.namespace);
+    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)))
+}
+
 fn gateways() -> GroupVersionResource {
     GroupVersionResource::new(GROUP, "v1", "gateways")
 }

@@ -202,6 +202,7 @@ impl Worker {
         let wanted = {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
+            self.look_again(&Key::Watches, view, view.next_departure());
             decide::watches(view, |kind| self.pending.annotated(view, kind))
         };
         self.wanted.send_if_modified(|current| {
@@ -336,7 +337,7 @@ impl Worker {
             self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
             Some(plan)
         });
-        let Some(GatewayFold { uid, metadata, owners, status, .. }) = plan else {
+        let Some(GatewayFold { uid, metadata, owners, status, parting, .. }) = plan else {
             self.queue.add_after(key.clone(), self.fold_window);
             return Ok(());
         };
@@ -356,8 +357,9 @@ impl Worker {
                 Err(error) => refused = Err(error),
             }
         }
-        if let Some(status) = status {
-            let request = objects::telling(&manager, gateway, &uid, &status);
+        let telling = status.map(|status| objects::telling(&manager, gateway, &uid, &status));
+        let parting = parting.map(|conditions| objects::parting(&manager, gateway, &uid, &conditions));
+        if let Some(request) = telling.or(parting) {
             let written = objects::write_gateway(&self.requests, gateway, "update", request).await?;
             self.pending.note(key, |unseen| unseen.wrote_object(written));
         }

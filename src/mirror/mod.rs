@@ -29,7 +29,7 @@ use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, P
 pub use change::{Change, Failure, Row, Source};
 pub use table::{Moment, Table};
 pub use tables::{Tables, WorkKey};
-pub use view::{ClassParams, PLACEMENT_SETTLES, View};
+pub use view::{CLASS_RETURNS, ClassParams, PLACEMENT_SETTLES, View};
 
 /// Something to plan for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Source;
 use super::rows::class::Class;
-use super::tables::Tables;
+use super::tables::{Departed, Tables};
+use super::{CLASS_RETURNS, Moment, Source};
 use crate::api::names::ObjectKey;
 use crate::api::params::{Params, ParamsError};
 
@@ -12,6 +12,22 @@ use crate::api::params::{Params, ParamsError};
 pub(super) type Fault = (String, ParamsError);
 
 impl Tables {
+    /// Remembers a class that was deleted, for as long as it may be made anew.
+    pub(super) fn departed(&mut self, key: &ObjectKey, before: Option<&Class>, now: Moment) {
+        self.departed.retain(|_, departed| departed.since.after(CLASS_RETURNS) > now);
+        if let Some(class) = before.filter(|class| self.is_ours(class)).cloned() {
+            let params = self.known_params.get(key).cloned();
+            self.departed.insert(key.clone(), Departed { class, params, since: now });
+        }
+    }
+
+    /// A class of that name is there again, of whomever: what it was known to say is known on, until it says otherwise.
+    pub(super) fn returned(&mut self, key: &ObjectKey) {
+        if let Some(Departed { params: Some(params), .. }) = self.departed.remove(key) {
+            self.known_params.insert(key.clone(), params);
+        }
+    }
+
     pub(super) fn is_ours(&self, class: &Class) -> bool {
         *class.controller_name == *self.controller.as_str()
     }

@@ -29,6 +29,15 @@ pub struct KindState {
     pub known: Option<PolicyKindInfo>,
 }
 
+/// A class of ours that was deleted. Within [`CLASS_RETURNS`] it may be made anew.
+#[derive(Clone, Debug)]
+pub(super) struct Departed {
+    pub(super) class: Class,
+    /// Its last valid parameters.
+    pub(super) params: Option<Arc<Params>>,
+    pub(super) since: Moment,
+}
+
 /// A failure that may pass counts as lasting once each attempt has failed for so long.
 const LASTS: Duration = Duration::from_secs(5);
 
@@ -58,6 +67,8 @@ pub struct Tables {
     pub(super) controller: ControllerName,
     pub(super) classes: Table<ObjectKey, Class>,
     pub(super) config_maps: HashMap<ObjectKey, Table<ObjectKey, ConfigMap>>,
+    /// Classes of ours that were deleted a moment ago.
+    pub(super) departed: HashMap<ObjectKey, Departed>,
     /// The last valid parameters of each class of ours.
     pub(super) known_params: HashMap<ObjectKey, Arc<Params>>,
     pub(super) gateways: Table<ObjectKey, Gateway>,
@@ -90,6 +101,7 @@ impl Tables {
             controller,
             classes: Table::default(),
             config_maps: HashMap::new(),
+            departed: HashMap::new(),
             known_params: HashMap::new(),
             gateways: Table::default(),
             clusters: Table::default(),
@@ -139,6 +151,7 @@ impl Tables {
     fn apply(&mut self, source: Source, key: ObjectKey, version: u64, row: Row, now: Moment) -> Keys {
         match (source, row) {
             (Source::Classes, Row::Class(row)) => {
+                self.returned(&key);
                 let before = self.classes.apply(key.clone(), row, version);
                 self.class_changed(&key, before.as_ref())
             }
@@ -209,6 +222,7 @@ impl Tables {
         match source {
             Source::Classes => {
                 let before = self.classes.delete(key, version);
+                self.departed(key, before.as_ref(), now);
                 self.class_changed(key, before.as_ref())
             }
             Source::ConfigMap(name) => {

@@ -24,6 +24,9 @@ use crate::api::params::{Params, ParamsError};
 /// left them counts as gone.
 pub const PLACEMENT_SETTLES: Duration = Duration::from_secs(5);
 
+/// How long after a class went nothing is withdrawn on its account: `kubectl replace --force` and a reinstall make it anew.
+pub const CLASS_RETURNS: Duration = Duration::from_secs(60);
+
 /// The mirror at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'m> {
@@ -123,6 +126,35 @@ impl<'m> View<'m> {
     #[must_use]
     pub fn our_classes(&self) -> BTreeMap<&'m ObjectKey, &'m Class> {
         self.tables.classes.iter().filter(|(_, class)| self.tables.is_ours(class)).collect()
+    }
+
+    /// The GatewayClasses of ours that went so short a while ago that they may return, each with its last valid
+    /// parameters.
+    pub fn departed(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Class, Option<&'m Arc<Params>>)> {
+        let now = self.now;
+        let departed = self.tables.departed.iter();
+        let departed = departed.filter(move |(_, departed)| departed.since.after(CLASS_RETURNS) > now);
+        departed.map(|(key, departed)| (key, &departed.class, departed.params.as_ref()))
+    }
+
+    /// Until when a class called `name`, which does not exist, may return: counted from when this process saw it go, or
+    /// began to see; `None` where it exists, or that is over.
+    #[must_use]
+    pub fn class_returns(&self, name: &str) -> Option<Moment> {
+        let key = ObjectKey::new("", name);
+        if self.class(&key).is_some() {
+            return None;
+        }
+        let gone = self.tables.departed.get(&key).map(|departed| departed.since);
+        let ends = gone.max(self.synced(&Source::Classes))?.after(CLASS_RETURNS);
+        (ends > self.now).then_some(ends)
+    }
+
+    /// When the next class that went has been gone for too long to return.
+    #[must_use]
+    pub fn next_departure(&self) -> Option<Moment> {
+        let ends = self.tables.departed.values().map(|departed| departed.since.after(CLASS_RETURNS));
+        ends.filter(|ends| *ends > self.now).min()
     }
 
     /// The parameters of the class `name`, `None` where it is gone or not ours.

@@ -215,9 +215,9 @@ fn is_delisted(view: View<'_>, key: &ObjectKey, parent: &Parent) -> bool {
 /// ours says where the Gateway or its class is gone.
 fn longest_wait(view: View<'_>, key: &ObjectKey) -> Duration {
     let of_class = |name: &str| Some(view.class_params(name)?.known()?.policy_wait_seconds);
-    let seconds = view
-        .gateway(key)
-        .and_then(|gateway| of_class(&gateway.class))
-        .or_else(|| view.our_classes().keys().filter_map(|class| of_class(&class.name)).max());
+    let departed = || view.departed().filter_map(|(.., params)| Some(params?.policy_wait_seconds));
+    let seconds = view.gateway(key).and_then(|gateway| of_class(&gateway.class)).or_else(|| {
+        view.our_classes().keys().filter_map(|class| of_class(&class.name)).chain(departed()).max()
+    });
     Duration::from_secs(seconds.unwrap_or_else(|| Params::default().policy_wait_seconds).into())
 }

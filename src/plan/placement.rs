@@ -62,6 +62,8 @@ pub(super) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
         .placement()
         .map_or_else(Placed::default, |name| decided(view, &ObjectKey::new(&key.namespace, name)));
     let grace = grace(gateway).unwrap_or(GRACE);
+    // What is frozen while its class may return is not for longer.
+    placed.settles = Moment::earliest(placed.settles, view.class_returns(&gateway.class));
     let parent = Parent::gateway(key.clone());
     let works = view.works_of(&parent).filter(|(_, _, work)| work.deleting.is_none());
     for (_, cluster, work) in works {

@@ -59,6 +59,11 @@ pub enum Problem {
         /// Where and what is wrong.
         fault: String,
     },
+    /// The class of a Gateway went, and may be made anew.
+    #[error(
+        "GatewayClass {0} does not exist: unless it is made anew within a minute, what was sent for it goes"
+    )]
+    ClassGone(String),
     /// The parameters of a class cannot be read, and never were.
     #[error("the parameters of GatewayClass {class} are not known: {fault}")]
     ParametersUnread {
@@ -172,6 +177,7 @@ impl Problem {
             Self::TwoVersions { .. } => "TwoVersions",
             Self::KindNotResolved { .. } => "KindNotResolved",
             Self::InvalidParameters { .. } => "InvalidParameters",
+            Self::ClassGone(_) => "ClassGone",
             Self::ParametersUnread { .. } => "ParametersUnread",
             Self::TooLarge { .. } => "TooLarge",
             Self::BadSpec(_) => "BadSpec",
@@ -195,7 +201,7 @@ impl Problem {
     /// Whether it is no fault of the object: whether that can be planned is not known.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
-        matches!(self, Self::ParametersUnread { .. })
+        matches!(self, Self::ClassGone(_) | Self::ParametersUnread { .. })
     }
 
     /// `problems` in the words of Events: one text for each category, however many clusters or Secrets it is about.

@@ -33,6 +33,12 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindStanding {
             unknown = freezing(&class.name, &params);
         }
     }
+    let departed = view.departed().filter_map(|(.., params)| params);
+    let lists = departed.flat_map(|params| &params.policies_to_sync);
+    versions.extend(lists.map(|policy| policy.gvr()).filter(|gvr| gvr.kind == *kind));
+    if versions.is_empty() && unknown.is_none() {
+        unknown = missing(view);
+    }
     // A definition that is gone takes all of its versions along.
     let gone = |gvr| view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone);
     if versions.iter().any(gone) {
@@ -53,6 +59,15 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindStanding {
             KindStanding::Frozen(problem, view.kind(&first).and_then(|state| state.known.clone()))
         }
     }
+}
+
+/// A class that some Gateway has and that may return, of which this process does not know what it listed: it may have gone
+/// just before the start.
+fn missing(view: View<'_>) -> Option<Problem> {
+    let known = |class: &str| view.departed().any(|(key, _, params)| *key.name == *class && params.is_some());
+    let mut classes = view.gateways().map(|(_, gateway)| &*gateway.class);
+    let class = classes.find(|class| view.class_returns(class).is_some() && !known(class))?;
+    Some(Problem::ClassGone(class.to_owned()))
 }
 
 fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindStanding {
@@ -94,6 +109,9 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayStanding {
         return GatewayStanding::NotOurs;
     };
     match view.class_params(&gateway.class) {
+        None if view.class_returns(&gateway.class).is_some() => {
+            GatewayStanding::Frozen(Problem::ClassGone(gateway.class.to_string()))
+        }
         None => GatewayStanding::NotOurs,
         Some(ClassParams::Valid(params)) => GatewayStanding::Ours(params),
         Some(params) => match freezing(&gateway.class, &params) {
@@ -118,7 +136,11 @@ pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayS
 }
 
 fn known(view: View<'_>, key: &ObjectKey) -> Option<Arc<Params>> {
-    view.class_params(&view.gateway(key)?.class)?.known().cloned()
+    let class = &view.gateway(key)?.class;
+    match view.class_params(class) {
+        Some(params) => params.known().cloned(),
+        None => view.departed().find(|(key, ..)| key.name == *class)?.2.cloned(),
+    }
 }
 
 fn lists(params: &Params, kind: &PolicyKind) -> bool {

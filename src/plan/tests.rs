@@ -10,6 +10,7 @@ mod ancestors;
 mod causes;
 mod classes;
 mod copies;
+mod departed;
 mod diffs;
 mod explaining;
 mod folding;

@@ -1,5 +1,6 @@
 //! What to watch beside the fixed kinds: the ConfigMaps of all classes of ours, and every kind that one of them
 //! lists, in one version each. A kind that is listed no more is watched on until our annotations are gone from it.
+//! So are the kinds of a class that went a moment ago, as it may return.
 //! Secrets and ReferenceGrants only while one of these classes copies TLS Secrets.
 
 use std::collections::BTreeMap;
@@ -16,19 +17,25 @@ pub type Wanted = BTreeMap<Source, GroupVersionResource>;
 #[must_use]
 pub fn plan(view: View<'_>) -> Wanted {
     let mut wanted = Wanted::new();
-    for (name, class) in view.our_classes() {
+    let ours = view.our_classes().into_iter().map(|(name, class)| {
+        let params = view.class_params(&name.name).and_then(|params| params.known().cloned());
+        (class, params)
+    });
+    // One that may return finds everything as it was.
+    let departed = view.departed().map(|(_, class, params)| (class, params.cloned()));
+    for (class, params) in ours.chain(departed) {
         if let Ok(Some(config_map)) = class.config_map() {
             wanted.insert(Source::ConfigMap(config_map), GroupVersionResource::new("", "v1", "configmaps"));
         }
-        let Some(params) = view.class_params(&name.name) else { continue };
-        if params.known().is_some_and(|params| params.tls_secrets == TlsSecrets::Copy) {
+        let Some(params) = params else { continue };
+        if params.tls_secrets == TlsSecrets::Copy {
             wanted.insert(Source::Secrets, GroupVersionResource::new("", "v1", "secrets"));
             wanted.insert(
                 Source::Grants,
                 GroupVersionResource::new(gateway::GROUP, "v1beta1", "referencegrants"),
             );
         }
-        for policy in params.known().into_iter().flat_map(|params| &params.policies_to_sync) {
+        for policy in &params.policies_to_sync {
             let gvr = policy.gvr();
             let version = wanted.entry(Source::Policies(gvr.kind.clone())).or_insert_with(|| gvr.clone());
             // Where classes disagree, the choice must not depend on their order.

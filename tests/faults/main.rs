@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod departed;
 mod hub;
 mod lagging;
 mod late;

@@ -147,12 +147,23 @@ async fn a_reference_into_another_namespace_is_dropped_and_named() -> Result<()>
 
 #[tokio::test]
 async fn a_class_that_is_no_longer_ours_withdraws() -> Result<()> {
-    let (world, _controller, _) = synced("leaving").await?;
-    world.delete(&gateway_class(world.name(), &world.controller_name(), None)).await?;
+    let (world, controller, _) = synced("leaving").await?;
+    let params = (world.name(), "params");
+    let ours = gateway_class(world.name(), &world.controller_name(), Some(params));
+    let before = world.settled(&controller).await?.len();
+    // As `kubectl replace --force` does, which withdraws nothing.
+    world.delete(&ours).await?;
+    world.apply(&ours).await?;
+    let writes = world.settled(&controller).await?;
+    let of_works = |write: &&policy_sync_testenv::audit::Request| write.object().resource == "manifestworks";
+    let of_works: Vec<_> = writes[before..].iter().filter(of_works).collect();
+    ensure!(of_works.is_empty(), "{of_works:?}");
+
+    world.delete(&ours).await?;
+    world.apply(&gateway_class(world.name(), "example.com/other", Some(params))).await?;
     world.until_works(&[]).await?;
-    world
-        .apply(&gateway_class(world.name(), &world.controller_name(), Some((world.name(), "params"))))
-        .await?;
+    world.delete(&ours).await?;
+    world.apply(&ours).await?;
     world.until_works(&ON_BOTH).await
 }
 

@@ -270,13 +270,15 @@ impl Controller {
                 let key = &parent.object;
                 let plan = decide::gateway(view, &self.settings, &mut unseen, key);
                 let mut decided = Decided { waits: plan.is_none(), unseen, ..Decided::default() };
-                let GatewayFold { uid, metadata, status, recheck, comes, .. } = plan.unwrap_or_default();
+                let GatewayFold { uid, metadata, status, parting, recheck, comes, .. } =
+                    plan.unwrap_or_default();
                 decided.comes = comes;
                 decided.recheck = recheck;
                 let manager = self.name.hub_field_manager();
                 let metadata = metadata.map(|metadata| objects::labelling(&manager, key, &uid, &metadata));
                 let status = status.map(|status| objects::telling(&manager, key, &uid, &status));
-                let first = metadata.or(status);
+                let parting = parting.map(|conditions| objects::parting(&manager, key, &uid, &conditions));
+                let first = metadata.or(status).or(parting);
                 decided.writes.extend(first.map(|request| Sending::new(What::Annotations, request)));
                 decided
             }

@@ -12,6 +12,7 @@ use crate::api::json::Hash;
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 use crate::api::params::{self, Params, ParamsError};
+use crate::mirror::Moment;
 
 /// A GatewayClass.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,8 @@ pub struct Class {
     pub version: Version,
     /// Unique over time.
     pub uid: Arc<str>,
+    /// When it was made.
+    pub created: Moment,
     /// Changes with the spec.
     pub generation: i64,
     /// Who implements the class.
@@ -38,9 +41,11 @@ impl From<&HubObject> for Class {
             conditions: Vec<Condition>,
         }
         let spec: GatewayClassSpec = object.spec_as();
+        let created = object.metadata.creation_timestamp.as_ref();
         Self {
             version: Version(object.metadata.version()),
             uid: object.metadata.uid.as_str().into(),
+            created: created.map(|time| Moment(time.0.as_millisecond())).unwrap_or_default(),
             generation: object.metadata.generation,
             controller_name: spec.controller_name.into(),
             parameters_ref: spec.parameters_ref,

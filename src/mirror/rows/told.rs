@@ -33,6 +33,8 @@ pub struct Told {
     pub other_owners: BTreeSet<Arc<str>>,
     /// The status, without what others have added to it.
     pub status: GatewayStatus,
+    /// What of the status is ours: the types of conditions, and the names of its other fields.
+    pub owned_status: BTreeSet<&'static str>,
 }
 
 impl Told {
@@ -77,6 +79,7 @@ impl Told {
                 told.shared.extend(keys);
             }
         }
+        told.owned_status = owned_status(&in_status);
         told.status = status(&object.status_as(), &in_status);
         told
     }
@@ -122,6 +125,13 @@ fn status(found: &Value, owned: &Value) -> GatewayStatus {
     }
     listeners.sort_by(|left, right| left.name.cmp(&right.name));
     GatewayStatus { conditions, addresses: items(&found["addresses"], |_| true), listeners }
+}
+
+fn owned_status(owned: &Value) -> BTreeSet<&'static str> {
+    let has = |name: &&str| !owned["f:conditions"][item_step("type", &json!(name))].is_null();
+    let fields = [("f:addresses", "addresses"), ("f:listeners", "listeners")];
+    let fields = fields.into_iter().filter(|(field, _)| !owned[field].is_null()).map(|(_, name)| name);
+    gateway::CONDITIONS.into_iter().filter(has).chain(fields).collect()
 }
 
 fn names(types: &[&str], condition: &Value) -> bool {

@@ -51,6 +51,8 @@ pub struct GatewayFold {
     pub owners: BTreeSet<Arc<str>>,
     /// Its status, as far as it is ours.
     pub status: Option<GatewayStatus>,
+    /// The conditions that are left of its status where it is not ours any more.
+    pub parting: Option<Vec<Condition>>,
     /// What people should hear of.
     pub notices: Vec<Notice>,
     /// When time alone changes what it says.
@@ -67,9 +69,9 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     };
     let uid = gateway.uid.clone();
     if !of_gateway(view, key).is_ours() {
-        // Its status is for the controller of its class to write.
         let metadata = metadata::without_ours(&gateway.told);
-        return GatewayFold { uid, metadata, ..GatewayFold::default() };
+        let parting = parting(view, gateway);
+        return GatewayFold { uid, metadata, parting, ..GatewayFold::default() };
     }
     let parent = Parent::gateway(key.clone());
     let works = super::plan(view, settings, key);
@@ -92,7 +94,30 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let notices = teller.notices(&status);
     let status = (status != gateway.told.status).then_some(status);
     let recheck = Moment::earliest(works.recheck, next);
-    GatewayFold { uid, metadata, owners, status, notices, recheck, comes }
+    GatewayFold { uid, metadata, owners, status, parting: None, notices, recheck, comes }
+}
+
+/// What is to be left of our status of a Gateway that is not ours any more, as far as it is not: where its class is gone,
+/// that nobody knows whether it is programmed; where its class is another's, nothing.
+fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
+    let told = &gateway.told;
+    if told.owned_status.is_empty() {
+        return None;
+    }
+    if view.class(&ObjectKey::new("", &gateway.class)).is_some() {
+        return Some(Vec::new());
+    }
+    let (name, status) = ("Programmed", "Unknown");
+    let programmed = Condition {
+        type_: name.to_owned(),
+        status: status.to_owned(),
+        reason: "Pending".to_owned(),
+        message: format!("GatewayClass {} does not exist", gateway.class),
+        observed_generation: Some(gateway.generation),
+        last_transition_time: transition(&told.status.conditions, name, status, view.now),
+    };
+    let settled = told.owned_status.iter().eq([&name]) && told.status.conditions.contains(&programmed);
+    (!settled).then(|| vec![programmed])
 }
 
 /// What one cluster says.

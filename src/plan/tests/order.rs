@@ -247,7 +247,11 @@ fn its_policies_go_after_it_whyever_it_goes() {
         on_two().without(web()),
         on_two().with(web().deleting()),
         on_two().with(web().of_class("theirs")),
-        on_two().without(class("multi")).with(class("other")).params("other", &waiting("hold").to_string()),
+        on_two()
+            .without(class("multi"))
+            .with(class("other"))
+            .params("other", &waiting("hold").to_string())
+            .after(60_000),
     ] {
         assert_eq!(gateway_writes(&world), ["delete eu-1", "delete us-1"]);
         assert_eq!(world.writes("limits"), NOTHING);

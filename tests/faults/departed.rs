@@ -1,0 +1,82 @@
+//! A GatewayClass that is deleted: made anew in time it costs nothing, and otherwise what it placed goes after a minute.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use policy_sync::mirror::CLASS_RETURNS;
+use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy};
+use policy_sync_testenv::memory::Faultless;
+use policy_sync_testenv::world::all_kinds;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::hub::{CONTROLLER, Hub, SHOP};
+
+const WORKS: [&str; 3] = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
+
+fn class(controller: &str) -> Value {
+    gateway_class(SHOP, controller, Some((SHOP, "params")))
+}
+
+async fn settled() -> Result<Hub> {
+    let hub = Hub::new(&all_kinds()).await?;
+    hub.place("all", &["eu-1"]).await?;
+    hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
+    hub.apply(&rate_limit_policy(SHOP, "limits", "web")).await?;
+    hub.controller(Faultless)?;
+    hub.settled().await?;
+    ensure!(hub.works() == WORKS, "{:?}", hub.works());
+    Ok(hub)
+}
+
+/// The conditions of the Gateway: `<type> <status>`.
+fn conditions(hub: &Hub) -> Result<Vec<String>> {
+    let mut objects = hub.server.objects().into_iter();
+    let (_, web) = objects
+        .find(|(name, _)| name.ends_with(&format!("gateways.gateway.networking.k8s.io {SHOP}/web")))
+        .context("no Gateway")?;
+    let conditions = web["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    Ok(conditions.iter().map(|said| format!("{} {}", text(said, "type"), text(said, "status"))).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_that_is_replaced_by_force_costs_no_write_of_a_work() -> Result<()> {
+    let hub = settled().await?;
+    let before = hub.writes().len();
+    hub.delete(&class(CONTROLLER)).await?;
+    hub.apply(&class(CONTROLLER)).await?;
+    hub.settled().await?;
+    let writes = &hub.writes()[before..];
+    ensure!(writes.iter().all(|asked| asked.resource == "gatewayclasses"), "{writes:?}");
+    ensure!(hub.works() == WORKS, "{:?}", hub.works());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_that_is_gone_withdraws_after_a_minute_and_says_so_once() -> Result<()> {
+    let hub = settled().await?;
+    hub.delete(&class(CONTROLLER)).await?;
+    sleep(CLASS_RETURNS - Duration::from_secs(1)).await;
+    ensure!(hub.works() == WORKS, "{:?}", hub.works());
+    ensure!(conditions(&hub)? == ["Accepted Unknown", "Programmed False"], "{:?}", conditions(&hub)?);
+    hub.settled().await?;
+    ensure!(hub.works().is_empty(), "{:?}", hub.works());
+    ensure!(conditions(&hub)? == ["Programmed Unknown"], "{:?}", conditions(&hub)?);
+    hub.apply(&class(CONTROLLER)).await?;
+    hub.settled().await?;
+    ensure!(hub.works() == WORKS, "{:?}", hub.works());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_that_is_made_anew_as_anothers_withdraws_at_once() -> Result<()> {
+    let hub = settled().await?;
+    hub.delete(&class(CONTROLLER)).await?;
+    hub.apply(&class("example.com/other")).await?;
+    sleep(CLASS_RETURNS / 2).await;
+    ensure!(hub.works().is_empty(), "{:?}", hub.works());
+    hub.settled().await?;
+    ensure!(conditions(&hub)?.is_empty(), "{:?}", conditions(&hub)?);
+    Ok(())
+}
