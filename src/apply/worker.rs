@@ -23,12 +23,12 @@ use super::{ApplyError, Leadership, Queue, objects, subject, works};
 use crate::api::annotations::Summary;
 use crate::api::names::{ObjectKey, Parent};
 use crate::clock::Clock;
-use crate::mirror::{Key, Mirror, Moment, View};
+use crate::mirror::{Key, Mirror, Moment, View, Wants};
 use crate::plan::cause::Read;
 use crate::plan::diff::WorkAction;
 use crate::plan::fold::Fold;
 use crate::plan::gateway::fold::GatewayFold;
-use crate::plan::watches::Wanted;
+use crate::plan::watches;
 use crate::plan::{Notice, Settings};
 use crate::telemetry::metrics::Metrics;
 
@@ -53,7 +53,7 @@ pub struct Worker {
     clock: Clock,
     metrics: Metrics,
     fold_window: Duration,
-    wanted: watch::Sender<Wanted>,
+    wanted: watch::Sender<Wants>,
 }
 
 /// What a worker needs to know.
@@ -65,7 +65,7 @@ pub struct WorkerOptions {
     /// Within this time, changes of a policy's answers are one write.
     pub fold_window: Duration,
     /// Where it says what should be watched.
-    pub wanted: watch::Sender<Wanted>,
+    pub wanted: watch::Sender<Wants>,
 }
 
 impl Worker {
@@ -203,7 +203,8 @@ impl Worker {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
             self.look_again(&Key::Watches, view, view.next_departure());
-            decide::watches(view, |kind| self.pending.annotated(view, kind))
+            let watched = decide::watches(view, |kind| self.pending.annotated(view, kind));
+            Wants { watched, others: watches::others(view) }
         };
         self.wanted.send_if_modified(|current| {
             let changed = *current != wanted;

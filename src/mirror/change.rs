@@ -1,5 +1,7 @@
 //! What the watch tells the mirror: which object came, went or changed, and where that was seen.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::PolicyKind;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
@@ -43,6 +45,15 @@ impl Source {
     /// The sources without which nothing can be planned.
     pub const FIXED: [Self; 6] =
         [Self::Classes, Self::Gateways, Self::Clusters, Self::Placements, Self::Decisions, Self::Works];
+}
+
+/// What should be watched.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wants {
+    /// The sources, each with its kind.
+    pub watched: BTreeMap<Source, GroupVersionResource>,
+    /// Other versions of the same kinds, of which is to be found out whether they could be.
+    pub others: BTreeSet<GroupVersionResource>,
 }
 
 /// A row of any kind.
@@ -136,6 +147,8 @@ pub enum Change {
     },
     /// It was found out whether a kind can be synced.
     Resolved(GroupVersionResource, Resolution),
+    /// A kind is read in this version from now on.
+    Followed(GroupVersionResource),
     /// It was found out what ManifestWorks can say.
     WorkSchema(WorkSchema),
     /// A source could not be listed or watched; `None` once it can again.

@@ -26,7 +26,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Parent};
 
-pub use change::{Change, Failure, Row, Source};
+pub use change::{Change, Failure, Row, Source, Wants};
 pub use table::{Moment, Table};
 pub use tables::{Tables, WorkKey};
 pub use view::{CLASS_RETURNS, ClassParams, PLACEMENT_SETTLES, View};

@@ -1,5 +1,7 @@
 //! Taking a full listing in, page by page: what it does not bring is gone.
 
+use std::collections::BTreeSet;
+
 use super::tables::Tables;
 use super::{Keys, Moment, Source, Table};
 use crate::api::names::ObjectKey;
@@ -96,7 +98,17 @@ impl Tables {
             Source::Policies(kind) => {
                 let keys = self.kind_changed(kind);
                 self.policies.remove(kind);
-                self.kinds.retain(|gvr, _| gvr.kind != *kind);
+                self.followed.remove(kind);
+                // What was found out of versions that are listed still holds.
+                let known = self.known_params.values();
+                let known =
+                    known.chain(self.departed.values().filter_map(|departed| departed.params.as_ref()));
+                let listed: BTreeSet<_> = known
+                    .flat_map(|params| &params.policies_to_sync)
+                    .map(|policy| policy.gvr())
+                    .filter(|gvr| gvr.kind == *kind)
+                    .collect();
+                self.kinds.retain(|gvr, _| gvr.kind != *kind || listed.contains(gvr));
                 keys
             }
             // Nothing asks for them any more.

@@ -81,6 +81,8 @@ pub struct Tables {
     pub(super) placement_changed: Recent<ObjectKey>,
     pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Policy>>,
     pub(super) kinds: HashMap<GroupVersionResource, KindState>,
+    /// In which version the policies of a kind are read.
+    pub(super) followed: HashMap<PolicyKind, GroupVersionResource>,
     pub(super) secrets: Table<ObjectKey, Secret>,
     pub(super) grants: Table<ObjectKey, Grant>,
     /// Boxed, because a table has room for more rows than there are.
@@ -111,6 +113,7 @@ impl Tables {
             placement_changed: Recent::within(PLACEMENT_SETTLES),
             policies: HashMap::new(),
             kinds: HashMap::new(),
+            followed: HashMap::new(),
             secrets: Table::default(),
             grants: Table::default(),
             works: Table::default(),
@@ -129,6 +132,10 @@ impl Tables {
             Change::Applied { source, key, version, row } => self.apply(source, key, version, row, now),
             Change::Deleted { source, key, version } => self.delete(&source, &key, version, now),
             Change::Resolved(gvr, resolution) => self.resolve(gvr, resolution),
+            Change::Followed(gvr) => {
+                self.followed.insert(gvr.kind.clone(), gvr);
+                Keys::new()
+            }
             Change::WorkSchema(schema) => {
                 let changed = self.work_schema.replace(schema) != Some(schema);
                 if changed && self.ready() { self.everything() } else { Keys::new() }

@@ -335,7 +335,7 @@ fn deletions_count_as_seen() {
 
 #[test]
 fn a_forgotten_kind_is_neither_listed_nor_resolved() {
-    let world = hub();
+    let world = hub().params("multi", "{}");
     world.mirror.forget(&Source::Policies(limits()));
     assert!(!world.see(|view| view.policies_synced(&limits())));
     assert_eq!(world.see(|view| view.resolved_kinds().count()), 0);

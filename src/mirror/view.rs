@@ -277,6 +277,12 @@ impl<'m> View<'m> {
         self.tables.kinds.get(gvr)
     }
 
+    /// The version in which the policies of `kind` are read, where that was said.
+    #[must_use]
+    pub fn followed(&self, kind: &PolicyKind) -> Option<&'m GroupVersionResource> {
+        self.tables.followed.get(kind)
+    }
+
     /// The kinds that resolve, whether or not parameters still list them, each with its version.
     pub fn resolved_kinds(&self) -> impl Iterator<Item = (&'m GroupVersionResource, &'m PolicyKindInfo)> {
         self.tables.kinds.iter().filter_map(|(gvr, state)| match &state.resolution {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::condition::{named, transition};
+use super::standing::conflict;
 use crate::api::names::ObjectKey;
 use crate::api::params::Params;
 use crate::api::text::capped;
@@ -73,17 +74,15 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
         let gvr = policy.gvr();
         match &view.kind(&gvr) {
             Some(state) => match &state.resolution {
-                Resolution::Resolved(_) => {}
+                Resolution::Resolved(_) => {
+                    let conflict = conflict(view, &gvr);
+                    faults.extend(conflict.map(|problem| (problem.category(), problem.text())));
+                }
                 fault => {
                     let text = format!("{gvr}: {}", fault.fault());
                     faults.push((fault.reason(), capped(&text, TEXT_LIMIT).into_owned()));
                 }
             },
-            // Another class lists another version, and only one is watched.
-            None if view.synced(&crate::mirror::Source::Policies(gvr.kind.clone())).is_some() => {
-                faults
-                    .push(("UnknownResource", format!("{gvr}: another GatewayClass lists another version")));
-            }
             None => return None,
         }
     }

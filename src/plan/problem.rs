@@ -35,13 +35,17 @@ pub enum Problem {
         /// Why not.
         fault: &'static str,
     },
-    /// GatewayClasses disagree on the version of the kind.
-    #[error("GatewayClasses list {resource} in different versions ({versions}): let them agree on one")]
-    TwoVersions {
-        /// The kind.
-        resource: String,
-        /// The versions, joined by commas.
-        versions: String,
+    /// A class lists the kind in another version than it is synced in.
+    #[error(
+        "{gvr}: is synced in version {held}, which GatewayClass {class} lists: let the classes agree on one"
+    )]
+    VersionConflict {
+        /// The kind, in the version that is not synced.
+        gvr: GroupVersionResource,
+        /// The version that is.
+        held: String,
+        /// The oldest class that lists that one.
+        class: String,
     },
     /// The kind cannot be synced at present.
     #[error("{gvr}: {fault}")]
@@ -174,7 +178,7 @@ impl Problem {
             Self::BadOverrides { .. } => "BadOverrides",
             Self::BadGraceTimeout(_) => "BadGraceTimeout",
             Self::DownstreamNamespace { .. } => "DownstreamNamespace",
-            Self::TwoVersions { .. } => "TwoVersions",
+            Self::VersionConflict { .. } => "VersionConflict",
             Self::KindNotResolved { .. } => "KindNotResolved",
             Self::InvalidParameters { .. } => "InvalidParameters",
             Self::ClassGone(_) => "ClassGone",

@@ -1,6 +1,5 @@
 //! Where a kind stands: which classes list it, in which version, and whether it can be synced.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Problem;
@@ -23,42 +22,79 @@ pub enum KindStanding {
 /// Where `kind` stands.
 #[must_use]
 pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindStanding {
-    let mut versions = BTreeSet::new();
-    let mut unknown = None;
-    for class in view.our_classes().keys() {
-        let Some(params) = view.class_params(&class.name) else { continue };
-        let lists = params.known().into_iter().flat_map(|params| &params.policies_to_sync);
-        versions.extend(lists.map(|policy| policy.gvr()).filter(|gvr| gvr.kind == *kind));
-        if params.known().is_none() {
-            unknown = freezing(&class.name, &params);
-        }
-    }
-    let departed = view.departed().filter_map(|(.., params)| params);
-    let lists = departed.flat_map(|params| &params.policies_to_sync);
-    versions.extend(lists.map(|policy| policy.gvr()).filter(|gvr| gvr.kind == *kind));
-    if versions.is_empty() && unknown.is_none() {
-        unknown = missing(view);
-    }
+    let versions = versions(view, kind);
     // A definition that is gone takes all of its versions along.
-    let gone = |gvr| view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone);
-    if versions.iter().any(gone) {
+    let is = |gvr: &GroupVersionResource, resolution: &Resolution| {
+        view.kind(gvr).is_some_and(|state| state.resolution == *resolution)
+    };
+    if versions.iter().any(|(gvr, _)| is(gvr, &Resolution::Gone)) {
         return KindStanding::Unlisted;
     }
-    let mut versions = versions.into_iter();
-    match (versions.next(), versions.next(), unknown) {
-        (None, _, None) => KindStanding::Unlisted,
+    let Some(gvr) = held(view, &versions) else {
         // A class that cannot be read may list it.
-        (None, _, Some(problem)) => KindStanding::Frozen(problem, None),
-        (Some(gvr), None, _) => resolved(view, gvr),
-        (Some(first), Some(second), _) => {
-            let all: Vec<_> = [first.version.clone(), second.version]
-                .into_iter()
-                .chain(versions.map(|v| v.version))
-                .collect();
-            let problem = Problem::TwoVersions { resource: kind.to_string(), versions: all.join(", ") };
-            KindStanding::Frozen(problem, view.kind(&first).and_then(|state| state.known.clone()))
+        let unread = view.our_classes().into_keys().find_map(|class| {
+            let params = view.class_params(&class.name).filter(|params| params.known().is_none())?;
+            freezing(&class.name, &params)
+        });
+        let unknown = unread.or_else(|| missing(view));
+        return unknown.map_or(KindStanding::Unlisted, |problem| KindStanding::Frozen(problem, None));
+    };
+    if view.followed(kind).is_some_and(|followed| followed != gvr) {
+        // What is there was read in another version.
+        return KindStanding::Frozen(Problem::Unread(kind.to_string()), None);
+    }
+    resolved(view, gvr.clone())
+}
+
+/// The versions in which classes list `kind`, each with the oldest class that does: the oldest class's first, then by name.
+#[must_use]
+pub fn versions<'v>(view: View<'v>, kind: &PolicyKind) -> Vec<(GroupVersionResource, &'v ObjectKey)> {
+    let known = |name: &ObjectKey| view.class_params(&name.name)?.known().cloned();
+    let ours = view.our_classes().into_iter().filter_map(|(name, class)| Some((name, class, known(name)?)));
+    let departed = view.departed().filter_map(|(name, class, params)| Some((name, class, params?.clone())));
+    let mut classes: Vec<_> = ours.chain(departed).collect();
+    classes.sort_by_key(|(name, class, _)| (class.created, *name));
+    let mut versions: Vec<(GroupVersionResource, &ObjectKey)> = Vec::new();
+    for (name, _, params) in classes {
+        let listed = params.policies_to_sync.iter().map(|policy| policy.gvr());
+        for gvr in listed.filter(|gvr| gvr.kind == *kind) {
+            if versions.iter().all(|(known, _)| *known != gvr) {
+                versions.push((gvr, name));
+            }
         }
     }
+    versions
+}
+
+/// Which of `versions` is synced: the first that can be, or of which that is not known yet; where none can be, the first.
+pub(super) fn held<'g>(
+    view: View<'_>,
+    versions: &'g [(GroupVersionResource, &ObjectKey)],
+) -> Option<&'g GroupVersionResource> {
+    let may_be = |gvr: &GroupVersionResource| {
+        let resolution = view.kind(gvr).map(|state| &state.resolution);
+        matches!(resolution, None | Some(Resolution::Resolved(_) | Resolution::Unknown(_)))
+    };
+    let mut gvrs = versions.iter().map(|(gvr, _)| gvr);
+    gvrs.clone().find(|gvr| may_be(gvr)).or_else(|| gvrs.next())
+}
+
+/// Why `gvr`, which a class lists, is not the version in which its kind is synced, where it is synced in another one.
+#[must_use]
+pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
+    let versions = versions(view, &gvr.kind);
+    let held = held(view, &versions).filter(|held| *held != gvr)?;
+    let Some(state) = view.kind(gvr) else { return Some(Problem::Unread(gvr.kind.to_string())) };
+    let Resolution::Resolved(_) = &state.resolution else {
+        let fault = state.resolution.fault().to_owned();
+        return Some(Problem::KindNotResolved { gvr: gvr.clone(), fault });
+    };
+    let class = versions.iter().find(|(found, _)| found == held).map(|(_, class)| class.name.to_string());
+    Some(Problem::VersionConflict {
+        gvr: gvr.clone(),
+        held: held.version.to_string(),
+        class: class.unwrap_or_default(),
+    })
 }
 
 /// A class that some Gateway has and that may return, of which this process does not know what it listed: it may have gone
@@ -126,7 +162,19 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayStanding {
 #[must_use]
 pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayStanding {
     match of_gateway(view, key) {
-        GatewayStanding::Ours(params) if !lists(&params, kind) => GatewayStanding::NotOurs,
+        GatewayStanding::Ours(params) => {
+            let mut listed = params.policies_to_sync.iter().map(|policy| policy.gvr());
+            let mut listed: Vec<_> = listed.by_ref().filter(|gvr| gvr.kind == *kind).collect();
+            // Where it lists several, one that is synced suffices.
+            listed.sort_by_cached_key(|gvr| conflict(view, gvr).is_some());
+            match listed.first() {
+                None => GatewayStanding::NotOurs,
+                Some(gvr) => match conflict(view, gvr) {
+                    Some(problem) => GatewayStanding::Frozen(problem),
+                    None => GatewayStanding::Ours(params),
+                },
+            }
+        }
         // Invalid parameters keep the kinds known before, and no others.
         GatewayStanding::Frozen(_) if known(view, key).is_some_and(|params| !lists(&params, kind)) => {
             GatewayStanding::NotOurs

@@ -1,10 +1,11 @@
 //! What to watch beside the fixed kinds: the ConfigMaps of all classes of ours, and every kind that one of them
-//! lists, in one version each. A kind that is listed no more is watched on until our annotations are gone from it.
+//! lists, in the one version that is synced. A kind that is listed no more is watched on until our annotations are gone from it.
 //! So are the kinds of a class that went a moment ago, as it may return.
 //! Secrets and ReferenceGrants only while one of these classes copies TLS Secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::standing::{held, versions};
 use crate::api::gateway;
 use crate::api::names::GroupVersionResource;
 use crate::api::params::TlsSecrets;
@@ -35,12 +36,9 @@ pub fn plan(view: View<'_>) -> Wanted {
                 GroupVersionResource::new(gateway::GROUP, "v1beta1", "referencegrants"),
             );
         }
-        for policy in &params.policies_to_sync {
-            let gvr = policy.gvr();
-            let version = wanted.entry(Source::Policies(gvr.kind.clone())).or_insert_with(|| gvr.clone());
-            // Where classes disagree, the choice must not depend on their order.
-            if gvr < *version {
-                *version = gvr;
+        for kind in params.policies_to_sync.iter().map(|policy| policy.gvr().kind) {
+            if let Some(gvr) = held(view, &versions(view, &kind)) {
+                wanted.insert(Source::Policies(kind), gvr.clone());
             }
         }
     }
@@ -52,4 +50,16 @@ pub fn plan(view: View<'_>) -> Wanted {
         }
     }
     wanted
+}
+
+/// The versions in which classes list kinds that are watched in another one: whether they could be is to be found out.
+#[must_use]
+pub fn others(view: View<'_>) -> BTreeSet<GroupVersionResource> {
+    let wanted = plan(view);
+    let kinds = wanted.keys().filter_map(|source| match source {
+        Source::Policies(kind) => Some(kind),
+        _ => None,
+    });
+    let listed: BTreeSet<_> = kinds.flat_map(|kind| versions(view, kind)).map(|(gvr, _)| gvr).collect();
+    listed.into_iter().filter(|gvr| wanted.values().all(|watched| watched != gvr)).collect()
 }

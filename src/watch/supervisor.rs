@@ -1,6 +1,6 @@
 //! Starts and stops watches as what is wanted changes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::{Feed, fixed_kind, resolve};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
 use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Failure, Source};
+use crate::mirror::{Change, Failure, Source, Wants};
 
 /// How often a kind that cannot be synced is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -35,6 +35,8 @@ pub struct Supervisor {
     definitions: broadcast::Sender<Arc<str>>,
     tasks: JoinSet<()>,
     running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
+    /// Versions that are only looked up.
+    looking: HashMap<GroupVersionResource, AbortHandle>,
 }
 
 impl Supervisor {
@@ -42,11 +44,18 @@ impl Supervisor {
     #[must_use]
     pub fn new(client: Client, feed: Feed) -> Self {
         let (definitions, _) = broadcast::channel(DEFINITIONS);
-        Self { client, feed, definitions, tasks: JoinSet::new(), running: HashMap::new() }
+        Self {
+            client,
+            feed,
+            definitions,
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
+            looking: HashMap::new(),
+        }
     }
 
     /// Watches the fixed kinds, and of the others what `wanted` says, until the sender of it is gone.
-    pub async fn run(mut self, mut wanted: watch::Receiver<BTreeMap<Source, GroupVersionResource>>) {
+    pub async fn run(mut self, mut wanted: watch::Receiver<Wants>) {
         self.tasks.spawn(follow_definitions(self.client.clone(), self.definitions.clone()));
         let (client, feed, definitions) =
             (self.client.clone(), self.feed.clone(), self.definitions.subscribe());
@@ -58,7 +67,8 @@ impl Supervisor {
         }
         loop {
             let now = wanted.borrow_and_update().clone();
-            self.set(&now).await;
+            self.set(&now.watched).await;
+            self.look_up(&now.others);
             if wanted.changed().await.is_err() {
                 return;
             }
@@ -92,6 +102,23 @@ impl Supervisor {
         while self.tasks.try_join_next().is_some() {}
     }
 
+    fn look_up(&mut self, wanted: &BTreeSet<GroupVersionResource>) {
+        self.looking.retain(|gvr, task| {
+            let stays = wanted.contains(gvr);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for gvr in wanted {
+            if !self.looking.contains_key(gvr) {
+                let (client, feed) = (self.client.clone(), self.feed.clone());
+                let task = look_up(gvr.clone(), client, feed, self.definitions.subscribe());
+                self.looking.insert(gvr.clone(), self.tasks.spawn(task));
+            }
+        }
+    }
+
     fn start(&mut self, source: Source, gvr: GroupVersionResource) {
         info!(kind = %gvr, "started watching");
         let followed = Followed { source: source.clone(), gvr: gvr.clone() };
@@ -104,6 +131,25 @@ impl Supervisor {
             _ => self.tasks.spawn(followed.forever(client, feed)),
         };
         self.running.insert(source, (gvr, task));
+    }
+}
+
+/// Finds out whether a version could be synced that is not followed, and looks again as [`follow_resolved`] does.
+async fn look_up(
+    gvr: GroupVersionResource,
+    client: Client,
+    feed: Feed,
+    mut definitions: broadcast::Receiver<Arc<str>>,
+) {
+    let name = gvr.kind.to_string();
+    loop {
+        let resolution = resolve::resolve(&client, &gvr).await;
+        let is_resolved = matches!(resolution, Resolution::Resolved(_));
+        feed.change(Change::Resolved(gvr.clone(), resolution));
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_AGAIN), if !is_resolved => {}
+            () = changed(&mut definitions, &name) => {}
+        }
     }
 }
 
@@ -135,6 +181,7 @@ async fn follow_resolved(
             }
             continue;
         }
+        feed.change(Change::Followed(followed.gvr.clone()));
         let mut waits = DefaultBackoff::default();
         let following = followed.until_failure(&client, &feed, &mut waits);
         let mut following = std::pin::pin!(following);

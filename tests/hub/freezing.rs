@@ -13,7 +13,17 @@ use crate::{ON_BOTH, ON_EU, limit_of, synced, world};
 
 /// Waits until the class says `reason` in its condition `condition`, and returns the message.
 pub(crate) async fn until_class_says(world: &World<'_>, condition: &str, reason: &str) -> Result<String> {
-    let class = gateway_class(world.name(), &world.controller_name(), None);
+    until_class(world, world.name(), condition, reason).await
+}
+
+/// The same of the class `name`.
+pub(crate) async fn until_class(
+    world: &World<'_>,
+    name: &str,
+    condition: &str,
+    reason: &str,
+) -> Result<String> {
+    let class = gateway_class(name, &world.controller_name(), None);
     wait::until(&format!("{condition} is {reason}"), Duration::from_secs(60), || async {
         let class = world.get(&class).await?;
         let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();

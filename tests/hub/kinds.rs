@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
+use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::{
     auth_policy, gateway, gateway_class, params_config_map, rate_limit_policy,
@@ -12,7 +13,7 @@ use policy_sync_testenv::world::{World, all_kinds, auth_policies, rate_limit_pol
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
-use crate::freezing::until_class_says;
+use crate::freezing::{until_class, until_class_says};
 use crate::secrets::rights::until_accepted;
 use crate::{ON_EU, limit_of, world};
 
@@ -129,12 +130,42 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
     world.apply(&changed).await?;
     world.until_work("eu-1", "ratelimitpolicy-second", |work| limit_of(work) == 77).await?;
+    // One that is gone may return; one that is another's withdraws.
     world.delete(&class).await?;
+    world
+        .apply(&gateway_class(
+            &class["metadata"]["name"].as_str().unwrap_or_default(),
+            "example.com/other",
+            None,
+        ))
+        .await?;
     world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }
 
 #[tokio::test]
-async fn a_kind_in_two_versions_is_frozen() -> Result<()> {
+async fn a_version_that_nobody_serves_stands_in_nobodys_way() -> Result<()> {
+    let world = world("unserved", &["eu-1"]).await?;
+    // It is there first.
+    let unserved = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v9", "resource": "ratelimitpolicies"}]});
+    world.delete(&gateway_class(world.name(), &world.controller_name(), None)).await?;
+    world.apply(&params_config_map(world.name(), "first", &unserved)).await?;
+    world.apply(&gateway_class("a-first", &world.controller_name(), Some((world.name(), "first")))).await?;
+    world
+        .apply(&gateway_class(world.name(), &world.controller_name(), Some((world.name(), "params"))))
+        .await?;
+    let limits = rate_limit_policy(world.name(), "limits", "web");
+    world.apply(&limits).await?;
+    let _controller = world.controller().await?;
+    world.until_works(&ON_EU).await?;
+    until_class_says(&world, "PoliciesResolved", "Resolved").await?;
+    let message = until_class(&world, "a-first", "PoliciesResolved", "UnknownResource").await?;
+    ensure!(message.contains("kuadrant.io/v9 ratelimitpolicies: the hub serves v1"), "{message}");
+    world.delete(&limits).await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
+}
+
+#[tokio::test]
+async fn of_a_kind_in_two_versions_the_older_classs_is_synced() -> Result<()> {
     let group = "versions.example.com";
     let world = world("versions", &["eu-1"]).await?;
     world.apply(&definition(group, &["v1", "v2"], &[])).await?;
@@ -147,21 +178,17 @@ async fn a_kind_in_two_versions_is_frozen() -> Result<()> {
     world.apply(&params_config_map(world.name(), "second", &quota_policies(group, "v2"))).await?;
     let class = gateway_class("versions-second", &world.controller_name(), Some((world.name(), "second")));
     world.apply(&class).await?;
-    wait::until("the message names both versions", Duration::from_secs(60), || async {
-        let annotations = world.annotations(&quota).await?;
-        let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
-        ensure!(message.contains("in different versions (v1, v2)"), "{annotations:?}");
-        Ok(())
-    })
-    .await?;
+    let message = until_class(&world, "versions-second", "PoliciesResolved", "VersionConflict").await?;
+    let names = "is synced in version v1, which GatewayClass versions lists";
+    ensure!(message.contains(names), "{message}");
+    until_class_says(&world, "PoliciesResolved", "Resolved").await?;
     world.until_works(&synced).await?;
-    world.delete(&class).await?;
-    wait::until("the message goes", Duration::from_secs(60), || async {
-        let annotations = world.annotations(&quota).await?;
-        ensure!(!annotations.contains_key("kuadrant.io/policy-sync-message"), "{annotations:?}");
-        Ok(())
-    })
-    .await
+    // Nobody is held up: neither a change nor a deletion.
+    world.merge(&quota, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
+    let labelled = |work: &ManifestWork| !work.spec.workload.manifests[1].0["metadata"]["labels"].is_null();
+    world.until_work("eu-1", "quotapolicy-quota", labelled).await?;
+    world.delete(&quota).await?;
+    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }
 
 /// A user with what a controller needs, but for the kinds of `kuadrant.io`: of those only what `verbs` allow, only

@@ -62,6 +62,7 @@ async fn two_controllers_of_one_hub_leave_each_other_alone() -> Result<()> {
         first.settled(&first_controller).await?.len() + second.settled(&second_controller).await?.len();
     ensure!(later == writes, "they go on writing");
     first.delete(&gateway_class(first.name(), "", None)).await?;
+    first.apply(&gateway_class(first.name(), "example.com/other", None)).await?;
     first.until_works(&[]).await?;
     second.until_works(&theirs).await
 }

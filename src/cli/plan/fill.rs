@@ -2,12 +2,11 @@
 //! name, then the kinds that those list.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::inventory::{Inventory, is_policy, version};
 use super::kinds::{Told, tell};
 use super::remark::{Remark, Subject};
-use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey, Parent};
+use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::Params;
 use crate::cli::manifests::Manifest;
 use crate::cli::scratch::Scratch;
@@ -50,7 +49,6 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
 /// Which kinds the classes list, and each class's parameters with where they stand.
 #[derive(Default)]
 struct Listed {
-    versions: BTreeMap<GroupResource, BTreeSet<Arc<str>>>,
     by: Vec<(GroupVersionResource, Subject)>,
 }
 
@@ -123,11 +121,11 @@ impl Filled {
             let told = told.entry(gvr.clone()).or_insert_with(|| tell(inventory, gvr));
             self.remarks.extend(remark(gvr, told, subject));
         }
+        told.iter().for_each(|(gvr, told)| self.scratch.resolve(gvr, told.resolution()));
         let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
         for (source, gvr) in self.wanted() {
-            let (Source::Policies(kind), Some(told)) = (&source, told.get(&gvr)) else { continue };
+            let (Source::Policies(_), Some(told)) = (&source, told.get(&gvr)) else { continue };
             let name = told.kind().unwrap_or_default();
-            let versions = listed.versions.get(kind).cloned().unwrap_or_default();
             let objects =
                 inventory.others.iter().find(|((group, kind), _)| **group == *gvr.kind.group && kind == name);
             let mut taken: Vec<&Manifest> = Vec::new();
@@ -135,7 +133,7 @@ impl Filled {
                 used.insert((group, kind));
                 for (key, manifest) in objects {
                     let subject = Subject::of(manifest);
-                    if versions.contains(version(&manifest.object.api_version)) {
+                    if *version(&manifest.object.api_version) == *gvr.version {
                         let parent = Parent { kind: gvr.kind.clone(), object: key.clone() };
                         self.parents.insert(parent, subject);
                         taken.push(manifest);
@@ -146,7 +144,6 @@ impl Filled {
                     }
                 }
             }
-            self.scratch.resolve(&gvr, told.resolution());
             self.scratch.list(&source, taken.into_iter().map(|manifest| &manifest.object));
         }
         self.unused(inventory, &used);
@@ -197,9 +194,7 @@ impl Filled {
 impl Listed {
     fn take(&mut self, params: &Params, subject: &Subject) {
         for policy in &params.policies_to_sync {
-            let gvr = policy.gvr();
-            self.versions.entry(gvr.kind.clone()).or_default().insert(gvr.version.clone());
-            self.by.push((gvr, subject.clone()));
+            self.by.push((policy.gvr(), subject.clone()));
         }
     }
 }

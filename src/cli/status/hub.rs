@@ -19,6 +19,7 @@ use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
 use crate::mirror::rows::Strings;
 use crate::mirror::{ClassParams, Source};
+use crate::plan::standing::versions;
 use crate::plan::watches;
 use crate::watch::SILENCE;
 
@@ -135,24 +136,29 @@ impl Hub {
                 faults.push(format!("GatewayClass {class}: {place}: {error}"));
             }
         }
-        let wanted = watches::plan(view);
+        let listed = |source| match source {
+            Source::Policies(kind) => Some(versions(view, &kind).into_iter().map(|(gvr, _)| gvr).collect()),
+            _ => None,
+        };
+        let listed: Vec<Vec<GroupVersionResource>> =
+            watches::plan(view).into_keys().filter_map(listed).collect();
         drop(guard);
-        let gvrs = wanted
-            .into_iter()
-            .filter(|(source, _)| matches!(source, Source::Policies(_)))
-            .map(|(_, gvr)| gvr);
-        let kinds = self.resolve(gvrs, &mut faults).await?;
+        let kinds = self.resolve(listed, &mut faults).await?;
         Ok(Kinds { kinds, faults, unread })
     }
 
     async fn resolve(
         &self,
-        gvrs: impl Iterator<Item = GroupVersionResource>,
+        listed: Vec<Vec<GroupVersionResource>>,
         faults: &mut Vec<String>,
     ) -> anyhow::Result<Vec<PolicyKind>> {
         let mut served: BTreeMap<String, Option<APIResourceList>> = BTreeMap::new();
-        let mut kinds = Vec::new();
-        for gvr in gvrs {
+        let mut kinds: Vec<PolicyKind> = Vec::new();
+        for gvr in listed.into_iter().flatten() {
+            // Of several versions that are served, the first holds.
+            if kinds.iter().any(|kind| kind.gvr.kind == gvr.kind) {
+                continue;
+            }
             let api_version = gvr.api_version();
             if !served.contains_key(&api_version) {
                 let list = match self.live.client.list_api_group_resources(&api_version).await {

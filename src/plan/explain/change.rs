@@ -48,7 +48,7 @@ impl Explainer<'_> {
                 format!("Namespace {namespace}"),
                 "the controller's --downstream-namespace-prefix or --reserved-namespaces".to_owned(),
             ],
-            Problem::TwoVersions { .. } => parameters().collect(),
+            Problem::VersionConflict { .. } => parameters().collect(),
             Problem::KindNotResolved { gvr, .. } => {
                 [format!("CustomResourceDefinition {}", gvr.kind)].into_iter().chain(parameters()).collect()
             }

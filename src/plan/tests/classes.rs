@@ -129,14 +129,21 @@ fn the_message_names_ten_kinds_then_counts() {
 }
 
 #[test]
-fn a_version_that_another_class_keeps_from_being_watched_is_named() {
-    let v0 = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v0", "resource": "ratelimitpolicies"}]});
-    let mut world = shop(&[]).class("second", &v0);
-    world.resolve("v0", "ratelimitpolicies", resolved("RateLimitPolicy"));
-    world.mirror.forget(&crate::mirror::Source::Policies(super::objects::limits()));
-    let world = world.resolution_of("v0", "ratelimitpolicies", resolved("RateLimitPolicy"));
-    let message = "kuadrant.io/v1 ratelimitpolicies: another GatewayClass lists another version";
-    assert_eq!(said(&world, "PoliciesResolved"), text("False", "UnknownResource", message));
+fn a_version_that_another_class_keeps_from_being_synced_is_told_by_the_class_that_lists_it() {
+    let v2 = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
+    let world = shop(&[]).class("second", &v2);
+    let of_second = |world: &World| {
+        let status = world.see(|view| planned::plan(view, &ObjectKey::new("", "second")))?;
+        let mut conditions = status.conditions.into_iter();
+        let resolved = conditions.find(|condition| condition.type_ == "PoliciesResolved")?;
+        Some((resolved.status, resolved.reason, resolved.message))
+    };
+    assert_eq!(of_second(&world), None, "not until it was looked up");
+    let world = world.resolution_of("v2", "ratelimitpolicies", resolved("RateLimitPolicy"));
+    assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "1 kinds are synced"));
+    let message = "kuadrant.io/v2 ratelimitpolicies: is synced in version v1, which GatewayClass multi lists: \
+                   let the classes agree on one";
+    assert_eq!(of_second(&world), Some(text("False", "VersionConflict", message)));
 }
 
 /// The class with this status, a moment later.

@@ -6,7 +6,7 @@ use super::answers::{applied, refused};
 use super::objects::{
     class, cluster, decision, gateway, gateway_parent, listing, placement, policy, policy_parent, target,
 };
-use super::world::{World, shop};
+use super::world::{World, resolved, shop};
 use crate::api::names::{ClusterName, Parent};
 use crate::mirror::Moment;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
@@ -245,7 +245,13 @@ fn invalid_parameters_name_their_config_map() {
 #[test]
 fn versions_that_disagree_name_all_config_maps() {
     let two = serde_json::json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
-    let world = world().class("zwei", &two);
+    // The older class's version holds.
+    let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());
+    let mut world = world()
+        .class("zwei", &two)
+        .with(created("zwei", "2026-01-01T00:00:00Z"))
+        .with(created("multi", "2026-01-02T00:00:00Z"));
+    world.resolve("v2", "ratelimitpolicies", resolved("RateLimitPolicy"));
     let said = why(&world, "eu-1");
     assert!(
         said[0].ends_with("[ConfigMap params/multi key params | ConfigMap params/zwei key params]"),

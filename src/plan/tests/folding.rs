@@ -332,8 +332,12 @@ fn while_parameters_are_unread_nothing_is_told() {
 
 #[test]
 fn a_kind_that_does_not_resolve_says_why_where_it_was_known() {
-    let disagree =
+    let v2 =
         r#"{"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]}"#;
-    let world = written().with(super::objects::class("second")).params("second", disagree);
-    assert!(world.annotations("limits")["kuadrant.io/policy-sync-message"].contains("different versions"));
+    let world = written().with(super::objects::class("first")).params("first", v2);
+    let world = world.resolution_of("v2", "ratelimitpolicies", super::world::resolved("RateLimitPolicy"));
+    let world = world.with(policy("limits").targets("web"));
+    assert!(
+        world.annotations("limits")["kuadrant.io/policy-sync-message"].contains("is synced in version v2")
+    );
 }

@@ -5,9 +5,9 @@ use super::objects::{
     policy_of, policy_parent,
 };
 use super::world::{World, resolved, shop};
-use crate::api::names::Parent;
-use crate::mirror::Source;
+use crate::api::names::{GroupVersionResource, Parent};
 use crate::mirror::rows::kind::Resolution;
+use crate::mirror::{Change, Moment, Source};
 
 const NOTHING: [&str; 0] = [];
 
@@ -147,12 +147,65 @@ fn disagreeing() -> World {
     growing().with(class("second")).params("second", second)
 }
 
+/// The version of the other class was looked up.
+fn looked_up(mut world: World, resolution: Resolution) -> World {
+    world.resolve("v2", "ratelimitpolicies", resolution);
+    world
+}
+
 #[test]
-fn classes_that_disagree_on_a_version_freeze() {
-    let world = disagreeing();
-    assert_eq!(world.writes("limits"), NOTHING);
-    let fault = "GatewayClasses list ratelimitpolicies.kuadrant.io in different versions (v1, v2): let them agree on one";
-    assert_eq!(world.problems("limits"), [fault]);
+fn of_versions_that_are_served_the_oldest_classs_holds() {
+    let served = || looked_up(disagreeing(), resolved("RateLimitPolicy"));
+    assert_eq!(
+        (served().writes("limits"), served().problems("limits")),
+        (vec!["create us-1".into()], vec![])
+    );
+    assert_eq!(served().copy("limits", "eu-1")["apiVersion"], "kuadrant.io/v1");
+    // The others' Gateways get no policy in a version that their class does not list.
+    let api = || gateway("api").of_class("second").placed_on("all");
+    let world = served().with(api()).with(policy("more").targets("api"));
+    let fault = "kuadrant.io/v2 ratelimitpolicies: is synced in version v1, which GatewayClass multi lists: \
+                 let the classes agree on one";
+    assert_eq!((world.writes("more"), world.problems("more")), (vec![], vec![fault.to_owned()]));
+    // Of classes of one age the first by name, and of an older one its own.
+    let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());
+    let older = served()
+        .with(created("multi", "2026-01-02T00:00:00Z"))
+        .with(created("second", "2026-01-01T00:00:00Z"))
+        .with(api())
+        .with(policy("more").targets("api"));
+    assert_eq!(older.copy("more", "eu-1")["apiVersion"], "kuadrant.io/v2");
+    assert_eq!(older.writes("limits"), NOTHING, "frozen where it is");
+    assert!(
+        older.problems("limits")[0].starts_with("kuadrant.io/v1 ratelimitpolicies: is synced in version v2")
+    );
+}
+
+#[test]
+fn a_version_that_is_not_served_stands_in_nobodys_way() {
+    for fault in [Resolution::UnknownVersion("the hub serves v1".into()), Resolution::NotAPolicy("x".into())]
+    {
+        let created = |name: &str, at: &str| class(name).metadata("creationTimestamp", at.into());
+        let world = disagreeing()
+            .with(created("multi", "2026-01-02T00:00:00Z"))
+            .with(created("second", "2026-01-01T00:00:00Z"));
+        assert_eq!(world.writes("limits"), NOTHING, "until it is known");
+        let world = looked_up(world, fault);
+        assert_eq!((world.writes("limits"), world.problems("limits")), (vec!["create us-1".into()], vec![]));
+        assert_eq!(world.without(policy("limits")).writes("limits"), ["delete eu-1"]);
+    }
+}
+
+#[test]
+fn while_what_is_there_was_read_in_another_version_nothing_is_planned_of_it() {
+    let world = growing();
+    let followed = |version: &str| {
+        let gvr = GroupVersionResource::new("kuadrant.io", version, "ratelimitpolicies");
+        world.mirror.change(Change::Followed(gvr), Moment(world.now));
+        world.writes("limits")
+    };
+    assert_eq!(followed("v0"), NOTHING);
+    assert_eq!(followed("v1"), ["create us-1"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::objects::{class, listing, policy};
 use super::world::{World, shop, world};
+use crate::mirror::rows::kind::Resolution;
 use crate::plan::watches;
 
 fn watched(world: &World) -> Vec<String> {
@@ -32,12 +33,22 @@ fn classes_want_the_union() {
 }
 
 #[test]
-fn of_two_versions_one_is_watched_whatever_the_order_of_classes() {
+fn of_two_versions_the_one_that_holds_is_watched_and_the_other_looked_up() {
     let v2 = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
-    for name in ["aaa", "zzz"] {
+    let versions = ["kuadrant.io/v1 ratelimitpolicies", "kuadrant.io/v2 ratelimitpolicies"];
+    let others =
+        |world: &World| world.see(watches::others).iter().map(ToString::to_string).collect::<Vec<_>>();
+    // Of one age, the first by name: the class of the shop is called multi.
+    for (name, holds, other) in [("aaa", versions[1], versions[0]), ("zzz", versions[0], versions[1])] {
         let world = shop(&[]).class(name, &v2);
-        assert_eq!(watched(&world), [PARAMS, PARAMS, "kuadrant.io/v1 ratelimitpolicies"], "{name}");
+        assert_eq!(watched(&world), [PARAMS, PARAMS, holds], "{name}");
+        assert_eq!(others(&world), [other], "{name}");
     }
+    let world = shop(&[]).class("aaa", &v2);
+    let world = world.resolution_of("v2", "ratelimitpolicies", Resolution::UnknownVersion("v1".into()));
+    assert_eq!(watched(&world), [PARAMS, PARAMS, versions[0]], "it is not served");
+    assert_eq!(others(&world), [versions[1]]);
+    assert_eq!(others(&shop(&[])), Vec::<String>::new());
 }
 
 #[test]

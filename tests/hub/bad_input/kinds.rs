@@ -28,7 +28,7 @@ fn cases() -> Vec<(&'static str, &'static str, Vec<Value>)> {
             vec![gvr("policies.example.com", "v9", "timeoutpolicies")],
         ),
         (
-            "another class's kind in another version",
+            "another class's kind in a version that is not served",
             "other-version",
             vec![gvr("kuadrant.io", "v9", "ratelimitpolicies")],
         ),

@@ -2,9 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::apply;
-use policy_sync_testenv::fixtures::{
-    self, gateway, gateway_class, params_config_map, rate_limit_policy, timeout_policy,
-};
+use policy_sync_testenv::fixtures::{self, gateway, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::world::World;
 use serde_json::{Value, json};
 
@@ -200,20 +198,6 @@ async fn a_class_that_is_invalid() -> Result<()> {
     let _controller = world.controller().await?;
     world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
     let mut rows = Vec::new();
-
-    // A kind in two versions, by two classes.
-    let second =
-        json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "authpolicies"}]});
-    world.apply(&params_config_map(world.name(), "second", &second)).await?;
-    world
-        .apply(&gateway_class("classes-second", &world.controller_name(), Some((world.name(), "second"))))
-        .await?;
-    let auth = fixtures::auth_policy(world.name(), "auth", "web");
-    world.apply(&auth).await?;
-    rows.push(is_told(&world, "a policy whose kind two classes list in two versions", TOLD, &auth).await?);
-    world.delete(&gateway_class("classes-second", &world.controller_name(), None)).await?;
-    until_untold(&world, &auth).await?;
-    goes_on(&world, &limits).await?;
 
     world.parameters(&json!({"downstreamClass": 5})).await?;
     rows.push(is_told(&world, "a policy of a class with invalid parameters", TOLD, &limits).await?);

@@ -13,6 +13,7 @@ use crate::cli::plan::remark::{Remark, Subject};
 use crate::mirror::{ClassParams, Key, Moment, View};
 use crate::plan::fold::{self, Fold};
 use crate::plan::gateway::fold::GatewayFold;
+use crate::plan::standing::conflict;
 use crate::plan::{self, Settings, class};
 
 /// The status of our classes.
@@ -27,10 +28,11 @@ pub(super) fn classes(found: &Found, now: Moment) -> Planned {
             }
             Some(ClassParams::Valid(params)) => {
                 for gvr in params.policies_to_sync.iter().map(|policy| policy.gvr()) {
-                    let fault = view.kind(&gvr).map(|state| state.resolution.fault());
-                    let fault = fault.unwrap_or("another GatewayClass lists another version");
+                    let fault = view.kind(&gvr).map(|state| state.resolution.fault()).unwrap_or_default();
                     if !fault.is_empty() {
                         remarks.push(subject.error(format!("{gvr}: {fault}")));
+                    } else if let Some(conflict) = conflict(view, &gvr) {
+                        remarks.push(subject.error(conflict.text()));
                     }
                 }
             }

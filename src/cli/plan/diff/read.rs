@@ -4,7 +4,7 @@
 //! The reader's rights are not the controller's: that the controller has those that it needs is taken for granted, and
 //! what the reader may not read is an error, never nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{anyhow, bail};
 use futures::future::join_all;
@@ -89,6 +89,9 @@ pub(in crate::cli) async fn read(live: &Live, controller: &ControllerName) -> an
             found.scratch.list(&source, &config_map);
         }
     }
+    for gvr in found.versions() {
+        found.resolve(live, &gvr).await?;
+    }
     for (source, gvr) in found.wanted() {
         match source {
             Source::Policies(_) => found.policies(live, &source, &gvr).await?,
@@ -124,6 +127,14 @@ impl Found {
         watches::plan(self.scratch.read().view(Scratch::settled()))
     }
 
+    /// The versions in which classes list kinds of policies.
+    fn versions(&self) -> BTreeSet<GroupVersionResource> {
+        let others = watches::others(self.scratch.read().view(Scratch::settled()));
+        let wanted = self.wanted().into_iter();
+        let watched = wanted.filter(|(source, _)| matches!(source, Source::Policies(_))).map(|(_, gvr)| gvr);
+        watched.chain(others).collect()
+    }
+
     async fn work_schema(&mut self, live: &Live) -> anyhow::Result<()> {
         let name = format!("manifestworks.{}", work::GROUP);
         let definition = definition(live, &name).await?;
@@ -137,18 +148,26 @@ impl Found {
         Ok(())
     }
 
+    async fn resolve(&self, live: &Live, gvr: &GroupVersionResource) -> anyhow::Result<()> {
+        let resolution = match definition(live, &gvr.kind.to_string()).await? {
+            None => Resolution::Gone,
+            Some(definition) => defined(&definition, gvr).map_or_else(|fault| fault, Resolution::Resolved),
+        };
+        self.scratch.resolve(gvr, resolution);
+        Ok(())
+    }
+
     async fn policies(
         &mut self,
         live: &Live,
         source: &Source,
         gvr: &GroupVersionResource,
     ) -> anyhow::Result<()> {
-        let resolution = match definition(live, &gvr.kind.to_string()).await? {
-            None => Resolution::Gone,
-            Some(definition) => defined(&definition, gvr).map_or_else(|fault| fault, Resolution::Resolved),
+        let resolved = {
+            let guard = self.scratch.read();
+            let state = guard.view(Scratch::settled()).kind(gvr);
+            state.is_some_and(|state| matches!(state.resolution, Resolution::Resolved(_)))
         };
-        let resolved = matches!(resolution, Resolution::Resolved(_));
-        self.scratch.resolve(gvr, resolution);
         if resolved {
             let policies = live.list(gvr, ListParams::default()).await?;
             self.scratch.list(source, &policies);
