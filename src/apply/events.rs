@@ -10,6 +10,8 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tracing::debug;
 
+use crate::api::text::with_causes;
+
 /// How many events may wait.
 const WAITING: usize = 128;
 
@@ -41,7 +43,7 @@ impl Events {
                     secondary: None,
                 };
                 if let Err(error) = recorder.publish(&event, &object).await {
-                    debug!(error = &error as &dyn std::error::Error, "an event was not taken");
+                    debug!(error = with_causes(&error), "an event was not taken");
                 }
             }
         });

@@ -30,10 +30,9 @@ pub use pending::{Unseen, Written, crossed};
 pub use queue::Queue;
 pub use worker::{Worker, WorkerOptions};
 
-use std::error::Error;
 use std::sync::Arc;
 
-use crate::api::text::capped;
+use crate::api::text::{capped, with_causes};
 
 /// What is told of a write that the hub does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,12 +108,7 @@ impl ApplyError {
             "foreign_work" => "ForeignWork",
             _ => return None,
         };
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
+        let text = with_causes(self);
         Some(Refusal { reason, note: capped(&text, REFUSAL_LIMIT).into_owned() })
     }
 

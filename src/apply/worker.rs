@@ -21,6 +21,7 @@ use super::requests::Requests;
 use super::{ApplyError, Leadership, Queue, objects, subject, works};
 use crate::api::annotations::Summary;
 use crate::api::names::{ObjectKey, Parent};
+use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::mirror::{Key, Mirror, Moment, View};
 use crate::plan::diff::WorkAction;
@@ -165,8 +166,10 @@ impl Worker {
             Ok(()) => self.queue.done(key),
             Err(error) => {
                 match &error {
-                    error if error.is_routine() => debug!(?key, %error, "will be planned again"),
-                    error => warn!(?key, error = error as &dyn std::error::Error, "will be planned again"),
+                    error if error.is_routine() => {
+                        debug!(?key, error = with_causes(error), "will be planned again");
+                    }
+                    error => warn!(?key, error = with_causes(error), "will be planned again"),
                 }
                 self.queue.failed(key);
             }

@@ -10,6 +10,7 @@ use kube::{Api, Client};
 
 use super::answer::answered;
 use crate::api::names::GroupVersionResource;
+use crate::api::text::with_causes;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution, check};
 use crate::mirror::rows::schema::WorkSchema;
 
@@ -30,7 +31,7 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
         Err(kube::Error::Api(status)) if status.code == 403 => {
             return Resolution::Forbidden(status.message.clone());
         }
-        Err(error) => return Resolution::Unknown(error.to_string()),
+        Err(error) => return Resolution::Unknown(with_causes(&error)),
     };
     let info = match defined(&definition, gvr) {
         Ok(info) => info,
@@ -40,12 +41,12 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
         match allowed(client, gvr, verb).await {
             Ok(true) => {}
             Ok(false) => return Resolution::Forbidden(format!("{who} may not {verb} it")),
-            Err(error) => return Resolution::Unknown(error.to_string()),
+            Err(error) => return Resolution::Unknown(with_causes(&error)),
         }
     }
     match allowed(client, gvr, "patch").await {
         Ok(can_patch) => Resolution::Resolved(PolicyKindInfo { can_patch, ..info }),
-        Err(error) => Resolution::Unknown(error.to_string()),
+        Err(error) => Resolution::Unknown(with_causes(&error)),
     }
 }
 

@@ -20,6 +20,7 @@ use super::follow::{Followed, pace};
 use super::{Feed, fixed_kind, resolve};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
+use crate::api::text::with_causes;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::{Change, Source};
 
@@ -174,7 +175,7 @@ async fn follow_work_schema(client: Client, feed: Feed, mut definitions: broadca
                 changed(&mut definitions, &name).await;
             }
             Err(error) => {
-                warn!(error = &error as &dyn std::error::Error, "cannot read the definition of ManifestWork");
+                warn!(error = with_causes(&error), "cannot read the definition of ManifestWork");
                 tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
             }
         }
@@ -199,7 +200,7 @@ async fn follow_definitions(client: Client, changed: broadcast::Sender<Arc<str>>
     let mut backoff = DefaultBackoff::default();
     loop {
         if let Err(error) = definitions(&client, &changed, &mut seen, &mut backoff).await {
-            warn!(error = &error as &dyn std::error::Error, "cannot watch CustomResourceDefinitions");
+            warn!(error = with_causes(&error), "cannot watch CustomResourceDefinitions");
             tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
         }
     }

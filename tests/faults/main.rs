@@ -10,6 +10,7 @@
 mod hub;
 mod lagging;
 mod late;
+mod logging;
 mod oracle;
 mod plan;
 mod requests;
