@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Client;
+use parking_lot::RwLock;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,15 +21,15 @@ use super::reports::Reports;
 use super::requests::Requests;
 use super::{ApplyError, Leadership, Queue, objects, subject, works};
 use crate::api::annotations::Summary;
-use crate::api::names::{ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::api::text::with_causes;
 use crate::clock::Clock;
-use crate::mirror::{Key, Mirror, Moment, View};
+use crate::mirror::{Key, Mirror, Moment, Refused, View};
 use crate::plan::diff::WorkAction;
 use crate::plan::fold::Fold;
 use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::watches::Wanted;
-use crate::plan::{Notice, Settings};
+use crate::plan::{Notice, Settings, order};
 use crate::telemetry::metrics::Metrics;
 
 /// How many keys are worked on at once.
@@ -48,6 +49,7 @@ pub struct Worker {
     causes: Causes,
     queue: Arc<Queue>,
     pending: Pending,
+    refused: RwLock<Refused>,
     reports: Reports,
     clock: Clock,
     metrics: Metrics,
@@ -88,6 +90,7 @@ impl Worker {
             settings: options.settings,
             queue,
             pending: Pending::default(),
+            refused: RwLock::default(),
             clock,
             metrics,
             fold_window: options.fold_window,
@@ -117,6 +120,7 @@ impl Worker {
     /// A term began or ended. While another led, keys were dropped: now each is planned.
     fn turned(&self, turn: Turn) {
         self.reports.begin(self.clock.now());
+        self.refused.write().clear();
         if turn == Turn::Gained {
             for key in self.mirror.everything() {
                 Self::enqueue_one(&self.queue, self.fold_window, key);
@@ -193,8 +197,8 @@ impl Worker {
 
     /// Decides from one look at the mirror, and from what `key` wrote that is not in it yet.
     fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut Unseen) -> T) -> T {
-        let guard = self.mirror.read();
-        let view = guard.view(self.clock.now());
+        let (guard, refused) = (self.mirror.read(), self.refused.read());
+        let view = guard.view(self.clock.now()).refusing(&refused);
         self.pending.with(key, |unseen| decide(view, unseen))
     }
 
@@ -230,6 +234,7 @@ impl Worker {
             self.look_again(key, view, decision.recheck);
             decision
         });
+        self.forget_refused(parent, &decision.writes);
         let written = self.write_works(key, decision, slot).await;
         self.pending.note(key, Unseen::sent);
         written
@@ -248,7 +253,8 @@ impl Worker {
             Ok(()) => self.write(key, deletes).await,
             Err(error) => Err(error),
         };
-        writes.and(deletes)
+        ApplyError::from_all([writes, deletes].into_iter().filter_map(Result::err).collect())
+            .map_or(Ok(()), Err)
     }
 
     async fn write(&self, key: &Key, actions: Vec<WorkAction>) -> Result<(), ApplyError> {
@@ -259,7 +265,13 @@ impl Worker {
         let object = object.as_str();
         let results = futures::stream::iter(actions)
             .map(|action| async move {
-                let written = works::write(&self.requests, object, &action).await?;
+                let written = works::write(&self.requests, object, &action).await;
+                if let (Err(error), WorkAction::Create { cluster, .. }) = (&written, &action)
+                    && error.says_no()
+                {
+                    self.was_refused(key, cluster);
+                }
+                let written = written?;
                 if let Some(written) = written {
                     let work = (action.name().clone(), action.cluster().clone());
                     self.pending.note(key, |unseen| unseen.wrote(work, written));
@@ -269,6 +281,27 @@ impl Worker {
             .buffer_unordered(CONCURRENT_WRITES)
             .filter_map(|result: Result<(), ApplyError>| async { result.err() });
         ApplyError::from_all(results.collect().await).map_or(Ok(()), Err)
+    }
+
+    /// Notes that the work of `key` in `cluster` cannot be made. From now on, who waits for it waits for so long only.
+    fn was_refused(&self, key: &Key, cluster: &ClusterName) {
+        let Key::Works(parent) = key else { return };
+        let now = self.clock.now();
+        if !self.refused.write().note(parent, cluster, now) {
+            return;
+        }
+        let awaiting: Vec<Parent> = order::awaiting(self.mirror.read().view(now), parent).collect();
+        for key in awaiting.into_iter().flat_map(|parent| [Key::Works(parent.clone()), Key::Fold(parent)]) {
+            Self::enqueue_one(&self.queue, self.fold_window, key);
+        }
+    }
+
+    /// Forgets what was refused of `parent`, but what is among its `writes` again.
+    fn forget_refused(&self, parent: &Parent, writes: &[WorkAction]) {
+        if self.refused.read().has(parent) {
+            let creates = writes.iter().filter(|action| matches!(action, WorkAction::Create { .. }));
+            self.refused.write().retain(parent, &creates.map(WorkAction::cluster).collect());
+        }
     }
 
     async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
@@ -321,7 +354,7 @@ impl Worker {
         let mut refused = Ok(());
         if let Some(metadata) = metadata {
             let request = objects::labelling(&manager, gateway, &uid, &metadata);
-            match objects::write_gateway(&self.requests, gateway, "label", request).await {
+            match objects::write_gateway(&self.requests, gateway, &uid, "label", request).await {
                 Ok(written) => {
                     self.pending.note(key, |unseen| unseen.wrote_object(written));
                     return Ok(());
@@ -332,7 +365,7 @@ impl Worker {
         }
         if let Some(status) = status {
             let request = objects::telling(&manager, gateway, &uid, &status);
-            let written = objects::write_gateway(&self.requests, gateway, "update", request).await?;
+            let written = objects::write_gateway(&self.requests, gateway, &uid, "update", request).await?;
             self.pending.note(key, |unseen| unseen.wrote_object(written));
         }
         refused

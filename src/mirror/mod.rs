@@ -13,6 +13,7 @@ mod affected;
 mod change;
 mod interned;
 mod params;
+mod refused;
 mod resync;
 pub mod rows;
 mod table;
@@ -26,6 +27,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Parent};
 
 pub use change::{Change, Row, Source};
+pub use refused::Refused;
 pub use table::{Moment, Table};
 pub use tables::{Tables, WorkKey};
 pub use view::{ClassParams, PLACEMENT_SETTLES, View};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::refused::Refused;
 use super::rows::class::Class;
 use super::rows::cluster::{Cluster, Placement};
 use super::rows::gateway::Gateway;
@@ -25,6 +26,7 @@ pub const PLACEMENT_SETTLES: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug)]
 pub struct View<'m> {
     tables: &'m Tables,
+    refused: Option<&'m Refused>,
     /// The moment.
     pub now: Moment,
 }
@@ -63,7 +65,19 @@ impl ClassParams {
 
 impl<'m> View<'m> {
     pub(super) fn new(tables: &'m Tables, now: Moment) -> Self {
-        Self { tables, now }
+        Self { tables, refused: None, now }
+    }
+
+    /// The same with what this process has found out by writing.
+    #[must_use]
+    pub fn refusing(self, refused: &'m Refused) -> Self {
+        Self { refused: Some(refused), ..self }
+    }
+
+    /// Since when the hub refuses to have the work of `parent` made in `cluster`, `None` where it does not.
+    #[must_use]
+    pub fn refused_since(&self, parent: &Parent, cluster: &ClusterName) -> Option<Moment> {
+        self.refused?.since(parent, cluster)
     }
 
     /// Whether the kinds without which nothing can be planned have been listed, and works can say what they must.

@@ -13,6 +13,7 @@ mod late;
 mod logging;
 mod oracle;
 mod plan;
+mod refusals;
 mod requests;
 mod scenario;
 mod settling;
