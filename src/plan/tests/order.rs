@@ -336,6 +336,17 @@ fn what_is_waited_for_affects_who_waits() {
     let labelled = world.apply(&cluster("eu-1").label("region", "eu"));
     assert!(labelled.contains(&Key::Works(gateway_parent("web"))));
     assert!(world.edit(&quota(), "eu-1", |work| work["status"] = applied().status(work)).contains(&web));
+    // Only the last of them on a cluster lets it come, and that at once.
+    let web_works = Key::Works(gateway_parent("web"));
+    let mut others = made("hold");
+    for (parent, cluster, frees) in
+        [(quota(), "eu-1", false), (quota(), "us-1", false), (policy_parent("limits"), "us-1", true)]
+    {
+        let keys = others.edit(&parent, cluster, |work| work["status"] = applied().status(work));
+        assert_eq!(keys.contains(&web_works), frees, "{parent} on {cluster}");
+        let again = others.edit(&parent, cluster, |work| work["metadata"]["labels"]["x"] = "y".into());
+        assert!(!again.contains(&web_works), "{parent} on {cluster} says nothing new");
+    }
     assert!(world.edit(&quota(), "eu-1", |work| work["metadata"]["labels"] = json!({})).contains(&web));
 
     let mut world = on_two();
