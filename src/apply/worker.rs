@@ -337,8 +337,11 @@ impl Worker {
             let notices = std::mem::take(&mut plan.notices);
             let (parent, subject) = (Parent::gateway(gateway.clone()), || subject::of(view, key));
             let recheck = self.reports.notices(&parent, subject, notices, false, view.now);
+            let works = Key::Works(parent);
+            // What is told of the works, and of when they come, is theirs to tell: they are not planned for each answer.
+            self.look_again(&works, view, plan.works_recheck);
             if plan.comes {
-                self.queue.add(Key::Works(parent));
+                self.queue.add(works);
             }
             self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
             Some(plan)

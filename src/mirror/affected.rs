@@ -51,9 +51,9 @@ impl Tables {
         })
     }
 
-    /// The Gateways that may wait for what happened.
+    /// The Gateways that may wait for what happened, and say so.
     fn waiting(&self) -> Keys {
-        self.gateways.iter().map(|(key, _)| Key::Works(Parent::gateway(key.clone()))).collect()
+        self.gateways.iter().flat_map(|(key, _)| both(&Parent::gateway(key.clone()))).collect()
     }
 
     /// A class came, went or changed; `before` is what it was.

@@ -80,7 +80,7 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
     };
     let works = plan_works(view, settings, parent);
     if works.problems.iter().any(Problem::passes) {
-        return FoldPlan::NOTHING;
+        return FoldPlan { recheck: works.recheck, ..FoldPlan::NOTHING };
     }
     let entries = entries(view, settings, parent, &works);
     let summary = Summary::of(&entries, |cluster| works.outcomes.contains_key(cluster));
@@ -98,8 +98,8 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
         let annotations = taking_over(annotations, &policy.folded);
         Fold::Write { gvr, kind: info.kind, uid: policy.uid.clone(), annotations }
     };
-    let (notices, recheck) = notice::of_policy(view, parent, &entries);
-    FoldPlan { summary: Some(summary), fold, notices, recheck }
+    let (notices, next) = notice::of_policy(view, parent, &entries);
+    FoldPlan { summary: Some(summary), fold, notices, recheck: Moment::earliest(works.recheck, next) }
 }
 
 fn annotations(

@@ -18,4 +18,5 @@ mod requests;
 mod scenario;
 mod settling;
 mod sweep;
+mod telling;
 mod watches;

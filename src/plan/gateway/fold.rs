@@ -55,8 +55,11 @@ pub struct GatewayFold {
     pub notices: Vec<Notice>,
     /// When time alone changes what it says.
     pub recheck: Option<Moment>,
-    /// Whether it waits no longer for its policies on some cluster.
+    /// Whether what its works come to is to be told, or written: on some cluster it waits no longer for its policies, or
+    /// has waited for as long as its class lets it.
     pub comes: bool,
+    /// When time alone changes what its works come to.
+    pub works_recheck: Option<Moment>,
 }
 
 /// Plans what the Gateway `key` says: nothing where it is gone or going, or where that is not known yet.
@@ -73,8 +76,9 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     }
     let parent = Parent::gateway(key.clone());
     let works = super::plan(view, settings, key);
+    let works_recheck = works.recheck;
     if works.problems.iter().any(Problem::passes) {
-        return GatewayFold::default();
+        return GatewayFold { recheck: works_recheck, works_recheck, ..GatewayFold::default() };
     }
     let (mut metadata, left_out) = metadata::of(view, gateway, &works);
     let mut owners = BTreeSet::new();
@@ -83,7 +87,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
         owners.clone_from(&gateway.told.other_owners);
     }
     let Diff { actions, problems } = diff::works(view, &parent, &works);
-    let comes = actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
+    let held = works.waiting.values().any(|waiting| waiting.overdue);
+    let comes = held || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &parent, &works);
     let placement = placement(view, key);
     let (left_behind, next) = notice::left_behind(view, &parent);
@@ -91,8 +96,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let status = teller.status(&left_out);
     let notices = teller.notices(&status);
     let status = (status != gateway.told.status).then_some(status);
-    let recheck = Moment::earliest(works.recheck, next);
-    GatewayFold { uid, metadata, owners, status, notices, recheck, comes }
+    let recheck = Moment::earliest(works_recheck, next);
+    GatewayFold { uid, metadata, owners, status, notices, recheck, comes, works_recheck }
 }
 
 /// What one cluster says.
