@@ -18,6 +18,7 @@ use crate::api::cluster::{GROUP, PLACEMENT_LABEL};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::api::object::Metadata;
 use crate::plan::cause::Read;
+use crate::tasks::Tasks;
 
 /// How many keys are answered together at most.
 const BATCH: usize = 256;
@@ -52,9 +53,10 @@ type Page = Outcome<(Versions, bool)>;
 
 impl Causes {
     /// Starts to answer, until this is dropped.
-    pub(super) fn start(requests: Requests) -> Self {
+    pub(super) fn start(requests: Requests, tasks: Tasks) -> Self {
         let (sender, mut asked) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
+        let watched = tasks.clone();
+        tokio::spawn(watched.watch("causes", async move {
             let slots = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
             loop {
                 let slot = slots.clone().acquire_owned().await;
@@ -63,12 +65,12 @@ impl Causes {
                     return;
                 }
                 let requests = requests.clone();
-                tokio::spawn(async move {
+                tokio::spawn(tasks.clone().watch("causes", async move {
                     answer(&requests, batch).await;
                     drop(slot);
-                });
+                }));
             }
-        });
+        }));
         Self(sender)
     }
 

@@ -30,6 +30,7 @@ use crate::plan::fold::Fold;
 use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::watches::Wanted;
 use crate::plan::{Notice, Settings, order};
+use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
 /// How many keys are worked on at once.
@@ -55,6 +56,7 @@ pub struct Worker {
     metrics: Metrics,
     fold_window: Duration,
     wanted: watch::Sender<Wanted>,
+    tasks: Tasks,
 }
 
 /// What a worker needs to know.
@@ -67,6 +69,8 @@ pub struct WorkerOptions {
     pub fold_window: Duration,
     /// Where it says what should be watched.
     pub wanted: watch::Sender<Wanted>,
+    /// What notices that a task of it panics.
+    pub tasks: Tasks,
 }
 
 impl Worker {
@@ -82,8 +86,8 @@ impl Worker {
     ) -> Self {
         let requests = Requests::new(client.clone(), options.leadership.clone(), metrics.clone());
         Self {
-            reports: Reports::new(Events::start(client), metrics.clone()),
-            causes: Causes::start(requests.clone()),
+            reports: Reports::new(Events::start(client, &options.tasks), metrics.clone()),
+            causes: Causes::start(requests.clone(), options.tasks.clone()),
             requests,
             leadership: options.leadership,
             mirror,
@@ -95,6 +99,7 @@ impl Worker {
             metrics,
             fold_window: options.fold_window,
             wanted: options.wanted,
+            tasks: options.tasks,
         }
     }
 
@@ -148,7 +153,8 @@ impl Worker {
                 next = next => next,
             };
             let worker = worker.clone();
-            tasks.spawn(async move { worker.work(&key, slot).await });
+            let watched = worker.tasks.clone();
+            tasks.spawn(watched.watch("key", async move { worker.work(&key, slot).await }));
         }
         tasks.close();
         tasks.wait().await;

@@ -23,8 +23,9 @@ use crate::api::object::HubObject;
 use crate::api::text::with_causes;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::{Change, Source};
+use crate::tasks::Tasks;
 
-/// How often a kind that cannot be synced is looked at again.
+/// How often it is looked at again whether a kind can be synced.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// How many changed definitions a task may lag behind before it looks at its own again unasked.
 const DEFINITIONS: usize = 64;
@@ -34,24 +35,29 @@ pub struct Supervisor {
     client: Client,
     feed: Feed,
     definitions: broadcast::Sender<Arc<str>>,
-    tasks: JoinSet<()>,
+    tasks: JoinSet<Option<()>>,
+    watched: Tasks,
     running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
 }
 
 impl Supervisor {
     /// A supervisor that feeds into `feed`.
     #[must_use]
-    pub fn new(client: Client, feed: Feed) -> Self {
+    pub fn new(client: Client, feed: Feed, watched: Tasks) -> Self {
         let (definitions, _) = broadcast::channel(DEFINITIONS);
-        Self { client, feed, definitions, tasks: JoinSet::new(), running: HashMap::new() }
+        Self { client, feed, definitions, tasks: JoinSet::new(), watched, running: HashMap::new() }
+    }
+
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.tasks.spawn(self.watched.clone().watch("watch", task))
     }
 
     /// Watches the fixed kinds, and of the others what `wanted` says, until the sender of it is gone.
     pub async fn run(mut self, mut wanted: watch::Receiver<BTreeMap<Source, GroupVersionResource>>) {
-        self.tasks.spawn(follow_definitions(self.client.clone(), self.definitions.clone()));
+        self.spawn(follow_definitions(self.client.clone(), self.definitions.clone()));
         let (client, feed, definitions) =
             (self.client.clone(), self.feed.clone(), self.definitions.subscribe());
-        self.tasks.spawn(follow_work_schema(client, feed, definitions));
+        self.spawn(follow_work_schema(client, feed, definitions));
         for source in Source::FIXED {
             if let Some(gvr) = fixed_kind(&source) {
                 self.start(source, gvr);
@@ -100,9 +106,9 @@ impl Supervisor {
         let task = match source {
             Source::Policies(_) => {
                 let definitions = self.definitions.subscribe();
-                self.tasks.spawn(follow_resolved(followed, client, feed, definitions))
+                self.spawn(follow_resolved(followed, client, feed, definitions))
             }
-            _ => self.tasks.spawn(followed.forever(client, feed)),
+            _ => self.spawn(followed.forever(client, feed)),
         };
         self.running.insert(source, (gvr, task));
     }

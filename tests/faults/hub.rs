@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch};
 use policy_sync::apply::{Elector, ElectorOptions};
+use policy_sync::tasks::Panicked;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
@@ -48,7 +49,7 @@ pub(crate) struct Hub {
 /// A controller in this process.
 pub(crate) struct Running {
     stop: CancellationToken,
-    working: JoinHandle<()>,
+    working: JoinHandle<Result<(), Panicked>>,
     /// What it counts.
     pub(crate) metrics: Metrics,
 }
@@ -57,7 +58,12 @@ impl Running {
     /// Stops it as SIGTERM would.
     pub(crate) async fn terminate(self) -> Result<()> {
         self.stop.cancel();
-        Ok(self.working.await?)
+        self.ended().await
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) async fn ended(self) -> Result<()> {
+        Ok(self.working.await??)
     }
 }
 

@@ -12,6 +12,7 @@ mod lagging;
 mod late;
 mod logging;
 mod oracle;
+mod panics;
 mod plan;
 mod refusals;
 mod requests;

@@ -41,7 +41,9 @@ impl Server {
             }),
             "default",
         );
-        Causes::start(Requests::new(client, Leadership::always(), Metrics::new().unwrap()))
+        let metrics = Metrics::new().unwrap();
+        let tasks = Tasks::new(metrics.clone());
+        Causes::start(Requests::new(client, Leadership::always(), metrics), tasks)
     }
 
     async fn answer(self, path: String) -> Result<Response<Body>, std::io::Error> {
