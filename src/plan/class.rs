@@ -63,6 +63,10 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
         let gvr = policy.gvr();
         match &view.kind(&gvr) {
             Some(state) => match &state.resolution {
+                Resolution::Resolved(info) if !info.can_patch => {
+                    let text = format!("{gvr}: the controller may not patch it: its annotations are missing");
+                    faults.push(("Forbidden", text));
+                }
                 Resolution::Resolved(_) => {}
                 fault => {
                     let text = format!("{gvr}: {}", fault.fault());

@@ -114,8 +114,9 @@ impl Supervisor {
     }
 }
 
-/// Follows a kind while it resolves, and looks again when its definition changes, when following it fails, and
-/// every now and then while something is missing.
+/// Follows a kind while it resolves, and looks again when its definition changes, when following it fails, and every now
+/// and then: at what the controller may do, of which nothing else tells while a watch lasts, and at all of it while
+/// something is missing.
 async fn follow_resolved(
     followed: Followed,
     client: Client,
@@ -143,18 +144,32 @@ async fn follow_resolved(
         let mut waits = DefaultBackoff::default();
         let following = followed.until_failure(&client, &feed, &mut waits);
         let mut following = std::pin::pin!(following);
+        let (mut redefined, mut pauses) = (false, DefaultBackoff::default());
         let wait = loop {
-            let complete = matches!(&current, Resolution::Resolved(info) if info.can_patch);
+            // What the server did not say it is asked again soon.
+            let again = if redefined { pauses.next().unwrap_or(LOOK_AGAIN) } else { LOOK_AGAIN };
             tokio::select! {
                 error = &mut following => break followed.failed(&feed, &error, &mut backoff),
-                () = changed(&mut definitions, &name) => {}
-                () = tokio::time::sleep(LOOK_AGAIN), if !complete => {}
+                () = changed(&mut definitions, &name) => redefined = true,
+                () = tokio::time::sleep(again) => {}
             }
             // Following goes on while this is found out, and longer where it still can.
-            current = resolve::resolve(&client, &followed.gvr).await;
-            feed.change(Change::Resolved(followed.gvr.clone(), current.clone()));
-            if !matches!(current, Resolution::Resolved(_)) {
-                break Duration::ZERO;
+            let found = match &current {
+                Resolution::Resolved(info) if !redefined => {
+                    resolve::rights(&client, &followed.gvr, info.clone(), resolve::CONTROLLER).await
+                }
+                _ => resolve::resolve(&client, &followed.gvr).await,
+            };
+            match found {
+                Resolution::Unknown(_) => {}
+                Resolution::Resolved(_) => {
+                    feed.change(Change::Resolved(followed.gvr.clone(), found.clone()));
+                    (current, redefined, pauses) = (found, false, DefaultBackoff::default());
+                }
+                _ => {
+                    feed.change(Change::Resolved(followed.gvr.clone(), found));
+                    break Duration::ZERO;
+                }
             }
         };
         tokio::time::sleep(wait).await;

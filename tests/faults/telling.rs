@@ -97,3 +97,28 @@ async fn that_a_gateway_waits_for_a_kind_whose_list_hangs_is_told() -> Result<()
     ensure!(metrics.contains(r#"policy_sync_problems{category="PoliciesPending"} 1"#), "{metrics}");
     Ok(())
 }
+
+#[tokio::test(start_paused = true)]
+async fn that_the_controller_may_not_patch_a_kind_any_more_is_told_within_a_minute() -> Result<()> {
+    let hub = unanswered(10).await?;
+    hub.controller(Faultless)?;
+    let resolved = |hub: &Hub| {
+        let class = hub.object("gatewayclasses.gateway.networking.k8s.io /shop");
+        let conditions = class["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let said = conditions.into_iter().find(|said| said["type"] == "PoliciesResolved").unwrap_or_default();
+        format!(
+            "{}: {}",
+            said["reason"].as_str().unwrap_or_default(),
+            said["message"].as_str().unwrap_or_default()
+        )
+    };
+    tokio::time::sleep(MINUTE * 5).await;
+    assert_eq!(resolved(&hub), "Resolved: 1 kinds are synced");
+    hub.server.deny("patch", "kuadrant.io", "ratelimitpolicies");
+    hub.until(MINUTE, |hub| resolved(hub).starts_with("Forbidden: ")).await?;
+    let words =
+        "kuadrant.io/v1 ratelimitpolicies: the controller may not patch it: its annotations are missing";
+    assert_eq!(resolved(&hub), format!("Forbidden: {words}"));
+    ensure!(hub.works().iter().any(|work| work.contains("limits")), "{:?}", hub.works());
+    Ok(())
+}
