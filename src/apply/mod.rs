@@ -21,6 +21,7 @@ mod pending;
 mod queue;
 mod reports;
 mod requests;
+mod rivals;
 mod subject;
 mod worker;
 pub mod works;

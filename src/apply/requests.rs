@@ -140,9 +140,19 @@ impl Requests {
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
     ) -> Result<(Vec<Metadata>, bool), RequestError> {
+        let (found, next) = self.page(resource, request).await?;
+        Ok((found, next.is_none()))
+    }
+
+    /// Lists the metadata of objects, and returns the token for the next page where there is one.
+    pub(super) async fn page(
+        &self,
+        resource: &str,
+        request: Result<Request<Vec<u8>>, request::Error>,
+    ) -> Result<(Vec<Metadata>, Option<String>), RequestError> {
         let listed: ObjectList<Written> = self.send(resource, request, METADATA_LIST).await?;
-        let whole = listed.metadata.continue_.is_none_or(|token| token.is_empty());
-        Ok((listed.items.into_iter().map(|item| item.metadata).collect(), whole))
+        let next = listed.metadata.continue_.filter(|token| !token.is_empty());
+        Ok((listed.items.into_iter().map(|item| item.metadata).collect(), next))
     }
 
     async fn send<T: DeserializeOwned>(

@@ -1,5 +1,7 @@
 //! Takes keys from the queue, plans them and carries the plans out.
 
+mod folds;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,17 +21,15 @@ use super::leadership::Turn;
 use super::pending::{Pending, Unseen};
 use super::reports::Reports;
 use super::requests::Requests;
+use super::rivals::Rivals;
 use super::{ApplyError, Leadership, Queue, objects, subject, works};
-use crate::api::annotations::Summary;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::mirror::{Key, Mirror, Moment, Refused, View};
 use crate::plan::diff::WorkAction;
-use crate::plan::fold::Fold;
-use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::watches::Wanted;
-use crate::plan::{Notice, Settings, order};
+use crate::plan::{Settings, order};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
@@ -48,6 +48,7 @@ pub struct Worker {
     leadership: Leadership,
     requests: Requests,
     causes: Causes,
+    rivals: Rivals,
     queue: Arc<Queue>,
     pending: Pending,
     refused: RwLock<Refused>,
@@ -84,9 +85,11 @@ impl Worker {
         metrics: Metrics,
         options: WorkerOptions,
     ) -> Self {
+        let controller = mirror.read().view(clock.now()).controller().clone();
         let requests = Requests::new(client.clone(), options.leadership.clone(), metrics.clone());
         Self {
             reports: Reports::new(Events::start(client, &options.tasks), metrics.clone()),
+            rivals: Rivals::new(requests.clone(), controller),
             causes: Causes::start(requests.clone(), options.tasks.clone()),
             requests,
             leadership: options.leadership,
@@ -308,96 +311,6 @@ impl Worker {
             let creates = writes.iter().filter(|action| matches!(action, WorkAction::Create { .. }));
             self.refused.write().retain(parent, &creates.map(WorkAction::cluster).collect());
         }
-    }
-
-    async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
-        let fold = self.decide(key, |view, unseen| {
-            let plan = decide::fold(view, &self.settings, unseen, parent)?;
-            let recheck = self.report(view, key, parent, plan.summary.as_ref(), plan.notices);
-            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
-            Some(plan.fold)
-        });
-        match fold {
-            // Our own last write is still on its way back; what it missed is one window later.
-            None => self.queue.add_after(key.clone(), self.fold_window),
-            Some(Fold::Settled) => {}
-            Some(Fold::OwnedBy(owners)) => {
-                warn!(object = %parent, ?owners, "another controller owns the annotations: they are left alone");
-            }
-            Some(Fold::Write { gvr, kind, uid, annotations }) => {
-                let manager = self.manager();
-                let written =
-                    objects::annotate(&self.requests, &manager, (&gvr, &kind), parent, &uid, &annotations)
-                        .await?;
-                self.pending.note(key, |unseen| unseen.wrote_object(written));
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
-    /// window, and the watch that brings the first has the second planned.
-    async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), ApplyError> {
-        let plan = self.decide(key, |view, unseen| {
-            let mut plan = decide::gateway(view, &self.settings, unseen, gateway)?;
-            let notices = std::mem::take(&mut plan.notices);
-            let (parent, subject) = (Parent::gateway(gateway.clone()), || subject::of(view, key));
-            let recheck = self.reports.notices(&parent, subject, notices, false, view.now);
-            let works = Key::Works(parent);
-            // What is told of the works, and of when they come, is theirs to tell: they are not planned for each answer.
-            self.look_again(&works, view, plan.works_recheck);
-            if plan.comes {
-                self.queue.add(works);
-            }
-            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
-            Some(plan)
-        });
-        let Some(GatewayFold { uid, metadata, owners, status, .. }) = plan else {
-            self.queue.add_after(key.clone(), self.fold_window);
-            return Ok(());
-        };
-        if !owners.is_empty() {
-            warn!(object = %gateway, ?owners, "another controller owns the labels: they are left alone");
-        }
-        let manager = self.manager();
-        let mut refused = Ok(());
-        if let Some(metadata) = metadata {
-            let request = objects::labelling(&manager, gateway, &uid, &metadata);
-            match objects::write_gateway(&self.requests, gateway, &uid, "label", request).await {
-                Ok(written) => {
-                    self.pending.note(key, |unseen| unseen.wrote_object(written));
-                    return Ok(());
-                }
-                // Whatever keeps the labels from being written, the status can say what is wrong.
-                Err(error) => refused = Err(error),
-            }
-        }
-        if let Some(status) = status {
-            let request = objects::telling(&manager, gateway, &uid, &status);
-            let written = objects::write_gateway(&self.requests, gateway, &uid, "update", request).await?;
-            self.pending.note(key, |unseen| unseen.wrote_object(written));
-        }
-        refused
-    }
-
-    /// Reports how a policy fares, and returns when there may be more to report.
-    fn report(
-        &self,
-        view: View<'_>,
-        key: &Key,
-        parent: &Parent,
-        summary: Option<&Summary>,
-        notices: Vec<Notice>,
-    ) -> Option<Moment> {
-        let Some(policy) = view.policy(parent) else {
-            self.reports.forget(parent);
-            return None;
-        };
-        if summary.is_some_and(|summary| summary.clusters > 0 && summary.synced) {
-            self.reports.applied(parent, policy.generation, policy.changed.0, view.now);
-        }
-        let fresh = policy.changed.0.is_some();
-        self.reports.notices(parent, || subject::of(view, key), notices, fresh, view.now)
     }
 
     fn look_again(&self, key: &Key, view: View<'_>, at: Option<Moment>) {

@@ -16,6 +16,7 @@ mod panics;
 mod plan;
 mod refusals;
 mod requests;
+mod rivals;
 mod scenario;
 mod settling;
 mod sweep;

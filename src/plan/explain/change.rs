@@ -87,7 +87,9 @@ impl Explainer<'_> {
             Problem::MoreSecretsLeftOut(_) => vec![format!("{subject} spec.listeners")],
             Problem::Unread(_) => Vec::new(),
             // What is left is about the object itself.
-            Problem::BadSpec(_) | Problem::TooLarge { .. } => vec![format!("{subject} spec")],
+            Problem::BadSpec(_) | Problem::TooLarge { .. } | Problem::OtherController(_) => {
+                vec![format!("{subject} spec")]
+            }
         }
     }
 }

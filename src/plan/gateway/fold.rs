@@ -26,6 +26,7 @@ use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::rows::work::{Answer, Work};
 use crate::mirror::{Moment, View};
 use crate::plan::condition::{named, transition};
+use crate::plan::contest::Contest;
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::placement::{Unplaced, placement};
 use crate::plan::standing::of_gateway;
@@ -47,8 +48,9 @@ pub struct GatewayFold {
     pub uid: Arc<str>,
     /// Its labels and the annotation of ours, all of them.
     pub metadata: Option<Metadata>,
-    /// Other controllers of this make own the labels or the annotation, which are left alone.
-    pub owners: BTreeSet<Arc<str>>,
+    /// Where other controllers of this make own some of that: who they are, and what to write where it is for one of them
+    /// to say.
+    pub contest: Option<(Contest, Option<Metadata>)>,
     /// Its status, as far as it is ours.
     pub status: Option<GatewayStatus>,
     /// What people should hear of.
@@ -80,12 +82,10 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     if works.problems.iter().any(Problem::passes) {
         return GatewayFold { recheck: works_recheck, works_recheck, ..GatewayFold::default() };
     }
-    let (mut metadata, left_out) = metadata::of(view, gateway, &works);
-    let mut owners = BTreeSet::new();
-    if metadata.is_some() && !gateway.told.other_owners.is_empty() {
-        metadata = None;
-        owners.clone_from(&gateway.told.other_owners);
-    }
+    let (metadata, left_out) = metadata::of(view, gateway, &works);
+    let (others, owns) = (&gateway.told.other_owners, !gateway.told.owned.is_empty());
+    let contest = (!others.is_empty() && (metadata.is_some() || owns))
+        .then(|| (Contest::of(view, &parent, others), owns.then(Metadata::default)));
     let Diff { actions, problems } = diff::works(view, &parent, &works);
     let held = works.waiting.values().any(|waiting| waiting.overdue);
     let comes = held || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
@@ -97,7 +97,7 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let notices = teller.notices(&status);
     let status = (status != gateway.told.status).then_some(status);
     let recheck = Moment::earliest(works_recheck, next);
-    GatewayFold { uid, metadata, owners, status, notices, recheck, comes, works_recheck }
+    GatewayFold { uid, metadata, contest, status, notices, recheck, comes, works_recheck }
 }
 
 /// What one cluster says.

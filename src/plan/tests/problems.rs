@@ -55,7 +55,8 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
             (Problem::ForeignWork { cluster: "eu-1".into(), name: "limits".into() }, Of::Both)
         }
         Some(Problem::ForeignWork { .. }) => (Problem::PoliciesPending, Of::Gateways),
-        Some(Problem::PoliciesPending) => (secret(SecretFault::Missing), Of::Gateways),
+        Some(Problem::PoliciesPending) => (Problem::OtherController("policy-sync-0".into()), Of::Both),
+        Some(Problem::OtherController(_)) => (secret(SecretFault::Missing), Of::Gateways),
         Some(Problem::SecretLeftOut { fault, .. }) => match fault {
             SecretFault::Missing => (secret(SecretFault::NotGranted), Of::Gateways),
             SecretFault::NotGranted => (secret(SecretFault::Namespace), Of::Gateways),
@@ -93,6 +94,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
         problem if problem.passes() => "none",
         problem if problem.freezes() => "`Accepted=False`",
         // It is found where its work is to be made, so the cluster is named.
+        Problem::OtherController(_) => "none",
         Problem::ForeignWork { .. } => "in the message of `Programmed`",
         _ => "in the message of `Accepted`",
     };
