@@ -17,6 +17,7 @@ use crate::apply::{Elector, Leadership, Queue, Worker, WorkerOptions};
 use crate::clock::Clock;
 use crate::mirror::Mirror;
 use crate::plan::Settings;
+use crate::tasks::{Panicked, Tasks};
 use crate::telemetry::metrics::Metrics;
 use crate::watch::{Feed, Supervisor};
 
@@ -52,31 +53,49 @@ pub struct Flow {
     pub leadership: Leadership,
     /// Who decides that; none where there are no rivals.
     pub elector: Option<Elector>,
+    /// What notices that a task of it panics.
+    pub tasks: Tasks,
 }
 
 impl Flow {
-    /// Starts it; the handle ends once `stop` is cancelled, work in hand is done and the Lease is given back.
-    pub fn start(self, stop: CancellationToken) -> JoinHandle<()> {
+    /// Starts it; the handle ends once `stop` is cancelled, or a task has panicked, work in hand is done and the Lease is
+    /// given back.
+    pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), Panicked>> {
+        let (stop, tasks) = (stop.child_token(), self.tasks);
         let (affected, keys) = mpsc::unbounded_channel();
         let (wanted, wants) = watch::channel(Default::default());
         let feed = Feed::new(self.mirror.clone(), affected, self.controller, self.clock);
-        tokio::spawn(Supervisor::new(self.client.clone(), feed).run(wants));
+        let supervisor = Supervisor::new(self.client.clone(), feed, tasks.clone());
+        tokio::spawn(tasks.clone().watch("watches", supervisor.run(wants)));
         let queue = Arc::new(Queue::new(self.metrics.clone()));
-        tokio::spawn(Worker::enqueue(queue.clone(), self.fold_window, keys));
-        let electing =
-            self.elector.map(|elector| tokio::spawn(elector.run(self.mirror.clone(), stop.clone())));
+        let enqueueing = Worker::enqueue(queue.clone(), self.fold_window, keys);
+        tokio::spawn(tasks.clone().watch("enqueue", enqueueing));
+        let electing = self.elector.map(|elector| {
+            let electing = elector.run(self.mirror.clone(), stop.clone());
+            tokio::spawn(tasks.clone().watch("election", electing))
+        });
         let options = WorkerOptions {
             settings: self.settings,
             leadership: self.leadership,
             fold_window: self.fold_window,
             wanted,
+            tasks: tasks.clone(),
         };
         let worker = Worker::new(self.client, self.mirror, queue, self.clock, self.metrics, options);
         tokio::spawn(async move {
-            worker.run(stop).await;
-            if let Some(Ok(elector)) = OptionFuture::from(electing).await {
+            let mut working = std::pin::pin!(tasks.clone().watch("queue", worker.run(stop.clone())));
+            let ended = tokio::select! {
+                _ = &mut working => true,
+                () = tasks.panicked() => false,
+            };
+            stop.cancel();
+            if !ended {
+                working.await;
+            }
+            if let Some(Ok(Some(elector))) = OptionFuture::from(electing).await {
                 elector.release().await;
             }
+            tasks.check()
         })
     }
 }

@@ -29,5 +29,6 @@ pub mod health;
 pub mod mirror;
 pub mod plan;
 pub mod server;
+pub mod tasks;
 pub mod telemetry;
 pub mod watch;

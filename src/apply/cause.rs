@@ -18,6 +18,7 @@ use crate::api::cluster::{GROUP, PLACEMENT_LABEL};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::plan::cause::Read;
+use crate::tasks::Tasks;
 
 /// How many keys are answered together at most.
 const BATCH: usize = 256;
@@ -52,9 +53,10 @@ type Page = Outcome<(Objects, bool)>;
 
 impl Causes {
     /// Starts to answer for `controller`, until this is dropped.
-    pub(super) fn start(requests: Requests, controller: ControllerName) -> Self {
+    pub(super) fn start(requests: Requests, controller: ControllerName, tasks: Tasks) -> Self {
         let (sender, mut asked) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
+        let watched = tasks.clone();
+        tokio::spawn(watched.watch("causes", async move {
             let slots = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
             loop {
                 let slot = slots.clone().acquire_owned().await;
@@ -63,12 +65,12 @@ impl Causes {
                     return;
                 }
                 let (requests, controller) = (requests.clone(), controller.clone());
-                tokio::spawn(async move {
+                tokio::spawn(tasks.clone().watch("causes", async move {
                     answer(&requests, &controller, batch).await;
                     drop(slot);
-                });
+                }));
             }
-        });
+        }));
         Self(sender)
     }
 
@@ -135,8 +137,8 @@ async fn list(
     let params = ListParams::default().limit(u32::try_from(limit).unwrap_or(u32::MAX));
     let (resource, request) = (&gvr.kind.resource, of_kind(&gvr, &namespace).list(&params));
     let listed = requests.list(resource, request, extent(&gvr)).await;
-    let (found, whole) = listed.map_err(|error| unread(format!("{} in {namespace}", gvr.kind), error))?;
-    Ok((by_name(found), whole))
+    let (found, next) = listed.map_err(|error| unread(format!("{} in {namespace}", gvr.kind), error))?;
+    Ok((by_name(found), next.is_none()))
 }
 
 /// How much of an object of this kind decisions read: of most, their metadata says it all.

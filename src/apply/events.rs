@@ -10,6 +10,9 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tracing::debug;
 
+use crate::api::text::with_causes;
+use crate::tasks::Tasks;
+
 /// How many events may wait.
 const WAITING: usize = 128;
 
@@ -28,10 +31,10 @@ pub(super) struct Events(mpsc::Sender<Told>);
 
 impl Events {
     /// Starts telling events until the last clone of this is gone.
-    pub(super) fn start(client: Client) -> Self {
+    pub(super) fn start(client: Client, tasks: &Tasks) -> Self {
         let (sender, mut events) = mpsc::channel::<Told>(WAITING);
         let recorder = Recorder::new(client, Reporter { controller: "policy-sync".into(), instance: None });
-        tokio::spawn(async move {
+        tokio::spawn(tasks.clone().watch("events", async move {
             while let Some(Told { object, severity, reason, note }) = events.recv().await {
                 let event = Event {
                     type_: severity,
@@ -41,10 +44,10 @@ impl Events {
                     secondary: None,
                 };
                 if let Err(error) = recorder.publish(&event, &object).await {
-                    debug!(error = &error as &dyn std::error::Error, "an event was not taken");
+                    debug!(error = with_causes(&error), "an event was not taken");
                 }
             }
-        });
+        }));
         Self(sender)
     }
 

@@ -21,6 +21,7 @@ mod pending;
 mod queue;
 mod reports;
 mod requests;
+mod rivals;
 mod subject;
 mod worker;
 pub mod works;
@@ -30,10 +31,9 @@ pub use pending::{Unseen, Written, crossed};
 pub use queue::Queue;
 pub use worker::{Worker, WorkerOptions};
 
-use std::error::Error;
 use std::sync::Arc;
 
-use crate::api::text::capped;
+use crate::api::text::{capped, with_causes};
 
 /// What is told of a write that the hub does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,20 +109,23 @@ impl ApplyError {
             "foreign_work" => "ForeignWork",
             _ => return None,
         };
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
+        let text = with_causes(self);
         Some(Refusal { reason, note: capped(&text, REFUSAL_LIMIT).into_owned() })
+    }
+
+    /// Whether the hub, or a work that is in the way, has said no. That it is away, busy, or ahead of the watch is none.
+    fn says_no(&self) -> bool {
+        !matches!(
+            self.category(),
+            "cause_changed" | "not_leader" | "conflict" | "throttled" | "connection" | "build"
+        )
     }
 
     /// One error for all that a key's writes ended in, `None` for none.
     fn from_all(mut errors: Vec<Self>) -> Option<Self> {
         let count = errors.len();
-        // In the order of their words, so that the same errors say the same again.
-        errors.sort_by_cached_key(ToString::to_string);
+        // What somebody has to mend first, then in the order of their words, so that the same errors say the same again.
+        errors.sort_by_cached_key(|error| (error.refusal().is_none(), error.to_string()));
         let first = errors.into_iter().next()?;
         Some(if count == 1 { first } else { Self::Several { count, first: Box::new(first) } })
     }

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Patch, PatchParams};
+use kube::api::{GetParams, Patch, PatchParams};
 use kube::core::request;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tracing::info;
 
 use super::ApplyError;
-use super::requests::{Requests, of_kind};
+use super::requests::{RequestError, Requests, of_kind};
 use crate::api::gateway::{GROUP, GatewayStatus};
 use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
+use crate::api::object;
 use crate::plan::gateway::fold::Metadata;
 
 /// The request that writes our annotations of a policy, all of them.
@@ -49,7 +50,7 @@ pub(super) async fn annotate(
     annotations: &BTreeMap<&'static str, String>,
 ) -> Result<u64, ApplyError> {
     let request = annotating(manager, (gvr, kind), parent, uid, annotations);
-    let written = requests.write(&gvr.kind.resource, request).await;
+    let written = write(requests, gvr, &parent.object, uid, request).await;
     let metadata = written.map_err(|source| ApplyError::Request {
         verb: "annotate",
         object: parent.to_string(),
@@ -136,11 +137,12 @@ fn gateway_body(gateway: &ObjectKey, uid: &str) -> Value {
 pub(super) async fn write_gateway(
     requests: &Requests,
     gateway: &ObjectKey,
+    uid: &str,
     action: &'static str,
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> Result<u64, ApplyError> {
     let object = format!("Gateway {gateway}");
-    let written = requests.write("gateways", request).await;
+    let written = write(requests, &gateways(), gateway, uid, request).await;
     let metadata =
         written.map_err(|source| ApplyError::Request { verb: action, object: object.clone(), source })?;
     info!(object, action, "wrote what a Gateway says of its clusters");
@@ -165,7 +167,7 @@ pub(super) async fn class_status(
     let params = PatchParams::apply(manager).force();
     let request =
         of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &Patch::Apply(as_yaml(&body)));
-    let written = requests.write(&gvr.kind.resource, request).await;
+    let written = write(requests, &gvr, class, uid, request).await;
     let metadata = written.map_err(|source| ApplyError::Request {
         verb: "update",
         object: format!("GatewayClass {class}"),
@@ -173,6 +175,18 @@ pub(super) async fn class_status(
     })?;
     info!(object = %format!("GatewayClass {class}"), action = "status", "wrote a class's status");
     Ok(metadata.version())
+}
+
+/// Sends an apply for the object `key` of this uid.
+async fn write(
+    requests: &Requests,
+    gvr: &GroupVersionResource,
+    key: &ObjectKey,
+    uid: &str,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> Result<object::Metadata, RequestError> {
+    let get = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
+    requests.write_guarded(&gvr.kind.resource, request, get, |found| found.uid != *uid).await
 }
 
 /// `value` as JSON that is YAML, too. The server reads an apply as YAML, which allows fewer characters than JSON does;

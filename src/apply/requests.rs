@@ -22,6 +22,9 @@ use crate::telemetry::metrics::Metrics;
 const CONCURRENT: usize = 64;
 /// How long a request may take, the client's own retries included.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The code of a JSON Patch whose test fails, of a uid that is another's, and of what a schema or a policy of the hub
+/// does not allow.
+const INVALID: u16 = 422;
 /// Asks for an object's metadata instead of the object.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// The same for a list.
@@ -35,6 +38,9 @@ pub enum RequestError {
     /// The server refused it.
     #[error("{} ({})", .0.message, .0.code)]
     Refused(Box<Status>),
+    /// The server refused it, because it was decided from what has changed meanwhile.
+    #[error("{} ({})", .0.message, .0.code)]
+    Stale(Box<Status>),
     /// Another process may lead: it was not sent, or not waited for any longer.
     #[error("this process does not lead")]
     NotLeader,
@@ -53,7 +59,7 @@ impl RequestError {
     /// The server's status code, 0 where there was no answer.
     pub(super) fn code(&self) -> u16 {
         match self {
-            Self::Refused(status) => status.code,
+            Self::Refused(status) | Self::Stale(status) => status.code,
             _ => 0,
         }
     }
@@ -64,10 +70,11 @@ impl RequestError {
             Self::Refused(status) => match status.code {
                 403 => "forbidden",
                 404 => "not_found",
-                409 | 422 => "conflict",
+                409 => "conflict",
                 429 => "throttled",
                 _ => "refused",
             },
+            Self::Stale(_) => "conflict",
             Self::NotLeader => "not_leader",
             Self::Timeout => "timeout",
             Self::Connection(_) => "connection",
@@ -125,17 +132,39 @@ impl Requests {
         self.send(resource, request, accept).await
     }
 
-    /// Lists objects, and tells whether these are all.
+    /// Sends a request that tests what it was decided from, as [`Requests::write`] does. The server answers 422 where
+    /// such a test fails, and where it will not have what is written, now or ever. So the object is read once, by
+    /// `read`: where it `is_stale`, or cannot be read, the test has failed.
+    pub(super) async fn write_guarded(
+        &self,
+        resource: &str,
+        request: Result<Request<Vec<u8>>, request::Error>,
+        read: Result<Request<Vec<u8>>, request::Error>,
+        is_stale: impl FnOnce(&Metadata) -> bool,
+    ) -> Result<Metadata, RequestError> {
+        match self.write(resource, request).await {
+            Err(RequestError::Refused(status)) if status.code == INVALID => {
+                let there = self.write(resource, read).await;
+                Err(match there {
+                    Ok(found) if !is_stale(&found) => RequestError::Refused(status),
+                    _ => RequestError::Stale(status),
+                })
+            }
+            written => written,
+        }
+    }
+
+    /// Lists objects, and returns the token for the next page where there is one.
     pub(super) async fn list(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
         extent: Extent,
-    ) -> Result<(Vec<HubObject>, bool), RequestError> {
+    ) -> Result<(Vec<HubObject>, Option<String>), RequestError> {
         let accept = if extent == Extent::Whole { WHOLE } else { METADATA_LIST };
         let listed: ObjectList<HubObject> = self.send(resource, request, accept).await?;
-        let whole = listed.metadata.continue_.is_none_or(|token| token.is_empty());
-        Ok((listed.items, whole))
+        let next = listed.metadata.continue_.filter(|token| !token.is_empty());
+        Ok((listed.items, next))
     }
 
     async fn send<T: DeserializeOwned>(

@@ -1,11 +1,14 @@
 //! Takes keys from the queue, plans them and carries the plans out.
 
+mod folds;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Client;
+use parking_lot::RwLock;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,17 +22,16 @@ use super::leadership::Turn;
 use super::pending::{Pending, Unseen};
 use super::reports::Reports;
 use super::requests::Requests;
+use super::rivals::Rivals;
 use super::{ApplyError, Leadership, Queue, objects, subject, works};
-use crate::api::annotations::Summary;
-use crate::api::names::{ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::text::with_causes;
 use crate::clock::Clock;
-use crate::mirror::{Key, Mirror, Moment, View, Wants};
+use crate::mirror::{Key, Mirror, Moment, Refused, View, Wants};
 use crate::plan::cause::Read;
 use crate::plan::diff::WorkAction;
-use crate::plan::fold::Fold;
-use crate::plan::gateway::fold::GatewayFold;
-use crate::plan::watches;
-use crate::plan::{Notice, Settings};
+use crate::plan::{Settings, order, watches};
+use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
 /// How many keys are worked on at once.
@@ -47,13 +49,16 @@ pub struct Worker {
     leadership: Leadership,
     requests: Requests,
     causes: Causes,
+    rivals: Rivals,
     queue: Arc<Queue>,
     pending: Pending,
+    refused: RwLock<Refused>,
     reports: Reports,
     clock: Clock,
     metrics: Metrics,
     fold_window: Duration,
     wanted: watch::Sender<Wants>,
+    tasks: Tasks,
 }
 
 /// What a worker needs to know.
@@ -66,6 +71,8 @@ pub struct WorkerOptions {
     pub fold_window: Duration,
     /// Where it says what should be watched.
     pub wanted: watch::Sender<Wants>,
+    /// What notices that a task of it panics.
+    pub tasks: Tasks,
 }
 
 impl Worker {
@@ -79,21 +86,24 @@ impl Worker {
         metrics: Metrics,
         options: WorkerOptions,
     ) -> Self {
-        let requests = Requests::new(client.clone(), options.leadership.clone(), metrics.clone());
         let controller = mirror.read().view(clock.now()).controller().clone();
+        let requests = Requests::new(client.clone(), options.leadership.clone(), metrics.clone());
         Self {
-            reports: Reports::new(Events::start(client), metrics.clone()),
-            causes: Causes::start(requests.clone(), controller),
+            reports: Reports::new(Events::start(client, &options.tasks), metrics.clone()),
+            rivals: Rivals::new(requests.clone(), controller.clone()),
+            causes: Causes::start(requests.clone(), controller, options.tasks.clone()),
             requests,
             leadership: options.leadership,
             mirror,
             settings: options.settings,
             queue,
             pending: Pending::default(),
+            refused: RwLock::default(),
             clock,
             metrics,
             fold_window: options.fold_window,
             wanted: options.wanted,
+            tasks: options.tasks,
         }
     }
 
@@ -119,6 +129,7 @@ impl Worker {
     /// A term began or ended. While another led, keys were dropped: now each is planned.
     fn turned(&self, turn: Turn) {
         self.reports.begin(self.clock.now());
+        self.refused.write().clear();
         if turn == Turn::Gained {
             for key in self.mirror.everything() {
                 Self::enqueue_one(&self.queue, self.fold_window, key);
@@ -146,7 +157,8 @@ impl Worker {
                 next = next => next,
             };
             let worker = worker.clone();
-            tasks.spawn(async move { worker.work(&key, slot).await });
+            let watched = worker.tasks.clone();
+            tasks.spawn(watched.watch("key", async move { worker.work(&key, slot).await }));
         }
         tasks.close();
         tasks.wait().await;
@@ -168,8 +180,10 @@ impl Worker {
             Ok(()) => self.queue.done(key),
             Err(error) => {
                 match &error {
-                    error if error.is_routine() => debug!(?key, %error, "will be planned again"),
-                    error => warn!(?key, error = error as &dyn std::error::Error, "will be planned again"),
+                    error if error.is_routine() => {
+                        debug!(?key, error = with_causes(error), "will be planned again");
+                    }
+                    error => warn!(?key, error = with_causes(error), "will be planned again"),
                 }
                 self.queue.failed(key);
             }
@@ -193,8 +207,8 @@ impl Worker {
 
     /// Decides from one look at the mirror, and from what `key` wrote that is not in it yet.
     fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut Unseen) -> T) -> T {
-        let guard = self.mirror.read();
-        let view = guard.view(self.clock.now());
+        let (guard, refused) = (self.mirror.read(), self.refused.read());
+        let view = guard.view(self.clock.now()).refusing(&refused);
         self.pending.with(key, |unseen| decide(view, unseen))
     }
 
@@ -232,6 +246,7 @@ impl Worker {
             self.look_again(key, view, decision.recheck);
             decision
         });
+        self.forget_refused(parent, &decision.writes);
         let written = self.write_works(key, decision, slot).await;
         self.pending.note(key, Unseen::sent);
         written
@@ -246,7 +261,8 @@ impl Worker {
         drop(slot);
         // What is no delete does not wait with them.
         let (writes, deletes) = futures::join!(self.write(key, writes), self.delete(key, deletes));
-        writes.and(deletes)
+        ApplyError::from_all([writes, deletes].into_iter().filter_map(Result::err).collect())
+            .map_or(Ok(()), Err)
     }
 
     /// Deletes works, those of one cause together: what is doubtful of another holds them up no more than what was
@@ -287,7 +303,13 @@ impl Worker {
         let object = object.as_str();
         let results = futures::stream::iter(actions)
             .map(|action| async move {
-                let written = works::write(&self.requests, object, &action).await?;
+                let written = works::write(&self.requests, object, &action).await;
+                if let (Err(error), WorkAction::Create { cluster, .. }) = (&written, &action)
+                    && error.says_no()
+                {
+                    self.was_refused(key, cluster);
+                }
+                let written = written?;
                 if let Some(written) = written {
                     let work = (action.name().clone(), action.cluster().clone());
                     self.pending.note(key, |unseen| unseen.wrote(work, written));
@@ -299,92 +321,25 @@ impl Worker {
         ApplyError::from_all(results.collect().await).map_or(Ok(()), Err)
     }
 
-    async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
-        let fold = self.decide(key, |view, unseen| {
-            let plan = decide::fold(view, &self.settings, unseen, parent)?;
-            let recheck = self.report(view, key, parent, plan.summary.as_ref(), plan.notices);
-            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
-            Some(plan.fold)
-        });
-        match fold {
-            // Our own last write is still on its way back; what it missed is one window later.
-            None => self.queue.add_after(key.clone(), self.fold_window),
-            Some(Fold::Settled) => {}
-            Some(Fold::OwnedBy(owners)) => {
-                warn!(object = %parent, ?owners, "another controller owns the annotations: they are left alone");
-            }
-            Some(Fold::Write { gvr, kind, uid, annotations }) => {
-                let manager = self.manager();
-                let written =
-                    objects::annotate(&self.requests, &manager, (&gvr, &kind), parent, &uid, &annotations)
-                        .await?;
-                self.pending.note(key, |unseen| unseen.wrote_object(written));
-            }
+    /// Notes that the work of `key` in `cluster` cannot be made. From now on, who waits for it waits for so long only.
+    fn was_refused(&self, key: &Key, cluster: &ClusterName) {
+        let Key::Works(parent) = key else { return };
+        let now = self.clock.now();
+        if !self.refused.write().note(parent, cluster, now) {
+            return;
         }
-        Ok(())
+        let awaiting: Vec<Parent> = order::awaiting(self.mirror.read().view(now), parent).collect();
+        for key in awaiting.into_iter().flat_map(|parent| [Key::Works(parent.clone()), Key::Fold(parent)]) {
+            Self::enqueue_one(&self.queue, self.fold_window, key);
+        }
     }
 
-    /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
-    /// window, and the watch that brings the first has the second planned.
-    async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), ApplyError> {
-        let plan = self.decide(key, |view, unseen| {
-            let mut plan = decide::gateway(view, &self.settings, unseen, gateway)?;
-            let notices = std::mem::take(&mut plan.notices);
-            let (parent, subject) = (Parent::gateway(gateway.clone()), || subject::of(view, key));
-            let recheck = self.reports.notices(&parent, subject, notices, false, view.now);
-            if plan.comes {
-                self.queue.add(Key::Works(parent));
-            }
-            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
-            Some(plan)
-        });
-        let Some(GatewayFold { uid, metadata, owners, status, parting, .. }) = plan else {
-            self.queue.add_after(key.clone(), self.fold_window);
-            return Ok(());
-        };
-        if !owners.is_empty() {
-            warn!(object = %gateway, ?owners, "another controller owns the labels: they are left alone");
+    /// Forgets what was refused of `parent`, but what is among its `writes` again.
+    fn forget_refused(&self, parent: &Parent, writes: &[WorkAction]) {
+        if self.refused.read().has(parent) {
+            let creates = writes.iter().filter(|action| matches!(action, WorkAction::Create { .. }));
+            self.refused.write().retain(parent, &creates.map(WorkAction::cluster).collect());
         }
-        let manager = self.manager();
-        let mut refused = Ok(());
-        if let Some(metadata) = metadata {
-            let request = objects::labelling(&manager, gateway, &uid, &metadata);
-            match objects::write_gateway(&self.requests, gateway, "label", request).await {
-                Ok(written) => {
-                    self.pending.note(key, |unseen| unseen.wrote_object(written));
-                    return Ok(());
-                }
-                // Whatever keeps the labels from being written, the status can say what is wrong.
-                Err(error) => refused = Err(error),
-            }
-        }
-        let telling = status.map(|status| objects::telling(&manager, gateway, &uid, &status));
-        let parting = parting.map(|conditions| objects::parting(&manager, gateway, &uid, &conditions));
-        if let Some(request) = telling.or(parting) {
-            let written = objects::write_gateway(&self.requests, gateway, "update", request).await?;
-            self.pending.note(key, |unseen| unseen.wrote_object(written));
-        }
-        refused
-    }
-
-    /// Reports how a policy fares, and returns when there may be more to report.
-    fn report(
-        &self,
-        view: View<'_>,
-        key: &Key,
-        parent: &Parent,
-        summary: Option<&Summary>,
-        notices: Vec<Notice>,
-    ) -> Option<Moment> {
-        let Some(policy) = view.policy(parent) else {
-            self.reports.forget(parent);
-            return None;
-        };
-        if summary.is_some_and(|summary| summary.clusters > 0 && summary.synced) {
-            self.reports.applied(parent, policy.generation, policy.changed.0, view.now);
-        }
-        let fresh = policy.changed.0.is_some();
-        self.reports.notices(parent, || subject::of(view, key), notices, fresh, view.now)
     }
 
     fn look_again(&self, key: &Key, view: View<'_>, at: Option<Moment>) {

@@ -29,7 +29,16 @@ pub(super) async fn write(
     action: &WorkAction,
 ) -> Result<Option<Written>, ApplyError> {
     let (cluster, name) = (action.cluster(), action.name());
-    let written = match requests.write(RESOURCE, request(action)).await {
+    let sent = match action {
+        WorkAction::Update { .. } | WorkAction::Mark { .. } => {
+            let get = of_kind(&kind(), &cluster.0).get(&name.0, &GetParams::default());
+            requests.write_guarded(RESOURCE, request(action), get, |found| is_stale(action, found)).await
+        }
+        WorkAction::Create { .. } | WorkAction::Delete { .. } => {
+            requests.write(RESOURCE, request(action)).await
+        }
+    };
+    let written = match sent {
         Ok(metadata) => Some(written(action, &metadata)),
         Err(error) => match refused(action, error.code()) {
             Refused::Done => None,
@@ -70,6 +79,26 @@ pub fn written(action: &WorkAction, metadata: &Metadata) -> Written {
     match action {
         WorkAction::Delete { uid, .. } => Written::Deleted(uid.clone()),
         _ => Written::At(metadata.version()),
+    }
+}
+
+/// Whether the patch that carries `action` out cannot be made of the work that has `found` as its metadata, whatever the
+/// hub thinks of what it writes.
+fn is_stale(action: &WorkAction, found: &Metadata) -> bool {
+    match action {
+        WorkAction::Update { work, uid, generation, .. } => {
+            found.uid != **uid
+                || found.generation != *generation
+                // What is added to must be there.
+                || found.labels.is_empty()
+                || found.annotations.is_empty() && !work.annotations.is_empty()
+        }
+        WorkAction::Mark { uid, displaced, .. } => {
+            found.uid != **uid
+                || found.annotations.is_empty()
+                || displaced.is_none() && !found.annotations.contains_key(DISPLACED_SINCE)
+        }
+        WorkAction::Create { .. } | WorkAction::Delete { .. } => false,
     }
 }
 

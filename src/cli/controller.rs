@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::flow::{Flow, give_up_on_silence};
 use crate::mirror::Mirror;
 use crate::server::{self, Served};
+use crate::tasks::Tasks;
 use crate::telemetry::logs;
 use crate::telemetry::metrics::Metrics;
 
@@ -63,7 +64,7 @@ fn address(text: &str) -> Result<Bind, String> {
 ///
 /// # Errors
 ///
-/// Where an argument is wrong, the hub is not configured, or an address cannot be opened.
+/// Where an argument is wrong, the hub is not configured, or an address cannot be opened; where a task panics.
 pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Answer> {
     logs::start();
     // Before anything that takes time: a process that is asked to stop while it starts stops as well as any other.
@@ -86,26 +87,41 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         (arguments.metrics_bind_address, server::metrics(served.clone())),
         (arguments.health_probe_bind_address, server::probes(served)),
     ];
-    let mut tasks = tokio::task::JoinSet::new();
+    let tasks = Tasks::new(metrics.clone());
+    let mut serving = tokio::task::JoinSet::new();
     for (Bind(address), router) in servers {
         let Some(address) = address else { continue };
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening");
-        tasks.spawn(server::serve(listener, router, stop.clone()));
+        serving.spawn(tasks.clone().watch("server", server::serve(listener, router, stop.clone())));
     }
 
     let fold_window = Duration::from_millis(arguments.fold_window);
     let name = controller.as_str().to_owned();
-    let flow =
-        Flow { client, mirror, controller, clock, metrics, settings, fold_window, leadership, elector };
+    let flow = Flow {
+        client,
+        mirror,
+        controller,
+        clock,
+        metrics,
+        settings,
+        fold_window,
+        leadership,
+        elector,
+        tasks: tasks.clone(),
+    };
     let working = flow.start(stop.clone());
     info!(controller = name, "started");
-    asked.await;
+    tokio::select! {
+        () = asked => {}
+        () = tasks.panicked() => {}
+    }
     info!("stopping");
     stop.cancel();
     if tokio::time::timeout(STOP_WITHIN, working).await.is_err() {
         info!("gave up on requests in hand: the next start carries on from the hub's state");
     }
+    tasks.check()?;
     Ok(Answer::Fine)
 }

@@ -52,9 +52,9 @@ impl Tables {
         })
     }
 
-    /// The Gateways that may wait for what happened.
+    /// The Gateways that may wait for what happened, and say so.
     fn waiting(&self) -> Keys {
-        self.gateways.iter().map(|(key, _)| Key::Works(Parent::gateway(key.clone()))).collect()
+        self.gateways.iter().flat_map(|(key, _)| both(&Parent::gateway(key.clone()))).collect()
     }
 
     /// A class came, went or changed; `before` is what it was.
@@ -274,8 +274,9 @@ impl Tables {
 
     /// What comes, or goes, after the work `key`: the Gateways of a policy that are not in its cluster yet, and the
     /// policies of a Gateway that leaves one. Policies answer by the hundreds, so a Gateway that waits for them looks at
-    /// them with its fold.
-    pub(super) fn after(&self, key: &WorkKey) -> Keys {
+    /// them with its fold, but for the last: `applied` says that the work has just become so, and where it seems that
+    /// no other is waited for, the Gateway's own works are planned at once.
+    pub(super) fn after(&self, key: &WorkKey, applied: bool) -> Keys {
         let Some(work) = self.works.get(key) else { return Keys::new() };
         let Purpose::Parent(parent) = &work.purpose else { return Keys::new() };
         if parent.is_gateway() {
@@ -287,7 +288,28 @@ impl Tables {
         let named =
             work.gateways.iter().map(|name| ObjectKey { namespace: namespace.clone(), name: name.clone() });
         let gateways = named.map(Parent::gateway).filter(|gateway| !is_there(gateway));
-        self.when_ready(|| gateways.map(Key::Fold).collect())
+        self.when_ready(|| {
+            let mut keys = Keys::new();
+            for gateway in gateways {
+                if applied && self.all_applied(&gateway.object, &key.1) {
+                    keys.insert(Key::Works(gateway.clone()));
+                }
+                keys.insert(Key::Fold(gateway));
+            }
+            keys
+        })
+    }
+
+    /// Whether each work in `cluster` that is for a policy of the Gateway `gateway`, by its own word, is applied.
+    fn all_applied(&self, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
+        let is_pending = |parent: &Arc<Parent>| {
+            !parent.is_gateway()
+                && parent.object.namespace == gateway.namespace
+                && self
+                    .work_of(parent, cluster)
+                    .is_some_and(|work| work.applied_since.is_none() && work.gateways.contains(&gateway.name))
+        };
+        !self.works_of.keys().any(is_pending)
     }
 
     /// The policies that may go once the Gateway's work `key` goes. One that is not in that cluster has no work that

@@ -14,6 +14,7 @@ mod change;
 mod interned;
 mod params;
 mod recent;
+mod refused;
 mod resync;
 pub mod rows;
 mod table;
@@ -27,6 +28,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Parent};
 
 pub use change::{Change, Failure, Row, Source, Wants};
+pub use refused::Refused;
 pub use table::{Moment, Table};
 pub use tables::{Tables, WorkKey};
 pub use view::{CLASS_RETURNS, ClassParams, PLACEMENT_SETTLES, View};

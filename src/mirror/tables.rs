@@ -302,7 +302,7 @@ impl Tables {
                 keys.extend(self.work_gone(&key, before));
             }
             keys.extend(self.work_appeared(&key, &after.0));
-            keys.extend(self.after(&key));
+            keys.extend(self.after(&key, applied_since.is_some()));
         } else if let Some(before) = &before {
             let plan_changed = before.content != after.1
                 || before.deleting != after.2
@@ -311,7 +311,8 @@ impl Tables {
             let answer_changed = before.answer != after.3;
             keys.extend(self.work_changed(&key, &after.0, plan_changed, plan_changed || answer_changed));
             if plan_changed || before.applied_since != applied_since {
-                keys.extend(self.after(&key));
+                let applied = applied_since.is_some() && before.applied_since != applied_since;
+                keys.extend(self.after(&key, applied));
             }
         }
         keys

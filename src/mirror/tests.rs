@@ -164,8 +164,8 @@ fn a_policy_affects_itself_what_is_watched_and_gateways_that_may_wait_for_it() {
 
 #[test]
 fn a_kind_affects_its_policies_gateways_what_is_watched_and_classes() {
-    let waits = Key::Works(gateway_parent("web"));
-    let keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_parent("limits")), fold(), waits]);
+    let mut keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_parent("limits")), fold()]);
+    keys.extend([Key::Works(gateway_parent("web")), told()]);
     let gone = rows::kind::Resolution::Gone;
     assert_eq!(hub().resolve("v1", "ratelimitpolicies", gone), keys);
     assert_eq!(hub().mirror.forget(&Source::Policies(limits())), keys);
@@ -178,7 +178,7 @@ fn the_first_listing_of_a_kind_affects_its_policies_even_where_it_brings_nothing
     let keys = world.list(&Source::Policies(limits()), &[]);
     assert_eq!(
         keys,
-        Keys::from([Key::Works(policy_parent("limits")), fold(), Key::Works(gateway_parent("web"))]),
+        Keys::from([Key::Works(policy_parent("limits")), fold(), Key::Works(gateway_parent("web")), told()]),
         "of the works that are there"
     );
     assert_eq!(world.list(&Source::Policies(limits()), &[]), Keys::new(), "the second");

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::refused::Refused;
 use super::rows::Strings;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
@@ -31,6 +32,7 @@ pub const CLASS_RETURNS: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub struct View<'m> {
     tables: &'m Tables,
+    refused: Option<&'m Refused>,
     /// The moment.
     pub now: Moment,
 }
@@ -71,7 +73,19 @@ impl ClassParams {
 
 impl<'m> View<'m> {
     pub(super) fn new(tables: &'m Tables, now: Moment) -> Self {
-        Self { tables, now }
+        Self { tables, refused: None, now }
+    }
+
+    /// The same with what this process has found out by writing.
+    #[must_use]
+    pub fn refusing(self, refused: &'m Refused) -> Self {
+        Self { refused: Some(refused), ..self }
+    }
+
+    /// Since when the hub refuses to have the work of `parent` made in `cluster`, `None` where it does not.
+    #[must_use]
+    pub fn refused_since(&self, parent: &Parent, cluster: &ClusterName) -> Option<Moment> {
+        self.refused?.since(parent, cluster)
     }
 
     /// Whether the kinds without which nothing can be planned have been listed, and works can say what they must.

@@ -74,9 +74,14 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
         let gvr = policy.gvr();
         match &view.kind(&gvr) {
             Some(state) => match &state.resolution {
-                Resolution::Resolved(_) => {
+                Resolution::Resolved(info) => {
                     let conflict = conflict(view, &gvr);
-                    faults.extend(conflict.map(|problem| (problem.category(), problem.text())));
+                    if let Some(problem) = conflict {
+                        faults.push((problem.category(), problem.text()));
+                    } else if !info.can_patch {
+                        let text = format!("{gvr}: the controller may not patch it: its annotations are missing");
+                        faults.push(("Forbidden", text));
+                    }
                 }
                 fault => {
                     let text = format!("{gvr}: {}", fault.fault());

@@ -121,32 +121,24 @@ pub fn explain(
     kind: &str,
     silent: &Silent,
 ) -> Explanation {
-    let plan = plan_works(view, settings, parent);
-    let gateways = if parent.is_gateway() {
-        [parent.object.clone()].into()
-    } else {
-        super::policy::gateways(view, parent)
-    };
-    let explainer = Explainer {
-        view,
-        parent,
-        gateways: gateways.into_iter().map(|key| (key.clone(), Target::of(view, &key))).collect(),
-        subject: format!("{kind} {}", parent.object),
-        copy: format!("{kind} {}/{}", settings.prefixed(&parent.object.namespace), parent.object.name),
-        foreign: diff::works(view, parent, &plan).problems,
-        entries: fold::entries(view, settings, parent, &plan)
-            .into_iter()
-            .map(|entry| (entry.cluster.clone(), entry))
-            .collect(),
-        works: view.works_of(parent).map(|(_, cluster, work)| (cluster, work)).collect(),
-        plan,
-        silent,
-    };
+    let explainer = Explainer::new(view, settings, parent, kind, silent);
     let steps = if parent.is_gateway() { explainer.gateway_steps() } else { explainer.policy_steps() };
     let known = view.clusters().map(|(name, _)| name);
     let clusters = known.chain(explainer.entries.keys().cloned());
     let clusters = clusters.map(|cluster| (cluster.clone(), explainer.verdict(&cluster, &steps))).collect();
     Explanation { steps, clusters }
+}
+
+/// Which objects to change for `problem` of the Gateway or the policy `parent` to end.
+#[cfg(test)]
+pub(crate) fn advice(
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+    kind: &str,
+    problem: &Problem,
+) -> Vec<String> {
+    Explainer::new(view, settings, parent, kind, &Silent::new()).to_mend(problem)
 }
 
 /// A Gateway that decides where the object is: itself, or one that it targets.
@@ -203,6 +195,32 @@ fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
         text.push_str(&so_far);
     }
     Reason::new(NOT_PLACED, text).change(format!("Placement {placement}")).change(label)
+}
+
+impl<'v> Explainer<'v> {
+    fn new(view: View<'v>, settings: &Settings, parent: &'v Parent, kind: &str, silent: &'v Silent) -> Self {
+        let plan = plan_works(view, settings, parent);
+        let gateways = if parent.is_gateway() {
+            [parent.object.clone()].into()
+        } else {
+            super::policy::gateways(view, parent)
+        };
+        Self {
+            view,
+            parent,
+            gateways: gateways.into_iter().map(|key| (key.clone(), Target::of(view, &key))).collect(),
+            subject: format!("{kind} {}", parent.object),
+            copy: format!("{kind} {}/{}", settings.prefixed(&parent.object.namespace), parent.object.name),
+            foreign: diff::works(view, parent, &plan).problems,
+            entries: fold::entries(view, settings, parent, &plan)
+                .into_iter()
+                .map(|entry| (entry.cluster.clone(), entry))
+                .collect(),
+            works: view.works_of(parent).map(|(_, cluster, work)| (cluster, work)).collect(),
+            plan,
+            silent,
+        }
+    }
 }
 
 impl Explainer<'_> {

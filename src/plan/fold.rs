@@ -7,6 +7,7 @@ mod entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::contest::Contest;
 use super::{Notice, Outcome, Problem, Settings, diff, notice, plan_works};
 use crate::api::annotations::{
     OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
@@ -47,8 +48,15 @@ impl FoldPlan {
 pub enum Fold {
     /// They say what they should, or it is not ours to say.
     Settled,
-    /// Another controller of this make owns them.
-    OwnedBy(BTreeSet<Arc<str>>),
+    /// Other controllers of this make own some of them.
+    Contested {
+        /// Who they are.
+        contest: Contest,
+        /// What to do where this one is to write.
+        ours: Box<Fold>,
+        /// What to do where it is not: it lets go of what it owns.
+        theirs: Box<Fold>,
+    },
     /// These, and no other of ours, should be there.
     Write {
         /// The kind, for the request.
@@ -80,7 +88,7 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
     };
     let works = plan_works(view, settings, parent);
     if works.problems.iter().any(Problem::passes) {
-        return FoldPlan::NOTHING;
+        return FoldPlan { recheck: works.recheck, ..FoldPlan::NOTHING };
     }
     let entries = entries(view, settings, parent, &works);
     let summary = Summary::of(&entries, |cluster| works.outcomes.contains_key(cluster));
@@ -88,18 +96,31 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
         works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.folded.other_bytes);
     let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Folded::hash(text)));
-    let is_others = !policy.folded.other_owners.is_empty();
-    // What another controller says of a policy that is nothing to us is as it should be.
-    let fold = if !info.can_patch || hashes == policy.folded.hashes || is_others && annotations.is_empty() {
-        Fold::Settled
-    } else if is_others {
-        Fold::OwnedBy(policy.folded.other_owners.clone())
-    } else {
-        let annotations = taking_over(annotations, &policy.folded);
-        Fold::Write { gvr, kind: info.kind, uid: policy.uid.clone(), annotations }
+    let others = &policy.folded.other_owners;
+    let (is_said, is_nothing) = (hashes == policy.folded.hashes, annotations.is_empty());
+    let write = |annotations| Fold::Write {
+        gvr: gvr.clone(),
+        kind: info.kind.clone(),
+        uid: policy.uid.clone(),
+        annotations,
     };
-    let (notices, recheck) = notice::of_policy(view, parent, &entries);
-    FoldPlan { summary: Some(summary), fold, notices, recheck }
+    let fold = if !info.can_patch || others.is_empty() && is_said {
+        Fold::Settled
+    } else if others.is_empty() {
+        write(taking_over(annotations, &policy.folded))
+    } else {
+        let theirs = if policy.folded.owned { write(BTreeMap::new()) } else { Fold::Settled };
+        if is_nothing {
+            // What another controller says of a policy that is nothing to us is as it should be.
+            theirs
+        } else {
+            let ours = write(ours_alone(taking_over(annotations, &policy.folded), &policy.folded));
+            let contest = Contest::of(view, parent, others);
+            Fold::Contested { contest, ours: Box::new(ours), theirs: Box::new(theirs) }
+        }
+    };
+    let (notices, next) = notice::of_policy(view, parent, &entries);
+    FoldPlan { summary: Some(summary), fold, notices, recheck: Moment::earliest(works.recheck, next) }
 }
 
 fn annotations(
@@ -143,6 +164,22 @@ fn taking_over(
         if let Some(hash) = hash.filter(|_| shared && !annotations.contains_key(key)) {
             let text = if hash == Folded::hash("") { "-" } else { "" };
             annotations.insert(key, text.to_owned());
+        }
+    }
+    annotations
+}
+
+/// What another owns in the same words would stay its own, too: with a space behind it is ours alone, and without one the
+/// next time.
+fn ours_alone(
+    mut annotations: BTreeMap<&'static str, String>,
+    found: &Folded,
+) -> BTreeMap<&'static str, String> {
+    for ((key, hash), shared) in OF_POLICY.iter().zip(found.hashes).zip(found.shared) {
+        if let Some(text) = annotations.get_mut(key).filter(|_| shared)
+            && hash == Some(Folded::hash(text))
+        {
+            text.push(' ');
         }
     }
     annotations

@@ -20,6 +20,7 @@ mod answer;
 pub mod cause;
 pub mod class;
 mod condition;
+pub mod contest;
 mod copy;
 pub mod diff;
 pub mod explain;

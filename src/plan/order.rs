@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! comes: policies' works ──▶ all Applied, or none more for policyWaitSeconds ──▶ hold: wait on │ serve: the Gateway's work
+//!                                  counted from when the last was made or became Applied; where one is refused, from then
 //! goes:  the Gateway's work ──▶ gone, or terminating for policyWaitSeconds ──▶ its policies' works
 //! ```
 //!
 //! Only what makes or deletes a work waits, never a change of one. How long is counted from moments that stand on the
-//! works, so that a restart neither forgets nor prolongs it.
+//! works, so that a restart neither forgets nor prolongs it; only that the hub refuses to have a work made stands nowhere,
+//! and is counted from when this process was told so. Whatever holds a policy up, the wait has an end: none but what is
+//! about to be sent is waited for without one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -94,7 +97,7 @@ struct Unapplied {
     policies: BTreeSet<Parent>,
     /// Whether a work of one of them is about to be made.
     coming: bool,
-    /// When the latest of the Gateway's policies there was made, or became Applied.
+    /// When the latest of the Gateway's policies there was made or became Applied, or could not be made.
     latest: Moment,
 }
 
@@ -122,22 +125,37 @@ impl Unapplied {
             Outcome::Work(planned) => (view.work(&planned.name, cluster), Some(planned)),
             Outcome::Keep => (view.work_of(parent, cluster), None),
         };
-        match work.filter(|work| work.deleting.is_none()) {
+        if let Some(since) = work.and_then(|work| work.deleting) {
+            // It is made anew once the old one is gone, which is up to the spoke's agent.
+            self.began(view, since);
+            return false;
+        }
+        match work {
             // Somebody else has its name, and nothing here will change that.
             Some(work) if work.parent().is_none_or(|found| **found != *parent) => false,
             Some(work) => {
-                // The spoke's agent may have written any moment.
-                let moments = [Some(work.created), work.applied_since].into_iter().flatten();
-                self.latest = moments.map(|moment| moment.min(view.now)).fold(self.latest, Moment::max);
+                [Some(work.created), work.applied_since]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|moment| self.began(view, moment));
                 let as_planned = planned.is_none_or(|planned| planned.content.spec == work.content.spec);
                 work.applied_since.is_some() && as_planned
             }
             None => {
-                // What is frozen is not made, and so is nothing to wait for without end.
-                self.coming |= planned.is_some();
+                match (planned, view.refused_since(parent, cluster)) {
+                    (Some(_), Some(since)) => self.began(view, since),
+                    (Some(_), None) => self.coming = true,
+                    // What is frozen is not made, and so is nothing to wait for without end.
+                    (None, _) => {}
+                }
                 false
             }
         }
+    }
+
+    /// Counts from `moment`, where that is later. The spoke's agent may have written any moment.
+    fn began(&mut self, view: View<'_>, moment: Moment) {
+        self.latest = self.latest.max(moment.min(view.now));
     }
 }
 
@@ -173,6 +191,12 @@ fn policies(
         }
     }
     (policies, unlisted)
+}
+
+/// The Gateways that may wait for the policy `parent`.
+pub(crate) fn awaiting(view: View<'_>, parent: &Parent) -> impl Iterator<Item = Parent> {
+    let gateways = if parent.is_gateway() { BTreeSet::new() } else { policy::gateways(view, parent) };
+    gateways.into_iter().map(Parent::gateway)
 }
 
 /// Keeps the works of the policy `parent` on clusters that it leaves because one of its gateways, `targets`, does, for

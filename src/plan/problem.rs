@@ -109,6 +109,11 @@ pub enum Problem {
     /// A Gateway has waited for its policies for as long as its class says, and is held back on.
     #[error("it is held back where its policies are not applied: its condition Programmed names them")]
     PoliciesPending,
+    /// Another controller of this make writes what it says of its clusters.
+    #[error(
+        "another controller of Policy Sync ({0}) says how it fares, of its own clusters: this one leaves that to it"
+    )]
+    OtherController(String),
     /// A Secret that a listener names does not travel. The Gateway does, without it.
     #[error("listener {listener}: Secret {secret} does not travel: {fault}")]
     SecretLeftOut {
@@ -189,6 +194,7 @@ impl Problem {
             Self::ForeignReference(_) => "ForeignReference",
             Self::ForeignWork { .. } => "ForeignWork",
             Self::PoliciesPending => "PoliciesPending",
+            Self::OtherController(_) => "OtherController",
             Self::SecretLeftOut { fault, .. } => fault.category(),
             Self::MoreSecretsLeftOut(_) => "MoreSecretsLeftOut",
             Self::SecretsUnread { .. } => "SecretsUnread",
@@ -233,6 +239,7 @@ impl Problem {
                 | Self::ForeignReference(_)
                 | Self::ForeignWork { .. }
                 | Self::PoliciesPending
+                | Self::OtherController(_)
                 | Self::SecretLeftOut { .. }
                 | Self::MoreSecretsLeftOut(_)
         )

@@ -24,6 +24,7 @@ mod order;
 mod overrides;
 mod panics;
 mod placement;
+mod problems;
 mod secrets;
 mod snapshots;
 mod telling;

@@ -26,6 +26,7 @@ struct Inner {
     queue_retries: IntCounterVec,
     requests: IntCounterVec,
     leader: IntGauge,
+    panics: IntCounterVec,
     works: IntGaugeVec,
     frozen: IntGaugeVec,
     watch_failing: IntGaugeVec,
@@ -85,6 +86,11 @@ impl Metrics {
                 &["method", "resource", "code"],
             )?,
             leader: gauge("policy_sync_leader", "1 while this process leads: the others write nothing.")?,
+            panics: counter(
+                "policy_sync_panics_total",
+                "Tasks that panicked, by what they do: the process ends then, and starts anew.",
+                &["task"],
+            )?,
             works: gauges(
                 "policy_sync_works",
                 "ManifestWorks, by what they are for and by state.",
@@ -135,6 +141,11 @@ impl Metrics {
     /// Whether this process leads.
     pub fn leader(&self, leads: bool) {
         self.0.leader.set(leads.into());
+    }
+
+    /// A task panicked.
+    pub fn panicked(&self, task: &str) {
+        self.0.panics.with_label_values(&[task]).inc();
     }
 
     /// So many works there are, by what they are for and by state.

@@ -18,6 +18,7 @@ use super::Feed;
 use super::answer::answered;
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
+use crate::api::text::with_causes;
 use crate::mirror::{Change, Failure, Source};
 
 /// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
@@ -195,12 +196,12 @@ fn is_refused(error: &FollowError) -> bool {
     matches!(error, FollowError::Request(kube::Error::Api(status)) if matches!(status.code, 401 | 403))
 }
 
-/// The innermost words of an error, which for a refused request are the server's own.
+/// The words of an error, which for a refused request are the server's own.
 pub(super) fn describe(error: &FollowError) -> String {
     match error {
         FollowError::Request(kube::Error::Api(status)) => format!("{} ({})", status.message, status.code),
-        FollowError::Request(error) => error.to_string(),
-        other => other.to_string(),
+        FollowError::Request(error) => with_causes(error),
+        other => with_causes(other),
     }
 }
 

@@ -10,15 +10,18 @@ use kube::{Api, Client};
 
 use super::answer::answered;
 use crate::api::names::GroupVersionResource;
+use crate::api::text::with_causes;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution, check};
 use crate::mirror::rows::schema::WorkSchema;
 
+/// Who it is that is asked about, in words.
+pub(super) const CONTROLLER: &str = "the controller";
 /// The rights without which a kind cannot be synced.
 const NEEDED: [&str; 3] = ["get", "list", "watch"];
 
 /// Resolves `gvr` by its CustomResourceDefinition and by what we may do.
 pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Resolution {
-    resolve_for(client, gvr, "the controller").await
+    resolve_for(client, gvr, CONTROLLER).await
 }
 
 /// The same for any user; `who` it is, is for the words.
@@ -30,22 +33,31 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
         Err(kube::Error::Api(status)) if status.code == 403 => {
             return Resolution::Forbidden(status.message.clone());
         }
-        Err(error) => return Resolution::Unknown(error.to_string()),
+        Err(error) => return Resolution::Unknown(with_causes(&error)),
     };
-    let info = match defined(&definition, gvr) {
-        Ok(info) => info,
-        Err(resolution) => return resolution,
-    };
+    match defined(&definition, gvr) {
+        Ok(info) => rights(client, gvr, info, who).await,
+        Err(resolution) => resolution,
+    }
+}
+
+/// Resolves `gvr`, which is `info` by its definition, by what `who` may do now.
+pub(super) async fn rights(
+    client: &Client,
+    gvr: &GroupVersionResource,
+    info: PolicyKindInfo,
+    who: &str,
+) -> Resolution {
     for verb in NEEDED {
         match allowed(client, gvr, verb).await {
             Ok(true) => {}
             Ok(false) => return Resolution::Forbidden(format!("{who} may not {verb} it")),
-            Err(error) => return Resolution::Unknown(error.to_string()),
+            Err(error) => return Resolution::Unknown(with_causes(&error)),
         }
     }
     match allowed(client, gvr, "patch").await {
         Ok(can_patch) => Resolution::Resolved(PolicyKindInfo { can_patch, ..info }),
-        Err(error) => Resolution::Unknown(error.to_string()),
+        Err(error) => Resolution::Unknown(with_causes(&error)),
     }
 }
 

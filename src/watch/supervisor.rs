@@ -20,10 +20,12 @@ use super::follow::{Followed, pace};
 use super::{Feed, fixed_kind, resolve};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
+use crate::api::text::with_causes;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::{Change, Failure, Source, Wants};
+use crate::tasks::Tasks;
 
-/// How often a kind that cannot be synced is looked at again.
+/// How often it is looked at again whether a kind can be synced.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// How many changed definitions a task may lag behind before it looks at its own again unasked.
 const DEFINITIONS: usize = 64;
@@ -33,7 +35,8 @@ pub struct Supervisor {
     client: Client,
     feed: Feed,
     definitions: broadcast::Sender<Arc<str>>,
-    tasks: JoinSet<()>,
+    tasks: JoinSet<Option<()>>,
+    watched: Tasks,
     running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
     /// Versions that are only looked up.
     looking: HashMap<GroupVersionResource, AbortHandle>,
@@ -42,24 +45,22 @@ pub struct Supervisor {
 impl Supervisor {
     /// A supervisor that feeds into `feed`.
     #[must_use]
-    pub fn new(client: Client, feed: Feed) -> Self {
+    pub fn new(client: Client, feed: Feed, watched: Tasks) -> Self {
         let (definitions, _) = broadcast::channel(DEFINITIONS);
-        Self {
-            client,
-            feed,
-            definitions,
-            tasks: JoinSet::new(),
-            running: HashMap::new(),
-            looking: HashMap::new(),
-        }
+        let (tasks, running, looking) = (JoinSet::new(), HashMap::new(), HashMap::new());
+        Self { client, feed, definitions, tasks, watched, running, looking }
+    }
+
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.tasks.spawn(self.watched.clone().watch("watch", task))
     }
 
     /// Watches the fixed kinds, and of the others what `wanted` says, until the sender of it is gone.
     pub async fn run(mut self, mut wanted: watch::Receiver<Wants>) {
-        self.tasks.spawn(follow_definitions(self.client.clone(), self.definitions.clone()));
+        self.spawn(follow_definitions(self.client.clone(), self.definitions.clone()));
         let (client, feed, definitions) =
             (self.client.clone(), self.feed.clone(), self.definitions.subscribe());
-        self.tasks.spawn(follow_work_schema(client, feed, definitions));
+        self.spawn(follow_work_schema(client, feed, definitions));
         for source in Source::FIXED {
             if let Some(gvr) = fixed_kind(&source) {
                 self.start(source, gvr);
@@ -114,7 +115,8 @@ impl Supervisor {
             if !self.looking.contains_key(gvr) {
                 let (client, feed) = (self.client.clone(), self.feed.clone());
                 let task = look_up(gvr.clone(), client, feed, self.definitions.subscribe());
-                self.looking.insert(gvr.clone(), self.tasks.spawn(task));
+                let task = self.spawn(task);
+                self.looking.insert(gvr.clone(), task);
             }
         }
     }
@@ -126,9 +128,9 @@ impl Supervisor {
         let task = match source {
             Source::Policies(_) => {
                 let definitions = self.definitions.subscribe();
-                self.tasks.spawn(follow_resolved(followed, client, feed, definitions))
+                self.spawn(follow_resolved(followed, client, feed, definitions))
             }
-            _ => self.tasks.spawn(followed.forever(client, feed)),
+            _ => self.spawn(followed.forever(client, feed)),
         };
         self.running.insert(source, (gvr, task));
     }
@@ -153,8 +155,9 @@ async fn look_up(
     }
 }
 
-/// Follows a kind while it resolves, and looks again when its definition changes, when following it fails, and
-/// every now and then while something is missing.
+/// Follows a kind while it resolves, and looks again when its definition changes, when following it fails, and every now
+/// and then: at what the controller may do, of which nothing else tells while a watch lasts, and at all of it while
+/// something is missing.
 async fn follow_resolved(
     followed: Followed,
     client: Client,
@@ -185,18 +188,32 @@ async fn follow_resolved(
         let mut waits = DefaultBackoff::default();
         let following = followed.until_failure(&client, &feed, &mut waits);
         let mut following = std::pin::pin!(following);
+        let (mut redefined, mut pauses) = (false, DefaultBackoff::default());
         let wait = loop {
-            let complete = matches!(&current, Resolution::Resolved(info) if info.can_patch);
+            // What the server did not say it is asked again soon.
+            let again = if redefined { pauses.next().unwrap_or(LOOK_AGAIN) } else { LOOK_AGAIN };
             tokio::select! {
                 error = &mut following => break followed.failed(&feed, &error, &mut backoff),
-                () = changed(&mut definitions, &name) => {}
-                () = tokio::time::sleep(LOOK_AGAIN), if !complete => {}
+                () = changed(&mut definitions, &name) => redefined = true,
+                () = tokio::time::sleep(again) => {}
             }
             // Following goes on while this is found out, and longer where it still can.
-            current = resolve::resolve(&client, &followed.gvr).await;
-            feed.change(Change::Resolved(followed.gvr.clone(), current.clone()));
-            if !matches!(current, Resolution::Resolved(_)) {
-                break Duration::ZERO;
+            let found = match &current {
+                Resolution::Resolved(info) if !redefined => {
+                    resolve::rights(&client, &followed.gvr, info.clone(), resolve::CONTROLLER).await
+                }
+                _ => resolve::resolve(&client, &followed.gvr).await,
+            };
+            match found {
+                Resolution::Unknown(_) => {}
+                Resolution::Resolved(_) => {
+                    feed.change(Change::Resolved(followed.gvr.clone(), found.clone()));
+                    (current, redefined, pauses) = (found, false, DefaultBackoff::default());
+                }
+                _ => {
+                    feed.change(Change::Resolved(followed.gvr.clone(), found));
+                    break Duration::ZERO;
+                }
             }
         };
         tokio::time::sleep(wait).await;
@@ -223,7 +240,7 @@ async fn follow_work_schema(client: Client, feed: Feed, mut definitions: broadca
                 changed(&mut definitions, &name).await;
             }
             Err(error) => {
-                warn!(error = &error as &dyn std::error::Error, "cannot read the definition of ManifestWork");
+                warn!(error = with_causes(&error), "cannot read the definition of ManifestWork");
                 tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
             }
         }
@@ -248,7 +265,7 @@ async fn follow_definitions(client: Client, changed: broadcast::Sender<Arc<str>>
     let mut backoff = DefaultBackoff::default();
     loop {
         if let Err(error) = definitions(&client, &changed, &mut seen, &mut backoff).await {
-            warn!(error = &error as &dyn std::error::Error, "cannot watch CustomResourceDefinitions");
+            warn!(error = with_causes(&error), "cannot watch CustomResourceDefinitions");
             tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
         }
     }

@@ -7,6 +7,8 @@ use anyhow::{Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch};
 use policy_sync::apply::{Elector, ElectorOptions};
+use policy_sync::tasks::Panicked;
+use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,
@@ -47,14 +49,21 @@ pub(crate) struct Hub {
 /// A controller in this process.
 pub(crate) struct Running {
     stop: CancellationToken,
-    working: JoinHandle<()>,
+    working: JoinHandle<Result<(), Panicked>>,
+    /// What it counts.
+    pub(crate) metrics: Metrics,
 }
 
 impl Running {
     /// Stops it as SIGTERM would.
     pub(crate) async fn terminate(self) -> Result<()> {
         self.stop.cancel();
-        Ok(self.working.await?)
+        self.ended().await
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) async fn ended(self) -> Result<()> {
+        Ok(self.working.await??)
     }
 }
 
@@ -72,9 +81,15 @@ fn counts(asked: &Asked) -> bool {
 impl Hub {
     /// A hub with the clusters `eu-1` and `us-1`, whose agents are at work, and a class with `parameters`.
     pub(crate) async fn new(parameters: &Value) -> Result<Self> {
-        let hub = Self { server: MemoryServer::hub()? };
+        let hub = Self::silent(parameters).await?;
         let agents = agents(hub.server.clone());
         tokio::spawn(async { agents.await.expect("the agents work") });
+        Ok(hub)
+    }
+
+    /// The same with agents that never answer.
+    pub(crate) async fn silent(parameters: &Value) -> Result<Self> {
+        let hub = Self { server: MemoryServer::hub()? };
         for (cluster, region) in [("eu-1", "eu"), ("us-1", "us")] {
             hub.apply(&namespace(cluster)).await?;
             hub.locate(cluster, region).await?;
@@ -106,9 +121,9 @@ impl Hub {
             let (elector, leadership) = Elector::new(flow.client.clone(), options, flow.clock);
             (flow.elector, flow.leadership) = (Some(elector), leadership);
         }
-        let stop = CancellationToken::new();
+        let (stop, metrics) = (CancellationToken::new(), flow.metrics.clone());
         let working = flow.start(stop.clone());
-        Ok(Running { stop, working })
+        Ok(Running { stop, working, metrics })
     }
 
     /// Writes an object as a user would.
@@ -168,6 +183,28 @@ impl Hub {
         State::of(self).works().map(|(name, _)| name.to_owned()).collect()
     }
 
+    /// The Events that people were sent: `<reason>: <note>`.
+    pub(crate) fn events(&self) -> Vec<String> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let events = self.server.objects().into_iter().filter(|(name, _)| name.starts_with("events."));
+        events.map(|(_, event)| format!("{}: {}", text(&event["reason"]), text(&event["note"]))).collect()
+    }
+
+    /// The object of that name, `<resource>.<group> <namespace>/<name>`.
+    pub(crate) fn object(&self, name: &str) -> Value {
+        self.server.objects().remove(name).unwrap_or_default()
+    }
+
+    /// Waits for at most `limit` until `holds` does, and tells after how long that was.
+    pub(crate) async fn until(&self, limit: Duration, holds: impl Fn(&Self) -> bool) -> Result<Duration> {
+        let start = Instant::now();
+        while !holds(self) {
+            ensure!(start.elapsed() < limit, "not in {limit:?}; told was {:?}", self.events());
+            sleep(Duration::from_millis(100)).await;
+        }
+        Ok(start.elapsed())
+    }
+
     /// Waits until nothing is held back any more, then as long as the controller may take, and then as [`Hub::quiet`]
     /// does.
     pub(crate) async fn settled(&self) -> Result<()> {
@@ -186,7 +223,8 @@ impl Hub {
         sleep(QUIET).await;
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for asked in self.server.requests().into_iter().skip(before).filter(|asked| asked.user == USER) {
-            if !matches!(asked.resource.as_str(), "leases" | "events") {
+            // What it may do it asks every now and then.
+            if !matches!(asked.resource.as_str(), "leases" | "events" | "selfsubjectaccessreviews") {
                 *times.entry(Asked { ordinal: 0, ..asked }.to_string()).or_default() += 1;
             }
         }

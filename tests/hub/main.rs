@@ -11,6 +11,7 @@ mod kinds;
 mod leadership;
 mod overrides;
 mod placement;
+mod refusals;
 mod schemas;
 mod secrets;
 mod settling;

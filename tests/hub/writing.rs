@@ -1,12 +1,17 @@
 //! Writing: only what is ours, only what differs, and whatever a spoke writes into its own works.
 
 use anyhow::{Result, ensure};
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use policy_sync::api::names::ControllerName;
+use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::wait;
-use serde_json::json;
+use policy_sync_testenv::world::{LIMIT, World};
+use serde_json::{Value, json};
 
+use crate::bad_input::until_event;
 use crate::{limit_of, synced, world};
 
 #[tokio::test]
@@ -198,4 +203,61 @@ async fn annotations_that_a_user_applied_himself_go_all_the_same() -> Result<()>
         Ok(())
     })
     .await
+}
+
+/// The managers of controllers that own what `object` says of its clusters.
+async fn owners(world: &World<'_>, object: &Value) -> Result<Vec<String>> {
+    let fields = world.get(object).await?.metadata.managed_fields.unwrap_or_default();
+    let tells = |entry: &&ManagedFieldsEntry| {
+        json!(entry.fields_v1).to_string().contains("f:kuadrant.io/policies-synced")
+    };
+    Ok(fields.iter().filter(tells).filter_map(|entry| entry.manager.clone()).collect())
+}
+
+#[tokio::test]
+async fn of_two_controllers_on_a_policy_the_first_by_name_writes_while_it_has_works() -> Result<()> {
+    let (one, two) = (world("shares", &["eu-1"]).await?, world("shared", &["us-1"]).await?);
+    let manager = |world: &World<'_>| ControllerName::new(&world.controller_name()).hub_field_manager();
+    let (first, last) = if manager(&one) < manager(&two) { (&one, &two) } else { (&two, &one) };
+    one.apply(&gateway(one.name(), "api", two.name(), Some("all"))).await?;
+    let policies: Vec<Value> = (0..5)
+        .map(|number| timeout_policy(one.name(), &format!("timeouts-{number}"), &["web", "api"]))
+        .collect();
+    for policy in &policies {
+        one.apply(policy).await?;
+    }
+    let (first_controller, last_controller) = tokio::try_join!(first.controller(), last.controller())?;
+    let only = |world: &World<'_>| vec![manager(world)];
+    for policy in &policies {
+        wait::until("the first alone owns the annotations", LIMIT, || async {
+            let found = owners(&one, policy).await?;
+            ensure!(found == only(first), "{found:?}");
+            Ok(())
+        })
+        .await?;
+        let (reason, _) = until_event(&one, policy, &manager(first)).await?;
+        ensure!(reason == "OtherController", "{reason}");
+    }
+    first.settled(&first_controller).await?;
+    let writes = last.settled(&last_controller).await?.len();
+
+    // It goes for good, and somebody deletes its works.
+    first_controller.kill();
+    let works: Api<ManifestWork> = Api::all(first.client().clone());
+    let ours = format!("kuadrant.io/controller={}", ControllerName::new(&first.controller_name()).hash());
+    for work in works.list(&ListParams::default().labels(&ours)).await?.items {
+        let namespace = work.metadata.namespace.clone().unwrap_or_default();
+        let api: Api<ManifestWork> = Api::namespaced(first.client().clone(), &namespace);
+        api.delete(&work.metadata.name.clone().unwrap_or_default(), &Default::default()).await?;
+    }
+    for policy in &policies {
+        wait::until("the other takes the annotations over", LIMIT, || async {
+            let found = owners(&one, policy).await?;
+            ensure!(found == only(last), "{found:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    ensure!(last.settled(&last_controller).await?.len() > writes);
+    Ok(())
 }

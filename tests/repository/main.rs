@@ -4,5 +4,6 @@
 
 mod dependencies;
 mod documentation;
+mod logging;
 mod parameters;
 mod samples;

@@ -94,7 +94,7 @@ fn told(statuses: &[Value], other_bytes: usize, has_ancestors: bool) -> Told {
     let annotations = match hub.fold(&limits()).fold {
         Fold::Write { annotations, .. } => Some(annotations),
         Fold::Settled => None,
-        Fold::OwnedBy(others) => panic!("nobody else owns anything: {others:?}"),
+        Fold::Contested { contest, .. } => panic!("nobody else owns anything: {contest:?}"),
     };
     hub.write_fold(&limits());
     assert_eq!(hub.fold(&limits()).fold, Fold::Settled, "what is written is not what is planned");

@@ -45,8 +45,10 @@ impl Server {
             }),
             "default",
         );
-        let requests = Requests::new(client, Leadership::always(), Metrics::new().unwrap());
-        Causes::start(requests, ControllerName::new("example.com/controller"))
+        let metrics = Metrics::new().unwrap();
+        let tasks = Tasks::new(metrics.clone());
+        let requests = Requests::new(client, Leadership::always(), metrics);
+        Causes::start(requests, ControllerName::new("example.com/controller"), tasks)
     }
 
     async fn answer(self, path: String) -> Result<Response<Body>, std::io::Error> {

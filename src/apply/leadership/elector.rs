@@ -13,6 +13,7 @@ use tracing::{info, warn};
 
 use super::record::{self, Observed};
 use super::{Leadership, Terms};
+use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::mirror::Mirror;
 
@@ -110,7 +111,11 @@ impl Elector {
         match self.put(record::released(lease, self.clock.timestamp())).await {
             Ok(_) => info!(lease = self.options.name, "gave the lease back"),
             Err(error) => {
-                warn!(%error, lease = self.options.name, "could not give the lease back: it expires")
+                warn!(
+                    error = with_causes(&error),
+                    lease = self.options.name,
+                    "could not give the lease back: it expires"
+                )
             }
         }
     }
@@ -138,7 +143,7 @@ impl Elector {
                     self.held = None;
                     return again / 10;
                 }
-                let text = fault.to_string();
+                let text = with_causes(&fault);
                 if self.fault.as_ref() != Some(&text) {
                     warn!(lease = self.options.name, error = text, "cannot take or renew the lease");
                     self.fault = Some(text);

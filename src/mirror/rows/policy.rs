@@ -44,6 +44,8 @@ pub struct Folded {
     pub hashes: [Option<Hash>; 4],
     /// The bytes of all other annotations, keys and values.
     pub other_bytes: usize,
+    /// Whether this controller owns one of them.
+    pub owned: bool,
     /// Other controllers of this make that own one of them.
     pub other_owners: BTreeSet<Arc<str>>,
     /// Which of them anyone else owns, too, in the same order: leaving one out of an apply does not remove it then.
@@ -104,8 +106,12 @@ fn folded(metadata: &Metadata, field_manager: &str) -> Folded {
         ..Folded::default()
     };
     let is_ours = |entry: &ManagedFields| entry.manager == field_manager && entry.operation == "Apply";
-    for entry in metadata.managed_fields.iter().filter(|entry| !is_ours(entry)) {
+    for entry in &metadata.managed_fields {
         let owned = owned_annotations(entry);
+        if is_ours(entry) {
+            folded.owned |= owned.contains(&true);
+            continue;
+        }
         if entry.manager.starts_with("policy-sync-")
             && entry.manager != field_manager
             && owned.contains(&true)

@@ -6,7 +6,9 @@ use super::Explainer;
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GRACE_TIMEOUT};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::api::params::KEY;
+use crate::mirror::rows::kind::Resolution;
 use crate::plan::Problem;
+use crate::plan::problem::SecretFault;
 
 impl Explainer<'_> {
     /// Where the parameters of the class `name` are.
@@ -35,6 +37,11 @@ impl Explainer<'_> {
         listed.map(|policy| policy.gvr()).filter(|gvr| gvr.kind == self.parent.kind).collect()
     }
 
+    /// Whether the controller lacks a right to the kind.
+    fn is_forbidden(&self, gvr: &GroupVersionResource) -> bool {
+        self.view.kind(gvr).is_some_and(|state| matches!(state.resolution, Resolution::Forbidden(_)))
+    }
+
     /// What to change for `problem` to end.
     pub(super) fn to_mend(&self, problem: &Problem) -> Vec<String> {
         let subject = &self.subject;
@@ -49,6 +56,13 @@ impl Explainer<'_> {
                 "the controller's --downstream-namespace-prefix or --reserved-namespaces".to_owned(),
             ],
             Problem::VersionConflict { .. } => parameters().collect(),
+            Problem::ClassGone(class) => vec![format!("GatewayClass {class}")],
+            Problem::KindNotResolved { gvr, .. } if self.is_forbidden(gvr) => {
+                vec![format!("the controller's rights to get, list, watch and patch {}", gvr.kind)]
+            }
+            Problem::SecretsUnread { what, .. } => {
+                vec![format!("the controller's rights to list and watch {what}")]
+            }
             Problem::KindNotResolved { gvr, .. } => {
                 [format!("CustomResourceDefinition {}", gvr.kind)].into_iter().chain(parameters()).collect()
             }
@@ -60,9 +74,27 @@ impl Explainer<'_> {
             Problem::BadReference { place, .. } => vec![format!("{subject} spec.{place}")],
             Problem::ForeignReference(_) => vec![format!("{subject} spec.targetRef")],
             Problem::ForeignWork { cluster, name } => vec![format!("ManifestWork {cluster}/{name}")],
+            Problem::PoliciesPending => {
+                let gateway = self.view.gateway(&self.parent.object);
+                let class = gateway.map(|gateway| self.parameters(&gateway.class));
+                class.map(|place| format!("{place} policyWaitAction")).into_iter().collect()
+            }
+            Problem::SecretLeftOut { secret, fault, .. } => {
+                let spec = format!("{subject} spec.listeners");
+                match fault {
+                    SecretFault::Missing => vec![format!("Secret {secret}"), spec],
+                    SecretFault::NotGranted => {
+                        vec![format!("a ReferenceGrant in the namespace of Secret {secret}"), spec]
+                    }
+                    SecretFault::Namespace => vec![spec],
+                }
+            }
+            Problem::MoreSecretsLeftOut(_) => vec![format!("{subject} spec.listeners")],
             Problem::Unread(_) => Vec::new(),
             // What is left is about the object itself.
-            _ => vec![format!("{subject} spec")],
+            Problem::BadSpec(_) | Problem::TooLarge { .. } | Problem::OtherController(_) => {
+                vec![format!("{subject} spec")]
+            }
         }
     }
 }

@@ -30,10 +30,17 @@ impl Explainer<'_> {
         let kind = &self.parent.kind;
         let classes = self.view.our_classes();
         match of_kind(self.view, kind) {
-            KindStanding::Listed(gvr, _) => {
+            KindStanding::Listed(gvr, info) => {
                 let names: Vec<&str> = self.listing_classes().map(|class| &*class.name).collect();
                 let text = format!("GatewayClass {} lists {}", names.join(", "), gvr.kind);
-                Step::passes(Reason::new("KindListed", text))
+                if info.can_patch {
+                    return Step::passes(Reason::new("KindListed", text));
+                }
+                let text = format!(
+                    "{text}; the controller may not patch it, so that it says nothing of its clusters"
+                );
+                let reason = Reason::new("KindListed", text);
+                Step::passes(reason.change(format!("the controller's right to patch {}", gvr.kind)))
             }
             KindStanding::Frozen(problem, _) => {
                 let text = format!("its kind cannot be synced at present: {}", problem.text());

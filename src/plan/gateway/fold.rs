@@ -26,6 +26,7 @@ use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::rows::work::{Answer, Work};
 use crate::mirror::{Moment, View};
 use crate::plan::condition::{named, transition};
+use crate::plan::contest::Contest;
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::placement::{Unplaced, placement};
 use crate::plan::standing::of_gateway;
@@ -47,8 +48,9 @@ pub struct GatewayFold {
     pub uid: Arc<str>,
     /// Its labels and the annotation of ours, all of them.
     pub metadata: Option<Metadata>,
-    /// Other controllers of this make own the labels or the annotation, which are left alone.
-    pub owners: BTreeSet<Arc<str>>,
+    /// Where other controllers of this make own some of that: who they are, and what to write where it is for one of them
+    /// to say.
+    pub contest: Option<(Contest, Option<Metadata>)>,
     /// Its status, as far as it is ours.
     pub status: Option<GatewayStatus>,
     /// The conditions that are left of its status where it is not ours any more.
@@ -57,8 +59,11 @@ pub struct GatewayFold {
     pub notices: Vec<Notice>,
     /// When time alone changes what it says.
     pub recheck: Option<Moment>,
-    /// Whether it waits no longer for its policies on some cluster.
+    /// Whether what its works come to is to be told, or written: on some cluster it waits no longer for its policies, or
+    /// has waited for as long as its class lets it.
     pub comes: bool,
+    /// When time alone changes what its works come to.
+    pub works_recheck: Option<Moment>,
 }
 
 /// Plans what the Gateway `key` says: nothing where it is gone or going, or where that is not known yet.
@@ -75,17 +80,17 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     }
     let parent = Parent::gateway(key.clone());
     let works = super::plan(view, settings, key);
+    let works_recheck = works.recheck;
     if works.problems.iter().any(Problem::passes) {
-        return GatewayFold::default();
+        return GatewayFold { recheck: works_recheck, works_recheck, ..GatewayFold::default() };
     }
-    let (mut metadata, left_out) = metadata::of(view, gateway, &works);
-    let mut owners = BTreeSet::new();
-    if metadata.is_some() && !gateway.told.other_owners.is_empty() {
-        metadata = None;
-        owners.clone_from(&gateway.told.other_owners);
-    }
+    let (metadata, left_out) = metadata::of(view, gateway, &works);
+    let (others, owns) = (&gateway.told.other_owners, !gateway.told.owned.is_empty());
+    let contest = (!others.is_empty() && (metadata.is_some() || owns))
+        .then(|| (Contest::of(view, &parent, others), owns.then(Metadata::default)));
     let Diff { actions, problems } = diff::works(view, &parent, &works);
-    let comes = actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
+    let held = works.waiting.values().any(|waiting| waiting.overdue);
+    let comes = held || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &parent, &works);
     let placement = placement(view, key);
     let (left_behind, next) = notice::left_behind(view, &parent);
@@ -93,8 +98,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let status = teller.status(&left_out);
     let notices = teller.notices(&status);
     let status = (status != gateway.told.status).then_some(status);
-    let recheck = Moment::earliest(works.recheck, next);
-    GatewayFold { uid, metadata, owners, status, parting: None, notices, recheck, comes }
+    let recheck = Moment::earliest(works_recheck, next);
+    GatewayFold { uid, metadata, contest, status, parting: None, notices, recheck, comes, works_recheck }
 }
 
 /// What is to be left of our status of a Gateway that is not ours any more, as far as it is not: where its class is gone,

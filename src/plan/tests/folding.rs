@@ -6,6 +6,7 @@ use super::answers::{Answer, applied, refused};
 use super::objects::{CLASS, cluster, listing, policy, policy_parent};
 use super::world::{World, shop};
 use crate::api::annotations::Summary;
+use crate::api::names::ControllerName;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use crate::plan::fold::{Fold, FoldPlan};
 
@@ -292,16 +293,48 @@ fn nothing_is_decided_from_the_annotations() {
 }
 
 #[test]
-fn annotations_that_another_controller_owns_are_left() {
-    let owned = json!([{"manager": "policy-sync-other", "operation": "Apply",
-        "fieldsV1": {"f:metadata": {"f:annotations": {"f:kuadrant.io/policies-synced": {}}}}}]);
-    let owned =
-        policy("limits").annotation("kuadrant.io/policies-synced", "[]").metadata("managedFields", owned);
+fn annotations_that_another_controller_owns_are_contested() {
+    let owner = |manager: &str| {
+        json!({"manager": manager, "operation": "Apply",
+            "fieldsV1": {"f:metadata": {"f:annotations": {"f:kuadrant.io/policies-synced": {}}}}})
+    };
+    let annotated = |owners: serde_json::Value| {
+        policy("limits").annotation("kuadrant.io/policies-synced", "[]").metadata("managedFields", owners)
+    };
+    let owned = annotated(json!([owner("policy-sync-other")]));
     let world = written().with(owned.clone().targets("web"));
-    assert_eq!(world.fold("limits").fold, Fold::OwnedBy(["policy-sync-other".into()].into()));
+    let Fold::Contested { contest, ours, theirs } = world.fold("limits").fold else {
+        panic!("not contested")
+    };
+    assert_eq!((contest.others, contest.stands), (["policy-sync-other".into()].into(), true));
+    let Fold::Write { annotations, .. } = *ours else { panic!("nothing to write") };
+    assert_eq!(*theirs, Fold::Settled);
+    // What the other says in the same words becomes ours alone in two steps.
+    let same = owned
+        .clone()
+        .targets("web")
+        .annotation("kuadrant.io/policies-synced", annotations["kuadrant.io/policies-synced"].as_str());
+    let Fold::Contested { ours, .. } = written().with(same).fold("limits").fold else {
+        panic!("not contested")
+    };
+    let Fold::Write { annotations: first, .. } = *ours else { panic!("nothing to write") };
+    assert_eq!(
+        first["kuadrant.io/policies-synced"],
+        format!("{} ", annotations["kuadrant.io/policies-synced"])
+    );
+    assert_eq!(first["kuadrant.io/policies-synced-detail"], "full");
     // Where the policy is nothing to us, that is nothing to tell.
     let world = shop(&["eu-1"]).with(owned.targets("theirs"));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
+
+    // What both own, the one that is not to write lets go of.
+    let us = ControllerName::new(super::objects::CONTROLLER).hub_field_manager();
+    let both = annotated(json!([owner("policy-sync-other"), owner(&us)]));
+    let lets_go = |fold: &Fold| matches!(fold, Fold::Write { annotations, .. } if annotations.is_empty());
+    let world = written().with(both.clone().targets("web"));
+    let Fold::Contested { theirs, .. } = world.fold("limits").fold else { panic!("not contested") };
+    assert!(lets_go(&theirs));
+    assert!(lets_go(&shop(&["eu-1"]).with(both.targets("theirs")).fold("limits").fold));
 }
 
 #[test]

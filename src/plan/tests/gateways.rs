@@ -125,6 +125,7 @@ fn world_with(world: &World, object: &Object) -> World {
     World {
         mirror: world.mirror.clone(),
         settings: world.settings.clone(),
+        refused: world.refused.clone(),
         works: world.works.clone(),
         ..*world
     }

@@ -130,6 +130,43 @@ fn when_none_has_become_applied_for_a_while_the_class_decides() {
 }
 
 #[test]
+fn a_work_that_the_hub_refuses_is_waited_for_from_then_on() {
+    let refused = |action| {
+        let world = made(action).with(policy("more").targets("web")).after(100 * WAIT);
+        world.refusing(&policy_parent("more"), "eu-1")
+    };
+    let serve = refused("serve");
+    assert_eq!(waits(&serve), ["eu-1: limits more quota", "us-1: limits more quota"]);
+    assert_eq!(recheck(&serve, &gateway_parent("web")), Some(WAIT), "on us-1 it is about to be made");
+    // That it is refused again, and for others, takes nothing of it back.
+    let serve = serve.after(WAIT - 1).refusing(&policy_parent("more"), "eu-1");
+    assert_eq!(gateway_writes(&serve), NOTHING);
+    assert_eq!(gateway_writes(&serve.after(1)), ["create eu-1"]);
+
+    let hold = refused("hold").after(WAIT);
+    assert_eq!(waits(&hold), ["eu-1: limits more quota (overdue)", "us-1: limits more quota"]);
+    assert_eq!(hold.plan_of(&gateway_parent("web")).problems, [Problem::PoliciesPending]);
+}
+
+#[test]
+fn a_work_that_was_refused_and_then_made_counts_from_when_it_was_made() {
+    let mut world = unwritten("serve").refusing(&quota(), "eu-1").after(WAIT - 1);
+    world.refused.retain(&quota(), &Default::default());
+    assert!(!world.refused.has(&quota()));
+    let world = world.written().settled(&[quota()]).after(1);
+    assert_eq!(gateway_writes(&world), NOTHING);
+}
+
+#[test]
+fn a_work_that_is_still_going_from_before_is_waited_for_from_when_it_was_asked_to() {
+    let world = both_applied(made("serve"), "eu-1");
+    let now = Moment(world.now).rfc3339();
+    let world = world.edited(&quota(), "eu-1", |work| work["metadata"]["deletionTimestamp"] = now.into());
+    assert_eq!(waits(&world)[0], "eu-1: quota");
+    assert_eq!(gateway_writes(&world.after(WAIT)), ["create eu-1", "create us-1"]);
+}
+
+#[test]
 fn each_that_becomes_applied_gives_the_others_as_long_again() {
     let world = made("serve").after(WAIT - 1_000);
     let now = Moment(world.now).rfc3339();
@@ -303,6 +340,17 @@ fn what_is_waited_for_affects_who_waits() {
     let labelled = world.apply(&cluster("eu-1").label("region", "eu"));
     assert!(labelled.contains(&Key::Works(gateway_parent("web"))));
     assert!(world.edit(&quota(), "eu-1", |work| work["status"] = applied().status(work)).contains(&web));
+    // Only the last of them on a cluster lets it come, and that at once.
+    let web_works = Key::Works(gateway_parent("web"));
+    let mut others = made("hold");
+    for (parent, cluster, frees) in
+        [(quota(), "eu-1", false), (quota(), "us-1", false), (policy_parent("limits"), "us-1", true)]
+    {
+        let keys = others.edit(&parent, cluster, |work| work["status"] = applied().status(work));
+        assert_eq!(keys.contains(&web_works), frees, "{parent} on {cluster}");
+        let again = others.edit(&parent, cluster, |work| work["metadata"]["labels"]["x"] = "y".into());
+        assert!(!again.contains(&web_works), "{parent} on {cluster} says nothing new");
+    }
     assert!(world.edit(&quota(), "eu-1", |work| work["metadata"]["labels"] = json!({})).contains(&web));
 
     let mut world = on_two();

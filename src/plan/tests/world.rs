@@ -13,7 +13,7 @@ use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Paren
 use crate::api::object::HubObject;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::{Change, Keys, Mirror, MirrorGuard, Moment, Row, Source, View};
+use crate::mirror::{Change, Keys, Mirror, MirrorGuard, Moment, Refused, Row, Source, View};
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::fold::{Fold, FoldPlan};
 use crate::plan::{self, Problem, Settings, WorksPlan, fold};
@@ -24,6 +24,7 @@ pub(crate) const START: i64 = 1_000_000_000_000;
 pub(crate) struct World {
     pub(crate) mirror: Mirror,
     pub(crate) settings: Settings,
+    pub(crate) refused: Refused,
     pub(crate) now: i64,
     pub(super) version: u64,
     pub(super) works: BTreeMap<(String, String), Value>,
@@ -48,7 +49,8 @@ pub(crate) fn started() -> World {
 pub(crate) fn unlisted() -> World {
     let mirror = Mirror::new(ControllerName::new(CONTROLLER));
     mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(START));
-    World { mirror, settings: Settings::default(), now: START, version: 1, works: BTreeMap::new() }
+    let (settings, refused) = (Settings::default(), Refused::default());
+    World { mirror, settings, refused, now: START, version: 1, works: BTreeMap::new() }
 }
 
 /// A hub whose class `multi` lists RateLimitPolicies, with the Gateway `web` on the clusters of Placement `all`.
@@ -95,6 +97,12 @@ impl World {
         self.version += 1;
         let (source, key, version) = (object.source.clone(), object.key(), self.version);
         self.mirror.change(Change::Deleted { source, key, version }, Moment(self.now))
+    }
+
+    /// The hub refuses to have the work of `parent` made in `cluster`.
+    pub(crate) fn refusing(mut self, parent: &Parent, cluster: &str) -> Self {
+        self.refused.note(parent, &ClusterName::from(cluster), Moment(self.now));
+        self
     }
 
     pub(crate) fn with(mut self, object: Object) -> Self {
@@ -184,7 +192,7 @@ impl World {
     }
 
     pub(crate) fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
-        look(self.look().view(Moment(self.now)))
+        look(self.look().view(Moment(self.now)).refusing(&self.refused))
     }
 
     /// The plan of the policy `name`.

@@ -8,6 +8,7 @@ use policy_sync::apply::Leadership;
 use policy_sync::flow::Flow;
 use policy_sync::mirror::Mirror;
 use policy_sync::plan::Settings;
+use policy_sync::tasks::Tasks;
 use policy_sync::telemetry::metrics::Metrics;
 
 use super::{Interposer, MemoryServer};
@@ -20,13 +21,14 @@ impl MemoryServer {
     ///
     /// Where metrics cannot be set up.
     pub fn flow_of(&self, user: &str, name: &str, interposer: impl Interposer) -> Result<Flow> {
-        let controller = ControllerName::new(name);
+        let (controller, metrics) = (ControllerName::new(name), Metrics::new()?);
         Ok(Flow {
             client: self.client_of(user, interposer),
             mirror: Mirror::new(controller.clone()).into(),
             controller,
             clock: self.clock(),
-            metrics: Metrics::new()?,
+            tasks: Tasks::new(metrics.clone()),
+            metrics,
             settings: Settings::default(),
             fold_window: Duration::from_secs(1),
             leadership: Leadership::always(),

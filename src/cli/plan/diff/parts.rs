@@ -11,6 +11,7 @@ use crate::api::gateway::{self, GatewayStatus};
 use crate::api::names::{ObjectKey, Parent};
 use crate::cli::plan::remark::{Remark, Subject};
 use crate::mirror::{ClassParams, Key, Moment, View};
+use crate::plan::contest::Contest;
 use crate::plan::fold::{self, Fold};
 use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::standing::conflict;
@@ -75,12 +76,12 @@ fn gateway(
     parent: &Parent,
 ) -> (Option<Change>, Option<Remark>) {
     let key = &parent.object;
-    let GatewayFold { metadata, owners, status, .. } = plan::gateway::fold::plan(view, settings, key);
-    let owners: Vec<&str> = owners.iter().map(|owner| &**owner).collect();
-    let remark = (!owners.is_empty()).then(|| {
-        let text = format!("its labels are left alone: they are those of {}", owners.join(", "));
-        subject(view, parent).warning(text)
-    });
+    let GatewayFold { mut metadata, contest, status, .. } = plan::gateway::fold::plan(view, settings, key);
+    let contest = contest.map(|(contest, _)| contest).filter(|contest| !is_ours(view, contest));
+    if contest.is_some() {
+        metadata = None;
+    }
+    let remark = contest.map(|contest| contested(view, parent, &contest));
     let Some(there) = view.gateway(key).filter(|_| metadata.is_some() || status.is_some()) else {
         return (None, remark);
     };
@@ -131,13 +132,13 @@ pub(super) fn folds(found: &Found, settings: &Settings, now: Moment) -> Planned 
             remarks.extend(remark);
             return;
         }
-        match fold::plan(view, settings, parent).fold {
+        let fold = match fold::plan(view, settings, parent).fold {
+            Fold::Contested { contest, ours, .. } if is_ours(view, &contest) => *ours,
+            fold => fold,
+        };
+        match fold {
             Fold::Settled => {}
-            Fold::OwnedBy(owners) => {
-                let owners: Vec<&str> = owners.iter().map(|owner| &**owner).collect();
-                let text = format!("its annotations are left alone: they are those of {}", owners.join(", "));
-                remarks.push(subject(view, parent).warning(text));
-            }
+            Fold::Contested { contest, .. } => remarks.push(contested(view, parent, &contest)),
             Fold::Write { gvr, kind, annotations, .. } => {
                 let policy = |annotations: Value| {
                     json!({
@@ -157,4 +158,13 @@ pub(super) fn folds(found: &Found, settings: &Settings, now: Moment) -> Planned 
     });
     changes.sort_by(|left, right| (&left.key, &left.kind).cmp(&(&right.key, &right.kind)));
     (changes, remarks)
+}
+
+/// Whether it is for this controller to write, whatever works others have: those are not read here.
+fn is_ours(view: View<'_>, contest: &Contest) -> bool {
+    contest.is_won_anyway(&view.controller().hub_field_manager())
+}
+
+fn contested(view: View<'_>, parent: &Parent, contest: &Contest) -> Remark {
+    subject(view, parent).warning(contest.problem().text())
 }

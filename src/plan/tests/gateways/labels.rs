@@ -51,12 +51,13 @@ fn owned(manager: &str, fields: Value) -> Value {
 }
 
 #[test]
-fn what_another_controller_of_this_make_owns_is_left() {
+fn what_another_controller_of_this_make_owns_is_contested() {
     let owned = owned("policy-sync-other", json!({"f:annotations": {"f:kuadrant.io/gateway-clusters": {}}}));
     let object = web().annotation("kuadrant.io/gateway-clusters", "[]").metadata("managedFields", owned);
     let found = fold(&placed(&["eu-1"]).with(object));
-    assert_eq!(found.metadata, None);
-    assert_eq!(found.owners, ["policy-sync-other".into()].into());
+    let (contest, theirs) = found.contest.unwrap();
+    assert_eq!((contest.others, contest.stands), (["policy-sync-other".into()].into(), true));
+    assert_eq!(theirs, None, "there is nothing to let go of");
     assert!(found.status.is_some());
 }
 

@@ -1,0 +1,58 @@
+//! What the log says of what goes wrong.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use parking_lot::Mutex;
+use policy_sync::telemetry::logs;
+use policy_sync_testenv::fixtures::gateway;
+use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::world::all_kinds;
+use serde_json::Value;
+
+use crate::hub::{Hub, SHOP};
+
+/// Connections break when a work is to be made.
+struct Breaks;
+
+impl Interposer for Breaks {
+    fn request(&self, request: &Asked) -> Fate {
+        let breaks = request.verb == "create" && request.resource == "manifestworks";
+        if breaks { Fate::Reset } else { Fate::Served }
+    }
+}
+
+/// A log in memory.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_of_the_log_has_an_error_with_its_causes() -> Result<()> {
+    let log = Log::default();
+    let writer = log.clone();
+    let _logging = tracing::subscriber::set_default(logs::json(move || writer.clone()));
+    let hub = Hub::new(&all_kinds()).await?;
+    hub.place("all", &["eu-1"]).await?;
+    hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
+    hub.controller(Breaks)?;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let text = String::from_utf8(log.0.lock().clone())?;
+    let lines = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
+    let failed = lines.iter().find(|line| line["message"] == "will be planned again").context("no line")?;
+    let error = failed["error"].as_str().context("no error")?;
+    ensure!(error.starts_with("cannot create ManifestWork eu-1/"), "{failed}");
+    ensure!(error.contains(": no answer: ") && error.ends_with("connection reset"), "{failed}");
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! A task that panics ends all of it: nothing goes on with a part of it missing.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
+use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::world::all_kinds;
+use serde_json::json;
+
+use crate::hub::{Hub, SHOP};
+
+/// How soon it must have ended: its work in hand is answered by then.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Whoever asks for this panics.
+struct Panics(&'static str, &'static str);
+
+impl Interposer for Panics {
+    fn request(&self, request: &Asked) -> Fate {
+        assert!(request.verb != self.0 || request.resource != self.1, "made up: {request}");
+        Fate::Served
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_panics_is_counted_and_ends_it_with_an_error() -> Result<()> {
+    for (verb, resource, task) in [
+        ("list", "placements", "watch"),
+        ("list", "ratelimitpolicies", "watch"),
+        ("list", "customresourcedefinitions", "watch"),
+        ("create", "manifestworks", "key"),
+        ("patch", "ratelimitpolicies", "key"),
+        ("create", "events", "events"),
+        ("get", "ratelimitpolicies", "causes"),
+        ("create", "leases", "election"),
+    ] {
+        let hub = Hub::new(&all_kinds()).await?;
+        hub.place("all", &["eu-1"]).await?;
+        hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
+        let limits = rate_limit_policy(SHOP, "limits", "web");
+        hub.apply(&limits).await?;
+        let mut bad = rate_limit_policy(SHOP, "bad", "web");
+        bad["metadata"]["annotations"] = json!({"kuadrant.io/cluster-selector": "(("});
+        hub.apply(&bad).await?;
+        let controller = hub.elected(Panics(verb, resource))?;
+        let metrics = controller.metrics.clone();
+        if task == "causes" {
+            tokio::time::sleep(SOON * 2).await;
+            hub.delete(&limits).await?;
+        }
+        let ended = tokio::time::timeout(SOON * 2, controller.ended()).await;
+        ensure!(matches!(ended, Ok(Err(_))), "{verb} {resource}: it ended with {ended:?}");
+        let counted = format!("policy_sync_panics_total{{task=\"{task}\"}} ");
+        ensure!(metrics.text().contains(&counted), "{verb} {resource}: {}", metrics.text());
+        let before = hub.server.requests().len();
+        tokio::time::sleep(SOON * 12).await;
+        let after = hub.server.requests().split_off(before);
+        let goes_on = after.iter().find(|asked| asked.user == crate::hub::USER && asked.is_write());
+        ensure!(goes_on.is_none(), "{verb} {resource}: it goes on with {goes_on:?}");
+    }
+    Ok(())
+}

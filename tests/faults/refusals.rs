@@ -1,0 +1,167 @@
+//! The hub refuses a write, whoever asks and however often: that is told, and holds nothing up for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
+use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
+use policy_sync_testenv::world::rate_limit_policies;
+use serde_json::{Value, json};
+
+use crate::hub::{Hub, SHOP};
+
+/// How long a Gateway waits for its policies.
+const WAIT: Duration = Duration::from_secs(10);
+const GATEWAY: &str = "gateways.gateway.networking.k8s.io shop/web";
+
+/// Refuses what has this verb and is about a work, or another object, whose name begins so.
+#[derive(Clone, Copy)]
+struct Refuses {
+    verb: &'static str,
+    resource: &'static str,
+    name: &'static str,
+    code: u16,
+}
+
+impl Refuses {
+    fn work(verb: &'static str, name: &'static str, code: u16) -> Self {
+        Self { verb, resource: "manifestworks", name, code }
+    }
+}
+
+impl Interposer for Refuses {
+    fn request(&self, request: &Asked) -> Fate {
+        let is_meant = request.verb == self.verb
+            && request.resource == self.resource
+            && request.name.starts_with(self.name);
+        if is_meant { Fate::Refused { code: self.code, retry_after: None } } else { Fate::Served }
+    }
+}
+
+fn parameters(action: &str) -> Value {
+    json!({
+        "policiesToSync": [rate_limit_policies()],
+        "policyWaitSeconds": WAIT.as_secs(),
+        "policyWaitAction": action,
+    })
+}
+
+/// The policy `limits` for the Gateway `web` on `eu-1`.
+async fn shop(action: &str) -> Result<Hub> {
+    let hub = Hub::new(&parameters(action)).await?;
+    hub.place("all", &["eu-1"]).await?;
+    hub.apply(&rate_limit_policy(SHOP, "limits", "web")).await?;
+    hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
+    Ok(hub)
+}
+
+fn refusals(hub: &Hub) -> Vec<String> {
+    hub.events().into_iter().filter(|event| event.starts_with("WriteRefused")).collect()
+}
+
+fn has_gateway(hub: &Hub) -> bool {
+    hub.works().iter().any(|work| work == "eu-1/gateway-web")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_that_is_refused_as_invalid_is_told() -> Result<()> {
+    let hub = shop("hold").await?;
+    let controller = hub.controller(Refuses::work("create", "ratelimitpolicy-", 422))?;
+    hub.until(Duration::from_secs(30), |hub| !refusals(hub).is_empty()).await?;
+    let told = refusals(&hub).remove(0);
+    ensure!(told.contains("cannot create ManifestWork eu-1/ratelimitpolicy-limits-"), "{told}");
+    ensure!(told.ends_with("made up: Invalid (422)"), "{told}");
+    let metrics = controller.metrics.text();
+    ensure!(metrics.contains(r#"{controller="policy",result="refused"}"#), "{metrics}");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_refused_as_invalid_is_told() -> Result<()> {
+    for (refuses, words) in [
+        (Refuses::work("patch", "ratelimitpolicy-", 422), "cannot patch ManifestWork eu-1/ratelimitpolicy-"),
+        (
+            Refuses { verb: "patch", resource: "ratelimitpolicies", name: "limits", code: 422 },
+            "cannot annotate ratelimitpolicies.kuadrant.io/shop/limits",
+        ),
+    ] {
+        let hub = shop("hold").await?;
+        hub.controller(refuses)?;
+        hub.until(Duration::from_secs(60), has_gateway).await?;
+        let mut changed = rate_limit_policy(SHOP, "limits", "web");
+        changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
+        hub.apply(&changed).await?;
+        hub.until(Duration::from_secs(30), |hub| !refusals(hub).is_empty()).await?;
+        let told = refusals(&hub).remove(0);
+        ensure!(told.contains(words) && told.ends_with("made up: Invalid (422)"), "{told}");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_is_served_although_the_works_of_its_policies_are_refused() -> Result<()> {
+    for code in [403, 422, 500] {
+        let hub = shop("serve").await?;
+        hub.controller(Refuses::work("create", "ratelimitpolicy-", code))?;
+        let took = hub.until(Duration::from_secs(60), has_gateway).await?;
+        ensure!(took >= WAIT && took < WAIT * 2, "{code}: after {took:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_says_that_it_waits_for_policies_whose_works_are_refused() -> Result<()> {
+    let hub = shop("hold").await?;
+    hub.controller(Refuses::work("create", "ratelimitpolicy-", 422))?;
+    hub.until(Duration::from_secs(60), |hub| {
+        let conditions = &hub.object(GATEWAY)["status"]["conditions"];
+        conditions.as_array().into_iter().flatten().any(|said| said["reason"] == "PoliciesPending")
+    })
+    .await?;
+    hub.until(Duration::from_secs(5), |hub| {
+        hub.events().iter().any(|event| event.starts_with("PoliciesPending"))
+    })
+    .await?;
+    ensure!(!has_gateway(&hub));
+    Ok(())
+}
+
+/// Events about works come late while it is on.
+#[derive(Clone, Default)]
+struct Lags(Arc<AtomicBool>);
+
+impl Interposer for Lags {
+    fn event(&self, watch: &Asked, _: &str) -> EventFate {
+        let lags = watch.resource == "manifestworks" && self.0.load(Ordering::Relaxed);
+        if lags { EventFate::Late(Duration::from_secs(3)) } else { EventFate::Sent }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_decided_from_an_old_state_is_no_refusal() -> Result<()> {
+    let hub = shop("hold").await?;
+    let lags = Lags::default();
+    hub.controller(lags.clone())?;
+    hub.settled().await?;
+    lags.0.store(true, Ordering::Relaxed);
+    let works = hub.server.objects().into_values().filter(|object| object["kind"] == "ManifestWork");
+    for work in works.filter(|work| work["metadata"]["name"].to_string().contains("limits")) {
+        let name = json!({"name": work["metadata"]["name"], "namespace": work["metadata"]["namespace"]});
+        let mut edited = json!({"apiVersion": work["apiVersion"], "kind": "ManifestWork", "metadata": name});
+        edited["spec"] = work["spec"].clone();
+        edited["spec"]["deleteOption"] = json!({"propagationPolicy": "Orphan"});
+        hub.apply(&edited).await?;
+    }
+    let mut changed = rate_limit_policy(SHOP, "limits", "web");
+    changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
+    hub.apply(&changed).await?;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    lags.0.store(false, Ordering::Relaxed);
+    hub.settled().await?;
+    let stale = hub.server.count(|asked| asked.verb == "patch" && asked.code == 422);
+    ensure!(stale > 0, "nothing was stale");
+    ensure!(refusals(&hub).is_empty(), "{:?}", refusals(&hub));
+    Ok(())
+}

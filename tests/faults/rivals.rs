@@ -1,0 +1,149 @@
+//! Two controllers on policies that target Gateways of both: one of them writes what a policy says, the other says that it
+//! does not.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{Api, DeleteParams};
+use policy_sync::api::names::ControllerName;
+use policy_sync::api::work::ManifestWork;
+use policy_sync::telemetry::metrics::Metrics;
+use policy_sync_testenv::fixtures::{gateway, gateway_class, timeout_policy};
+use policy_sync_testenv::memory::Faultless;
+use policy_sync_testenv::world::all_kinds;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::hub::{CONTROLLER, Hub, SHOP};
+
+/// How many policies there are.
+const POLICIES: usize = 60;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A controller: as whom it asks, its manager, and what stops it.
+struct Rival {
+    user: &'static str,
+    name: ControllerName,
+    metrics: Metrics,
+    stop: CancellationToken,
+}
+
+impl Rival {
+    fn start(hub: &Hub, user: &'static str, name: &str) -> Result<Self> {
+        let flow = hub.server.flow_of(user, name, Faultless)?;
+        let (stop, metrics) = (CancellationToken::new(), flow.metrics.clone());
+        drop(flow.start(stop.clone()));
+        Ok(Self { user, name: ControllerName::new(name), metrics, stop })
+    }
+
+    fn writes(&self, hub: &Hub) -> usize {
+        let counts = |resource: &str| !matches!(resource, "leases" | "events");
+        hub.server.count(|asked| asked.user == self.user && asked.is_write() && counts(&asked.resource))
+    }
+
+    fn reports(&self, policies: usize) -> bool {
+        let line = format!("policy_sync_problems{{category=\"OtherController\"}} {policies}\n");
+        self.metrics.text().contains(&line)
+    }
+}
+
+/// Both controllers, the one whose manager's name sorts first before the other.
+fn both(hub: &Hub) -> Result<[Rival; 2]> {
+    let mut rivals = [Rival::start(hub, "one", CONTROLLER)?, Rival::start(hub, "two", "example.com/other")?];
+    rivals.sort_by_key(|rival| rival.name.hub_field_manager());
+    Ok(rivals)
+}
+
+/// Gateways of both controllers' classes, each on a cluster, and policies that target both.
+async fn shared() -> Result<Hub> {
+    let hub = Hub::new(&all_kinds()).await?;
+    hub.apply(&gateway_class("other", "example.com/other", Some((SHOP, "params")))).await?;
+    hub.place("all", &["eu-1"]).await?;
+    hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;
+    hub.apply(&gateway(SHOP, "api", "other", Some("all"))).await?;
+    for number in 0..POLICIES {
+        hub.apply(&timeout_policy(SHOP, &format!("timeouts-{number}"), &["web", "api"])).await?;
+    }
+    Ok(hub)
+}
+
+/// Whose annotations each policy's are.
+fn owners(hub: &Hub) -> Vec<BTreeSet<String>> {
+    let policies = hub.server.objects().into_values().filter(|object| object["kind"] == "TimeoutPolicy");
+    let of_one = |policy: serde_json::Value| {
+        let fields = policy["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let managers =
+            fields.into_iter().filter(|entry| entry.to_string().contains("f:kuadrant.io/policies-synced"));
+        managers.map(|entry| entry["manager"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    policies.map(of_one).collect()
+}
+
+fn all_of(hub: &Hub, rival: &Rival) -> bool {
+    owners(hub).iter().all(|owners| *owners == BTreeSet::from([rival.name.hub_field_manager()]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_controllers_the_first_by_name_writes_and_the_other_reports() -> Result<()> {
+    let hub = shared().await?;
+    let [first, last] = both(&hub)?;
+    sleep(MINUTE).await;
+    ensure!(all_of(&hub, &first), "{:?}", owners(&hub));
+    hub.until(MINUTE, |_| last.reports(POLICIES)).await?;
+    ensure!(!first.reports(POLICIES), "{}", first.metrics.text());
+    ensure!(hub.events().iter().any(|event| event.starts_with("OtherController: ")), "{:?}", hub.events());
+    // And so it stays.
+    let before = first.writes(&hub) + last.writes(&hub);
+    sleep(MINUTE * 10).await;
+    ensure!(first.writes(&hub) + last.writes(&hub) == before, "they go on writing");
+
+    // One that is gone for good, and its works with it, holds nothing up.
+    first.stop.cancel();
+    sleep(MINUTE).await;
+    ensure!(all_of(&hub, &first), "its works are still there");
+    let works: Api<ManifestWork> = Api::namespaced(hub.server.client(), "eu-1");
+    for work in works.list(&Default::default()).await?.items {
+        let labels = work.metadata.labels.context("no labels")?;
+        if labels["kuadrant.io/controller"] == first.name.hash() {
+            works.delete(&work.metadata.name.context("no name")?, &DeleteParams::default()).await?;
+        }
+    }
+    hub.until(MINUTE * 2, |hub| all_of(hub, &last)).await?;
+    hub.until(MINUTE, |_| !last.metrics.text().contains("OtherController")).await.map(drop)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_by_name_takes_over_what_the_other_wrote_before_it_came() -> Result<()> {
+    let hub = shared().await?;
+    let [first, last] = both(&hub)?;
+    first.stop.cancel();
+    hub.until(MINUTE, |hub| all_of(hub, &last)).await?;
+    let name = if first.user == "one" { CONTROLLER } else { "example.com/other" };
+    let first = Rival::start(&hub, first.user, name)?;
+    hub.until(MINUTE * 2, |hub| all_of(hub, &first)).await?;
+    sleep(MINUTE).await;
+    ensure!(all_of(&hub, &first) && last.reports(POLICIES), "{:?}", owners(&hub));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_works_writes_before_one_that_has_none() -> Result<()> {
+    for nowhere in ["web", "api"] {
+        let hub = shared().await?;
+        let class = if nowhere == "web" { SHOP } else { "other" };
+        hub.apply(&gateway(SHOP, nowhere, class, None)).await?;
+        hub.place("none", &[]).await?;
+        hub.apply(&gateway(SHOP, nowhere, class, Some("none"))).await?;
+        let rivals = both(&hub)?;
+        let user = if nowhere == "web" { "two" } else { "one" };
+        let wins = rivals.iter().find(|rival| rival.user == user).context("nobody")?;
+        sleep(MINUTE * 3).await;
+        ensure!(all_of(&hub, wins), "{nowhere}: {:?}", owners(&hub));
+        let writes = || rivals.iter().map(|rival| rival.writes(&hub)).sum::<usize>();
+        let before = writes();
+        sleep(MINUTE * 10).await;
+        ensure!(writes() == before, "they go on writing");
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! What time alone brings about is told on a hub where nothing else happens.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
+use policy_sync_testenv::memory::{Asked, Fate, Faultless, Interposer};
+use policy_sync_testenv::world::rate_limit_policies;
+use serde_json::json;
+
+use crate::hub::{Hub, SHOP};
+
+/// Longer than anything that is looked at again every now and then.
+const MINUTE: Duration = Duration::from_secs(60);
+const GATEWAY: &str = "gateways.gateway.networking.k8s.io shop/web";
+
+/// A Gateway and a policy on `eu-1`, whose agent never answers.
+async fn unanswered(wait: u64) -> Result<Hub> {
+    let hub = empty(wait).await?;
+    fill(&hub).await?;
+    Ok(hub)
+}
+
+async fn empty(wait: u64) -> Result<Hub> {
+    let parameters = json!({
+        "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": wait, "policyWaitAction": "hold",
+    });
+    let hub = Hub::silent(&parameters).await?;
+    hub.place("all", &["eu-1"]).await?;
+    Ok(hub)
+}
+
+async fn fill(hub: &Hub) -> Result<()> {
+    hub.apply(&rate_limit_policy(SHOP, "limits", "web")).await?;
+    hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await
+}
+
+fn is_told(hub: &Hub, reason: &str) -> bool {
+    hub.events().iter().any(|event| event.starts_with(&format!("{reason}: ")))
+}
+
+/// The reason of the Gateway's condition `Programmed`.
+fn programmed(hub: &Hub) -> String {
+    let gateway = hub.object(GATEWAY);
+    let conditions = gateway["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let programmed = conditions.into_iter().find(|said| said["type"] == "Programmed").unwrap_or_default();
+    programmed["reason"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_gateway_is_held_back_is_told_when_its_time_is_over() -> Result<()> {
+    for wait in [0, 10, 120] {
+        let hub = empty(wait).await?;
+        let controller = hub.controller(Faultless)?;
+        tokio::time::sleep(MINUTE).await;
+        fill(&hub).await?;
+        let counts = |_: &Hub| {
+            controller.metrics.text().contains(r#"policy_sync_problems{category="PoliciesPending"} 1"#)
+        };
+        let (wait, soon) = (Duration::from_secs(wait), Duration::from_secs(5));
+        tokio::time::sleep(wait.saturating_sub(soon)).await;
+        ensure!(wait.is_zero() || !is_told(&hub, "PoliciesPending"), "{:?}", hub.events());
+        hub.until(soon * 2, |hub| is_told(hub, "PoliciesPending")).await?;
+        hub.until(soon, counts).await?;
+        hub.until(soon, |hub| programmed(hub) == "PoliciesPending").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_policy_is_stuck_is_told_after_five_minutes() -> Result<()> {
+    let hub = unanswered(10).await?;
+    hub.controller(Faultless)?;
+    tokio::time::sleep(MINUTE * 5 - Duration::from_secs(5)).await;
+    ensure!(!is_told(&hub, "Stuck"), "{:?}", hub.events());
+    hub.until(Duration::from_secs(10), |hub| is_told(hub, "Stuck")).await.map(drop)
+}
+
+/// Lists of policies are never answered.
+struct Hangs;
+
+impl Interposer for Hangs {
+    fn request(&self, request: &Asked) -> Fate {
+        let hangs = request.verb == "list" && request.resource == "ratelimitpolicies";
+        if hangs { Fate::Lost } else { Fate::Served }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_gateway_waits_for_a_kind_whose_list_hangs_is_told() -> Result<()> {
+    let hub = unanswered(10).await?;
+    let controller = hub.controller(Hangs)?;
+    // Nothing that it fails is known before its request is given up, and nothing else happens.
+    hub.until(Duration::from_secs(20), |hub| is_told(hub, "PoliciesPending")).await?;
+    hub.until(Duration::from_secs(5), |hub| programmed(hub) == "PoliciesPending").await?;
+    let metrics = controller.metrics.text();
+    ensure!(metrics.contains(r#"policy_sync_problems{category="PoliciesPending"} 1"#), "{metrics}");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_the_controller_may_not_patch_a_kind_any_more_is_told_within_a_minute() -> Result<()> {
+    let hub = unanswered(10).await?;
+    hub.controller(Faultless)?;
+    let resolved = |hub: &Hub| {
+        let class = hub.object("gatewayclasses.gateway.networking.k8s.io /shop");
+        let conditions = class["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let said = conditions.into_iter().find(|said| said["type"] == "PoliciesResolved").unwrap_or_default();
+        format!(
+            "{}: {}",
+            said["reason"].as_str().unwrap_or_default(),
+            said["message"].as_str().unwrap_or_default()
+        )
+    };
+    tokio::time::sleep(MINUTE * 5).await;
+    assert_eq!(resolved(&hub), "Resolved: 1 kinds are synced");
+    hub.server.deny("patch", "kuadrant.io", "ratelimitpolicies");
+    hub.until(MINUTE, |hub| resolved(hub).starts_with("Forbidden: ")).await?;
+    let words =
+        "kuadrant.io/v1 ratelimitpolicies: the controller may not patch it: its annotations are missing";
+    assert_eq!(resolved(&hub), format!("Forbidden: {words}"));
+    ensure!(hub.works().iter().any(|work| work.contains("limits")), "{:?}", hub.works());
+    Ok(())
+}
