@@ -281,10 +281,7 @@ impl Tables {
         }
         let is_there =
             |gateway: &Parent| self.work_of(gateway, &key.1).is_some_and(|work| work.deleting.is_none());
-        let namespace = &parent.object.namespace;
-        let named =
-            work.gateways.iter().map(|name| ObjectKey { namespace: namespace.clone(), name: name.clone() });
-        let gateways = named.map(Parent::gateway).filter(|gateway| !is_there(gateway));
+        let gateways = self.served(&key.1, work).map(Parent::gateway).filter(|gateway| !is_there(gateway));
         self.when_ready(|| gateways.map(Key::Fold).collect())
     }
 

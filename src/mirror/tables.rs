@@ -277,6 +277,23 @@ impl Tables {
         self.works.get(key?).map(|work| &**work)
     }
 
+    /// The Gateways that the work `work` of a policy in `cluster` serves, by its own word, as far as there is anything to it:
+    /// a spoke may write any names.
+    pub(super) fn served<'t>(
+        &'t self,
+        cluster: &'t ClusterName,
+        work: &'t Work,
+    ) -> impl Iterator<Item = ObjectKey> + 't {
+        let namespace = work.parent().map(|parent| parent.object.namespace.clone());
+        let named = namespace.into_iter().flat_map(|namespace| {
+            let key = move |name: &Arc<str>| ObjectKey { namespace: namespace.clone(), name: name.clone() };
+            work.gateways.iter().map(key)
+        });
+        named.filter(move |key| {
+            self.gateways.get(key).is_some() || self.work_of(&Parent::gateway(key.clone()), cluster).is_some()
+        })
+    }
+
     fn work_key(&mut self, key: &ObjectKey) -> WorkKey {
         let (name, cluster) = (key.name.clone(), key.namespace.clone());
         (WorkName(self.strings.intern(name)), ClusterName(self.strings.intern(cluster)))
@@ -306,6 +323,11 @@ impl Tables {
             keys.extend(self.kind_changed(&gvr.kind));
         }
         keys
+    }
+
+    #[cfg(test)]
+    pub(super) fn text_bytes(&self) -> usize {
+        self.strings.held() + self.gateway_names.held() + self.answers.held()
     }
 
     pub(super) fn config_map(&self, key: &ObjectKey) -> Option<&ConfigMap> {

@@ -1,3 +1,5 @@
+mod spokes;
+
 use serde_json::json;
 
 use super::*;

@@ -269,6 +269,12 @@ impl<'m> View<'m> {
         self.tables.work_of(parent, cluster)
     }
 
+    /// The Gateways of its policy's namespace that the work `work` in `cluster` serves, by its own word: those that exist, or
+    /// have a work of ours there.
+    pub fn served(&self, cluster: &'m ClusterName, work: &'m Work) -> impl Iterator<Item = ObjectKey> + 'm {
+        self.tables.served(cluster, work)
+    }
+
     /// All works and what they are for, in no order.
     pub fn works(&self) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
         self.tables.works.iter().map(|((name, cluster), work)| (name, cluster, &**work))
@@ -278,6 +284,12 @@ impl<'m> View<'m> {
     #[must_use]
     pub fn carried(&self, cluster: &ClusterName) -> BTreeSet<PolicyKind> {
         self.tables.carried.get(cluster).map(|kinds| kinds.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// How many bytes of works' texts are kept, those that no work has any more included.
+    #[cfg(test)]
+    pub(crate) fn work_text_bytes(&self) -> usize {
+        self.tables.text_bytes()
     }
 
     /// How many works there are, by what they are for and by the state they are in.

@@ -29,9 +29,7 @@ pub fn of(view: View<'_>, parent: &Parent) -> BTreeSet<Read> {
         gateways.insert(parent.object.clone());
     } else {
         policy(view, parent, &mut reads);
-        let named = view.works_of(parent).flat_map(|(_, _, work)| work.gateways.iter().cloned());
-        let namespace = &parent.object.namespace;
-        gateways.extend(named.map(|name| ObjectKey { namespace: namespace.clone(), name }));
+        gateways.extend(view.works_of(parent).flat_map(|(_, cluster, work)| view.served(cluster, work)));
         // A Gateway that it targets now may place it where another did before.
         gateways.extend(super::policy::gateways(view, parent));
     }
