@@ -4,17 +4,17 @@
 //! affects nothing. After that the answer errs on the side of too many keys: planning one for nothing costs
 //! microseconds and no request.
 
+mod clusters;
+
 use std::sync::Arc;
 
 use super::rows::class::Class;
 use super::rows::gateway::Gateway;
 use super::rows::grant::Grant;
-use super::rows::policy::Policy;
 use super::rows::secret::Secret;
 use super::rows::work::{Purpose, Work};
 use super::tables::{Tables, WorkKey};
 use super::{Key, Keys, Moment, PolicyKind, Source};
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
 
 impl Tables {
@@ -100,26 +100,6 @@ impl Tables {
                 Keys::from([Key::Fold(Parent::gateway(key.clone()))])
             }
             _ => self.of_namespace(&key.namespace),
-        })
-    }
-
-    pub(super) fn cluster_changed(&self) -> Keys {
-        self.when_ready(|| {
-            let selects = |policy: &Policy| {
-                [CLUSTER_SELECTOR, CLUSTER_OVERRIDES].iter().any(|key| policy.annotations.contains_key(*key))
-            };
-            let selective = |kind: &PolicyKind| {
-                let policies = self.policies.get(kind).into_iter().flat_map(super::Table::iter);
-                let kind = kind.clone();
-                policies
-                    .filter(|(_, policy)| selects(policy))
-                    .flat_map(move |(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() }))
-                    .collect::<Vec<_>>()
-            };
-            let mut keys: Keys = self.policies.keys().flat_map(selective).collect();
-            // A Gateway's labels tell of its clusters, and it waits only for policies that select them.
-            keys.extend(self.gateways.iter().flat_map(|(key, _)| both(&Parent::gateway(key.clone()))));
-            keys
         })
     }
 

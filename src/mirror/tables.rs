@@ -128,8 +128,7 @@ impl Tables {
             }
             (Source::Clusters, Row::Cluster(row)) => {
                 let before = self.clusters.apply(key.clone(), row, version);
-                let changed = before.as_ref() != self.clusters.get(&key);
-                if changed { self.cluster_changed() } else { Keys::new() }
+                self.cluster_changed(&key, before.as_ref())
             }
             (Source::Placements, Row::Placement(row)) => {
                 let before = self.placements.apply(key.clone(), row, version);
@@ -194,8 +193,8 @@ impl Tables {
                 self.gateway_changed(key, before.as_ref())
             }
             Source::Clusters => {
-                self.clusters.delete(key, version);
-                self.cluster_changed()
+                let before = self.clusters.delete(key, version);
+                self.cluster_changed(key, before.as_ref())
             }
             Source::Placements => {
                 self.placements.delete(key, version);

@@ -71,3 +71,29 @@ fn what_a_spoke_wrote_before_is_not_kept() {
     let after = world.see(|view| view.work_text_bytes());
     assert!(after < before + 256 * 1024, "{before} bytes became {after}");
 }
+
+#[test]
+fn a_label_of_a_cluster_affects_what_is_there_and_nothing_else() {
+    let flip = |world: &mut World, name: &str, key: &str| world.apply(&cluster(name).label(key, "x"));
+    let web = || Keys::from([Key::Works(gateway_parent("web")), told()]);
+    let mut world = hub().with(gateway("elsewhere").placed_on("far")).with(gateway("unplaced"));
+    assert_eq!(flip(&mut world, "eu-1", "kuadrant.io/region"), web());
+    assert_eq!(flip(&mut world, "us-1", "kuadrant.io/region"), Keys::new(), "nothing is there");
+    let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region!=us");
+    let mut world = hub().with(selective);
+    let and_policy = || &web() | &Keys::from([Key::Works(policy_parent("limits")), fold()]);
+    assert_eq!(flip(&mut world, "eu-1", "region"), and_policy());
+    assert_eq!(flip(&mut world, "eu-1", "kuadrant.io/zone"), and_policy(), "the label region went");
+    assert_eq!(flip(&mut world, "us-1", "region"), Keys::new());
+    let mut world = world.with(cluster("eu-1"));
+    assert_eq!(flip(&mut world, "eu-1", "kuadrant.io/zone"), web(), "the policy does not ask for it");
+}
+
+#[test]
+fn a_cluster_that_a_gateway_leaves_affects_it_until_its_work_is_gone() {
+    let mut world = hub().with(cluster("eu-1")).decisions("all", &[]);
+    let web = Keys::from([Key::Works(gateway_parent("web")), told()]);
+    assert_eq!(world.delete(&cluster("eu-1")), web);
+    let mut world = world.gone(&gateway_parent("web"), "eu-1").gone(&policy_parent("limits"), "eu-1");
+    assert_eq!(world.apply(&cluster("eu-1")), Keys::new());
+}
