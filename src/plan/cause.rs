@@ -95,12 +95,14 @@ fn of_gateway(view: View<'_>, key: &ObjectKey, reads: &mut BTreeSet<Read>) {
         let decisions = view.decision_versions(&placement);
         reads.insert(Read::Decisions(placement, decisions));
     }
-    // A cluster that is no longer chosen has no grace where it is gone.
+    // A cluster that is no longer chosen has no grace where it is terminating or gone.
     let decided = found.placement().map(|name| view.decided(&ObjectKey::new(&key.namespace, name)));
     for (_, cluster, _) in view.works_of(&Parent::gateway(key.clone())) {
         let chosen = decided.as_ref().is_some_and(|decided| decided.contains(cluster));
-        if !chosen && view.cluster(cluster).is_none() {
-            reads.insert(Read::Object(clusters(), ObjectKey::new("", &cluster.0), None));
+        let found = view.cluster(cluster);
+        if !chosen && found.is_none_or(|found| found.deleting) {
+            let version = found.map(|found| found.version.0);
+            reads.insert(Read::Object(clusters(), ObjectKey::new("", &cluster.0), version));
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::json::tree::shown;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::params::Params;
 use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::{Moment, View};
 
@@ -32,26 +33,40 @@ pub(super) struct Placed {
     pub(super) settles: Option<Moment>,
 }
 
-/// How long a Gateway serves on where its owner says nothing.
-const GRACE: Duration = Duration::from_secs(600);
-/// The longest grace, in seconds: a year.
+/// How long a Gateway serves on where its owner says nothing, in seconds.
+const GRACE: u64 = 600;
+/// The longest grace that can be asked for, in seconds: a year.
 const LONGEST_GRACE: u64 = 365 * 24 * 60 * 60;
 
-/// How long `gateway` serves on where it is no longer placed.
-///
-/// # Errors
-///
-/// What is wrong with the annotation. [`GRACE`] is used then.
-pub(super) fn grace(gateway: &Gateway) -> Result<Duration, Problem> {
-    let Some(text) = gateway.annotations.get(GRACE_TIMEOUT) else { return Ok(GRACE) };
+/// How long `gateway` serves on where it is no longer placed, and what is wrong with what its owner says of it. Its class
+/// has the last word.
+pub(super) fn grace(view: View<'_>, gateway: &Gateway) -> (Duration, Option<Problem>) {
+    let longest =
+        view.class_params(&gateway.class).and_then(|params| Some(params.known()?.max_grace_seconds));
+    let longest = u64::from(longest.unwrap_or_else(|| Params::default().max_grace_seconds));
+    let (seconds, problem) = match gateway.annotations.get(GRACE_TIMEOUT).map(|text| (text, seconds(text))) {
+        None => (GRACE.min(longest), None),
+        Some((_, Some(asked))) if asked <= longest => (asked, None),
+        Some((_, Some(asked))) => {
+            let class = gateway.class.to_string();
+            (longest, Some(Problem::GraceTooLong { asked, class, used: longest }))
+        }
+        Some((text, None)) => {
+            let used = GRACE.min(longest);
+            (used, Some(Problem::BadGraceTimeout { found: shown(text), used }))
+        }
+    };
+    (Duration::from_secs(seconds), problem)
+}
+
+fn seconds(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let seconds = text.parse().ok().filter(|seconds| digits && *seconds <= LONGEST_GRACE);
-    seconds.map(Duration::from_secs).ok_or_else(|| Problem::BadGraceTimeout(shown(text)))
+    text.parse().ok().filter(|seconds| digits && *seconds <= LONGEST_GRACE)
 }
 
 /// Until when `gateway` serves on where it is not chosen since `since`.
-pub(super) fn serves_until(gateway: &Gateway, since: Moment) -> Moment {
-    since.after(grace(gateway).unwrap_or(GRACE))
+pub(super) fn serves_until(view: View<'_>, gateway: &Gateway, since: Moment) -> Moment {
+    since.after(grace(view, gateway).0)
 }
 
 /// Where the Gateway `key` is placed.
@@ -60,7 +75,7 @@ pub(super) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
     let mut placed = gateway
         .placement()
         .map_or_else(Placed::default, |name| decided(view, &ObjectKey::new(&key.namespace, name)));
-    let grace = grace(gateway).unwrap_or(GRACE);
+    let (grace, _) = grace(view, gateway);
     let parent = Parent::gateway(key.clone());
     let works = view.works_of(&parent).filter(|(_, _, work)| work.deleting.is_none());
     for (_, cluster, work) in works {
@@ -89,7 +104,7 @@ impl Placed {
         // The spoke's agent may have written any moment.
         let since = displaced.unwrap_or(view.now).min(view.now);
         let ends = since.after(grace);
-        if view.cluster(cluster).is_some() && ends > view.now {
+        if view.cluster(cluster).is_some_and(|cluster| !cluster.deleting) && ends > view.now {
             self.clusters.insert(cluster.clone());
             self.displaced.insert(cluster.clone(), since);
             self.settles = Moment::earliest(self.settles, Some(ends));

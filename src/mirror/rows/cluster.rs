@@ -19,6 +19,8 @@ pub struct Cluster {
     pub labels: Strings,
     /// How many do not.
     pub left_out: usize,
+    /// Whether it was asked to go.
+    pub deleting: bool,
 }
 
 /// The most labels `kuadrant.io/*` of one cluster that count, and the most bytes of them, keys and values: its spoke may
@@ -41,7 +43,8 @@ impl From<&HubObject> for Cluster {
             counts
         });
         let left_out = object.metadata.labels.len() - labels.len();
-        Self { version: Version(object.metadata.version()), labels, left_out }
+        let deleting = object.metadata.deletion_timestamp.is_some();
+        Self { version: Version(object.metadata.version()), labels, left_out, deleting }
     }
 }
 

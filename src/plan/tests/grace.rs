@@ -139,6 +139,57 @@ fn a_spoke_gains_nothing_by_writing_another_moment() {
     assert_eq!(gateway_writes(&marked("1970-01-01T00:00:00Z")), ["delete us-1"]);
 }
 
+fn with_longest(seconds: u32) -> World {
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["maxGraceSeconds"] = seconds.into();
+    displaced().params("multi", &params.to_string())
+}
+
+fn problems(world: &World) -> Vec<String> {
+    world.plan_of(&gateway_parent("web")).problems.iter().map(Problem::to_string).collect()
+}
+
+#[test]
+fn the_class_has_the_last_word_on_how_long() {
+    let asks = |seconds: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, seconds);
+    let world = with_longest(60);
+    assert_eq!(problems(&world), NOTHING, "it asks for nothing");
+    let told = "annotation kuadrant.io/grace-timeout: 120 is more than maxGraceSeconds of GatewayClass multi: 60 are used";
+    for (world, problem) in [(world, None), (with_longest(60).with(asks("120")), Some(told))] {
+        assert_eq!(problems(&world), problem.into_iter().collect::<Vec<_>>());
+        assert_eq!(gateway_writes(&world.after(59_000)), NOTHING);
+    }
+    assert_eq!(gateway_writes(&with_longest(60).with(asks("120")).after(60_000)), ["delete us-1"]);
+    assert_eq!(gateway_writes(&with_longest(0)), ["delete us-1"]);
+    let shorter = with_longest(60).with(asks("30"));
+    assert_eq!(
+        (problems(&shorter), gateway_writes(&shorter.after(30_000))),
+        (vec![], vec!["delete us-1".into()])
+    );
+    let of_none = displaced().with(asks("7200")).after(3_599_000);
+    assert_eq!(gateway_writes(&of_none), NOTHING);
+    assert_eq!(
+        gateway_writes(&of_none.after(1_000)),
+        ["delete us-1"],
+        "an hour where the class says nothing"
+    );
+}
+
+#[test]
+fn a_class_that_cannot_be_read_keeps_the_longest_grace_that_it_had() {
+    let asks = gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, "7200");
+    let world = with_longest(60).params("multi", "nonsense").with(asks);
+    assert_eq!(gateway_writes(&world.after(60_000)), ["delete us-1"]);
+}
+
+#[test]
+fn a_cluster_that_is_terminating_is_left_at_once() {
+    let world = displaced().with(cluster("us-1").deleting());
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+    let chosen = on_two().with(cluster("us-1").deleting());
+    assert_eq!(gateway_writes(&chosen), NOTHING, "unless it is chosen");
+}
+
 #[test]
 fn a_grace_that_cannot_be_read_is_told_and_the_default_holds() {
     let seconds = |text: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, text);
