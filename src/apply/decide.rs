@@ -37,10 +37,11 @@ pub struct Decision {
 impl Decision {
     /// What the watch has not brought yet of the key's own writes is left out.
     fn of(view: View<'_>, unseen: &mut Unseen, diff: Diff) -> Self {
+        let recheck = diff.recheck;
         let visible = unseen.visible(view, diff.actions);
         let (deletes, writes) =
             visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
-        Self { writes, deletes, problems: diff.problems.into_iter().collect(), ..Self::default() }
+        Self { writes, deletes, recheck, problems: diff.problems.into_iter().collect(), ..Self::default() }
     }
 }
 
@@ -72,7 +73,7 @@ pub fn works(
     let mut decision = Decision::of(view, unseen, diff::works(view, parent, &plan));
     decision.problems.extend(plan.problems);
     decision.problems.retain(|problem| !problem.passes());
-    decision.recheck = plan.recheck;
+    decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
     decision.give_way(view, parent, crossed);
     if !decision.deletes.is_empty() {
         decision.reads = cause::of(view, parent);

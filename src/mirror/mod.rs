@@ -11,6 +11,7 @@
 
 mod affected;
 mod change;
+mod displaced;
 mod interned;
 mod params;
 mod resync;
@@ -26,6 +27,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Parent};
 
 pub use change::{Change, Row, Source};
+pub use displaced::Displacement;
 pub use table::{Moment, Table};
 pub use tables::{Tables, WorkKey};
 pub use view::{ClassParams, PLACEMENT_SETTLES, View};

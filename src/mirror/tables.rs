@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::displaced::Displaced;
 use super::interned::Interned;
 use super::rows::Seen;
 use super::rows::class::{Class, ConfigMap};
@@ -53,6 +54,7 @@ pub struct Tables {
     pub(super) works_of: HashMap<Arc<Parent>, BTreeSet<WorkKey>>,
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
+    pub(super) displaced: Displaced,
     pub(super) work_schema: Option<WorkSchema>,
     pub(super) failing: HashMap<Source, String>,
     strings: Interned<str>,
@@ -79,6 +81,7 @@ impl Tables {
             works: Table::default(),
             works_of: HashMap::new(),
             carried: HashMap::new(),
+            displaced: Displaced::default(),
             work_schema: None,
             failing: HashMap::new(),
             strings: Interned::default(),
@@ -124,6 +127,10 @@ impl Tables {
             }
             (Source::Gateways, Row::Gateway(row)) => {
                 let before = self.gateways.apply(key.clone(), *row, version);
+                let placement = self.gateways.get(&key).and_then(Gateway::placement);
+                if before.as_ref().is_none_or(|before| before.placement() != placement) {
+                    self.displacements_asked(&key, now);
+                }
                 self.gateway_changed(&key, before.as_ref())
             }
             (Source::Clusters, Row::Cluster(row)) => {
@@ -137,10 +144,12 @@ impl Tables {
             }
             (Source::Decisions, Row::Decision(row)) => {
                 let placement = row.placement.clone();
+                let clusters = row.clusters.clone();
                 let before = self.decisions.apply(key.clone(), row, version);
                 if before.as_ref().is_some_and(|before| before.version.0 == version) {
                     return Keys::new();
                 }
+                self.decides(&key, before.as_ref(), placement.as_deref().map(|name| (name, &*clusters)), now);
                 let mut keys = self.decision_changed(&key, placement.as_deref(), now);
                 keys.extend(self.decision_changed(
                     &key,
@@ -149,7 +158,7 @@ impl Tables {
                 ));
                 keys
             }
-            (Source::Works, Row::Work(row)) => self.apply_work(&key, row, version),
+            (Source::Works, Row::Work(row)) => self.apply_work(&key, row, version, now),
             (Source::Policies(kind), Row::Policy(mut row)) => {
                 let table = self.policies.entry(kind.clone()).or_default();
                 row.changed = match table.get(&key) {
@@ -202,12 +211,14 @@ impl Tables {
             }
             Source::Decisions => {
                 let before = self.decisions.delete(key, version);
+                self.decides(key, before.as_ref(), None, now);
                 self.decision_changed(key, before.and_then(|row| row.placement).as_deref(), now)
             }
             Source::Works => {
                 let key = self.work_key(key);
                 self.works.bookmark(version);
                 let before = self.works.delete(&key, version);
+                self.displaced.forget(&key);
                 self.grants_counted(&key.1, before.as_deref(), false);
                 before.map(|row| self.work_gone(&key, &row)).unwrap_or_default()
             }
@@ -228,7 +239,7 @@ impl Tables {
         }
     }
 
-    fn apply_work(&mut self, key: &ObjectKey, mut row: Box<Work>, version: u64) -> Keys {
+    fn apply_work(&mut self, key: &ObjectKey, mut row: Box<Work>, version: u64, now: Moment) -> Keys {
         let key = self.work_key(key);
         if let Purpose::Parent(parent) = &mut row.purpose
             && let Some((known, _)) = self.works_of.get_key_value(parent)
@@ -242,6 +253,11 @@ impl Tables {
         let (displaced, applied_since, grants) = (row.displaced, row.applied_since, row.grants);
         let before = self.works.apply(key.clone(), row, version);
         self.grants_counted(&key.1, before.as_deref(), grants);
+        if before.as_ref().is_some_and(|before| before.uid != after.4) {
+            self.displaced.forget(&key);
+        }
+        let same = before.as_ref().filter(|before| before.uid == after.4);
+        self.displacement_seen(&key, same.map(|before| before.displaced), now);
         let mut keys = Keys::new();
         if before.as_ref().is_none_or(|before| before.purpose != after.0) {
             if let Some(before) = &before {

@@ -14,7 +14,7 @@ use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use super::rows::work::{Purpose, Work};
 use super::tables::{KindState, Tables};
-use super::{Moment, PolicyKind, Source};
+use super::{Displacement, Moment, PolicyKind, Source};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, ParamsError};
 
@@ -273,6 +273,12 @@ impl<'m> View<'m> {
     /// have a work of ours there.
     pub fn served(&self, cluster: &'m ClusterName, work: &'m Work) -> impl Iterator<Item = ObjectKey> + 'm {
         self.tables.served(cluster, work)
+    }
+
+    /// What this process has seen of a Gateway's work in a cluster that is not chosen.
+    #[must_use]
+    pub fn displacement(&self, name: &WorkName, cluster: &ClusterName) -> Displacement {
+        self.tables.displaced.get(&(name.clone(), cluster.clone()))
     }
 
     /// All works and what they are for, in no order.

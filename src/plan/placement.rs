@@ -5,7 +5,8 @@
 //! decisions are as many as the Placement says and nothing of it has changed for a while.
 //!
 //! From then on the Gateway serves on there for a grace, and counts as placed. When that began stands on its work, so
-//! that each cluster has a clock of its own, which a restart does not set back.
+//! that each cluster has a clock of its own, which a restart does not set back. The spoke's agent may write there, so what
+//! this process has seen counts before what stands there now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -76,11 +77,16 @@ pub(super) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
         .placement()
         .map_or_else(Placed::default, |name| decided(view, &ObjectKey::new(&key.namespace, name)));
     let (grace, _) = grace(view, gateway);
+    let settled =
+        gateway.placement().and_then(|name| view.placement_settles(&ObjectKey::new(&key.namespace, name)));
     let parent = Parent::gateway(key.clone());
     let works = view.works_of(&parent).filter(|(_, _, work)| work.deleting.is_none());
-    for (_, cluster, work) in works {
+    for (name, cluster, work) in works {
         if !placed.clusters.contains(cluster) {
-            placed.serves_on(view, cluster, work.displaced, grace);
+            let seen = view.displacement(name, cluster);
+            let left = seen.left.map(|left| left.max(settled.unwrap_or_default()));
+            let began = Moment::earliest(seen.began, left.filter(|_| !placed.unsettled));
+            placed.serves_on(view, cluster, began.or(work.displaced), grace);
         }
     }
     placed

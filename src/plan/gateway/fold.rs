@@ -82,7 +82,7 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
         metadata = None;
         owners.clone_from(&gateway.told.other_owners);
     }
-    let Diff { actions, problems } = diff::works(view, &parent, &works);
+    let Diff { actions, problems, .. } = diff::works(view, &parent, &works);
     let comes = actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &parent, &works);
     let placement = placement(view, key);
