@@ -11,6 +11,7 @@
 
 mod affected;
 mod change;
+mod counts;
 mod displaced;
 mod interned;
 mod params;

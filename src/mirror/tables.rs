@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::counts::Counts;
 use super::displaced::Displaced;
 use super::interned::Interned;
 use super::rows::Seen;
@@ -55,6 +56,7 @@ pub struct Tables {
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
     pub(super) displaced: Displaced,
+    pub(super) counts: Counts,
     pub(super) work_schema: Option<WorkSchema>,
     pub(super) failing: HashMap<Source, String>,
     strings: Interned<str>,
@@ -82,6 +84,7 @@ impl Tables {
             works_of: HashMap::new(),
             carried: HashMap::new(),
             displaced: Displaced::default(),
+            counts: Counts::default(),
             work_schema: None,
             failing: HashMap::new(),
             strings: Interned::default(),
@@ -218,6 +221,9 @@ impl Tables {
                 let key = self.work_key(key);
                 self.works.bookmark(version);
                 let before = self.works.delete(&key, version);
+                if let Some(before) = &before {
+                    self.counts.take(before);
+                }
                 self.displaced.forget(&key);
                 self.grants_counted(&key.1, before.as_deref(), false);
                 before.map(|row| self.work_gone(&key, &row)).unwrap_or_default()
@@ -251,7 +257,11 @@ impl Tables {
         row.answer = row.answer.take().map(|answer| self.answers.intern(answer));
         let after = (row.purpose.clone(), row.content, row.deleting, row.answer.clone(), row.uid.clone());
         let (displaced, applied_since, grants) = (row.displaced, row.applied_since, row.grants);
+        self.counts.add(&row);
         let before = self.works.apply(key.clone(), row, version);
+        if let Some(before) = &before {
+            self.counts.take(before);
+        }
         self.grants_counted(&key.1, before.as_deref(), grants);
         if before.as_ref().is_some_and(|before| before.uid != after.4) {
             self.displaced.forget(&key);

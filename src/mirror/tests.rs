@@ -1,3 +1,4 @@
+mod counting;
 mod spokes;
 
 use serde_json::json;

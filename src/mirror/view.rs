@@ -12,7 +12,7 @@ use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
-use super::rows::work::{Purpose, Work};
+use super::rows::work::Work;
 use super::tables::{KindState, Tables};
 use super::{Displacement, Moment, PolicyKind, Source};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
@@ -301,16 +301,6 @@ impl<'m> View<'m> {
     /// How many works there are, by what they are for and by the state they are in.
     #[must_use]
     pub fn work_counts(&self) -> BTreeMap<(&'static str, &'static str), usize> {
-        let mut counts = BTreeMap::new();
-        for (_, _, work) in self.works() {
-            let purpose = match &work.purpose {
-                Purpose::Access(_) => "access",
-                Purpose::Foreign => "foreign",
-                Purpose::Parent(parent) if parent.is_gateway() => "gateway",
-                Purpose::Parent(_) => "policy",
-            };
-            *counts.entry((purpose, work.state())).or_default() += 1;
-        }
-        counts
+        self.tables.counts.all()
     }
 }
