@@ -29,5 +29,6 @@ pub mod health;
 pub mod mirror;
 pub mod plan;
 pub mod server;
+mod shrink;
 pub mod telemetry;
 pub mod watch;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::pending::{Passage, Unseen};
+use super::pending::{Passage, Unseen, seen_of};
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
 use crate::mirror::{Moment, Source, View};
 use crate::plan::cause::{self, Read};
@@ -109,10 +109,7 @@ pub fn access(view: View<'_>, unseen: &mut Unseen, cluster: &ClusterName) -> Dec
 /// Decides on the annotations of a policy; `None` while our own last write is still on its way back.
 #[must_use]
 pub fn fold(view: View<'_>, settings: &Settings, unseen: &mut Unseen, parent: &Parent) -> Option<FoldPlan> {
-    let source = Source::Policies(parent.kind.clone());
-    // What is no longer watched brings nothing to wait for.
-    let seen = view.synced(&source).map_or(u64::MAX, |_| view.version(&source));
-    unseen.is_visible(seen).then(|| plan::fold::plan(view, settings, parent))
+    unseen.is_visible(seen_of(view, &parent.kind)).then(|| plan::fold::plan(view, settings, parent))
 }
 
 /// Decides on what a Gateway says of its clusters; `None` while our own last write is still on its way back.

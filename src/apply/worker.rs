@@ -116,6 +116,7 @@ impl Worker {
     /// A term began or ended. While another led, keys were dropped: now each is planned.
     fn turned(&self, turn: Turn) {
         self.reports.begin(self.clock.now());
+        self.pending.forget_visible(self.mirror.read().view(self.clock.now()));
         if turn == Turn::Gained {
             for key in self.mirror.everything() {
                 Self::enqueue_one(&self.queue, self.fold_window, key);

@@ -16,6 +16,7 @@ use super::rows::work::{Purpose, Work};
 use super::tables::{Tables, WorkKey};
 use super::{Key, Keys, Moment, PolicyKind, Source};
 use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::shrink::give_back;
 
 impl Tables {
     /// Every key there is.
@@ -99,7 +100,12 @@ impl Tables {
             (Some(before), Some(after)) if before.is_as(after) => {
                 Keys::from([Key::Fold(Parent::gateway(key.clone()))])
             }
-            _ => self.of_namespace(&key.namespace),
+            _ => {
+                let mut keys = self.of_namespace(&key.namespace);
+                // One that is gone is in no table, and what was told of it is to be forgotten.
+                keys.extend(both(&Parent::gateway(key.clone())));
+                keys
+            }
         })
     }
 
@@ -241,6 +247,7 @@ impl Tables {
                 works.remove(key);
                 if works.is_empty() {
                     self.works_of.remove(parent);
+                    give_back(&mut self.works_of);
                 }
             }
             self.carries(&key.1, &parent.kind, false);

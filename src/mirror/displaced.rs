@@ -11,6 +11,7 @@ use super::rows::cluster::Decision;
 use super::rows::gateway::Gateway;
 use super::tables::{Tables, WorkKey};
 use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::shrink::give_back;
 
 /// What is known of a Gateway's work in a cluster that is not chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,7 @@ impl Displaced {
     /// The work is gone, or is another one now.
     pub(super) fn forget(&mut self, key: &WorkKey) {
         self.0.remove(key);
+        give_back(&mut self.0);
     }
 }
 

@@ -73,6 +73,18 @@ fn what_a_spoke_wrote_before_is_not_kept() {
 }
 
 #[test]
+fn a_gateway_that_is_gone_is_looked_at_once_more() {
+    let mut world = shop(&[]).with(gateway("idle").in_ns("idle"));
+    let idle = crate::api::names::Parent::gateway(ObjectKey::new("idle", "idle"));
+    let keys = world.delete(&gateway("idle").in_ns("idle"));
+    assert_eq!(
+        keys,
+        Keys::from([Key::Works(idle.clone()), Key::Fold(idle)]),
+        "to forget what was told of it"
+    );
+}
+
+#[test]
 fn a_label_of_a_cluster_affects_what_is_there_and_nothing_else() {
     let flip = |world: &mut World, name: &str, key: &str| world.apply(&cluster(name).label(key, "x"));
     let web = || Keys::from([Key::Works(gateway_parent("web")), told()]);
