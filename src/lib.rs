@@ -29,6 +29,7 @@ pub mod health;
 pub mod mirror;
 pub mod plan;
 pub mod server;
+mod shrink;
 pub mod tasks;
 pub mod telemetry;
 pub mod watch;

@@ -256,7 +256,8 @@ pub struct WorkName(pub Arc<str>);
 
 /// A label value, and so a work's name, has at most this many characters, and so has a namespace's name.
 const NAME_LIMIT: usize = 63;
-const HASH_DIGITS: usize = 32;
+/// The hexadecimal digits of a hash.
+pub const HASH_DIGITS: usize = 32;
 
 impl WorkName {
     /// The name of the work for `parent`, an object of the kind `kind` (`RateLimitPolicy`).

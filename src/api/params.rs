@@ -37,6 +37,8 @@ pub struct Params {
     pub policy_wait_seconds: u32,
     /// What happens to a Gateway that has waited that long.
     pub policy_wait_action: PolicyWaitAction,
+    /// The longest time that a Gateway serves on where it is no longer placed, in seconds, whatever its owner says.
+    pub max_grace_seconds: u32,
     /// Labels and annotations that do not travel; `*` stands for any text.
     pub metadata_to_skip: Vec<String>,
 }
@@ -50,6 +52,7 @@ impl Default for Params {
             conflicts: Conflicts::Keep,
             policy_wait_seconds: 10,
             policy_wait_action: PolicyWaitAction::Hold,
+            max_grace_seconds: 3600,
             metadata_to_skip: Vec::new(),
         }
     }

@@ -17,7 +17,7 @@ use super::requests::{Extent, RequestError, Requests, of_kind};
 use crate::api::cluster::{GROUP, PLACEMENT_LABEL};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
-use crate::plan::cause::Read;
+use crate::plan::cause::{Read, clusters};
 use crate::tasks::Tasks;
 
 /// How many keys are answered together at most.
@@ -162,6 +162,7 @@ impl Place {
         match read {
             Read::Object(_, gvr, key, _) | Read::Absent(gvr, key) => Self::Object(gvr.clone(), key.clone()),
             Read::Decisions(placement, _) => Self::Decisions(placement.clone()),
+            Read::Leaving(name) => Self::Object(clusters(), ObjectKey::new("", &name.0)),
             Read::Namespace(name) => {
                 let namespaces = GroupVersionResource::new("", "v1", "namespaces");
                 Self::Object(namespaces, ObjectKey { namespace: "".into(), name: name.clone() })

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::pending::{Passage, Unseen};
+use super::pending::{Passage, Unseen, seen_of};
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
 use crate::mirror::{Key, Moment, Source, View};
 use crate::plan::cause::{Cause, Read};
@@ -44,11 +44,12 @@ pub struct Delete {
 impl Decision {
     /// What the watch has not brought yet of the key's own writes is left out.
     fn of(view: View<'_>, unseen: &mut Unseen, diff: Diff) -> Self {
+        let recheck = diff.recheck;
         let visible = unseen.visible(view, diff.actions);
         let (deletes, writes): (Vec<_>, _) =
             visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
         let deletes = deletes.into_iter().map(|action| Delete { action, reads: BTreeSet::new() }).collect();
-        Self { writes, deletes, problems: diff.problems.into_iter().collect(), ..Self::default() }
+        Self { writes, deletes, recheck, problems: diff.problems.into_iter().collect(), ..Self::default() }
     }
 }
 
@@ -80,7 +81,7 @@ pub fn works(
     let mut decision = Decision::of(view, unseen, diff::works(view, parent, &plan));
     decision.problems.extend(plan.problems);
     decision.problems.retain(|problem| !problem.passes());
-    decision.recheck = plan.recheck;
+    decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
     decision.give_way(view, parent, crossed);
     if !decision.deletes.is_empty() {
         let mut cause = Cause::of(view, parent);
@@ -135,10 +136,7 @@ pub fn access(view: View<'_>, unseen: &mut Unseen, cluster: &ClusterName) -> Dec
 /// Decides on the annotations of a policy; `None` while our own last write is still on its way back.
 #[must_use]
 pub fn fold(view: View<'_>, settings: &Settings, unseen: &mut Unseen, parent: &Parent) -> Option<FoldPlan> {
-    let source = Source::Policies(parent.kind.clone());
-    // What is no longer watched brings nothing to wait for.
-    let seen = view.synced(&source).map_or(u64::MAX, |_| view.version(&source));
-    unseen.is_visible(seen).then(|| plan::fold::plan(view, settings, parent))
+    unseen.is_visible(seen_of(view, &parent.kind)).then(|| plan::fold::plan(view, settings, parent))
 }
 
 /// Decides on what a Gateway says of its clusters; `None` while our own last write is still on its way back.

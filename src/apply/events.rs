@@ -16,6 +16,10 @@ use crate::tasks::Tasks;
 /// How many events may wait.
 const WAITING: usize = 128;
 
+/// How many events are remembered at most, to count one that is told again instead of making another. The recorder
+/// remembers each for six minutes, however many there are.
+const REMEMBERED: usize = 64;
+
 /// What is told of an object.
 #[derive(Debug)]
 struct Told {
@@ -33,9 +37,15 @@ impl Events {
     /// Starts telling events until the last clone of this is gone.
     pub(super) fn start(client: Client, tasks: &Tasks) -> Self {
         let (sender, mut events) = mpsc::channel::<Told>(WAITING);
-        let recorder = Recorder::new(client, Reporter { controller: "policy-sync".into(), instance: None });
         tokio::spawn(tasks.clone().watch("events", async move {
+            let reporter = Reporter { controller: "policy-sync".into(), instance: None };
+            let mut recorder = Recorder::new(client.clone(), reporter.clone());
+            let mut told = 0;
             while let Some(Told { object, severity, reason, note }) = events.recv().await {
+                told += 1;
+                if told % REMEMBERED == 0 {
+                    recorder = Recorder::new(client.clone(), reporter.clone());
+                }
                 let event = Event {
                     type_: severity,
                     reason: reason.into(),

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use crate::api::names::{ClusterName, GroupResource, Parent};
 use crate::mirror::{Key, Source, View, WorkKey};
 use crate::plan::diff::WorkAction;
+use crate::shrink::give_back;
 
 /// A write of a work that the watch has not brought yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -133,6 +134,12 @@ pub fn crossed<'a>(
     opposites.flat_map(|(_, unseen)| unseen.passing(view, passage)).collect()
 }
 
+/// The highest version that was seen of policies of `kind`. What is no longer watched brings nothing to wait for.
+pub(super) fn seen_of(view: View<'_>, kind: &GroupResource) -> u64 {
+    let source = Source::Policies(kind.clone());
+    view.synced(&source).map_or(u64::MAX, |_| view.version(&source))
+}
+
 /// The writes of all keys that the watch has not brought yet.
 #[derive(Debug, Default)]
 pub(super) struct Pending(Mutex<HashMap<Key, Unseen>>);
@@ -142,9 +149,11 @@ impl Pending {
     pub(super) fn with<T>(&self, key: &Key, decide: impl FnOnce(&mut Unseen) -> T) -> T {
         let mut unseen = self.0.lock().remove(key).unwrap_or_default();
         let decided = decide(&mut unseen);
+        let mut all = self.0.lock();
         if !unseen.is_empty() {
-            self.0.lock().insert(key.clone(), unseen);
+            all.insert(key.clone(), unseen);
         }
+        give_back(&mut all);
         decided
     }
 
@@ -163,7 +172,27 @@ impl Pending {
 
     /// Notes a write of `key`.
     pub(super) fn note(&self, key: &Key, note: impl FnOnce(&mut Unseen)) {
-        note(self.0.lock().entry(key.clone()).or_default());
+        let mut all = self.0.lock();
+        let mut unseen = all.remove(key).unwrap_or_default();
+        note(&mut unseen);
+        // Most that is noted is that nothing is under way any more, and the key may never come again.
+        if !unseen.is_empty() {
+            all.insert(key.clone(), unseen);
+        }
+        give_back(&mut all);
+    }
+
+    /// Forgets what the mirror shows. Keys that nobody plans while another leads may be gone before this process does.
+    pub(super) fn forget_visible(&self, view: View<'_>) {
+        self.0.lock().retain(|key, unseen| {
+            let seen = match key {
+                Key::Fold(parent) if parent.is_gateway() => view.version(&Source::Gateways),
+                Key::Fold(parent) => seen_of(view, &parent.kind),
+                _ => view.version(&Source::Classes),
+            };
+            let _ = (unseen.visible(view, Vec::new()), unseen.is_visible(seen));
+            !unseen.is_empty()
+        });
     }
 }
 

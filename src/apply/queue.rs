@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::mirror::Key;
+use crate::shrink::{give_back, is_roomy};
 use crate::telemetry::metrics::Metrics;
 
 /// The first wait after a failure; it doubles with each further one.
@@ -68,6 +69,22 @@ impl State {
     fn unschedule(&mut self, key: &Key) {
         if let Some(due) = self.due.remove(key) {
             self.timers.remove(&(due, key.clone()));
+        }
+    }
+
+    /// A burst of keys leaves no room behind.
+    fn give_back(&mut self) {
+        give_back(&mut self.due);
+        give_back(&mut self.failures);
+        for keys in [&mut self.queued, &mut self.again] {
+            if is_roomy(keys.len(), keys.capacity()) {
+                keys.shrink_to(2 * keys.len());
+            }
+        }
+        for keys in [&mut self.urgent, &mut self.ready] {
+            if is_roomy(keys.len(), keys.capacity()) {
+                keys.shrink_to(2 * keys.len());
+            }
         }
     }
 
@@ -169,6 +186,7 @@ impl Queue {
         if state.again.remove(key) {
             state.push(key.clone());
         }
+        state.give_back();
         self.settle(state);
     }
 

@@ -16,6 +16,7 @@ use super::events::Events;
 use crate::api::names::Parent;
 use crate::mirror::{Key, Moment};
 use crate::plan::{Notice, Problem};
+use crate::shrink::give_back;
 use crate::telemetry::metrics::Metrics;
 
 /// Which generations were reported as applied.
@@ -67,6 +68,7 @@ impl Reports {
         }
         if problems.is_empty() {
             all.remove(key);
+            give_back(&mut all);
         } else {
             all.insert(key.clone(), problems);
         }
@@ -87,6 +89,7 @@ impl Reports {
         let mut all = self.refused.lock();
         let Some(refusal) = refusal else {
             all.remove(key);
+            give_back(&mut all);
             return;
         };
         if all.get(key) == Some(&refusal) {
@@ -132,7 +135,9 @@ impl Reports {
 
     /// Forgets a policy that is gone.
     pub(super) fn forget(&self, parent: &Parent) {
-        self.applied.lock().told.remove(parent);
+        let mut applied = self.applied.lock();
+        applied.told.remove(parent);
+        give_back(&mut applied.told);
         self.heard.lock().forget(parent);
     }
 
@@ -142,6 +147,7 @@ impl Reports {
         self.refused.lock().clear();
         self.heard.lock().clear();
         self.metrics.problems([]);
-        self.applied.lock().since = Some(now);
+        // Those of a term before do not count, and policies that go while another leads are not heard of.
+        *self.applied.lock() = Applied { since: Some(now), ..Applied::default() };
     }
 }

@@ -130,6 +130,7 @@ impl Worker {
     fn turned(&self, turn: Turn) {
         self.reports.begin(self.clock.now());
         self.refused.write().clear();
+        self.pending.forget_visible(self.mirror.read().view(self.clock.now()));
         if turn == Turn::Gained {
             for key in self.mirror.everything() {
                 Self::enqueue_one(&self.queue, self.fold_window, key);

@@ -150,11 +150,11 @@ pub enum Found {
 }
 
 /// What the work of the planned name in `cluster` is that has `found` as its metadata. With the planned parent it is
-/// ours.
+/// ours. One that gives access has no parent: its name is made of this controller's alone.
 #[must_use]
 pub fn found(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> Found {
     let planned = work.annotations.get(PARENT);
-    if planned.is_none() || found.annotations.get(PARENT) != planned {
+    if planned.is_some() && found.annotations.get(PARENT) != planned {
         Found::Foreign
     } else if work.labels.iter().all(|(key, value)| found.labels.get(key) == Some(value)) {
         Found::Lagging
@@ -224,3 +224,6 @@ fn add(field: &str, key: &str, value: &str) -> Value {
 fn path(field: &str, key: &str) -> String {
     format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,18 +4,19 @@
 //! affects nothing. After that the answer errs on the side of too many keys: planning one for nothing costs
 //! microseconds and no request.
 
+mod clusters;
+
 use std::sync::Arc;
 
 use super::rows::class::Class;
 use super::rows::gateway::Gateway;
 use super::rows::grant::Grant;
-use super::rows::policy::Policy;
 use super::rows::secret::Secret;
 use super::rows::work::{Purpose, Work};
 use super::tables::{Tables, WorkKey};
 use super::{Key, Keys, Moment, PolicyKind, Source};
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::shrink::give_back;
 
 impl Tables {
     /// Every key there is.
@@ -100,27 +101,12 @@ impl Tables {
             (Some(before), Some(after)) if before.is_as(after) => {
                 Keys::from([Key::Fold(Parent::gateway(key.clone()))])
             }
-            _ => self.of_namespace(&key.namespace),
-        })
-    }
-
-    pub(super) fn cluster_changed(&self) -> Keys {
-        self.when_ready(|| {
-            let selects = |policy: &Policy| {
-                [CLUSTER_SELECTOR, CLUSTER_OVERRIDES].iter().any(|key| policy.annotations.contains_key(*key))
-            };
-            let selective = |kind: &PolicyKind| {
-                let policies = self.policies.get(kind).into_iter().flat_map(super::Table::iter);
-                let kind = kind.clone();
-                policies
-                    .filter(|(_, policy)| selects(policy))
-                    .flat_map(move |(key, _)| both(&Parent { kind: kind.clone(), object: key.clone() }))
-                    .collect::<Vec<_>>()
-            };
-            let mut keys: Keys = self.policies.keys().flat_map(selective).collect();
-            // A Gateway's labels tell of its clusters, and it waits only for policies that select them.
-            keys.extend(self.gateways.iter().flat_map(|(key, _)| both(&Parent::gateway(key.clone()))));
-            keys
+            _ => {
+                let mut keys = self.of_namespace(&key.namespace);
+                // One that is gone is in no table, and what was told of it is to be forgotten.
+                keys.extend(both(&Parent::gateway(key.clone())));
+                keys
+            }
         })
     }
 
@@ -263,6 +249,7 @@ impl Tables {
                 works.remove(key);
                 if works.is_empty() {
                     self.works_of.remove(parent);
+                    give_back(&mut self.works_of);
                 }
             }
             self.carries(&key.1, &parent.kind, false);
@@ -284,10 +271,7 @@ impl Tables {
         }
         let is_there =
             |gateway: &Parent| self.work_of(gateway, &key.1).is_some_and(|work| work.deleting.is_none());
-        let namespace = &parent.object.namespace;
-        let named =
-            work.gateways.iter().map(|name| ObjectKey { namespace: namespace.clone(), name: name.clone() });
-        let gateways = named.map(Parent::gateway).filter(|gateway| !is_there(gateway));
+        let gateways = self.served(&key.1, work).map(Parent::gateway).filter(|gateway| !is_there(gateway));
         self.when_ready(|| {
             let mut keys = Keys::new();
             for gateway in gateways {

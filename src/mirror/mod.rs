@@ -11,6 +11,8 @@
 
 mod affected;
 mod change;
+mod counts;
+mod displaced;
 mod interned;
 mod params;
 mod recent;
@@ -28,6 +30,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Parent};
 
 pub use change::{Change, Failure, Row, Source, Wants};
+pub use displaced::Displacement;
 pub use refused::Refused;
 pub use table::{Moment, Table};
 pub use tables::{Tables, WorkKey};

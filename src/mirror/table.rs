@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
+use crate::shrink::give_back;
+
 /// A point in time, in milliseconds since 1970-01-01 UTC, by a clock that never runs backwards within a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Moment(pub i64);
@@ -78,7 +80,9 @@ impl<K: Eq + Hash + Clone, R> Table<K, R> {
         Q: Eq + Hash + ?Sized,
     {
         self.version = self.version.max(version);
-        self.rows.remove(key).map(|entry| entry.row)
+        let entry = self.rows.remove(key);
+        give_back(&mut self.rows);
+        entry.map(|entry| entry.row)
     }
 
     /// Starts a full listing.

@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::counts::Counts;
+use super::displaced::Displaced;
 use super::interned::Interned;
 use super::recent::Recent;
 use super::rows::class::{Class, ConfigMap};
@@ -90,6 +92,8 @@ pub struct Tables {
     pub(super) works_of: HashMap<Arc<Parent>, BTreeSet<WorkKey>>,
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
+    pub(super) displaced: Displaced,
+    pub(super) counts: Counts,
     pub(super) work_schema: Option<WorkSchema>,
     pub(super) failing: HashMap<Source, Failing>,
     strings: Interned<str>,
@@ -119,6 +123,8 @@ impl Tables {
             works: Table::default(),
             works_of: HashMap::new(),
             carried: HashMap::new(),
+            displaced: Displaced::default(),
+            counts: Counts::default(),
             work_schema: None,
             failing: HashMap::new(),
             strings: Interned::default(),
@@ -170,13 +176,16 @@ impl Tables {
             }
             (Source::Gateways, Row::Gateway(row)) => {
                 let before = self.gateways.apply(key.clone(), *row, version);
+                let placement = self.gateways.get(&key).and_then(Gateway::placement);
+                if before.as_ref().is_none_or(|before| before.placement() != placement) {
+                    self.displacements_asked(&key, now);
+                }
                 self.gateway_changed(&key, before.as_ref())
             }
             (Source::Clusters, Row::Cluster(row)) => {
                 self.last_labels.remove(&*key.name);
                 let before = self.clusters.apply(key.clone(), row, version);
-                let changed = before.as_ref() != self.clusters.get(&key);
-                if changed { self.cluster_changed() } else { Keys::new() }
+                self.cluster_changed(&key, before.as_ref())
             }
             (Source::Placements, Row::Placement(row)) => {
                 let before = self.placements.apply(key.clone(), row, version);
@@ -186,10 +195,12 @@ impl Tables {
             }
             (Source::Decisions, Row::Decision(row)) => {
                 let placement = row.placement.clone();
+                let clusters = row.clusters.clone();
                 let before = self.decisions.apply(key.clone(), row, version);
                 if before.as_ref() == self.decisions.get(&key) {
                     return Keys::new();
                 }
+                self.decides(&key, before.as_ref(), placement.as_deref().map(|name| (name, &*clusters)), now);
                 let mut keys = self.decision_changed(&key, placement.as_deref(), now);
                 keys.extend(self.decision_changed(
                     &key,
@@ -198,7 +209,7 @@ impl Tables {
                 ));
                 keys
             }
-            (Source::Works, Row::Work(row)) => self.apply_work(&key, row, version),
+            (Source::Works, Row::Work(row)) => self.apply_work(&key, row, version, now),
             (Source::Policies(kind), Row::Policy(mut row)) => {
                 let table = self.policies.entry(kind.clone()).or_default();
                 row.changed = match table.get(&key) {
@@ -245,10 +256,10 @@ impl Tables {
             Source::Clusters => {
                 let name = ClusterName(key.name.clone());
                 let before = self.clusters.delete(key, version);
-                if let Some(before) = before.filter(|_| self.carried.contains_key(&name)) {
-                    self.last_labels.insert(name, before.labels);
+                if let Some(before) = before.as_ref().filter(|_| self.carried.contains_key(&name)) {
+                    self.last_labels.insert(name, before.labels.clone());
                 }
-                self.cluster_changed()
+                self.cluster_changed(key, before.as_ref())
             }
             Source::Placements => {
                 self.placements.delete(key, version);
@@ -256,12 +267,17 @@ impl Tables {
             }
             Source::Decisions => {
                 let before = self.decisions.delete(key, version);
+                self.decides(key, before.as_ref(), None, now);
                 self.decision_changed(key, before.and_then(|row| row.placement).as_deref(), now)
             }
             Source::Works => {
                 let key = self.work_key(key);
                 self.works.bookmark(version);
                 let before = self.works.delete(&key, version);
+                if let Some(before) = &before {
+                    self.counts.take(before);
+                }
+                self.displaced.forget(&key);
                 self.grants_counted(&key.1, before.as_deref(), false);
                 before.map(|row| self.work_gone(&key, &row)).unwrap_or_default()
             }
@@ -282,7 +298,7 @@ impl Tables {
         }
     }
 
-    fn apply_work(&mut self, key: &ObjectKey, mut row: Box<Work>, version: u64) -> Keys {
+    fn apply_work(&mut self, key: &ObjectKey, mut row: Box<Work>, version: u64, now: Moment) -> Keys {
         let key = self.work_key(key);
         if let Purpose::Parent(parent) = &mut row.purpose
             && let Some((known, _)) = self.works_of.get_key_value(parent)
@@ -294,8 +310,17 @@ impl Tables {
         row.answer = row.answer.take().map(|answer| self.answers.intern(answer));
         let after = (row.purpose.clone(), row.content, row.deleting, row.answer.clone(), row.uid.clone());
         let (displaced, applied_since, grants) = (row.displaced, row.applied_since, row.grants);
+        self.counts.add(&row);
         let before = self.works.apply(key.clone(), row, version);
+        if let Some(before) = &before {
+            self.counts.take(before);
+        }
         self.grants_counted(&key.1, before.as_deref(), grants);
+        if before.as_ref().is_some_and(|before| before.uid != after.4) {
+            self.displaced.forget(&key);
+        }
+        let same = before.as_ref().filter(|before| before.uid == after.4);
+        self.displacement_seen(&key, same.map(|before| before.displaced), now);
         let mut keys = Keys::new();
         if before.as_ref().is_none_or(|before| before.purpose != after.0) {
             if let Some(before) = &before {
@@ -331,6 +356,23 @@ impl Tables {
         self.works.get(key?).map(|work| &**work)
     }
 
+    /// The Gateways that the work `work` of a policy in `cluster` serves, by its own word, as far as there is anything to it:
+    /// a spoke may write any names.
+    pub(super) fn served<'t>(
+        &'t self,
+        cluster: &'t ClusterName,
+        work: &'t Work,
+    ) -> impl Iterator<Item = ObjectKey> + 't {
+        let namespace = work.parent().map(|parent| parent.object.namespace.clone());
+        let named = namespace.into_iter().flat_map(|namespace| {
+            let key = move |name: &Arc<str>| ObjectKey { namespace: namespace.clone(), name: name.clone() };
+            work.gateways.iter().map(key)
+        });
+        named.filter(move |key| {
+            self.gateways.get(key).is_some() || self.work_of(&Parent::gateway(key.clone()), cluster).is_some()
+        })
+    }
+
     fn work_key(&mut self, key: &ObjectKey) -> WorkKey {
         let (name, cluster) = (key.name.clone(), key.namespace.clone());
         (WorkName(self.strings.intern(name)), ClusterName(self.strings.intern(cluster)))
@@ -360,6 +402,11 @@ impl Tables {
             keys.extend(self.kind_changed(&gvr.kind));
         }
         keys
+    }
+
+    #[cfg(test)]
+    pub(super) fn text_bytes(&self) -> usize {
+        self.strings.held() + self.gateway_names.held() + self.answers.held()
     }
 
     pub(super) fn config_map(&self, key: &ObjectKey) -> Option<&ConfigMap> {

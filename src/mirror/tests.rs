@@ -1,3 +1,6 @@
+mod counting;
+mod spokes;
+
 use serde_json::json;
 
 use super::*;
@@ -147,7 +150,9 @@ fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overr
     let keys = Keys::from([Key::Works(policy_parent("limits")), fold(), waits, told()]);
     assert_eq!(world.apply(&cluster("eu-1").label("a", "b")), keys);
     assert_eq!(world.delete(&cluster("eu-1")), keys);
-    let overridden = policy("limits").targets("web").annotation("kuadrant.io/cluster-overrides", "[]");
+    let overridden = policy("limits")
+        .targets("web")
+        .annotation("kuadrant.io/cluster-overrides", r#"[{"clusterSelector": "a=b", "patch": {}}]"#);
     assert_eq!(hub().with(overridden).apply(&cluster("eu-1").label("a", "b")), keys);
 }
 

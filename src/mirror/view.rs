@@ -14,9 +14,9 @@ use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
-use super::rows::work::{Purpose, Work};
+use super::rows::work::Work;
 use super::tables::{KindState, Tables};
-use super::{Moment, PolicyKind, Source};
+use super::{Displacement, Moment, PolicyKind, Source};
 use crate::api::json::Hash;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, ParamsError};
@@ -343,6 +343,18 @@ impl<'m> View<'m> {
         self.tables.work_of(parent, cluster)
     }
 
+    /// The Gateways of its policy's namespace that the work `work` in `cluster` serves, by its own word: those that exist, or
+    /// have a work of ours there.
+    pub fn served(&self, cluster: &'m ClusterName, work: &'m Work) -> impl Iterator<Item = ObjectKey> + 'm {
+        self.tables.served(cluster, work)
+    }
+
+    /// What this process has seen of a Gateway's work in a cluster that is not chosen.
+    #[must_use]
+    pub fn displacement(&self, name: &WorkName, cluster: &ClusterName) -> Displacement {
+        self.tables.displaced.get(&(name.clone(), cluster.clone()))
+    }
+
     /// All works and what they are for, in no order.
     pub fn works(&self) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
         self.tables.works.iter().map(|((name, cluster), work)| (name, cluster, &**work))
@@ -354,19 +366,15 @@ impl<'m> View<'m> {
         self.tables.carried.get(cluster).map(|kinds| kinds.keys().cloned().collect()).unwrap_or_default()
     }
 
+    /// How many bytes of works' texts are kept, those that no work has any more included.
+    #[cfg(test)]
+    pub(crate) fn work_text_bytes(&self) -> usize {
+        self.tables.text_bytes()
+    }
+
     /// How many works there are, by what they are for and by the state they are in.
     #[must_use]
     pub fn work_counts(&self) -> BTreeMap<(&'static str, &'static str), usize> {
-        let mut counts = BTreeMap::new();
-        for (_, _, work) in self.works() {
-            let purpose = match &work.purpose {
-                Purpose::Access(_) => "access",
-                Purpose::Foreign => "foreign",
-                Purpose::Parent(parent) if parent.is_gateway() => "gateway",
-                Purpose::Parent(_) => "policy",
-            };
-            *counts.entry((purpose, work.state())).or_default() += 1;
-        }
-        counts
+        self.tables.counts.all()
     }
 }

@@ -26,6 +26,8 @@ pub enum Read {
     Absent(GroupVersionResource, ObjectKey),
     /// The decisions of a Placement, by the hash of the clusters that they name.
     Decisions(ObjectKey, Hash),
+    /// That a ManagedCluster was asked to go, or is gone.
+    Leaving(ClusterName),
     /// That a namespace is there, and was not asked to go.
     Namespace(Arc<str>),
 }
@@ -52,6 +54,7 @@ impl Read {
             Self::Decisions(_, expected) => {
                 Self::decided(&found.flat_map(|slice| Decision::from(slice).clusters).collect()) == *expected
             }
+            Self::Leaving(_) => found.next().is_none_or(|found| found.metadata.deletion_timestamp.is_some()),
             Self::Namespace(_) => {
                 found.next().is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none())
             }
@@ -107,9 +110,8 @@ impl<'v> Cause<'v> {
         let mut reads = self.everywhere.clone();
         let namespace = &parent.object.namespace;
         let served = if parent.is_gateway() { None } else { view.work_of(parent, cluster) };
-        let served = served.into_iter().flat_map(|work| work.gateways.iter().cloned());
         let served: BTreeSet<ObjectKey> =
-            served.map(|name| ObjectKey { namespace: namespace.clone(), name }).collect();
+            served.into_iter().flat_map(|work| view.served(cluster, work)).collect();
         for key in self.targets.union(&served) {
             let places = self.gateways.entry(key.clone()).or_insert_with_key(|key| Places::of(view, key));
             reads.extend(places.reads.iter().cloned());
@@ -158,7 +160,8 @@ fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
     }
 }
 
-fn clusters() -> GroupVersionResource {
+/// The kind of ManagedClusters.
+pub(crate) fn clusters() -> GroupVersionResource {
     GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters")
 }
 
@@ -188,12 +191,12 @@ impl Places {
         Self { reads, decided }
     }
 
-    /// A cluster that is no longer chosen has no grace where it is gone.
+    /// A cluster that is no longer chosen has no grace where it is terminating or gone.
     fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Read> {
         view.gateway(key)?;
         view.work_of(&Parent::gateway(key.clone()), cluster)?;
-        let gone = !self.decided.contains(cluster) && view.cluster(cluster).is_none();
-        gone.then(|| Read::Absent(clusters(), ObjectKey::new("", &cluster.0)))
+        let leaves = view.cluster(cluster).is_none_or(|found| found.deleting);
+        (leaves && !self.decided.contains(cluster)).then(|| Read::Leaving(cluster.clone()))
     }
 }
 

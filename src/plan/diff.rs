@@ -1,11 +1,15 @@
 //! The difference between the plan and the mirror: what has to be written.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Outcome, PlannedWork, Problem, WorksPlan};
 use crate::api::names::{ClusterName, Parent, WorkName};
 use crate::mirror::rows::work::{Purpose, Work};
 use crate::mirror::{Moment, View};
+
+/// Within this time a moment that its spoke rewrites is put right once.
+const SELDOM: Duration = Duration::from_secs(60);
 
 /// Something to write about one work.
 #[derive(Clone, Debug)]
@@ -105,6 +109,8 @@ pub struct Diff {
     pub actions: Vec<WorkAction>,
     /// Works of the planned name that are not ours, and so are left alone.
     pub problems: Vec<Problem>,
+    /// When there is more to write, whatever happens.
+    pub recheck: Option<Moment>,
 }
 
 /// Compares the plan for `parent` with the works that are there.
@@ -117,7 +123,10 @@ pub fn works(view: View<'_>, parent: &Parent, plan: &WorksPlan) -> Diff {
         if !wanted {
             diff.withdraw(cluster, name, work);
         } else if work.displaced != plan.displaced.get(cluster).copied() {
-            diff.mark(cluster, name, work, plan.displaced.get(cluster).copied());
+            match view.displacement(name, cluster).put_right.map(|last| last.after(SELDOM)) {
+                Some(again) if again > view.now => diff.recheck = Moment::earliest(diff.recheck, Some(again)),
+                _ => diff.mark(cluster, name, work, plan.displaced.get(cluster).copied()),
+            }
         }
     }
     diff

@@ -323,7 +323,7 @@ impl Explainer<'_> {
         let mut last: Option<(&ObjectKey, Moment)> = None;
         for (key, since) in placing {
             // One that is chosen keeps all there.
-            let until = serves_until(self.view.gateway(key)?, since?);
+            let until = serves_until(self.view, self.view.gateway(key)?, since?);
             last = last.filter(|(_, other)| *other >= until).or(Some((key, until)));
         }
         let (key, until) = last?;

@@ -33,7 +33,7 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     plan.targeted = true;
     plan.displaced = displaced;
     plan.recheck = settles;
-    plan.problems.extend(grace(gateway).err());
+    plan.problems.extend(grace(view, gateway).1);
     let planned = match standing {
         GatewayStanding::Ours(params) => {
             work(view, settings, &parent, &name, gateway, &params).map(|work| (work, params))

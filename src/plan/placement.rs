@@ -6,7 +6,8 @@
 //! writes anything else of the Placement delays nothing.
 //!
 //! From then on the Gateway serves on there for a grace, and counts as placed. When that began stands on its work, so
-//! that each cluster has a clock of its own, which a restart does not set back.
+//! that each cluster has a clock of its own, which a restart does not set back. The spoke's agent may write there, so what
+//! this process has seen counts before what stands there now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::json::tree::shown;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::params::Params;
 use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::{Moment, View};
 
@@ -33,26 +35,40 @@ pub(super) struct Placed {
     pub(super) settles: Option<Moment>,
 }
 
-/// How long a Gateway serves on where its owner says nothing.
-const GRACE: Duration = Duration::from_secs(600);
-/// The longest grace, in seconds: a year.
+/// How long a Gateway serves on where its owner says nothing, in seconds.
+const GRACE: u64 = 600;
+/// The longest grace that can be asked for, in seconds: a year.
 const LONGEST_GRACE: u64 = 365 * 24 * 60 * 60;
 
-/// How long `gateway` serves on where it is no longer placed.
-///
-/// # Errors
-///
-/// What is wrong with the annotation. [`GRACE`] is used then.
-pub(super) fn grace(gateway: &Gateway) -> Result<Duration, Problem> {
-    let Some(text) = gateway.annotations.get(GRACE_TIMEOUT) else { return Ok(GRACE) };
+/// How long `gateway` serves on where it is no longer placed, and what is wrong with what its owner says of it. Its class
+/// has the last word.
+pub(super) fn grace(view: View<'_>, gateway: &Gateway) -> (Duration, Option<Problem>) {
+    let longest =
+        view.class_params(&gateway.class).and_then(|params| Some(params.known()?.max_grace_seconds));
+    let longest = u64::from(longest.unwrap_or_else(|| Params::default().max_grace_seconds));
+    let (seconds, problem) = match gateway.annotations.get(GRACE_TIMEOUT).map(|text| (text, seconds(text))) {
+        None => (GRACE.min(longest), None),
+        Some((_, Some(asked))) if asked <= longest => (asked, None),
+        Some((_, Some(asked))) => {
+            let class = gateway.class.to_string();
+            (longest, Some(Problem::GraceTooLong { asked, class, used: longest }))
+        }
+        Some((text, None)) => {
+            let used = GRACE.min(longest);
+            (used, Some(Problem::BadGraceTimeout { found: shown(text), used }))
+        }
+    };
+    (Duration::from_secs(seconds), problem)
+}
+
+fn seconds(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let seconds = text.parse().ok().filter(|seconds| digits && *seconds <= LONGEST_GRACE);
-    seconds.map(Duration::from_secs).ok_or_else(|| Problem::BadGraceTimeout(shown(text)))
+    text.parse().ok().filter(|seconds| digits && *seconds <= LONGEST_GRACE)
 }
 
 /// Until when `gateway` serves on where it is not chosen since `since`.
-pub(super) fn serves_until(gateway: &Gateway, since: Moment) -> Moment {
-    since.after(grace(gateway).unwrap_or(GRACE))
+pub(super) fn serves_until(view: View<'_>, gateway: &Gateway, since: Moment) -> Moment {
+    since.after(grace(view, gateway).0)
 }
 
 /// Where the Gateway `key` is placed.
@@ -61,14 +77,19 @@ pub(super) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
     let mut placed = gateway
         .placement()
         .map_or_else(Placed::default, |name| decided(view, &ObjectKey::new(&key.namespace, name)));
-    let grace = grace(gateway).unwrap_or(GRACE);
     // What is frozen while its class may return is not for longer.
     placed.settles = Moment::earliest(placed.settles, view.class_returns(&gateway.class));
+    let (grace, _) = grace(view, gateway);
+    let settled =
+        gateway.placement().and_then(|name| view.placement_settles(&ObjectKey::new(&key.namespace, name)));
     let parent = Parent::gateway(key.clone());
     let works = view.works_of(&parent).filter(|(_, _, work)| work.deleting.is_none());
-    for (_, cluster, work) in works {
+    for (name, cluster, work) in works {
         if !placed.clusters.contains(cluster) {
-            placed.serves_on(view, cluster, work.displaced, grace);
+            let seen = view.displacement(name, cluster);
+            let left = seen.left.map(|left| left.max(settled.unwrap_or_default()));
+            let began = Moment::earliest(seen.began, left.filter(|_| !placed.unsettled));
+            placed.serves_on(view, cluster, began.or(work.displaced), grace);
         }
     }
     placed
@@ -92,7 +113,7 @@ impl Placed {
         // The spoke's agent may have written any moment.
         let since = displaced.unwrap_or(view.now).min(view.now);
         let ends = since.after(grace);
-        if view.cluster(cluster).is_some() && ends > view.now {
+        if view.cluster(cluster).is_some_and(|cluster| !cluster.deleting) && ends > view.now {
             self.clusters.insert(cluster.clone());
             self.displaced.insert(cluster.clone(), since);
             self.settles = Moment::earliest(self.settles, Some(ends));

@@ -22,9 +22,26 @@ pub enum Problem {
     },
     /// How long the Gateway is to serve on cannot be read.
     #[error(
-        "annotation kuadrant.io/grace-timeout: expected whole seconds, 31536000 at most, found {0}: 600 are used"
+        "annotation kuadrant.io/grace-timeout: expected whole seconds, 31536000 at most, found {found}: {used} are used"
     )]
-    BadGraceTimeout(String),
+    BadGraceTimeout {
+        /// What stands there.
+        found: String,
+        /// How many seconds hold.
+        used: u64,
+    },
+    /// The Gateway is to serve on for longer than its class lets it.
+    #[error(
+        "annotation kuadrant.io/grace-timeout: {asked} is more than maxGraceSeconds of GatewayClass {class}: {used} are used"
+    )]
+    GraceTooLong {
+        /// How many seconds its owner wants.
+        asked: u64,
+        /// The class.
+        class: String,
+        /// How many seconds hold.
+        used: u64,
+    },
     /// The hub namespace maps to one that no spoke may have.
     #[error("namespace {namespace} maps to {downstream} on the spokes, which {fault}")]
     DownstreamNamespace {
@@ -181,7 +198,8 @@ impl Problem {
         match self {
             Self::BadSelector(_) => "BadSelector",
             Self::BadOverrides { .. } => "BadOverrides",
-            Self::BadGraceTimeout(_) => "BadGraceTimeout",
+            Self::BadGraceTimeout { .. } => "BadGraceTimeout",
+            Self::GraceTooLong { .. } => "GraceTooLong",
             Self::DownstreamNamespace { .. } => "DownstreamNamespace",
             Self::VersionConflict { .. } => "VersionConflict",
             Self::KindNotResolved { .. } => "KindNotResolved",
@@ -235,7 +253,8 @@ impl Problem {
     pub fn freezes(&self) -> bool {
         !matches!(
             self,
-            Self::BadGraceTimeout(_)
+            Self::BadGraceTimeout { .. }
+                | Self::GraceTooLong { .. }
                 | Self::ForeignReference(_)
                 | Self::ForeignWork { .. }
                 | Self::PoliciesPending

@@ -172,8 +172,8 @@ pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
             }
             Read::decided(&clusters) == *expected
         }
-        // No namespace goes in these worlds.
-        Read::Namespace(_) => true,
+        // No namespace and no cluster goes in these worlds.
+        Read::Namespace(_) | Read::Leaving(_) => true,
     })
 }
 

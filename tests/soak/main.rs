@@ -12,6 +12,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod controllers;
+mod names;
 mod noise;
 mod users;
 

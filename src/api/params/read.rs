@@ -6,13 +6,14 @@ use super::{
 };
 use crate::api::json::tree::{Json, shown};
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "downstreamClass",
     "policiesToSync",
     "tlsSecrets",
     "conflicts",
     "policyWaitSeconds",
     "policyWaitAction",
+    "maxGraceSeconds",
     "metadataToSkip",
 ];
 const OLD_KEY: &str = "experimentalPolicySync";
@@ -185,6 +186,9 @@ impl Reader {
         if let Some(found) = fields.take_optional("policyWaitAction") {
             let choices = [("hold", PolicyWaitAction::Hold), ("serve", PolicyWaitAction::Serve)];
             params.policy_wait_action = self.choice(found, choices).unwrap_or(params.policy_wait_action);
+        }
+        if let Some(found) = fields.take_optional("maxGraceSeconds") {
+            params.max_grace_seconds = self.number(found).unwrap_or(params.max_grace_seconds);
         }
         if let Some(found) = fields.take_optional("metadataToSkip") {
             let items = self.list(found);

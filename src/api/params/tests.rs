@@ -15,7 +15,7 @@ fn every_key_is_read() {
     let params = Params::parse(
         r#"{"downstreamClass": "nginx", "policiesToSync": [{"group": "kuadrant.io", "version": "v1",
             "resource": "authpolicies", "statusFields": [{"name": "generation", "path": ".status.observedGeneration"}]}],
-            "tlsSecrets": "copy", "conflicts": "overwrite", "policyWaitSeconds": 3, "policyWaitAction": "serve",
+            "tlsSecrets": "copy", "conflicts": "overwrite", "policyWaitSeconds": 3, "policyWaitAction": "serve", "maxGraceSeconds": 60,
             "metadataToSkip": ["team.example.com/*"]}"#,
     )
     .unwrap();
@@ -25,6 +25,7 @@ fn every_key_is_read() {
     );
     assert_eq!(params.conflicts, Conflicts::Overwrite);
     assert_eq!(params.policy_wait_seconds, 3);
+    assert_eq!(params.max_grace_seconds, 60);
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn a_fault_names_its_place() {
         ("{} x".to_owned(), "not JSON: trailing characters at line 1 column 4"),
         ("[]".to_owned(), "expected an object, found a list"),
         (r#"{"downstreamClass": ""}"#.to_owned(), "downstreamClass: must not be empty"),
-        (r#"{"unknown": 1}"#.to_owned(), "unknown: unknown key, expected one of downstreamClass, policiesToSync, tlsSecrets, conflicts, policyWaitSeconds, policyWaitAction, metadataToSkip"),
+        (r#"{"unknown": 1}"#.to_owned(), "unknown: unknown key, expected one of downstreamClass, policiesToSync, tlsSecrets, conflicts, policyWaitSeconds, policyWaitAction, maxGraceSeconds, metadataToSkip"),
         (r#"{"policiesToSync": [{"group": "g", "version": 2, "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].version: expected a string, found 2"),
         (r#"{"policiesToSync": [{"group": "g", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0]: version is required"),
         (r#"{"policiesToSync": [{"group": "", "version": "v1", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].group: must not be empty"),

@@ -112,3 +112,13 @@ fn an_object_is_visible_from_the_version_that_was_written() {
     assert!(unseen.is_visible(7));
     assert!(unseen.is_visible(6), "and then for good");
 }
+
+#[test]
+fn a_key_with_nothing_on_its_way_is_not_kept() {
+    let (world, pending) = (to_create(), Pending::default());
+    let actions = world.diff_of(&policy_parent("limits")).actions;
+    pending.note(&key(), |unseen| unseen.sends(&actions));
+    assert_eq!(pending.0.lock().len(), 1);
+    pending.note(&key(), Unseen::sent);
+    assert_eq!(pending.0.lock().len(), 0);
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::api::names::{ClusterName, Parent};
 use crate::mirror::Moment;
 use crate::plan::Notice;
+use crate::shrink::give_back;
 
 /// Within this time, one reason is told of an object once.
 const SELDOM: Duration = Duration::from_secs(60);
@@ -70,6 +71,7 @@ impl Heard {
     /// Forgets an object that is gone.
     pub(super) fn forget(&mut self, parent: &Parent) {
         self.0.remove(parent);
+        give_back(&mut self.0);
     }
 
     /// Forgets everything.

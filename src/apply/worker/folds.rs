@@ -87,6 +87,10 @@ impl Worker {
             let mut plan = decide::gateway(view, &self.settings, unseen, gateway)?;
             let notices = std::mem::take(&mut plan.notices);
             let (parent, subject) = (Parent::gateway(gateway.clone()), || subject::of(view, key));
+            if view.gateway(gateway).is_none() {
+                self.reports.forget(&parent);
+                return Some(plan);
+            }
             let recheck = self.reports.notices(&parent, subject, notices, false, view.now);
             let works = Key::Works(parent);
             // What is told of the works, and of when they come, is theirs to tell: they are not planned for each answer.

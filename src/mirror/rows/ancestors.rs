@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::work::{AnsweredCondition, TEXT_LIMIT};
+use super::room::Room;
+use super::work::{AnsweredCondition, TEXT_LIMIT, as_revision};
 use crate::api::annotations::CONDITIONS;
 use crate::api::text::capped;
 use crate::api::work::ManifestWorkSpec;
@@ -29,6 +30,9 @@ pub const HEADER: &str = "policy-sync/1 ";
 pub const MESSAGE_LIMIT: usize = 16 * 1024;
 /// The most bytes that are kept of a name or a reason.
 pub const NAME_LIMIT: usize = 253;
+
+/// The most conditions: an object has at most 16 ancestors, and each four that count.
+const LIMIT: usize = 16 * CONDITIONS.len();
 
 /// The reason of a condition that an agent has computed by its rule.
 const EVALUATED: &str = "ConditionRuleEvaluated";
@@ -73,60 +77,76 @@ impl Ancestors {
     }
 
     /// What the conditions of a manifest tell.
-    pub(super) fn of(conditions: &[Condition]) -> Self {
+    pub(super) fn of(conditions: &[Condition], room: &mut Room) -> Self {
         match conditions.iter().find(|condition| condition.type_ == CONDITION) {
             None => Self::Awaited,
-            Some(condition) if condition.reason == EVALUATED => Self::read(&condition.message),
-            Some(condition) => Self::failed(&condition.message),
+            Some(condition) if condition.reason == EVALUATED => Self::read_into(&condition.message, room),
+            Some(condition) => Self::failed(&condition.message, room),
         }
     }
 
     /// Reads a message.
     #[must_use]
     pub fn read(message: &str) -> Self {
+        Self::read_into(message, &mut Room::default())
+    }
+
+    fn read_into(message: &str, room: &mut Room) -> Self {
         // An error in the message's own expression has no other mark than that it is no such message.
-        let Some(rest) = message.strip_prefix(HEADER) else { return Self::failed(message) };
+        let Some(rest) = message.strip_prefix(HEADER) else { return Self::failed(message, room) };
         // Only of a message that is as long as it may be the end can be missing.
         let cut = message.chars().count() >= MESSAGE_LIMIT;
-        match Said::read(rest, cut) {
+        match Said::read(rest, cut, room) {
             Some(said) => Self::Said(Box::new(said)),
             None if cut => Self::Unreadable("status.ancestors says more than an agent can tell".into()),
             None => Self::Unreadable("what the agent says of status.ancestors cannot be read".into()),
         }
     }
 
-    fn failed(message: &str) -> Self {
+    fn failed(message: &str, room: &mut Room) -> Self {
         let text = format!("the agent cannot tell status.ancestors: {message}");
-        Self::Unreadable(capped(&text, TEXT_LIMIT).into())
+        Self::Unreadable(room.text(&text, TEXT_LIMIT))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Awaited => 0,
+            Self::Unreadable(text) => text.len(),
+            Self::Said(said) => {
+                let conditions = said.conditions.iter();
+                let conditions = conditions.map(|said| said.ancestor.len() + said.condition.bytes());
+                size_of::<Said>() + said.revision.len() + conditions.sum::<usize>()
+            }
+        }
     }
 }
 
 impl Said {
-    fn read(text: &str, cut: bool) -> Option<Self> {
+    fn read(text: &str, cut: bool, room: &mut Room) -> Option<Self> {
         let mut texts = Texts(text);
-        let revision = texts.next()?.into();
+        let revision = as_revision(texts.next()?)?.into();
         let generation = texts.next()?.parse().ok()?;
         let mut conditions = Vec::new();
         let mut ancestors = Texts(texts.next()?);
         while !ancestors.0.is_empty() {
-            read_ancestor(ancestors.next()?, &mut conditions)?;
+            read_ancestor(ancestors.next()?, &mut conditions, room)?;
         }
         let words = if cut { texts.next_as_far_as_it_goes()? } else { texts.next()? };
         texts.0.is_empty().then_some(())?;
         let mut words = Texts(words);
         for AncestorCondition { condition, .. } in &mut conditions {
             let message = match words.next() {
-                Some(message) => capped(message, TEXT_LIMIT),
+                Some(message) => room.text(message, TEXT_LIMIT),
                 None if cut => "…".into(),
                 None => return None,
             };
-            condition.message = (!message.is_empty()).then(|| message.into());
+            condition.message = (!message.is_empty()).then_some(message);
         }
         (cut || words.0.is_empty()).then_some(Self { revision, generation, conditions })
     }
 }
 
-fn read_ancestor(text: &str, into: &mut Vec<AncestorCondition>) -> Option<()> {
+fn read_ancestor(text: &str, into: &mut Vec<AncestorCondition>, room: &mut Room) -> Option<()> {
     let mut texts = Texts(text);
     let [gateway, section, controller] = [texts.next()?, texts.next()?, texts.next()?];
     let mut name = gateway.to_owned();
@@ -137,16 +157,17 @@ fn read_ancestor(text: &str, into: &mut Vec<AncestorCondition>) -> Option<()> {
     if !controller.is_empty() {
         name.push_str(&format!(" ({})", capped(controller, NAME_LIMIT)));
     }
-    let ancestor: Arc<str> = name.into();
+    let ancestor: Arc<str> = room.text(&name, 3 * NAME_LIMIT).into();
     let mut conditions = Texts(texts.next()?);
     while !conditions.0.is_empty() {
-        let condition = read_condition(conditions.next()?)?;
+        let condition = read_condition(conditions.next()?, room)?;
+        (into.len() < LIMIT).then_some(())?;
         into.push(AncestorCondition { ancestor: ancestor.clone(), condition });
     }
     texts.0.is_empty().then_some(())
 }
 
-fn read_condition(text: &str) -> Option<AnsweredCondition> {
+fn read_condition(text: &str, room: &mut Room) -> Option<AnsweredCondition> {
     let mut texts = Texts(text);
     let [condition_type, status, observed, reason] =
         [texts.next()?, texts.next()?, texts.next()?, texts.next()?];
@@ -154,7 +175,7 @@ fn read_condition(text: &str) -> Option<AnsweredCondition> {
     Some(AnsweredCondition {
         condition_type: CONDITIONS.into_iter().find(|known| *known == condition_type)?.into(),
         status: if matches!(status, "True" | "False") { status } else { "Unknown" }.into(),
-        reason: (!reason.is_empty()).then(|| capped(reason, NAME_LIMIT).into()),
+        reason: (!reason.is_empty()).then(|| room.text(reason, NAME_LIMIT)),
         message: None,
         observed_generation: if observed.is_empty() { None } else { Some(observed.parse().ok()?) },
     })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Strings, Version};
+use crate::api::annotations::CLUSTER_ATTRIBUTES;
 use crate::api::cluster::{PLACEMENT_LABEL, PlacementStatus};
 use crate::api::json::Hash;
 use crate::api::names::ClusterName;
@@ -15,20 +16,43 @@ use crate::api::object::HubObject;
 pub struct Cluster {
     /// Resource version.
     pub version: Version,
-    /// Labels, over which selectors select.
+    /// Labels, over which selectors select. Of those that its Gateways on the hub get, only so many count.
     pub labels: Strings,
+    /// How many do not.
+    pub left_out: usize,
+    /// Whether it was asked to go.
+    pub deleting: bool,
 }
+
+/// The most labels `kuadrant.io/*` of one cluster that count, and the most bytes of them, keys and values: its spoke may
+/// write them, and all clusters of a Gateway share the room that it has.
+const ATTRIBUTES_LIMIT: (usize, usize) = (16, 2 * 1024);
 
 impl Cluster {
     /// What decisions read of it.
     pub(in crate::mirror) fn decides(&self) -> Hash {
-        Hash::of(&self.labels)
+        Hash::of(&(&self.labels, self.deleting))
     }
 }
 
 impl From<&HubObject> for Cluster {
     fn from(object: &HubObject) -> Self {
-        Self { version: Version(object.metadata.version()), labels: object.metadata.labels.clone() }
+        let (mut count, mut bytes) = (0, 0);
+        let mut labels = object.metadata.labels.clone();
+        labels.retain(|key, value| {
+            if !key.starts_with(CLUSTER_ATTRIBUTES) {
+                return true;
+            }
+            let taken = key.len() + value.len();
+            let counts = count < ATTRIBUTES_LIMIT.0 && bytes + taken <= ATTRIBUTES_LIMIT.1;
+            if counts {
+                (count, bytes) = (count + 1, bytes + taken);
+            }
+            counts
+        });
+        let left_out = object.metadata.labels.len() - labels.len();
+        let deleting = object.metadata.deletion_timestamp.is_some();
+        Self { version: Version(object.metadata.version()), labels, left_out, deleting }
     }
 }
 

@@ -1,12 +1,15 @@
 //! What a spoke's agent says about the copy of a Gateway: its addresses and its listeners.
 
-use super::work::capped;
-use crate::api::gateway::{ADDRESSES_LIMIT, LISTENER_CONDITIONS};
-use crate::api::text;
+use super::room::Room;
+use crate::api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT, is_subdomain};
 use crate::api::work::FieldValue;
 
 /// The most bytes that are kept of one text about a listener: a Gateway has many, and each says four times as much.
 const TEXT_LIMIT: usize = 256;
+/// The most bytes that are kept of a name or an address, which have no more.
+const NAME_LIMIT: usize = 253;
+/// The most bytes of the name of a kind.
+const KIND_LIMIT: usize = 63;
 
 /// What only the copy of a Gateway says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,47 +55,68 @@ impl GatewayAnswer {
     }
 
     /// Takes in the value that is called `_<name>`.
-    pub(super) fn take(&mut self, name: &str, value: &FieldValue) {
+    pub(super) fn take(&mut self, name: &str, value: &FieldValue, room: &mut Room) {
         let text = value.string.as_deref();
         if let Some(index) = name.strip_prefix("address_") {
             if let (Ok(index @ ..ADDRESSES_LIMIT), Some(text)) = (index.parse(), text) {
-                self.addresses.push((index, capped(text)));
+                self.addresses.retain(|(known, _)| *known != index);
+                self.addresses.push((index, room.text(text, NAME_LIMIT)));
             }
             return;
         }
         let asked = name.strip_prefix("listener_").and_then(|asked| asked.split_once('_'));
         let Some((listener, asked)) = asked else { return };
-        let listener = self.listener_mut(listener);
+        let Some(listener) = self.listener_mut(listener, room) else { return };
         match (asked, asked.split_once('_')) {
             ("attachedRoutes", _) => listener.attached_routes = value.integer,
             ("observedGeneration", _) => listener.observed_generation = value.integer,
             (_, Some(("kind", kind))) => {
-                if let Some(group) = text {
-                    listener.kinds.push((capped(group), kind.into()));
+                listener.kinds.retain(|(_, known)| **known != *kind);
+                let fits = listener.kinds.len() < KINDS_LIMIT && kind.len() <= KIND_LIMIT;
+                if let Some(group) = text.filter(|_| fits && room.takes(&[kind])) {
+                    listener.kinds.push((room.text(group, NAME_LIMIT), kind.into()));
                 }
             }
             (_, Some((condition_type, part))) => {
                 let known = LISTENER_CONDITIONS.into_iter().find(|known| *known == condition_type);
                 if let (Some(condition_type), Some(text)) = (known, text) {
-                    listener.condition_mut(condition_type).take(part, text);
+                    listener.condition_mut(condition_type).take(part, text, room);
                 }
             }
             _ => {}
         }
     }
 
-    /// The values of one listener follow each other.
-    fn listener_mut(&mut self, name: &str) -> &mut AnsweredListener {
-        let index = self.listeners.iter().rposition(|listener| &*listener.name == name);
-        let index = index.unwrap_or_else(|| {
+    /// The listener `name`, where it can be one and there is room for it. The values of one follow each other.
+    fn listener_mut(&mut self, name: &str, room: &mut Room) -> Option<&mut AnsweredListener> {
+        let known = self.listeners.iter().rposition(|listener| &*listener.name == name);
+        if known.is_none() {
+            if self.listeners.len() >= LISTENERS_LIMIT || !is_subdomain(name) || !room.takes(&[name]) {
+                return None;
+            }
             self.listeners.push(AnsweredListener { name: name.into(), ..AnsweredListener::default() });
-            self.listeners.len() - 1
-        });
-        &mut self.listeners[index]
+        }
+        match known {
+            Some(index) => self.listeners.get_mut(index),
+            None => self.listeners.last_mut(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let addresses = self.addresses.iter().map(|address| size_of_val(address) + address.1.len());
+        let listeners = self.listeners.iter().map(AnsweredListener::bytes);
+        size_of::<Self>() + addresses.chain(listeners).sum::<usize>()
     }
 }
 
 impl AnsweredListener {
+    fn bytes(&self) -> usize {
+        let kinds = self.kinds.iter().map(|kind| size_of_val(kind) + kind.0.len() + kind.1.len());
+        let conditions = self.conditions.iter();
+        let conditions = conditions.map(|said| size_of_val(said) + said.reason.len() + said.message.len());
+        size_of::<Self>() + self.name.len() + kinds.chain(conditions).sum::<usize>()
+    }
+
     fn condition_mut(&mut self, condition_type: &'static str) -> &mut ListenerCondition {
         let same = |condition: &ListenerCondition| condition.condition_type == condition_type;
         let index = self.conditions.iter().position(same).unwrap_or_else(|| {
@@ -104,15 +128,14 @@ impl AnsweredListener {
 }
 
 impl ListenerCondition {
-    fn take(&mut self, part: &str, text: &str) {
-        let short = || text::capped(text, TEXT_LIMIT).into();
+    fn take(&mut self, part: &str, text: &str, room: &mut Room) {
         match part {
             "status" => {
                 let known = ["True", "False", "Unknown"].into_iter().find(|known| *known == text);
                 self.status = known.unwrap_or_default();
             }
-            "reason" => self.reason = short(),
-            "message" => self.message = short(),
+            "reason" => self.reason = room.text(text, TEXT_LIMIT),
+            "message" => self.message = room.text(text, TEXT_LIMIT),
             _ => {}
         }
     }

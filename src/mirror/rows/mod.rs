@@ -4,6 +4,7 @@
 //! where everything else is, so that a change of the version alone affects nothing.
 
 pub mod ancestors;
+mod answer;
 pub mod class;
 pub mod cluster;
 mod dropped;
@@ -12,8 +13,10 @@ pub mod gateway_answer;
 pub mod grant;
 pub mod kind;
 pub mod policy;
+mod room;
 pub mod schema;
 pub mod secret;
+mod served;
 pub mod told;
 pub mod work;
 

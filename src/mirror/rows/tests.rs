@@ -181,14 +181,14 @@ fn long_texts_are_cut_between_characters() {
 fn texts_within_the_limit_stay_as_they_are() {
     let text = format!("\u{0}\u{1b}[31m\n{}", "x".repeat(TEXT_LIMIT - 7));
     let value = json!({"name": "field", "fieldValue": {"type": "String", "string": text}});
-    assert_eq!(fed_back(&value).fields[0].1, Value::from(text));
+    assert_eq!(*fed_back(&value).fields[0].1, *Value::from(text).to_string());
 }
 
 #[test]
 fn every_text_of_a_spoke_is_cut() {
     let long = "x".repeat(10_000);
     let text = |name: &str| json!({"name": name, "fieldValue": {"type": "String", "string": long}});
-    for name in ["_revision", "_Enforced_status", "_Enforced_reason", "_Enforced_message", "field"] {
+    for name in ["_Enforced_status", "_Enforced_reason", "_Enforced_message", "field"] {
         let kept = format!("{:?}", fed_back(&text(name)));
         assert!(kept.len() < 3 * TEXT_LIMIT, "{name}: {}", kept.len());
     }
@@ -199,6 +199,71 @@ fn every_text_of_a_spoke_is_cut() {
             long.clone().into();
     });
     assert_eq!(refused.message.unwrap().len(), TEXT_LIMIT);
+}
+
+/// The answer to a work whose spec asks for all of `values`, by what the spoke itself has written into it.
+fn answered_all(values: &[(String, Value)]) -> Answer {
+    let mut work = json();
+    let paths: Vec<Value> =
+        values.iter().map(|(name, _)| json!({"name": name, "path": ".status.a"})).collect();
+    work["spec"]["manifestConfigs"][1]["feedbackRules"][0]["jsonPaths"] = paths.into();
+    work["status"] = applied().status(&work);
+    self::values(&mut work["status"])
+        .extend(values.iter().map(|(name, value)| json!({"name": name, "fieldValue": value})));
+    Arc::unwrap_or_clone(pruned(&work).answer.unwrap())
+}
+
+#[test]
+fn no_spoke_says_more_than_is_kept() {
+    let text = |length: usize| json!({"type": "String", "string": "x".repeat(length)});
+    let raw = json!({"type": "JsonRaw", "jsonRaw": format!("[{}]", ["1"; 500].join(","))});
+    let integer = json!({"type": "Integer", "integer": 1});
+    let odd = json!({"type": "JsonRaw", "jsonRaw": "{"});
+    let many = |name: fn(usize) -> String, value: &Value| -> Vec<(String, Value)> {
+        (0..2_000).map(|number| (name(number), value.clone())).collect()
+    };
+    for values in [
+        many(|number| format!("f{number}"), &text(2_000)),
+        many(|number| format!("f{number}"), &raw),
+        many(|number| format!("f{number}"), &odd),
+        many(|number| format!("{number}{}", "x".repeat(2_000)), &integer),
+        many(|number| format!("_listener_l{number}_attachedRoutes"), &integer),
+        many(|number| format!("_listener_{number}{}_attachedRoutes", "x".repeat(2_000)), &integer),
+        many(|number| format!("_listener_l{}_Accepted_message", number % 64), &text(2_000)),
+        many(|number| format!("_listener_a_kind_K{number}"), &text(2_000)),
+        many(|number| format!("_listener_a_kind_K{}{number}", "x".repeat(2_000)), &text(1)),
+        many(|number| format!("_address_{}", number % 16), &text(2_000)),
+    ] {
+        let answer = answered_all(&values);
+        let kept = format!("{answer:?}");
+        // Names of fields stand around what is kept.
+        assert!(kept.len() < 32 * 1024, "{} bytes of {:?}", kept.len(), values[0].0.get(..20));
+        assert!(answer.fields.len() <= 64 && answer.dropped.len() <= 64, "{kept}");
+        let gateway = answer.gateway.unwrap_or_default();
+        assert!(gateway.addresses.len() <= 16 && gateway.listeners.len() <= 64, "{gateway:?}");
+        assert!(gateway.listeners.iter().all(|listener| listener.kinds.len() <= 8), "{gateway:?}");
+    }
+}
+
+#[test]
+fn a_field_past_the_last_that_is_kept_is_named_as_dropped() {
+    let integer = json!({"type": "Integer", "integer": 1});
+    let values: Vec<(String, Value)> =
+        (0..66).map(|number| (format!("f{number:02}"), integer.clone())).collect();
+    let answer = answered_all(&values);
+    assert_eq!(answer.fields.len(), 64);
+    assert_eq!(answer.dropped, ["f64".into(), "f65".into()]);
+}
+
+#[test]
+fn a_revision_that_is_longer_than_any_is_none() {
+    let long = json!({"name": "_revision", "fieldValue": {"type": "String", "string": "a".repeat(33)}});
+    assert_eq!(fed_back(&long).revision, None);
+    let held = edited(|work| {
+        work["spec"]["workload"]["manifests"][1]["metadata"]["annotations"]["kuadrant.io/revision"] =
+            "a".repeat(33).into();
+    });
+    assert_eq!(held.revision, None);
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Explainer<'_> {
         match problem {
             Problem::BadSelector(_) => annotation(CLUSTER_SELECTOR),
             Problem::BadOverrides { .. } => annotation(CLUSTER_OVERRIDES),
-            Problem::BadGraceTimeout(_) => annotation(GRACE_TIMEOUT),
+            Problem::BadGraceTimeout { .. } | Problem::GraceTooLong { .. } => annotation(GRACE_TIMEOUT),
             Problem::DownstreamNamespace { namespace, .. } => vec![
                 format!("Namespace {namespace}"),
                 "the controller's --downstream-namespace-prefix or --reserved-namespaces".to_owned(),

@@ -1,5 +1,7 @@
 //! One cluster's entry: what it says, as far as that is for the copy as it is planned.
 
+use std::sync::Arc;
+
 use super::conditions;
 use crate::api::annotations::Synced;
 use crate::api::names::ClusterName;
@@ -48,7 +50,9 @@ pub(super) fn synced(
     if !entry.pending {
         entry.conditions = conditions::of(answer);
         entry.dropped = answer.dropped.iter().map(ToString::to_string).collect();
-        entry.fields = answer.fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+        let field =
+            |(name, text): &(Arc<str>, Box<str>)| Some((name.to_string(), serde_json::from_str(text).ok()?));
+        entry.fields = answer.fields.iter().filter_map(field).collect();
     }
     entry
 }

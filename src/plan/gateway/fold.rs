@@ -88,7 +88,7 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let (others, owns) = (&gateway.told.other_owners, !gateway.told.owned.is_empty());
     let contest = (!others.is_empty() && (metadata.is_some() || owns))
         .then(|| (Contest::of(view, &parent, others), owns.then(Metadata::default)));
-    let Diff { actions, problems } = diff::works(view, &parent, &works);
+    let Diff { actions, problems, .. } = diff::works(view, &parent, &works);
     let held = works.waiting.values().any(|waiting| waiting.overdue);
     let comes = held || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &parent, &works);

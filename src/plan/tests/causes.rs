@@ -78,6 +78,8 @@ fn for_a_gateway_that_is_gone_it_is_that_it_is_gone() {
 fn for_a_cluster_that_is_gone_it_is_that_it_is_gone() {
     let left = |world: World| world.decisions("all", &[]);
     assert_eq!(reads(&left(written()), &gateway_parent("web")), and_web(&["managedclusters eu-1 absent"]));
+    let terminating = left(written().with(cluster("eu-1").deleting()));
+    assert_eq!(reads(&terminating, &gateway_parent("web")), and_web(&["managedclusters eu-1"]));
     assert_eq!(reads(&left(written().with(cluster("eu-1"))), &gateway_parent("web")), OF_WEB);
 }
 

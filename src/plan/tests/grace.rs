@@ -133,10 +133,120 @@ fn a_spoke_gains_nothing_by_writing_another_moment() {
     };
     for text in ["2999-01-01T00:00:00Z", "soon", ""] {
         let world = marked(text);
+        assert_eq!(gateway_writes(&world), NOTHING, "it was written a moment ago: {text}");
+        let world = world.after(60_000);
         assert_eq!(gateway_writes(&world), ["mark us-1"], "{text}");
-        assert_eq!(gateway_writes(&world.written().after(GRACE)), ["delete us-1"], "{text}");
+        assert_eq!(gateway_writes(&world.written().after(GRACE - 60_000)), ["delete us-1"], "{text}");
     }
     assert_eq!(gateway_writes(&marked("1970-01-01T00:00:00Z")), ["delete us-1"]);
+}
+
+/// The moment on the work in us-1 is written anew by its spoke, or taken away.
+fn rewritten(world: World, moment: Option<i64>) -> World {
+    world.edited(&gateway_parent("web"), "us-1", |work| {
+        let annotations = work["metadata"]["annotations"].as_object_mut().unwrap();
+        match moment {
+            Some(moment) => annotations.insert(DISPLACED_SINCE.to_owned(), Moment(moment).rfc3339().into()),
+            None => annotations.remove(DISPLACED_SINCE),
+        };
+    })
+}
+
+#[test]
+fn a_spoke_that_writes_the_moment_again_and_again_is_left_when_its_grace_has_passed() {
+    let later: [fn(i64) -> Option<i64>; 3] = [Some, |now| Some(now + 3_600_000), |_| None];
+    for later in later {
+        let mut world = displaced();
+        let (start, mut marks) = (world.now, 0);
+        while world.now < start + GRACE - 3_000 {
+            let moment = later(world.now + 3_000);
+            world = rewritten(world.after(3_000), moment);
+            let writes = gateway_writes(&world);
+            assert!(writes.iter().all(|write| write == "mark us-1"), "{writes:?}");
+            marks += writes.len();
+            if !writes.is_empty() {
+                world = world.written();
+            }
+        }
+        assert!(marks <= 10, "a later one is written back once a minute: {marks}");
+        assert!(marks >= 9, "and is written back: {marks}");
+        assert_eq!(gateway_writes(&world.after(3_000)), ["delete us-1"]);
+    }
+}
+
+#[test]
+fn a_spoke_whose_work_never_is_as_planned_is_left_when_its_grace_has_passed() {
+    let mut world = on_two().decisions("all", &["eu-1"]).after(SETTLES);
+    let start = world.now;
+    while world.now < start + GRACE {
+        let number = world.now;
+        world = world.edited(&gateway_parent("web"), "us-1", |work| {
+            work["spec"]["workload"]["manifests"][1]["spec"]["theirs"] = number.into();
+        });
+        assert_eq!(gateway_writes(&world), ["update us-1"], "what is updated is marked once that is seen");
+        world = world.after(3_000);
+    }
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+}
+
+#[test]
+fn what_a_spoke_writes_while_its_cluster_is_chosen_begins_nothing() {
+    let world = rewritten(on_two(), Some(0));
+    assert_eq!(gateway_writes(&world), ["mark us-1"], "it is taken back");
+    let world = world.written();
+    let world = world.after(60_000).decisions("all", &["eu-1"]).after(SETTLES).written();
+    assert_eq!(gateway_writes(&world.after(GRACE - 1_000)), NOTHING);
+}
+
+fn with_longest(seconds: u32) -> World {
+    let mut params = listing(&["ratelimitpolicies"]);
+    params["maxGraceSeconds"] = seconds.into();
+    displaced().params("multi", &params.to_string())
+}
+
+fn problems(world: &World) -> Vec<String> {
+    world.plan_of(&gateway_parent("web")).problems.iter().map(Problem::to_string).collect()
+}
+
+#[test]
+fn the_class_has_the_last_word_on_how_long() {
+    let asks = |seconds: &str| gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, seconds);
+    let world = with_longest(60);
+    assert_eq!(problems(&world), NOTHING, "it asks for nothing");
+    let told = "annotation kuadrant.io/grace-timeout: 120 is more than maxGraceSeconds of GatewayClass multi: 60 are used";
+    for (world, problem) in [(world, None), (with_longest(60).with(asks("120")), Some(told))] {
+        assert_eq!(problems(&world), problem.into_iter().collect::<Vec<_>>());
+        assert_eq!(gateway_writes(&world.after(59_000)), NOTHING);
+    }
+    assert_eq!(gateway_writes(&with_longest(60).with(asks("120")).after(60_000)), ["delete us-1"]);
+    assert_eq!(gateway_writes(&with_longest(0)), ["delete us-1"]);
+    let shorter = with_longest(60).with(asks("30"));
+    assert_eq!(
+        (problems(&shorter), gateway_writes(&shorter.after(30_000))),
+        (vec![], vec!["delete us-1".into()])
+    );
+    let of_none = displaced().with(asks("7200")).after(3_599_000);
+    assert_eq!(gateway_writes(&of_none), NOTHING);
+    assert_eq!(
+        gateway_writes(&of_none.after(1_000)),
+        ["delete us-1"],
+        "an hour where the class says nothing"
+    );
+}
+
+#[test]
+fn a_class_that_cannot_be_read_keeps_the_longest_grace_that_it_had() {
+    let asks = gateway("web").placed_on("all").annotation(GRACE_TIMEOUT, "7200");
+    let world = with_longest(60).params("multi", "nonsense").with(asks);
+    assert_eq!(gateway_writes(&world.after(60_000)), ["delete us-1"]);
+}
+
+#[test]
+fn a_cluster_that_is_terminating_is_left_at_once() {
+    let world = displaced().with(cluster("us-1").deleting());
+    assert_eq!(gateway_writes(&world), ["delete us-1"]);
+    let chosen = on_two().with(cluster("us-1").deleting());
+    assert_eq!(gateway_writes(&chosen), NOTHING, "unless it is chosen");
 }
 
 #[test]

@@ -31,6 +31,17 @@ async fn manifests_written_by_a_spoke_are_taken_back() -> Result<()> {
 }
 
 #[tokio::test]
+async fn labels_that_a_spoke_takes_from_its_works_come_back() -> Result<()> {
+    let stage = stage("unlabels").await?;
+    for name in ["access", "gateway-web", "ratelimitpolicy-limits"] {
+        let work = stage.world.work("eu-1", name).await?;
+        stage.world.merge(&serde_json::to_value(&work)?, &json!({"metadata": {"labels": null}})).await?;
+        stage.world.until_work("eu-1", name, |found| found.metadata.labels == work.metadata.labels).await?;
+    }
+    stage.nothing_changed().await
+}
+
+#[tokio::test]
 async fn a_spoke_speaks_for_no_other() -> Result<()> {
     let stage = stage("poses").await?;
     let work = stage.world.work("eu-1", "ratelimitpolicy-limits").await?;

@@ -203,10 +203,13 @@ fn only_what_was_evaluated_is_an_answer() {
         last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Default::default()),
     };
     let whole = message("r", 1, &[]);
-    assert!(matches!(Ancestors::of(&[condition(EVALUATED, &whole)]), Ancestors::Said(_)));
+    assert!(matches!(
+        Ancestors::of(&[condition(EVALUATED, &whole)], &mut Room::default()),
+        Ancestors::Said(_)
+    ));
     let other = condition("ConditionRuleExpressionError", &whole);
-    assert!(matches!(Ancestors::of(&[other]), Ancestors::Unreadable(_)));
-    assert_eq!(Ancestors::of(&[]), Ancestors::Awaited);
+    assert!(matches!(Ancestors::of(&[other], &mut Room::default()), Ancestors::Unreadable(_)));
+    assert_eq!(Ancestors::of(&[], &mut Room::default()), Ancestors::Awaited);
 }
 
 /// Texts as a spoke's people might write them, some of which look like ours.

@@ -16,8 +16,8 @@ fn integer(integer: i64) -> FieldValue {
 }
 
 fn answer(values: &[(&str, FieldValue)]) -> GatewayAnswer {
-    let mut answer = GatewayAnswer::default();
-    values.iter().for_each(|(name, value)| answer.take(name, value));
+    let (mut answer, mut room) = (GatewayAnswer::default(), Room::default());
+    values.iter().for_each(|(name, value)| answer.take(name, value, &mut room));
     answer
 }
 
@@ -81,7 +81,7 @@ fn what_nobody_understands_says_nothing() {
 fn long_text_is_cut() {
     let long = "é".repeat(5_000);
     let answer = answer(&[("address_0", text(&long)), ("listener_a_Programmed_message", text(&long))]);
-    assert_eq!(answer.addresses[0].1.len(), 1023);
+    assert!(answer.addresses[0].1.len() <= NAME_LIMIT);
     assert!(answer.listeners[0].conditions[0].message.len() <= TEXT_LIMIT);
 }
 

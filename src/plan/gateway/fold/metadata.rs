@@ -98,7 +98,11 @@ fn listed<'c>(clusters: impl ExactSizeIterator<Item = &'c ClusterName>, room: us
 fn labels<'c>(view: View<'_>, clusters: impl Iterator<Item = &'c ClusterName>) -> (Strings, Vec<String>) {
     let (mut labels, mut left_out, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
     for cluster in clusters {
-        for (key, value) in view.cluster(cluster).into_iter().flat_map(|cluster| &cluster.labels) {
+        let Some(row) = view.cluster(cluster) else { continue };
+        if row.left_out > 0 {
+            left_out.push(format!("{} of {cluster}'s labels {CLUSTER_ATTRIBUTES}*", row.left_out));
+        }
+        for (key, value) in &row.labels {
             let Some(attribute) = key.strip_prefix(CLUSTER_ATTRIBUTES) else { continue };
             let name = format!("{cluster}_{attribute}");
             let taken = CLUSTER_LABELS.len() + name.len() + value.len();

@@ -25,6 +25,36 @@ fn a_label_that_would_be_none_is_told() {
 }
 
 #[test]
+fn a_cluster_with_many_labels_takes_no_room_from_others() {
+    let mut eu = cluster("eu-1").label("region", "eu");
+    for number in 0..2_000 {
+        eu = eu.label(&format!("kuadrant.io/a{number:04}"), &"x".repeat(63));
+    }
+    let us = cluster("us-1").label("kuadrant.io/region", "us");
+    let world = placed(&["eu-1", "us-1"]).with(eu).with(us);
+    let labels = metadata(&world).labels;
+    assert_eq!(labels.len(), 17);
+    assert_eq!(labels["clusters.kuadrant.io/us-1_region"], "us");
+    assert!(labels.contains_key("clusters.kuadrant.io/eu-1_a0000"), "by name: {labels:?}");
+    let message = condition(&world, "Accepted").2;
+    let told = "left out, because they do not fit: 1984 of eu-1's labels kuadrant.io/*";
+    assert!(message.ends_with(told), "{message}");
+    assert_eq!(world.see(|view| view.cluster(&"eu-1".into()).unwrap().labels["region"].clone()), "eu");
+}
+
+#[test]
+fn two_kib_of_a_clusters_labels_count() {
+    let mut eu = cluster("eu-1").label("kuadrant.io/z", "z");
+    for number in 0..15 {
+        eu = eu.label(&format!("kuadrant.io/{number:02}{}", "a".repeat(61)), &"x".repeat(63));
+    }
+    let labels = placed(&["eu-1"]).with(eu).see(|view| view.cluster(&"eu-1".into()).unwrap().labels.clone());
+    let bytes: usize = labels.iter().map(|(key, value)| key.len() + value.len()).sum();
+    assert!(bytes <= 2048, "{bytes}");
+    assert_eq!(labels.len(), 15, "one that fits is not left out for one that does not");
+}
+
+#[test]
 fn labels_go_with_the_cluster_and_with_the_class() {
     let region = |name: &str| cluster(name).label("kuadrant.io/region", "x");
     let world = placed(&["eu-1", "us-1"]).with(region("eu-1")).with(region("us-1"));

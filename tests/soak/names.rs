@@ -1,0 +1,246 @@
+//! 10,000 names that come and go: what a process remembers of them goes with them.
+//!
+//! The worker, its queue and the mirror do here what they do anywhere; the hub is played. It takes every write, and what was
+//! written the mirror hears as it does of a watch. All of that is one thread, and what it holds is counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use policy_sync::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync::api::object::HubObject;
+use policy_sync::apply::{Leadership, Queue, Worker, WorkerOptions};
+use policy_sync::clock::Clock;
+use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::mirror::rows::schema::WorkSchema;
+use policy_sync::mirror::{Change, Key, Keys, Mirror, Row, Source};
+use policy_sync::plan::Settings;
+use policy_sync::telemetry::metrics::Metrics;
+use policy_sync_testenv::fixtures::{
+    gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
+    rate_limit_policy,
+};
+use policy_sync_testenv::world::rate_limit_policies;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::users::CONTROLLER;
+
+const WAVES: usize = 20;
+/// So many policies a wave brings, and as many Gateways, each in a namespace of its own.
+const NAMES: usize = 250;
+/// After so long nothing waits for its time any more.
+const LONG: Duration = Duration::from_secs(600);
+/// What may be held more at the end than at the beginning, in bytes.
+const LIMIT: i64 = 1024 * 1024;
+
+/// A hub that takes every write.
+#[derive(Clone, Default)]
+struct Server {
+    version: Arc<AtomicU64>,
+    /// What was done to works, and was not told yet: what was made, or which is gone.
+    works: Arc<Mutex<Vec<Result<Value, ObjectKey>>>>,
+}
+
+impl Server {
+    fn client(&self) -> Client {
+        let server = self.clone();
+        let serve = tower::service_fn(move |request: Request<Body>| server.clone().answer(request));
+        Client::new(serve, "default")
+    }
+
+    async fn answer(self, request: Request<Body>) -> Result<Response<Body>, std::io::Error> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path().to_owned();
+        let words: Vec<&str> = path.rsplit('/').collect();
+        let answer = |code: u16, body: &Value| {
+            Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
+        };
+        let base = json!({"metadata": {"name": words[0], "resourceVersion": "1"}});
+        if parts.method == Method::GET {
+            return match words[0] {
+                "placementdecisions" => {
+                    let item = json!({"metadata": {"name": "all-decision-1", "resourceVersion": "1"}});
+                    answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": [item]}))
+                }
+                "ratelimitpolicies" => {
+                    answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": []}))
+                }
+                "web" | "multi" | "params" | "all" => answer(200, &base),
+                _ => answer(404, &json!({"kind": "Status", "status": "Failure", "message": "", "code": 404})),
+            };
+        }
+        let version = self.version.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if words[0] == "manifestworks" && parts.method == Method::POST {
+            let bytes = body.collect_bytes().await.map_err(std::io::Error::other)?;
+            let mut work: Value = serde_json::from_slice(&bytes)?;
+            work["metadata"]["uid"] = format!("uid-{version}").into();
+            work["metadata"]["generation"] = 1.into();
+            work["metadata"]["resourceVersion"] = version.to_string().into();
+            metadata = work["metadata"].clone();
+            self.works.lock().push(Ok(work));
+        } else if words[1] == "manifestworks" && parts.method == Method::DELETE {
+            self.works.lock().push(Err(ObjectKey::new(words[2], words[0])));
+        }
+        answer(200, &json!({"metadata": metadata}))
+    }
+}
+
+struct Hub {
+    mirror: Arc<Mirror>,
+    server: Server,
+    keys: mpsc::UnboundedSender<Key>,
+    controller: ControllerName,
+    clock: Clock,
+    policies: Source,
+}
+
+impl Hub {
+    fn start(stop: CancellationToken) -> Self {
+        let controller = ControllerName::new(CONTROLLER);
+        let (mirror, server, clock) =
+            (Arc::new(Mirror::new(controller.clone())), Server::default(), Clock::start());
+        let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
+        let metrics = Metrics::new().unwrap();
+        let queue = Arc::new(Queue::new(metrics.clone()));
+        let (keys, affected) = mpsc::unbounded_channel();
+        let window = Duration::from_secs(1);
+        tokio::spawn(Worker::enqueue(queue.clone(), window, affected));
+        let options = WorkerOptions {
+            settings: Settings::default(),
+            leadership: Leadership::always(),
+            fold_window: window,
+            wanted: watch::channel(Default::default()).0,
+        };
+        let client = server.client();
+        let worker = Worker::new(client, mirror.clone(), queue, clock, metrics, options);
+        tokio::spawn(worker.run(stop));
+        let hub =
+            Self { mirror, server, keys, controller, clock, policies: Source::Policies(gvr.kind.clone()) };
+        hub.change(Change::WorkSchema(WorkSchema::FULL));
+        hub.change(Change::Resolved(gvr, Resolution::Resolved(PolicyKindInfo::named("RateLimitPolicy"))));
+        let kinds = json!({"policiesToSync": [rate_limit_policies()]});
+        hub.list(&Source::Classes, &[gateway_class("multi", CONTROLLER, Some(("shop", "params")))]);
+        let params = Source::ConfigMap(ObjectKey::new("shop", "params"));
+        hub.list(&params, &[params_config_map("shop", "params", &kinds)]);
+        hub.list(&Source::Gateways, &[gateway("shop", "web", "multi", Some("all"))]);
+        hub.list(&Source::Clusters, &[managed_cluster("eu-1", &Default::default())]);
+        hub.list(&Source::Placements, &[placement("shop", "all", 1)]);
+        hub.list(&Source::Decisions, &[placement_decision("shop", "all", 1, &["eu-1"])]);
+        hub.list(&hub.policies, &[]);
+        hub.list(&Source::Works, &[]);
+        hub
+    }
+
+    fn pass(&self, keys: Keys) {
+        keys.into_iter().for_each(|key| self.keys.send(key).unwrap());
+    }
+
+    fn change(&self, change: Change) {
+        self.pass(self.mirror.change(change, self.clock.now()));
+    }
+
+    fn list(&self, source: &Source, objects: &[Value]) {
+        self.mirror.begin_resync(source);
+        objects.iter().for_each(|object| self.show(source, object.clone(), 1));
+        self.pass(self.mirror.end_resync(source, 1, self.clock.now()));
+    }
+
+    fn show(&self, source: &Source, mut object: Value, version: u64) {
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = object["metadata"]["name"].clone();
+        }
+        let object: HubObject = serde_json::from_str(&object.to_string()).unwrap();
+        let row = Row::prune(source, &object, &self.controller);
+        let key = object.key();
+        self.change(Change::Applied { source: source.clone(), key, version, row });
+    }
+
+    fn takes_out(&self, source: &Source, key: ObjectKey) {
+        let version = self.version();
+        self.change(Change::Deleted { source: source.clone(), key, version });
+    }
+
+    fn version(&self) -> u64 {
+        self.server.version.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Waits until nothing is to be done any more, and meanwhile tells what was written.
+    async fn settles(&self) -> Vec<Value> {
+        let mut made = Vec::new();
+        loop {
+            sleep(LONG).await;
+            let works = std::mem::take(&mut *self.server.works.lock());
+            let version = self.version();
+            let sources = Source::FIXED.iter().chain([&self.policies]);
+            sources.for_each(|source| self.mirror.bookmark(source, version));
+            if works.is_empty() {
+                return made;
+            }
+            for work in works {
+                match work {
+                    Ok(work) => {
+                        let version = work["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+                        self.show(&Source::Works, work.clone(), version);
+                        made.push(work);
+                    }
+                    Err(key) => self.takes_out(&Source::Works, key),
+                }
+            }
+        }
+    }
+
+    /// Names come, are written, and go. A spoke makes up some more.
+    async fn wave(&self, wave: usize) {
+        let names: Vec<String> = (0..NAMES).map(|number| format!("n{wave}-{number}")).collect();
+        for name in &names {
+            self.show(&self.policies, rate_limit_policy("shop", name, "web"), self.version());
+            self.show(&Source::Gateways, gateway(name, name, "multi", None), self.version());
+        }
+        let made = self.settles().await;
+        assert!(made.len() >= NAMES, "{} works were made", made.len());
+        for (number, mut work) in made.into_iter().enumerate().skip(NAMES / 2) {
+            let made_up: Vec<String> =
+                (0..100).map(|name| format!("made-up-{wave}-{number}-{name}")).collect();
+            work["metadata"]["annotations"]["kuadrant.io/gateways"] = json!(made_up).to_string().into();
+            let theirs = work.clone();
+            self.show(&Source::Works, theirs, self.version());
+        }
+        self.settles().await;
+        for name in &names {
+            self.takes_out(&self.policies, ObjectKey::new("shop", name));
+            self.takes_out(&Source::Gateways, ObjectKey::new(name, name));
+        }
+        self.settles().await;
+        let kept = self.mirror.read().view(self.clock.now()).works().count();
+        assert!(kept <= 2, "{kept} works are left");
+    }
+}
+
+#[test]
+fn names_that_come_and_go_leave_nothing() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let stop = CancellationToken::new();
+    let hub = runtime.block_on(async { Hub::start(stop.clone()) });
+    // What is held once for all is held after the first.
+    runtime.block_on(hub.wave(0));
+    let held = allocation_counter::measure(|| {
+        runtime.block_on(async {
+            for wave in 1..=WAVES {
+                hub.wave(wave).await;
+            }
+        });
+    });
+    stop.cancel();
+    let names = WAVES * 2 * NAMES;
+    assert!(held.bytes_current < LIMIT, "{names} names left {} KiB", held.bytes_current / 1024);
+}
