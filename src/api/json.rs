@@ -90,6 +90,28 @@ impl std::fmt::Debug for Hash {
     }
 }
 
+/// How many bytes `value` has as JSON text, without writing it.
+#[must_use]
+pub fn length(value: &impl Serialize) -> usize {
+    let mut counter = Counter(0);
+    // Counting cannot fail, and what is counted has strings as keys.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+struct Counter(usize);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 struct HashWriter(blake3::Hasher);
 
 impl Write for HashWriter {

@@ -1,6 +1,7 @@
 //! What a spoke's agent says about the copy of a Gateway: its addresses and its listeners.
 
 use super::work::capped;
+use crate::api::condition;
 use crate::api::gateway::{ADDRESSES_LIMIT, LISTENER_CONDITIONS};
 use crate::api::text;
 use crate::api::work::FieldValue;
@@ -107,10 +108,7 @@ impl ListenerCondition {
     fn take(&mut self, part: &str, text: &str) {
         let short = || text::capped(text, TEXT_LIMIT).into();
         match part {
-            "status" => {
-                let known = ["True", "False", "Unknown"].into_iter().find(|known| *known == text);
-                self.status = known.unwrap_or_default();
-            }
+            "status" => self.status = condition::status(text).unwrap_or_default(),
             "reason" => self.reason = short(),
             "message" => self.message = short(),
             _ => {}

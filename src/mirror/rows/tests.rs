@@ -164,6 +164,34 @@ fn of_two_values_of_one_name_the_last_counts() {
 }
 
 #[test]
+fn a_condition_has_a_status_of_the_api_or_is_none() {
+    let status =
+        |text: &str| json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": text}});
+    for known in ["True", "False", "Unknown"] {
+        assert_eq!(&*fed_back(&status(known)).conditions[0].status, known);
+    }
+    for odd in ["", "true", "Truee", " True", "\u{1}", &"True".repeat(300)] {
+        assert!(fed_back(&status(odd)).conditions.is_empty(), "{odd:?}");
+    }
+}
+
+#[test]
+fn a_reason_is_one_of_the_api_or_none() {
+    let reason = |text: &str| {
+        let value = json!({"name": "_Enforced_reason", "fieldValue": {"type": "String", "string": text}});
+        let status = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
+        let answer = answered(|status_of| values(status_of).extend([status, value]));
+        answer.conditions[0].reason.as_deref().map(str::to_owned)
+    };
+    for known in ["Overridden", "A", "a1_,:b", &"x".repeat(1_024)] {
+        assert_eq!(reason(known).as_deref(), Some(known));
+    }
+    for odd in ["", "1a", "a b", "a,", "\u{1}", "ü", &"x".repeat(1_025)] {
+        assert_eq!(reason(odd), None, "{odd:?}");
+    }
+}
+
+#[test]
 fn long_texts_are_cut_between_characters() {
     for character in ["x", "ü", "€", "😀", "\u{0}", "\""] {
         for offset in 0..4 {

@@ -15,6 +15,7 @@ use super::ancestors::Ancestors;
 use super::gateway_answer::GatewayAnswer;
 use super::{Strings, Version, dropped};
 use crate::api::annotations;
+use crate::api::condition::{self, is_reason};
 use crate::api::gateway;
 use crate::api::json::{DEPTH_LIMIT, Hash, depth};
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
@@ -336,8 +337,14 @@ impl Answer {
                 }
                 let condition = self.condition_mut(condition_type);
                 match part {
-                    "status" => condition.status = text().unwrap_or_default(),
-                    "reason" => condition.reason = text(),
+                    "status" => {
+                        let status = value.string.as_deref().and_then(condition::status);
+                        condition.status = status.unwrap_or_default().into();
+                    }
+                    "reason" => {
+                        condition.reason =
+                            value.string.as_deref().filter(|text| is_reason(text)).map(Into::into)
+                    }
                     "message" => condition.message = text(),
                     "observedGeneration" => condition.observed_generation = value.integer,
                     _ => {}
