@@ -6,6 +6,7 @@
 pub mod ancestors;
 pub mod class;
 pub mod cluster;
+mod content;
 mod dropped;
 pub mod gateway;
 pub mod gateway_answer;

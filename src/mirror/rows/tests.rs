@@ -2,14 +2,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::Strings;
 use super::class::ConfigMap;
 use super::grant::Grant;
 use super::policy::Policy;
 use super::secret::Secret;
-use super::work::{Answer, Purpose, TEXT_LIMIT, Work};
+use super::work::{Answer, Content, Purpose, TEXT_LIMIT, Work};
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
-use crate::api::work::Manifest;
+use crate::api::work::{Manifest, ManifestWorkSpec};
 use crate::plan::tests::answers::applied;
 use crate::plan::tests::objects::{
     CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_parent, secret,
@@ -345,4 +346,16 @@ fn an_object_is_shown_by_its_name_alone() {
         {"kind": "Secret", "metadata": {"name": "a"}, "data": {"tls.key": "VE9Q"}}]}));
     let shown = format!("{work:?} {work:#?}");
     assert!(shown.contains("tls.key") && !shown.contains("VE9Q"), "{shown}");
+}
+
+#[test]
+fn a_spec_has_the_hash_of_the_whole_of_it() {
+    use crate::api::json::Hash;
+    let whole: ManifestWorkSpec = serde_json::from_value(json()["spec"].clone()).unwrap();
+    let mut bare = whole.clone();
+    (bare.delete_option, bare.manifest_configs) = (None, Vec::new());
+    for spec in [whole, bare, ManifestWorkSpec::default()] {
+        let content = Content::of(&spec, &Strings::new(), &Strings::new());
+        assert_eq!(content.spec, Hash::of(&spec), "{spec:?}");
+    }
 }
