@@ -14,8 +14,8 @@ use crate::api::names::{ClusterName, GroupVersionResource, WorkName};
 use crate::api::object::Metadata;
 use crate::api::work::GROUP;
 use crate::mirror::Moment;
-use crate::plan::PlannedWork;
 use crate::plan::diff::WorkAction;
+use crate::plan::{PlannedWork, Problem};
 
 const RESOURCE: &str = "manifestworks";
 
@@ -50,7 +50,8 @@ pub fn request(action: &WorkAction) -> Made {
     let works = of_kind(&kind(), &action.cluster().0);
     match action {
         WorkAction::Create { cluster, work } => {
-            let body = serde_json::to_vec(&work.object(&cluster.0)).unwrap_or_default();
+            let object = work.object(&cluster.0).map_err(unmade)?;
+            let body = serde_json::to_vec(&object).map_err(request::Error::SerializeBody)?;
             works.create(&PostParams::default(), body)
         }
         WorkAction::Update { cluster, work, uid, generation } => {
@@ -92,6 +93,10 @@ pub fn refused(action: &WorkAction, code: u16) -> Refused<'_> {
         (WorkAction::Delete { .. }, 404) => Refused::Done,
         _ => Refused::Failed,
     }
+}
+
+fn unmade(problem: Problem) -> request::Error {
+    request::Error::Validation(problem.to_string())
 }
 
 fn kind() -> GroupVersionResource {
@@ -167,7 +172,7 @@ fn update(
     let mut patch = vec![
         json!({"op": "test", "path": "/metadata/uid", "value": uid}),
         json!({"op": "test", "path": "/metadata/generation", "value": generation}),
-        json!({"op": "add", "path": "/spec", "value": work.spec}),
+        json!({"op": "add", "path": "/spec", "value": work.spec().map_err(unmade)?}),
     ];
     if without_labels {
         patch.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));

@@ -44,7 +44,7 @@ pub struct Tables {
     pub(super) decisions: Table<ObjectKey, Decision>,
     /// When a Placement or a decision of it last changed.
     pub(super) placement_changed: HashMap<ObjectKey, Moment>,
-    pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Policy>>,
+    pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Arc<Policy>>>,
     pub(super) kinds: HashMap<GroupVersionResource, KindState>,
     pub(super) secrets: Table<ObjectKey, Secret>,
     pub(super) grants: Table<ObjectKey, Grant>,
@@ -160,7 +160,10 @@ impl Tables {
                     // What the first listing brings may have changed at any time before.
                     _ => Seen(table.synced().map(|_| now)),
                 };
-                let before = table.apply(key.clone(), *row, version);
+                if let Some(before) = table.get(&key) {
+                    row.replaces(before);
+                }
+                let before = table.apply(key.clone(), Arc::from(row), version);
                 let changed = before.as_ref() != table.get(&key);
                 if changed { self.policy_changed(kind, key) } else { Keys::new() }
             }

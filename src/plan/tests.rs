@@ -24,6 +24,7 @@ mod overrides;
 mod panics;
 mod placement;
 mod secrets;
+mod sizes;
 mod snapshots;
 mod telling;
 mod watching;

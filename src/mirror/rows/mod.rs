@@ -4,6 +4,7 @@
 //! where everything else is, so that a change of the version alone affects nothing.
 
 pub mod ancestors;
+pub mod aside;
 pub mod class;
 pub mod cluster;
 mod content;
