@@ -1,5 +1,7 @@
 //! Takes keys from the queue, plans them and carries the plans out.
 
+mod ahead;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use super::bodies::Bodies;
 use super::cause::Causes;
 use super::decide::{self, Decision};
 use super::events::Events;
@@ -34,7 +37,6 @@ use crate::telemetry::metrics::Metrics;
 const CONCURRENT_KEYS: usize = 32;
 /// How many writes of one key are under way at once.
 const CONCURRENT_WRITES: usize = 32;
-
 /// The right to work on a key.
 type Slot = Result<OwnedSemaphorePermit, AcquireError>;
 
@@ -45,6 +47,7 @@ pub struct Worker {
     leadership: Leadership,
     requests: Requests,
     causes: Causes,
+    bodies: Bodies,
     queue: Arc<Queue>,
     pending: Pending,
     reports: Reports,
@@ -82,6 +85,7 @@ impl Worker {
             reports: Reports::new(Events::start(client), metrics.clone()),
             causes: Causes::start(requests.clone()),
             requests,
+            bodies: Bodies::new(),
             leadership: options.leadership,
             mirror,
             settings: options.settings,
@@ -155,7 +159,7 @@ impl Worker {
             return self.queue.done(key);
         }
         let started = Instant::now();
-        let outcome = self.carry_out(key, slot).await;
+        let outcome = self.carry_out(key, Some(slot)).await;
         let result = outcome.as_ref().map_or_else(ApplyError::category, |()| "success");
         self.metrics.reconciled(key.category(), result, started.elapsed().as_secs_f64());
         let refusal = outcome.as_ref().err().and_then(ApplyError::refusal);
@@ -173,7 +177,14 @@ impl Worker {
         }
     }
 
-    async fn carry_out(&self, key: &Key, slot: Slot) -> Result<(), ApplyError> {
+    async fn carry_out(&self, key: &Key, mut slot: Option<Slot>) -> Result<(), ApplyError> {
+        if let Key::Works(parent) | Key::Fold(parent) = key
+            && !self.made_ahead(parent, &mut slot).await
+        {
+            // Its owner changes it faster than it can be planned.
+            self.queue.add_after(key.clone(), ahead::CHANGES);
+            return Ok(());
+        }
         match key {
             Key::Watches => self.watches(),
             Key::Class(class) => return self.class(key, class).await,
@@ -218,7 +229,7 @@ impl Worker {
         Ok(())
     }
 
-    async fn works(&self, key: &Key, parent: &Parent, slot: Slot) -> Result<(), ApplyError> {
+    async fn works(&self, key: &Key, parent: &Parent, slot: Option<Slot>) -> Result<(), ApplyError> {
         let decision = self.decide(key, |view, unseen| {
             let crossed = || self.pending.crossed(view, parent);
             let mut decision = decide::works(view, &self.settings, unseen, parent, crossed);
@@ -232,7 +243,7 @@ impl Worker {
         written
     }
 
-    async fn write_works(&self, key: &Key, decision: Decision, slot: Slot) -> Result<(), ApplyError> {
+    async fn write_works(&self, key: &Key, decision: Decision, slot: Option<Slot>) -> Result<(), ApplyError> {
         let Decision { writes, deletes, reads, .. } = decision;
         if deletes.is_empty() {
             return self.write(key, writes).await;
@@ -256,7 +267,9 @@ impl Worker {
         let object = object.as_str();
         let results = futures::stream::iter(actions)
             .map(|action| async move {
-                let written = works::write(&self.requests, object, &action).await?;
+                let _room = self.bodies.room(&action).await;
+                let request = self.bodies.request(&action).await;
+                let written = works::write(&self.requests, object, &action, request).await?;
                 if let Some(written) = written {
                     let work = (action.name().clone(), action.cluster().clone());
                     self.pending.note(key, |unseen| unseen.wrote(work, written));

@@ -22,14 +22,15 @@ const RESOURCE: &str = "manifestworks";
 /// A request, unless it cannot be made.
 type Made = Result<Request<Vec<u8>>, request::Error>;
 
-/// Carries an action out for `object`; `None` where what it was to do is done already.
+/// Carries an action out for `object` with its request; `None` where what it was to do is done already.
 pub(super) async fn write(
     requests: &Requests,
     object: &str,
     action: &WorkAction,
+    request: Made,
 ) -> Result<Option<Written>, ApplyError> {
     let (cluster, name) = (action.cluster(), action.name());
-    let written = match requests.write(RESOURCE, request(action)).await {
+    let written = match requests.write(RESOURCE, request).await {
         Ok(metadata) => Some(written(action, &metadata)),
         Err(error) => match refused(action, error.code()) {
             Refused::Done => None,

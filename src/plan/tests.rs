@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod objects;
+pub(crate) mod sizes;
 pub(crate) mod works;
 pub(crate) mod world;
 
@@ -24,7 +25,6 @@ mod overrides;
 mod panics;
 mod placement;
 mod secrets;
-mod sizes;
 mod snapshots;
 mod telling;
 mod watching;

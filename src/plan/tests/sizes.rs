@@ -17,14 +17,14 @@ const CLUSTERS: usize = 64;
 /// A policy as large as the API takes it: its spec and its overrides.
 const WHOLE: (usize, usize) = (371_000, 254_000);
 /// A tenth of it.
-const TENTH: (usize, usize) = (37_100, 25_400);
+pub(crate) const TENTH: (usize, usize) = (37_100, 25_400);
 
 fn names() -> Vec<String> {
     (0..CLUSTERS).map(|n| format!("c-{n:02}")).collect()
 }
 
 /// A hub whose Gateway `web` is on all clusters.
-fn fleet() -> World {
+pub(crate) fn fleet() -> World {
     let names = names();
     let world = shop(&names.iter().map(String::as_str).collect::<Vec<_>>());
     names.iter().fold(world, |world, name| world.with(cluster(name).label("name", name)))
@@ -39,7 +39,7 @@ fn rules(prefix: &str, bytes: usize) -> Value {
 }
 
 /// The policy `limits`, of so many bytes with its overrides: a hundred, of which each cluster lacks another.
-fn varied((spec, overrides): (usize, usize)) -> Object {
+pub(crate) fn varied((spec, overrides): (usize, usize)) -> Object {
     let each = overrides / 100 - 60;
     let overrides: Vec<Value> = (0..100)
         .map(|n| {
