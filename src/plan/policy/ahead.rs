@@ -1,7 +1,7 @@
 //! Copies that are made ahead of a plan, because making them takes long.
 //!
 //! A plan looks at the mirror, and nothing changes there while it does. So what takes longer than a moment is made before,
-//! without that look: the plan that follows finds the hashes of the copies [remembered](super::remembered).
+//! without that look: the plan that follows finds the hashes of the copies [remembered].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
