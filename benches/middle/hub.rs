@@ -104,7 +104,7 @@ pub(crate) fn parent(index: usize) -> Parent {
 
 /// A work as the server has it, once its cluster's agent has answered with a message of 64 bytes.
 fn answered(work: &Arc<PlannedWork>, cluster: &ClusterName) -> String {
-    let mut object = work.object(&cluster.0);
+    let mut object = work.object(&cluster.0).unwrap();
     let copy = &object["spec"]["workload"]["manifests"][1];
     let text =
         |name: &str, value: &Value| json!({"name": name, "fieldValue": {"type": "String", "string": value}});

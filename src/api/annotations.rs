@@ -83,6 +83,9 @@ pub struct Synced {
     /// The `statusFields` whose values are there and could not be brought here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
+    /// Whether the entry says less than the cluster does, because that would take too much room.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// A condition of a copy.

@@ -7,7 +7,7 @@
 pub mod step;
 pub(crate) mod tree;
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 use serde_json::{Number, Value};
@@ -51,12 +51,17 @@ impl Hash {
     #[must_use]
     pub fn of(value: &impl Serialize) -> Self {
         // A `Value` keeps its keys sorted, so its text is canonical.
-        let mut value = serde_json::to_value(value).unwrap_or_default();
-        normalize(&mut value);
-        let mut hasher = HashWriter(blake3::Hasher::new());
-        // Writing a `Value` to a hasher cannot fail: its keys are strings and the writer takes everything.
-        let _ = serde_json::to_writer(&mut hasher, &value);
-        Self::finish(&hasher.0)
+        let value = serde_json::to_value(value).unwrap_or_default();
+        Self::of_joined(&Joined::Value(&value))
+    }
+
+    /// The hash of the value that `joined` is, which is not put together for it.
+    #[must_use]
+    pub fn of_joined(joined: &Joined<'_>) -> Self {
+        let mut hasher = BufWriter::new(HashWriter(blake3::Hasher::new()));
+        // Writing to a hasher cannot fail: keys are strings, and the writer takes everything.
+        let _ = joined.write(&mut hasher).and_then(|()| hasher.flush());
+        Self::finish(&hasher.get_ref().0)
     }
 
     /// The hash of a list of strings, each kept apart from the next.
@@ -87,6 +92,93 @@ impl std::fmt::Display for Hash {
 impl std::fmt::Debug for Hash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// A value made of others, which stay where they are: the copies that are hashed have megabytes.
+#[derive(Debug)]
+pub enum Joined<'v> {
+    /// A value as it is.
+    Value(&'v Value),
+    /// A list.
+    List(Vec<Joined<'v>>),
+    /// An object, its keys sorted.
+    Object(Vec<(&'static str, Joined<'v>)>),
+}
+
+impl Joined<'_> {
+    fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Value(value) => write_settled(value, to),
+            Self::List(items) => write_list(items, to, Self::write),
+            Self::Object(fields) => {
+                let fields = fields.iter().map(|(key, value)| (*key, value));
+                write_object(fields, to, Self::write)
+            }
+        }
+    }
+}
+
+/// Writes `value` as its text would be after [`normalize`].
+fn write_settled<W: Write>(value: &Value, to: &mut W) -> io::Result<()> {
+    match value {
+        Value::Number(number) => Ok(serde_json::to_writer(to, &settled(number).as_ref().unwrap_or(number))?),
+        Value::Array(items) => write_list(items, to, write_settled),
+        // Its keys are sorted.
+        Value::Object(fields) => {
+            write_object(fields.iter().map(|(key, value)| (key.as_str(), value)), to, write_settled)
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => Ok(serde_json::to_writer(to, value)?),
+    }
+}
+
+fn write_list<T, W: Write>(
+    items: &[T],
+    to: &mut W,
+    write: impl Fn(&T, &mut W) -> io::Result<()>,
+) -> io::Result<()> {
+    to.write_all(b"[")?;
+    for (index, item) in items.iter().enumerate() {
+        to.write_all(if index == 0 { b"" } else { b"," })?;
+        write(item, to)?;
+    }
+    to.write_all(b"]")
+}
+
+fn write_object<'f, T: 'f, W: Write>(
+    fields: impl Iterator<Item = (&'f str, &'f T)>,
+    to: &mut W,
+    write: impl Fn(&T, &mut W) -> io::Result<()>,
+) -> io::Result<()> {
+    to.write_all(b"{")?;
+    for (index, (key, value)) in fields.enumerate() {
+        to.write_all(if index == 0 { b"" } else { b"," })?;
+        serde_json::to_writer(&mut *to, key)?;
+        to.write_all(b":")?;
+        write(value, to)?;
+    }
+    to.write_all(b"}")
+}
+
+/// How many bytes `value` has as JSON text, without writing it.
+#[must_use]
+pub fn length(value: &impl Serialize) -> usize {
+    let mut counter = Counter(0);
+    // Counting cannot fail, and what is counted has strings as keys.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+struct Counter(usize);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod annotations;
 pub mod cluster;
+pub mod condition;
 pub mod gateway;
 pub mod json;
 pub mod names;

@@ -49,7 +49,7 @@ impl Decision {
         let (deletes, writes): (Vec<_>, _) =
             visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
         let deletes = deletes.into_iter().map(|action| Delete { action, reads: BTreeSet::new() }).collect();
-        Self { writes, deletes, recheck, problems: diff.problems.into_iter().collect(), ..Self::default() }
+        Self { writes, deletes, recheck, problems: diff.problems.into_iter().collect() }
     }
 }
 

@@ -12,6 +12,7 @@
 //! A key is planned from a view that already shows the key's own last writes; until the watch has brought them,
 //! what they touched is left alone. So no write is repeated, and none is decided from what it has overtaken.
 
+mod bodies;
 mod cause;
 pub mod decide;
 mod events;

@@ -1,6 +1,8 @@
-//! A queue of keys: each is there once, none is worked on twice at a time, and each has its own backoff.
+//! A queue of keys: each is there once, none is worked on twice at a time, and each has its own backoff. Namespaces take
+//! turns.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -28,7 +30,7 @@ pub struct Queue {
 struct State {
     /// Watches, classes and access first: what they do, many others wait for.
     urgent: VecDeque<Key>,
-    ready: VecDeque<Key>,
+    ready: Turns,
     queued: HashSet<Key>,
     active: HashSet<Key>,
     /// Keys that were added while they were worked on.
@@ -39,6 +41,36 @@ struct State {
     failures: HashMap<Key, (u32, Instant)>,
 }
 
+/// Keys of namespaces that take turns: however many one has, no other waits for more than one of them.
+#[derive(Debug, Default)]
+struct Turns {
+    namespaces: VecDeque<Arc<str>>,
+    /// Those of each, none of which is without.
+    keys: HashMap<Arc<str>, VecDeque<Key>>,
+}
+
+impl Turns {
+    fn push(&mut self, namespace: Arc<str>, key: Key) {
+        let keys = self.keys.entry(namespace.clone()).or_default();
+        if keys.is_empty() {
+            self.namespaces.push_back(namespace);
+        }
+        keys.push_back(key);
+    }
+
+    fn pop(&mut self) -> Option<Key> {
+        let namespace = self.namespaces.pop_front()?;
+        let keys = self.keys.get_mut(&namespace)?;
+        let key = keys.pop_front();
+        if keys.is_empty() {
+            self.keys.remove(&namespace);
+        } else {
+            self.namespaces.push_back(namespace);
+        }
+        key
+    }
+}
+
 impl State {
     fn push(&mut self, key: Key) -> bool {
         if self.active.contains(&key) {
@@ -47,9 +79,9 @@ impl State {
         if !self.queued.insert(key.clone()) {
             return false;
         }
-        match key {
+        match &key {
             Key::Watches | Key::Class(_) | Key::Access(_) => self.urgent.push_back(key),
-            Key::Works(_) | Key::Fold(_) => self.ready.push_back(key),
+            Key::Works(parent) | Key::Fold(parent) => self.ready.push(parent.object.namespace.clone(), key),
         }
         true
     }
@@ -81,10 +113,14 @@ impl State {
                 keys.shrink_to(2 * keys.len());
             }
         }
-        for keys in [&mut self.urgent, &mut self.ready] {
-            if is_roomy(keys.len(), keys.capacity()) {
-                keys.shrink_to(2 * keys.len());
-            }
+        give_back(&mut self.ready.keys);
+        let urgent = &mut self.urgent;
+        if is_roomy(urgent.len(), urgent.capacity()) {
+            urgent.shrink_to(2 * urgent.len());
+        }
+        let namespaces = &mut self.ready.namespaces;
+        if is_roomy(namespaces.len(), namespaces.capacity()) {
+            namespaces.shrink_to(2 * namespaces.len());
         }
     }
 
@@ -131,7 +167,7 @@ impl Queue {
             let wait = {
                 let mut state = self.state.lock();
                 state.mature(Instant::now());
-                let next = state.urgent.pop_front().or_else(|| state.ready.pop_front());
+                let next = state.urgent.pop_front().or_else(|| state.ready.pop());
                 if let Some(key) = next {
                     state.queued.remove(&key);
                     state.active.insert(key.clone());

@@ -108,7 +108,10 @@ impl Rivals {
         let mut params = ListParams::default().labels(&labels).limit(PAGE);
         let mut standing: HashMap<Parent, BTreeSet<Arc<str>>> = HashMap::new();
         loop {
-            let page = self.requests.list(&works.kind.resource, of_kind(&works, "").list(&params), Extent::Metadata).await;
+            let page = self
+                .requests
+                .list(&works.kind.resource, of_kind(&works, "").list(&params), Extent::Metadata)
+                .await;
             let (found, next) = page.map_err(|source| ApplyError::Request {
                 verb: "list",
                 object: "the ManifestWorks of other controllers".to_owned(),

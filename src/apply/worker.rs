@@ -1,5 +1,6 @@
 //! Takes keys from the queue, plans them and carries the plans out.
 
+mod ahead;
 mod folds;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use super::bodies::Bodies;
 use super::cause::Causes;
 use super::decide::{self, Decision, Delete};
 use super::events::Events;
@@ -38,7 +40,6 @@ use crate::telemetry::metrics::Metrics;
 const CONCURRENT_KEYS: usize = 32;
 /// How many writes of one key are under way at once.
 const CONCURRENT_WRITES: usize = 32;
-
 /// The right to work on a key.
 type Slot = Result<OwnedSemaphorePermit, AcquireError>;
 
@@ -50,6 +51,7 @@ pub struct Worker {
     requests: Requests,
     causes: Causes,
     rivals: Rivals,
+    bodies: Bodies,
     queue: Arc<Queue>,
     pending: Pending,
     refused: RwLock<Refused>,
@@ -93,6 +95,7 @@ impl Worker {
             rivals: Rivals::new(requests.clone(), controller.clone()),
             causes: Causes::start(requests.clone(), controller, options.tasks.clone()),
             requests,
+            bodies: Bodies::new(),
             leadership: options.leadership,
             mirror,
             settings: options.settings,
@@ -171,7 +174,7 @@ impl Worker {
             return self.queue.done(key);
         }
         let started = Instant::now();
-        let outcome = self.carry_out(key, slot).await;
+        let outcome = self.carry_out(key, Some(slot)).await;
         let result = outcome.as_ref().map_or_else(ApplyError::category, |()| "success");
         self.metrics.reconciled(key.category(), result, started.elapsed().as_secs_f64());
         let refusal = outcome.as_ref().err().and_then(ApplyError::refusal);
@@ -191,7 +194,14 @@ impl Worker {
         }
     }
 
-    async fn carry_out(&self, key: &Key, slot: Slot) -> Result<(), ApplyError> {
+    async fn carry_out(&self, key: &Key, mut slot: Option<Slot>) -> Result<(), ApplyError> {
+        if let Key::Works(parent) | Key::Fold(parent) = key
+            && !self.made_ahead(parent, &mut slot).await
+        {
+            // Its owner changes it faster than it can be planned.
+            self.queue.add_after(key.clone(), ahead::CHANGES);
+            return Ok(());
+        }
         match key {
             Key::Watches => self.watches(),
             Key::Class(class) => return self.class(key, class).await,
@@ -238,7 +248,7 @@ impl Worker {
         Ok(())
     }
 
-    async fn works(&self, key: &Key, parent: &Parent, slot: Slot) -> Result<(), ApplyError> {
+    async fn works(&self, key: &Key, parent: &Parent, slot: Option<Slot>) -> Result<(), ApplyError> {
         let decision = self.decide(key, |view, unseen| {
             let crossed = || self.pending.crossed(view, parent);
             let mut decision = decide::works(view, &self.settings, unseen, parent, crossed);
@@ -253,7 +263,7 @@ impl Worker {
         written
     }
 
-    async fn write_works(&self, key: &Key, decision: Decision, slot: Slot) -> Result<(), ApplyError> {
+    async fn write_works(&self, key: &Key, decision: Decision, slot: Option<Slot>) -> Result<(), ApplyError> {
         let Decision { writes, deletes, .. } = decision;
         if deletes.is_empty() {
             return self.write(key, writes).await;
@@ -304,7 +314,9 @@ impl Worker {
         let object = object.as_str();
         let results = futures::stream::iter(actions)
             .map(|action| async move {
-                let written = works::write(&self.requests, object, &action).await;
+                let _room = self.bodies.room(&action).await;
+                let request = self.bodies.request(&action).await;
+                let written = works::write(&self.requests, object, &action, request).await;
                 if let (Err(error), WorkAction::Create { cluster, .. }) = (&written, &action)
                     && error.says_no()
                 {

@@ -14,29 +14,28 @@ use crate::api::names::{ClusterName, GroupVersionResource, WorkName};
 use crate::api::object::Metadata;
 use crate::api::work::GROUP;
 use crate::mirror::Moment;
-use crate::plan::PlannedWork;
 use crate::plan::diff::WorkAction;
+use crate::plan::{PlannedWork, Problem};
 
 const RESOURCE: &str = "manifestworks";
 
 /// A request, unless it cannot be made.
 type Made = Result<Request<Vec<u8>>, request::Error>;
 
-/// Carries an action out for `object`; `None` where what it was to do is done already.
+/// Carries an action out for `object` with its request; `None` where what it was to do is done already.
 pub(super) async fn write(
     requests: &Requests,
     object: &str,
     action: &WorkAction,
+    request: Made,
 ) -> Result<Option<Written>, ApplyError> {
     let (cluster, name) = (action.cluster(), action.name());
     let sent = match action {
         WorkAction::Update { .. } | WorkAction::Mark { .. } => {
             let get = of_kind(&kind(), &cluster.0).get(&name.0, &GetParams::default());
-            requests.write_guarded(RESOURCE, request(action), get, |found| is_stale(action, found)).await
+            requests.write_guarded(RESOURCE, request, get, |found| is_stale(action, found)).await
         }
-        WorkAction::Create { .. } | WorkAction::Delete { .. } => {
-            requests.write(RESOURCE, request(action)).await
-        }
+        WorkAction::Create { .. } | WorkAction::Delete { .. } => requests.write(RESOURCE, request).await,
     };
     let written = match sent {
         Ok(metadata) => Some(written(action, &metadata)),
@@ -59,7 +58,8 @@ pub fn request(action: &WorkAction) -> Made {
     let works = of_kind(&kind(), &action.cluster().0);
     match action {
         WorkAction::Create { cluster, work } => {
-            let body = serde_json::to_vec(&work.object(&cluster.0)).unwrap_or_default();
+            let object = work.object(&cluster.0).map_err(unmade)?;
+            let body = serde_json::to_vec(&object).map_err(request::Error::SerializeBody)?;
             works.create(&PostParams::default(), body)
         }
         WorkAction::Update { cluster, work, uid, generation } => {
@@ -121,6 +121,10 @@ pub fn refused(action: &WorkAction, code: u16) -> Refused<'_> {
         (WorkAction::Delete { .. }, 404) => Refused::Done,
         _ => Refused::Failed,
     }
+}
+
+fn unmade(problem: Problem) -> request::Error {
+    request::Error::Validation(problem.to_string())
 }
 
 fn kind() -> GroupVersionResource {
@@ -196,7 +200,7 @@ fn update(
     let mut patch = vec![
         json!({"op": "test", "path": "/metadata/uid", "value": uid}),
         json!({"op": "test", "path": "/metadata/generation", "value": generation}),
-        json!({"op": "add", "path": "/spec", "value": work.spec}),
+        json!({"op": "add", "path": "/spec", "value": work.spec().map_err(unmade)?}),
     ];
     if without_labels {
         patch.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));

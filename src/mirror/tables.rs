@@ -81,7 +81,7 @@ pub struct Tables {
     pub(super) decisions: Table<ObjectKey, Decision>,
     /// When the number of clusters that a Placement selects, or a decision of it, last changed.
     pub(super) placement_changed: Recent<ObjectKey>,
-    pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Policy>>,
+    pub(super) policies: HashMap<PolicyKind, Table<ObjectKey, Arc<Policy>>>,
     pub(super) kinds: HashMap<GroupVersionResource, KindState>,
     /// In which version the policies of a kind are read.
     pub(super) followed: HashMap<PolicyKind, GroupVersionResource>,
@@ -219,7 +219,10 @@ impl Tables {
                     // What the first listing brings may have changed at any time before.
                     _ => Seen(table.synced().map(|_| now)),
                 };
-                let before = table.apply(key.clone(), *row, version);
+                if let Some(before) = table.get(&key) {
+                    row.replaces(before);
+                }
+                let before = table.apply(key.clone(), Arc::from(row), version);
                 let changed = before.as_ref() != table.get(&key);
                 if changed { self.policy_changed(kind, key) } else { Keys::new() }
             }

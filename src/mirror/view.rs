@@ -196,7 +196,7 @@ impl<'m> View<'m> {
             Source::Clusters => tables.clusters.get(key).map(Cluster::decides),
             Source::Placements => tables.placements.get(key).map(Placement::decides),
             Source::Decisions => tables.decisions.get(key).map(Decision::decides),
-            Source::Policies(kind) => tables.policies.get(kind)?.get(key).map(Policy::decides),
+            Source::Policies(kind) => tables.policies.get(kind)?.get(key).map(|row| row.decides()),
             Source::Works | Source::Secrets | Source::Grants => None,
         }
     }
@@ -270,13 +270,19 @@ impl<'m> View<'m> {
     /// A policy.
     #[must_use]
     pub fn policy(&self, parent: &Parent) -> Option<&'m Policy> {
+        self.policy_row(parent).map(|policy| &**policy)
+    }
+
+    /// A policy, for what outlives this look at the mirror.
+    #[must_use]
+    pub fn policy_row(&self, parent: &Parent) -> Option<&'m Arc<Policy>> {
         self.tables.policies.get(&parent.kind)?.get(&parent.object)
     }
 
     /// All policies, in no order.
     pub fn policies(&self) -> impl Iterator<Item = (Parent, &'m Policy)> {
         self.tables.policies.iter().flat_map(|(kind, table)| {
-            table.iter().map(|(key, policy)| (Parent { kind: kind.clone(), object: key.clone() }, policy))
+            table.iter().map(|(key, policy)| (Parent { kind: kind.clone(), object: key.clone() }, &**policy))
         })
     }
 
@@ -307,7 +313,8 @@ impl<'m> View<'m> {
 
     /// The policies of one kind, in no order.
     pub fn policies_of(&self, kind: &PolicyKind) -> impl Iterator<Item = (&'m ObjectKey, &'m Policy)> {
-        self.tables.policies.get(kind).into_iter().flat_map(super::Table::iter)
+        let policies = self.tables.policies.get(kind).into_iter().flat_map(super::Table::iter);
+        policies.map(|(key, policy)| (key, &**policy))
     }
 
     /// A Secret of the type `kubernetes.io/tls`.

@@ -79,7 +79,8 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
                     if let Some(problem) = conflict {
                         faults.push((problem.category(), problem.text()));
                     } else if !info.can_patch {
-                        let text = format!("{gvr}: the controller may not patch it: its annotations are missing");
+                        let text =
+                            format!("{gvr}: the controller may not patch it: its annotations are missing");
                         faults.push(("Forbidden", text));
                     }
                 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Problem, Settings};
 use crate::api::annotations;
-use crate::api::json::{DEPTH_LIMIT, Hash, depth, type_of};
+use crate::api::json::{DEPTH_LIMIT, Hash, Joined, depth, type_of};
 use crate::mirror::rows::Strings;
 
 /// Labels and annotations that stay on the hub: ours, and those that hand an object to another tool.
@@ -73,6 +73,12 @@ pub(super) fn travelling(strings: &Strings, skip: &[String]) -> Strings {
     strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
+/// The bytes of the labels or annotations that travel where none are to be skipped.
+pub(super) fn travelling_bytes(strings: &Strings) -> usize {
+    let stays = |key: &str| STAYS.iter().any(|pattern| matches(pattern, key));
+    strings.iter().filter(|(key, _)| !stays(key)).map(|(key, value)| key.len() + value.len()).sum()
+}
+
 /// The spec of a hub object, null where it has none.
 ///
 /// # Errors
@@ -111,8 +117,9 @@ pub(super) fn copy(
         metadata.insert("labels".into(), json!(labels));
     }
     let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
-    let revision = Hash::of(&(&object, &annotations)).to_string();
     let mut annotations = json!(annotations);
+    let hashed = Joined::List(vec![Joined::Value(&object), Joined::Value(&annotations)]);
+    let revision = Hash::of_joined(&hashed).to_string();
     annotations[annotations::REVISION] = revision.as_str().into();
     object["metadata"]["annotations"] = annotations;
     Copy { object, revision }

@@ -90,6 +90,25 @@ impl WorkAction {
         }
     }
 
+    /// How many bytes the manifests have that it sends.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.work().map_or(0, |work| work.bytes)
+    }
+
+    /// Whether what it sends is held, so that it takes no time to make.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.work().is_none_or(|work| work.is_held())
+    }
+
+    fn work(&self) -> Option<&PlannedWork> {
+        match self {
+            Self::Create { work, .. } | Self::Update { work, .. } => Some(work),
+            Self::Mark { .. } | Self::Delete { .. } => None,
+        }
+    }
+
     /// `create`, `update`, `mark` or `delete`.
     #[must_use]
     pub fn verb(&self) -> &'static str {

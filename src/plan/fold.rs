@@ -1,6 +1,7 @@
 //! The fold: what all clusters say about a policy, in annotations of the hub policy.
 
 mod conditions;
+mod cut;
 mod detail;
 mod entry;
 
@@ -139,7 +140,8 @@ fn annotations(
         let summary = serde_json::to_string(summary).unwrap_or_default();
         let keys = [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY].map(str::len);
         let taken = bytes(&annotations) + keys.iter().sum::<usize>() + summary.len();
-        let (detail, text) = detail::fit(entries, room.saturating_sub(taken));
+        let entries: Vec<_> = entries.iter().map(cut::to_limit).collect();
+        let (detail, text) = detail::fit(&entries, room.saturating_sub(taken));
         annotations.insert(POLICIES_SYNCED, text);
         annotations.insert(POLICIES_SYNCED_DETAIL, detail);
         annotations.insert(POLICIES_SYNCED_SUMMARY, summary);

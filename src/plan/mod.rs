@@ -16,6 +16,7 @@
 //! clusters an object may be on; there, what cannot be planned is left as it is.
 
 pub mod access;
+pub mod ahead;
 mod answer;
 pub mod cause;
 pub mod class;

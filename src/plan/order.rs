@@ -14,12 +14,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::ahead::AT_ONCE;
 use super::condition::named;
-use super::standing::{of_gateway, of_target};
+use super::placement::placed;
+use super::policy::ahead;
+use super::standing::{GatewayStanding, of_gateway, of_target};
 use super::{Outcome, Problem, Settings, WorksPlan, policy};
-use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
+use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, PolicyWaitAction};
 use crate::mirror::rows::kind::Resolution;
+use crate::mirror::rows::policy::Policy;
+use crate::mirror::rows::work::Content;
 use crate::mirror::{Moment, Source, View};
 
 /// What a Gateway waits for on one cluster before its work is made.
@@ -102,10 +107,10 @@ struct Unapplied {
 }
 
 impl Unapplied {
-    fn on(view: View<'_>, cluster: &ClusterName, policies: &BTreeMap<Parent, WorksPlan>) -> Self {
+    fn on(view: View<'_>, cluster: &ClusterName, policies: &BTreeMap<Parent, Expected>) -> Self {
         let mut found = Self::default();
-        for (parent, plan) in policies {
-            let Some(outcome) = plan.outcomes.get(cluster) else { continue };
+        for (parent, expected) in policies {
+            let Some(outcome) = expected.get(cluster) else { continue };
             if !found.is_applied(view, cluster, parent, outcome) {
                 found.policies.insert(parent.clone());
             }
@@ -119,11 +124,11 @@ impl Unapplied {
         view: View<'_>,
         cluster: &ClusterName,
         parent: &Parent,
-        outcome: &Outcome,
+        planned: &Option<(WorkName, Content)>,
     ) -> bool {
-        let (work, planned) = match outcome {
-            Outcome::Work(planned) => (view.work(&planned.name, cluster), Some(planned)),
-            Outcome::Keep => (view.work_of(parent, cluster), None),
+        let work = match planned {
+            Some((name, _)) => view.work(name, cluster),
+            None => view.work_of(parent, cluster),
         };
         if let Some(since) = work.and_then(|work| work.deleting) {
             // It is made anew once the old one is gone, which is up to the spoke's agent.
@@ -138,7 +143,8 @@ impl Unapplied {
                     .into_iter()
                     .flatten()
                     .for_each(|moment| self.began(view, moment));
-                let as_planned = planned.is_none_or(|planned| planned.content.spec == work.content.spec);
+                let as_planned =
+                    planned.as_ref().is_none_or(|(_, content)| content.spec == work.content.spec);
                 work.applied_since.is_some() && as_planned
             }
             None => {
@@ -163,14 +169,53 @@ fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
     view.failure(&Source::Policies(kind.clone())).is_some()
 }
 
-/// The policies of the Gateway `key`, with their plans, and the kinds of which that is not known. A kind that does not
-/// resolve has none.
+/// What a policy plans on each cluster: the name and the content of a work, or to keep what is there. The works
+/// themselves, which can be large, are not held for all policies together.
+type Expected = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
+
+fn expected(plan: WorksPlan) -> Expected {
+    let expected = |outcome| match outcome {
+        Outcome::Work(work) => Some((work.name.clone(), work.content)),
+        Outcome::Keep => None,
+    };
+    plan.outcomes.into_iter().map(|(cluster, outcome)| (cluster, expected(outcome))).collect()
+}
+
+/// The copies of the policies of the Gateway `key` that are not remembered, where it may have to wait for them.
+pub(super) fn unmade(view: View<'_>, settings: &Settings, key: &ObjectKey) -> Vec<ahead::Copies> {
+    let GatewayStanding::Ours(params) = of_gateway(view, key) else { return Vec::new() };
+    let gateway = Parent::gateway(key.clone());
+    let is_there =
+        |cluster: &ClusterName| view.work_of(&gateway, cluster).is_some_and(|work| work.deleting.is_none());
+    if placed(view, key).clusters.iter().all(is_there) {
+        return Vec::new();
+    }
+    let kinds = params.policies_to_sync.iter().map(|listed| listed.gvr().kind);
+    let here: Vec<(Parent, &Policy)> = kinds.flat_map(|kind| policies_beside(view, key, &kind)).collect();
+    let clusters = view.clusters().count();
+    if here.iter().map(|(_, policy)| ahead::glance(policy, clusters)).sum::<usize>() <= AT_ONCE {
+        return Vec::new();
+    }
+    let targets = |parent: &Parent| policy::gateways(view, parent).contains(key);
+    let here = here.into_iter().filter(|(parent, _)| targets(parent));
+    here.filter_map(|(parent, _)| ahead::unmade(view, settings, &parent)).collect()
+}
+
+/// The policies of `kind` in the namespace of the Gateway `key`.
+fn policies_beside<'v>(view: View<'v>, key: &ObjectKey, kind: &GroupResource) -> Vec<(Parent, &'v Policy)> {
+    let beside = view.policies_of(kind).filter(|(object, _)| object.namespace == key.namespace);
+    let parent = |object: &ObjectKey| Parent { kind: kind.clone(), object: object.clone() };
+    beside.map(|(object, policy)| (parent(object), policy)).collect()
+}
+
+/// The policies of the Gateway `key`, with what they plan, and the kinds of which that is not known. A kind that does
+/// not resolve has none.
 fn policies(
     view: View<'_>,
     settings: &Settings,
     key: &ObjectKey,
     params: &Params,
-) -> (BTreeMap<Parent, WorksPlan>, BTreeSet<GroupResource>) {
+) -> (BTreeMap<Parent, Expected>, BTreeSet<GroupResource>) {
     let (mut policies, mut unlisted) = (BTreeMap::new(), BTreeSet::new());
     for gvr in params.policies_to_sync.iter().map(|listed| listed.gvr()) {
         let kind = &gvr.kind;
@@ -181,12 +226,10 @@ fn policies(
         if resolution.is_none() || !view.policies_synced(kind) {
             unlisted.insert(kind.clone());
         }
-        let here = view.policies_of(kind).filter(|(object, _)| object.namespace == key.namespace);
-        for (object, _) in here {
-            let parent = Parent { kind: kind.clone(), object: object.clone() };
+        for (parent, _) in policies_beside(view, key, kind) {
             if policy::gateways(view, &parent).contains(key) {
                 let plan = policy::plan(view, settings, &parent);
-                policies.insert(parent, plan);
+                policies.insert(parent, expected(plan));
             }
         }
     }

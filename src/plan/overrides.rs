@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{Problem, selector};
 use crate::api::json::step::{Step, place};
 use crate::api::json::tree::Json;
-use crate::api::json::{DEPTH_LIMIT, depth, normalize};
+use crate::api::json::{DEPTH_LIMIT, depth, length, normalize};
 use crate::api::schema::{self, Schema};
 
 /// The most overrides of one policy: every one is held against every cluster.
@@ -34,6 +34,8 @@ pub struct Overrides(Vec<Override>);
 struct Override {
     selector: Selector,
     patch: Value,
+    /// How many bytes the patch has.
+    bytes: usize,
 }
 
 /// Some of a policy's overrides, by their places in the list.
@@ -64,13 +66,23 @@ impl Overrides {
         places
     }
 
+    /// How many bytes the patches of the overrides `chosen` have: they add no more than that to a spec.
+    #[must_use]
+    pub fn bytes(&self, chosen: &[usize]) -> usize {
+        self.of(chosen).map(|(_, item)| item.bytes).sum()
+    }
+
     /// `spec` with the overrides `chosen`, which must then be as `schema` says.
     ///
     /// # Errors
     ///
     /// [`Problem::BadOverrides`] with the first fault, at the override that brought it in.
-    pub fn patched(&self, spec: &Value, chosen: &[usize], schema: Option<&Schema>) -> Result<Value, Problem> {
-        let mut spec = spec.clone();
+    pub fn patched(
+        &self,
+        mut spec: Value,
+        chosen: &[usize],
+        schema: Option<&Schema>,
+    ) -> Result<Value, Problem> {
         self.of(chosen).for_each(|(_, item)| merge(&mut spec, &item.patch));
         match schema.map(|schema| schema.check(&spec)) {
             Some(Err(fault)) => Err(self.blame(chosen, &fault)),
@@ -175,10 +187,9 @@ fn one(json: Json) -> Result<Override, Fault> {
         Json::Text(text) => selector::parse(&text).map_err(|error| Fault::here(error.to_string())),
         other => Err(Fault::expected("a string", &other)),
     };
-    Ok(Override {
-        selector: selector.map_err(|fault| fault.under(&Step::key("clusterSelector")))?,
-        patch: self::patch(patch?).map_err(|fault| fault.under(&Step::key("patch")))?,
-    })
+    let selector = selector.map_err(|fault| fault.under(&Step::key("clusterSelector")))?;
+    let patch = self::patch(patch?).map_err(|fault| fault.under(&Step::key("patch")))?;
+    Ok(Override { selector, bytes: length(&patch), patch })
 }
 
 fn patch(json: Json) -> Result<Value, Fault> {

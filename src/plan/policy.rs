@@ -5,67 +5,64 @@
 //! ```
 //!
 //! Where a step cannot be known, what the next ones would allow is kept as it is.
+//!
+//! How large the copies are together is known before one of them is made, and they are made one after the other.
 
-mod specs;
+pub(super) mod ahead;
+mod outline;
+mod recipe;
+mod remembered;
 mod target;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
-use super::copy::{copy, read_spec, travelling};
+use super::copy::read_spec;
 use super::placement::{Placed, placed};
-use super::standing::{GatewayStanding, KindStanding, of_kind, of_target};
-use super::work::{WorkTemplate, schema};
-use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, order, selector};
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, POLICY_SYNCED};
+use super::standing::{KindStanding, of_kind, of_target};
+use super::work::schema;
+use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, order, selector};
+use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
-use crate::api::params::{Conflicts, Params, StatusField};
 use crate::mirror::rows::Strings;
 use crate::mirror::rows::kind::PolicyKindInfo;
 use crate::mirror::rows::policy::Policy;
 use crate::mirror::{Moment, View};
-use specs::Specs;
-use target::{Targets, targets};
+use outline::{Outline, Target, Variant};
+use recipe::Common;
+pub(super) use recipe::Recipe;
+use target::Targets;
+
+/// The most bytes that the copies of a policy that differ may have together.
+pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
+/// The most bytes of copies that a plan holds where there are several.
+const HELD: usize = 1024 * 1024;
 
 /// Plans the works of the policy `parent`.
 #[must_use]
 pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
-    let (kind, problem) = match of_kind(view, &parent.kind) {
-        KindStanding::Unlisted => return WorksPlan::default(),
-        KindStanding::Frozen(problem, _) => (None, Some(problem)),
-        KindStanding::Listed(gvr, info) => (Some((gvr, info)), None),
-    };
-    if !view.policies_synced(&parent.kind) {
-        let problem = problem.unwrap_or_else(|| Problem::Unread(parent.kind.to_string()));
-        return keep_by_own_word(view, parent, problem);
-    }
-    let Some(policy) = view.policy(parent).filter(|policy| !policy.deleting) else {
-        return WorksPlan { name: kind.map(|(_, info)| name(view, parent, &info)), ..WorksPlan::default() };
-    };
-    let read = read_spec(&policy.spec)
-        .and_then(|spec| targets(&spec, &parent.object.namespace).map(|targets| (spec, targets)));
-    match read {
-        Ok((spec, targets)) => Planner { view, settings, parent, policy, kind, targets, spec }.plan(problem),
-        Err(fault) => keep_by_own_word(view, parent, fault),
+    match Planner::read(view, settings, parent) {
+        Ok((planner, problem)) => planner.plan(problem),
+        Err(plan) => *plan,
     }
 }
 
 /// The Gateways of its own namespace that the policy `parent` targets, none where that cannot be read.
 pub(super) fn gateways(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
-    targets_of(view, parent).gateways().cloned().collect()
+    targets_of(view, parent).map(|targets| targets.gateways().cloned().collect()).unwrap_or_default()
 }
 
 /// The Gateways of other namespaces that it refers to.
 pub(super) fn foreign(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
-    targets_of(view, parent).elsewhere().cloned().collect()
+    targets_of(view, parent).map(|targets| targets.elsewhere().cloned().collect()).unwrap_or_default()
 }
 
-fn targets_of(view: View<'_>, parent: &Parent) -> Targets {
-    let spec = view.policy(parent).and_then(|policy| read_spec(&policy.spec).ok());
-    spec.and_then(|spec| targets(&spec, &parent.object.namespace).ok()).unwrap_or_default()
+fn targets_of(view: View<'_>, parent: &Parent) -> Option<Arc<Targets>> {
+    remembered::targets_of(view.policy(parent)?, &parent.object.namespace).ok()
 }
 
 /// The clusters with a work of the policy `parent` that its selector does not select.
@@ -118,90 +115,121 @@ struct Planner<'v> {
     view: View<'v>,
     settings: &'v Settings,
     parent: &'v Parent,
-    policy: &'v Policy,
+    policy: &'v Arc<Policy>,
     kind: Option<(GroupVersionResource, PolicyKindInfo)>,
-    targets: Targets,
-    spec: Value,
+    targets: Arc<Targets>,
+    /// Read where a copy is made.
+    spec: OnceCell<Result<Value, Problem>>,
 }
 
-/// What makes works differ: the gateways that are placed there, and the overrides.
-type Variant<'p> = (Vec<&'p ObjectKey>, &'p [usize]);
-
-/// A Gateway that the policy targets.
-struct Target {
-    standing: GatewayStanding,
-    placed: Placed,
+impl<'v> Planner<'v> {
+    /// What plans the policy `parent`, and what freezes its kind.
+    ///
+    /// # Errors
+    ///
+    /// Its plan, where it does not follow from its spec.
+    fn read(
+        view: View<'v>,
+        settings: &'v Settings,
+        parent: &'v Parent,
+    ) -> Result<(Self, Option<Problem>), Box<WorksPlan>> {
+        let (kind, problem) = match of_kind(view, &parent.kind) {
+            KindStanding::Unlisted => return Err(Box::default()),
+            KindStanding::Frozen(problem, _) => (None, Some(problem)),
+            KindStanding::Listed(gvr, info) => (Some((gvr, info)), None),
+        };
+        if !view.policies_synced(&parent.kind) {
+            let problem = problem.unwrap_or_else(|| Problem::Unread(parent.kind.to_string()));
+            return Err(Box::new(keep_by_own_word(view, parent, problem)));
+        }
+        let Some(policy) = view.policy_row(parent).filter(|policy| !policy.deleting) else {
+            let name = kind.map(|(_, info)| name(view, parent, &info));
+            return Err(Box::new(WorksPlan { name, ..WorksPlan::default() }));
+        };
+        match remembered::targets_of(policy, &parent.object.namespace) {
+            Ok(targets) => {
+                let spec = OnceCell::new();
+                Ok((Self { view, settings, parent, policy, kind, targets, spec }, problem))
+            }
+            Err(fault) => Err(Box::new(keep_by_own_word(view, parent, fault))),
+        }
+    }
 }
 
 impl Planner<'_> {
     fn plan(&self, problem: Option<Problem>) -> WorksPlan {
-        let mut plan = WorksPlan {
-            name: self.kind.as_ref().map(|(_, info)| name(self.view, self.parent, info)),
-            problems: problem.into_iter().collect(),
-            ..WorksPlan::default()
-        };
-        let targets: BTreeMap<&ObjectKey, Target> =
-            self.targets.gateways().map(|key| (key, self.target(key))).collect();
-        plan.targeted = targets.values().any(|target| target.standing.is_ours());
-        plan.recheck =
-            targets.values().fold(None, |least, target| Moment::earliest(least, target.placed.settles));
-        plan.problems.extend(self.dropped());
-        let selector =
-            self.policy.annotations.get(CLUSTER_SELECTOR).map(|text| selector::parse(text)).transpose();
-        let selector = selector.unwrap_or_else(|error| {
-            plan.problems.push(Problem::BadSelector(error.to_string()));
-            None
-        });
-        if !plan.targeted {
-            // What keeps its kind from being synced is nothing to tell the owner of a policy that is not.
-            plan.problems.retain(|problem| !problem.freezes());
-            self.follow(&mut plan, selector.as_ref());
-            return plan;
+        let outline = self.outline(problem);
+        let works = if outline.frozen { BTreeMap::new() } else { self.works(&outline) };
+        let (outcomes, problems) = outline.outcomes(&works);
+        drop(works);
+        let Outline { mut plan, targets, selector, .. } = outline;
+        plan.outcomes = outcomes;
+        plan.problems.extend(problems);
+        if plan.targeted {
+            self.keep_unsettled(&mut plan, &targets, selector.as_ref());
         }
-        let downstream = self.settings.downstream_namespace(&self.parent.object.namespace);
-        if let Err(problem) = &downstream {
-            plan.problems.push(problem.clone());
-        }
-        let clusters = self.clusters(&targets, selector.as_ref());
-        let schema = self.kind.as_ref().and_then(|(_, info)| info.schema.as_deref());
-        let specs = Specs::new(self.view, self.policy, &self.spec, schema, clusters.keys());
-        let specs = specs.unwrap_or_else(|problem| {
-            plan.problems.push(problem);
-            Specs::default()
-        });
-        let frozen = plan.problems.iter().any(Problem::freezes);
-
-        let mut variants: BTreeMap<Variant<'_>, Result<Arc<PlannedWork>, Problem>> = BTreeMap::new();
-        for (cluster, gateways) in clusters {
-            let standing = |key: &&ObjectKey| targets.get(*key).map(|target| &target.standing);
-            let unknown = gateways.iter().filter_map(standing).find_map(|standing| match standing {
-                GatewayStanding::Frozen(problem) => Some(problem.clone()),
-                _ => None,
-            });
-            let outcome = match (&downstream, unknown) {
-                _ if frozen || self.is_unknown(&cluster) => Ok(Outcome::Keep),
-                (Err(_), _) => Ok(Outcome::Keep),
-                (_, Some(problem)) => Err(problem),
-                (Ok(namespace), None) => variants
-                    .entry((gateways, specs.chosen(&cluster)))
-                    .or_insert_with_key(|(gateways, chosen)| {
-                        let spec = specs.patched(chosen).unwrap_or(&self.spec);
-                        self.work(&targets, gateways, spec, namespace).map(Arc::new)
-                    })
-                    .clone()
-                    .map(Outcome::Work),
-            };
-            let outcome = outcome.unwrap_or_else(|problem| {
-                if !plan.problems.contains(&problem) {
-                    plan.problems.push(problem);
-                }
-                Outcome::Keep
-            });
-            plan.outcomes.insert(cluster, outcome);
-        }
-        self.keep_unsettled(&mut plan, &targets, selector.as_ref());
         self.follow(&mut plan, selector.as_ref());
         plan
+    }
+
+    /// The works of each variant. More than a plan may hold are made one after the other, and again where they are
+    /// written.
+    fn works<'o>(
+        &self,
+        outline: &'o Outline<'_>,
+    ) -> BTreeMap<&'o Variant<'o>, Result<Arc<PlannedWork>, Problem>> {
+        let common = self.common(outline);
+        let variants: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
+        let held = variants.len() == 1 || outline.bytes <= HELD;
+        let work = |variant: &Variant<'_>| {
+            if let Some(problem) = outline.unknown(variant) {
+                return Err(problem);
+            }
+            let recipe = self.recipe(common.as_ref().map_err(Problem::clone)?, outline, variant);
+            let made = match remembered::made(&recipe) {
+                Some(made) => made?,
+                None => {
+                    let work = recipe.make(self.spec()?, &outline.overrides)?;
+                    if held {
+                        return Ok(Arc::new(work));
+                    }
+                    recipe::Made::of(&work)
+                }
+            };
+            Ok(Arc::new(recipe.planned(made)))
+        };
+        variants.into_iter().map(|variant| (variant, work(variant))).collect()
+    }
+
+    fn spec(&self) -> Result<&Value, Problem> {
+        self.spec.get_or_init(|| read_spec(&self.policy.spec)).as_ref().map_err(Problem::clone)
+    }
+
+    /// What all copies are made of.
+    fn common(&self, outline: &Outline<'_>) -> Result<Arc<Common>, Problem> {
+        let Some((gvr, info)) = &self.kind else {
+            return Err(Problem::Unread(self.parent.kind.to_string()));
+        };
+        Ok(Arc::new(Common {
+            policy: self.policy.clone(),
+            parent: self.parent.clone(),
+            targets: self.targets.clone(),
+            controller: self.view.controller().clone(),
+            gvr: gvr.clone(),
+            info: info.clone(),
+            downstream_namespace: outline.downstream.clone(),
+            schema: schema(self.view),
+        }))
+    }
+
+    fn recipe(&self, common: &Arc<Common>, outline: &Outline<'_>, variant: &Variant<'_>) -> Recipe {
+        let terms = |key: &&ObjectKey| outline.targets.get(*key)?.terms.clone();
+        Recipe {
+            common: common.clone(),
+            gateways: variant.gateways.iter().map(|key| (*key).clone()).collect(),
+            terms: variant.gateways.iter().filter_map(terms).collect(),
+            chosen: variant.chosen.clone(),
+        }
     }
 
     /// Where it leaves a cluster because its gateway does, it goes after it.
@@ -209,35 +237,6 @@ impl Planner<'_> {
         let targets = self.targets.gateways().cloned().collect();
         let selected = |cluster: &ClusterName| self.selects(selector, cluster);
         order::follow(self.view, self.parent, &targets, selected, plan);
-    }
-
-    fn target(&self, key: &ObjectKey) -> Target {
-        let standing = of_target(self.view, key, &self.parent.kind);
-        let placed = match standing {
-            GatewayStanding::NotOurs => Placed::default(),
-            _ => placed(self.view, key),
-        };
-        Target { standing, placed }
-    }
-
-    /// References into other namespaces, whether or not there are such gateways: that is none of the policy's business.
-    fn dropped(&self) -> impl Iterator<Item = Problem> {
-        self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
-    }
-
-    /// The clusters that the policy is for, each with the gateways that are placed there.
-    fn clusters<'t>(
-        &self,
-        targets: &BTreeMap<&'t ObjectKey, Target>,
-        selector: Option<&Selector>,
-    ) -> BTreeMap<ClusterName, Vec<&'t ObjectKey>> {
-        let mut clusters: BTreeMap<ClusterName, Vec<&ObjectKey>> = BTreeMap::new();
-        for (key, target) in targets {
-            for cluster in target.placed.clusters.iter().filter(|cluster| self.selects(selector, cluster)) {
-                clusters.entry(cluster.clone()).or_default().push(key);
-            }
-        }
-        clusters
     }
 
     fn selects(&self, selector: Option<&Selector>, cluster: &ClusterName) -> bool {
@@ -269,60 +268,4 @@ impl Planner<'_> {
             }
         }
     }
-
-    fn work(
-        &self,
-        targets: &BTreeMap<&ObjectKey, Target>,
-        gateways: &[&ObjectKey],
-        spec: &Value,
-        downstream_namespace: &str,
-    ) -> Result<PlannedWork, Problem> {
-        let Some((gvr, info)) = &self.kind else {
-            return Err(Problem::Unread(self.parent.kind.to_string()));
-        };
-        let params: Vec<&Params> = gateways
-            .iter()
-            .filter_map(|key| match &targets.get(*key)?.standing {
-                GatewayStanding::Ours(params) => Some(&**params),
-                _ => None,
-            })
-            .collect();
-        let skip: Vec<String> = params.iter().flat_map(|params| params.metadata_to_skip.clone()).collect();
-        let mut annotations = travelling(&self.policy.annotations, &skip);
-        annotations.insert(POLICY_SYNCED.to_owned(), self.parent.object.to_string());
-        let copy = copy(
-            (&gvr.api_version(), &info.kind),
-            (downstream_namespace, &self.parent.object.name),
-            &travelling(&self.policy.labels, &skip),
-            annotations,
-            self.targets.narrowed(spec, gateways, downstream_namespace),
-        );
-        // Where classes disagree, the spoke's people keep what is theirs.
-        let overwrite = params.iter().all(|params| params.conflicts == Conflicts::Overwrite);
-        let conflicts = if overwrite { Conflicts::Overwrite } else { Conflicts::Keep };
-        let template = WorkTemplate {
-            controller: self.view.controller(),
-            name: &name(self.view, self.parent, info),
-            parent: self.parent,
-            downstream_namespace,
-            schema: schema(self.view),
-        };
-        let names: Vec<&str> = gateways.iter().map(|key| &*key.name).collect();
-        let mut feedback = feedback::of_policy(&fields(&params, gvr));
-        if info.has_ancestors {
-            feedback = feedback.with_ancestors(&names);
-        }
-        template.carry(copy, Vec::new(), &names, feedback, conflicts)
-    }
-}
-
-/// The `statusFields` of all classes, the first of a name.
-fn fields(params: &[&Params], gvr: &GroupVersionResource) -> Vec<StatusField> {
-    let listed =
-        params.iter().flat_map(|params| &params.policies_to_sync).filter(|policy| policy.gvr() == *gvr);
-    let mut fields: BTreeMap<&str, &StatusField> = BTreeMap::new();
-    for field in listed.flat_map(|policy| &policy.status_fields) {
-        fields.entry(&field.name).or_insert(field);
-    }
-    fields.into_values().cloned().collect()
 }

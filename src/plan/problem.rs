@@ -101,6 +101,16 @@ pub enum Problem {
         /// The limit.
         limit: usize,
     },
+    /// The copies that differ would be larger together than one policy's may be.
+    #[error("its {copies} copies would have {} bytes, {} are allowed", grouped(*bytes), grouped(*limit))]
+    CopiesTooLarge {
+        /// How many there are.
+        copies: usize,
+        /// How many bytes they have at most.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The spec cannot be read.
     #[error("spec: {0}")]
     BadSpec(String),
@@ -182,6 +192,13 @@ impl SecretFault {
     }
 }
 
+/// `number` with its digits in groups: `33,554,432`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
 /// The most bytes of a problem in words: an Event takes no more, and an annotation and a condition have room for ten.
 const TEXT_LIMIT: usize = 1024;
 
@@ -206,7 +223,7 @@ impl Problem {
             Self::InvalidParameters { .. } => "InvalidParameters",
             Self::ClassGone(_) => "ClassGone",
             Self::ParametersUnread { .. } => "ParametersUnread",
-            Self::TooLarge { .. } => "TooLarge",
+            Self::TooLarge { .. } | Self::CopiesTooLarge { .. } => "TooLarge",
             Self::BadSpec(_) => "BadSpec",
             Self::BadReference { .. } => "BadReference",
             Self::ForeignReference(_) => "ForeignReference",

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod objects;
+pub(crate) mod sizes;
 pub(crate) mod works;
 pub(crate) mod world;
 

@@ -1,5 +1,6 @@
 //! A planned work: one copy, what travels with it, the namespaces they live in, and how the agent writes and watches them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -7,7 +8,9 @@ use serde_json::{Value, json};
 use super::Problem;
 use super::copy::Copy;
 use super::feedback::Feedback;
+use super::policy::Recipe;
 use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
+use crate::api::json::{Hash, length};
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
 use crate::api::params::Conflicts;
 use crate::api::work::{
@@ -31,12 +34,22 @@ pub struct PlannedWork {
     pub labels: Strings,
     /// Our annotations.
     pub annotations: Strings,
-    /// Its spec.
-    pub spec: ManifestWorkSpec,
+    body: Body,
     /// What a work that is as planned holds.
     pub content: Content,
     /// The revision of the copy in it, empty for an access work.
     pub revision: String,
+    /// How many bytes its manifests have.
+    pub bytes: usize,
+}
+
+/// The spec of a work.
+#[derive(Clone, Debug)]
+enum Body {
+    /// As it is.
+    Held(ManifestWorkSpec),
+    /// As what it is made of, where several would be too much to hold.
+    Unmade(Recipe),
 }
 
 impl PlannedWork {
@@ -47,20 +60,67 @@ impl PlannedWork {
         annotations: Strings,
         spec: ManifestWorkSpec,
         revision: String,
+        bytes: usize,
     ) -> Self {
-        let labels = Strings::from([
-            (MANAGED_BY.to_owned(), MANAGED_BY_US.to_owned()),
-            (CONTROLLER.to_owned(), controller.hash().to_owned()),
-            (WORK_FOR.to_owned(), purpose.to_owned()),
-        ]);
+        let labels = labels(controller, purpose);
         let content = Content::of(&spec, &labels, &annotations);
-        Self { name, labels, annotations, spec, content, revision }
+        Self { name, labels, annotations, body: Body::Held(spec), content, revision, bytes }
+    }
+
+    /// The work that `recipe` makes, `template`'s, with what is known of it since it was made.
+    pub(super) fn made(
+        template: &WorkTemplate<'_>,
+        gateways: &[&str],
+        recipe: Recipe,
+        (spec, revision, bytes): (Hash, String, usize),
+    ) -> Self {
+        let labels = labels(template.controller, template.purpose());
+        let annotations = template.annotations(gateways);
+        let content = Content::with(spec, &labels, &annotations);
+        Self {
+            name: template.name.clone(),
+            labels,
+            annotations,
+            body: Body::Unmade(recipe),
+            content,
+            revision,
+            bytes,
+        }
+    }
+
+    /// Its spec, which is made again where it is not held.
+    ///
+    /// # Errors
+    ///
+    /// Never of a work that was planned: it has been made once.
+    pub fn spec(&self) -> Result<Cow<'_, ManifestWorkSpec>, Problem> {
+        match &self.body {
+            Body::Held(spec) => Ok(Cow::Borrowed(spec)),
+            Body::Unmade(recipe) => recipe.spec().map(Cow::Owned),
+        }
+    }
+
+    /// Its spec, as far as it is held.
+    pub(super) fn into_spec(self) -> Result<ManifestWorkSpec, Problem> {
+        match self.body {
+            Body::Held(spec) => Ok(spec),
+            Body::Unmade(recipe) => recipe.spec(),
+        }
+    }
+
+    /// Whether its spec is held, so that asking for it takes no time.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self.body, Body::Held(_))
     }
 
     /// The whole object for `cluster`.
-    #[must_use]
-    pub fn object(&self, cluster: &str) -> Value {
-        json!({
+    ///
+    /// # Errors
+    ///
+    /// As [`PlannedWork::spec`].
+    pub fn object(&self, cluster: &str) -> Result<Value, Problem> {
+        Ok(json!({
             "apiVersion": "work.open-cluster-management.io/v1",
             "kind": "ManifestWork",
             "metadata": {
@@ -69,9 +129,17 @@ impl PlannedWork {
                 "labels": self.labels,
                 "annotations": self.annotations,
             },
-            "spec": self.spec,
-        })
+            "spec": self.spec()?,
+        }))
     }
+}
+
+fn labels(controller: &ControllerName, purpose: &str) -> Strings {
+    Strings::from([
+        (MANAGED_BY.to_owned(), MANAGED_BY_US.to_owned()),
+        (CONTROLLER.to_owned(), controller.hash().to_owned()),
+        (WORK_FOR.to_owned(), purpose.to_owned()),
+    ])
 }
 
 /// An object that travels with a copy: written as the copy is, before it, and gone with it. It may be a Secret, so it is
@@ -130,7 +198,7 @@ impl WorkTemplate<'_> {
         let mut manifests: Vec<Value> = namespaces.iter().map(namespace).collect();
         manifests.extend(companions.into_iter().map(|companion| companion.object));
         manifests.push(copy.object);
-        let bytes: usize = manifests.iter().map(|manifest| manifest.to_string().len()).sum();
+        let bytes: usize = manifests.iter().map(length).sum();
         if bytes > SIZE_LIMIT {
             return Err(Problem::TooLarge { bytes, limit: SIZE_LIMIT });
         }
@@ -142,12 +210,22 @@ impl WorkTemplate<'_> {
             }),
             manifest_configs: configs,
         };
-        let purpose = if self.parent.is_gateway() { "gateway" } else { "policy" };
-        let annotations = Strings::from([
+        let (name, annotations) = (self.name.clone(), self.annotations(gateways));
+        let (purpose, revision) = (self.purpose(), copy.revision);
+        Ok(PlannedWork::new(self.controller, name, purpose, annotations, spec, revision, bytes))
+    }
+
+    /// What the works are for, as a label says it.
+    fn purpose(&self) -> &'static str {
+        if self.parent.is_gateway() { "gateway" } else { "policy" }
+    }
+
+    /// The annotations of a work for the hub Gateways `gateways`.
+    fn annotations(&self, gateways: &[&str]) -> Strings {
+        Strings::from([
             (PARENT.to_owned(), self.parent.to_string()),
             (GATEWAYS.to_owned(), json!(gateways).to_string()),
-        ]);
-        Ok(PlannedWork::new(self.controller, self.name.clone(), purpose, annotations, spec, copy.revision))
+        ])
     }
 
     /// How the agent writes an object that is written once and never again.
@@ -215,6 +293,7 @@ pub(super) fn access(
         },
         "rules": rules,
     });
+    let bytes = length(&manifest);
     let spec = ManifestWorkSpec {
         workload: Workload { manifests: vec![Manifest(manifest)] },
         delete_option: Some(DeleteOption {
@@ -229,7 +308,8 @@ pub(super) fn access(
             condition_rules: Vec::new(),
         }],
     };
-    PlannedWork::new(controller, WorkName::access(controller), "access", Strings::new(), spec, String::new())
+    let name = WorkName::access(controller);
+    PlannedWork::new(controller, name, "access", Strings::new(), spec, String::new(), bytes)
 }
 
 fn server_side_apply(controller: &ControllerName, conflicts: Conflicts) -> UpdateStrategy {

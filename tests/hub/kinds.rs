@@ -134,7 +134,7 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
     world.delete(&class).await?;
     world
         .apply(&gateway_class(
-            &class["metadata"]["name"].as_str().unwrap_or_default(),
+            class["metadata"]["name"].as_str().unwrap_or_default(),
             "example.com/other",
             None,
         ))

@@ -19,6 +19,7 @@ use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::mirror::rows::schema::WorkSchema;
 use policy_sync::mirror::{Change, Key, Keys, Mirror, Row, Source};
 use policy_sync::plan::Settings;
+use policy_sync::tasks::Tasks;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
@@ -118,6 +119,7 @@ impl Hub {
             leadership: Leadership::always(),
             fold_window: window,
             wanted: watch::channel(Default::default()).0,
+            tasks: Tasks::new(metrics.clone()),
         };
         let client = server.client();
         let worker = Worker::new(client, mirror.clone(), queue, clock, metrics, options);

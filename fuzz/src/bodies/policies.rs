@@ -10,6 +10,7 @@ use policy_sync::api::gateway::GROUP;
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
 use policy_sync::api::params::{Params, TlsSecrets};
+use policy_sync::api::work::ManifestWorkSpec;
 use policy_sync::mirror::Source;
 use policy_sync::plan::selector::parse;
 use policy_sync::plan::work::SIZE_LIMIT;
@@ -48,7 +49,8 @@ fn holds(hub: &Hub) {
         within_placement(hub, &parent, &plan);
         for (cluster, outcome) in &plan.outcomes {
             let Outcome::Work(work) = outcome else { continue };
-            let (companions, copy) = is_whole(&parent, work);
+            let spec = work.spec().expect("it was made once");
+            let (companions, copy) = is_whole(&parent, work, &spec);
             if parent.is_gateway() {
                 let copies =
                     params(hub, &parent.object).is_some_and(|params| params.tls_secrets == TlsSecrets::Copy);
@@ -80,11 +82,15 @@ fn within_placement(hub: &Hub, parent: &Parent, plan: &WorksPlan) {
 }
 
 /// The work is what a work may be; what travels with its copy, and that.
-fn is_whole<'w>(parent: &Parent, work: &'w PlannedWork) -> (Vec<&'w Value>, &'w Value) {
+fn is_whole<'w>(
+    parent: &Parent,
+    work: &PlannedWork,
+    spec: &'w ManifestWorkSpec,
+) -> (Vec<&'w Value>, &'w Value) {
     let downstream = format!("{PREFIX}{}", parent.object.namespace);
     assert!(downstream.len() <= 63 && downstream != "kuadrant-system", "no copy may be in {downstream}");
     assert!(work.name.0.len() <= 63, "{}", work.name);
-    let manifests = &work.spec.workload.manifests;
+    let manifests = &spec.workload.manifests;
     let [namespace, companions @ .., copy] = manifests.as_slice() else {
         panic!("{} manifests", manifests.len())
     };

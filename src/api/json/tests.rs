@@ -35,3 +35,22 @@ fn one_meaning_has_one_hash() {
 fn parts_are_kept_apart() {
     assert_ne!(Hash::of_parts(&["a-b", "c"]), Hash::of_parts(&["a", "b-c"]));
 }
+
+#[test]
+fn what_is_joined_has_the_hash_of_the_whole() {
+    let (number, text) =
+        (json!([1.0, -0.0, 1e300, 18_446_744_073_709_551_615_u64]), json!({"ü\n": null, "a": [{}, []]}));
+    let joined = Joined::Object(vec![
+        ("list", Joined::List(vec![Joined::Value(&number), Joined::Value(&text), Joined::List(Vec::new())])),
+        ("none", Joined::Object(Vec::new())),
+    ]);
+    assert_eq!(Hash::of_joined(&joined), Hash::of(&json!({"none": {}, "list": [number, text, []]})));
+}
+
+/// A hash that changed would have an upgrade write all works of a fleet anew.
+#[test]
+fn a_hash_is_that_of_the_text_with_sorted_keys_and_settled_numbers() {
+    let value = json!({"b": [1.0, 2, -0.5, 1e21, "\u{1}ü\"\\/"], "a": {"y": null, "x": true, "": {}}});
+    let text = r#"{"a":{"":{},"x":true,"y":null},"b":[1,2,-0.5,1e+21,"\u0001ü\"\\/"]}"#;
+    assert_eq!(Hash::of(&value).to_string(), blake3::hash(text.as_bytes()).to_hex()[..32]);
+}

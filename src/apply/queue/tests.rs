@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::names::ObjectKey;
+use crate::api::names::{ObjectKey, Parent};
 
 fn queue() -> Queue {
     Queue::new(Metrics::new().unwrap())
@@ -69,4 +69,39 @@ async fn a_delayed_key_keeps_its_first_moment() {
     queue.add_after(key("a"), Duration::from_secs(1));
     assert!(!idle(&queue, Duration::from_millis(101)).await);
     assert!(idle(&queue, Duration::from_secs(3600)).await);
+}
+
+/// The key of a policy.
+fn policy(namespace: &str, name: &str) -> Key {
+    Key::Works(Parent::new("kuadrant.io", "ratelimitpolicies", namespace, name))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_with_many_keys_takes_turns_with_others() {
+    let queue = queue();
+    (0..1_000).for_each(|n| queue.add(policy("busy", &n.to_string())));
+    for name in ["a", "b"] {
+        queue.add(policy("calm", name));
+    }
+    let mut taken = Vec::new();
+    for _ in 0..5 {
+        taken.push(queue.next().await);
+    }
+    let turns = [("busy", "0"), ("calm", "a"), ("busy", "1"), ("calm", "b"), ("busy", "2")];
+    assert_eq!(taken, turns.map(|(namespace, name)| policy(namespace, name)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_without_keys_leave_nothing() {
+    let queue = queue();
+    for n in 0..1_000 {
+        queue.add(policy(&n.to_string(), "a"));
+        queue.add(policy(&n.to_string(), "b"));
+    }
+    for _ in 0..2_000 {
+        let key = queue.next().await;
+        queue.done(&key);
+    }
+    let state = queue.state.lock();
+    assert_eq!((state.ready.namespaces.len(), state.ready.keys.len()), (0, 0));
 }

@@ -37,7 +37,7 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
     // What access an agent needs follows from the works that its cluster has.
     let created: Vec<HubObject> = works
         .iter()
-        .map(|((cluster, _), work)| serde_json::from_value(work.object(&cluster.0)))
+        .map(|((cluster, _), work)| anyhow::Ok(serde_json::from_value(work.object(&cluster.0)?)?))
         .collect::<Result<_, _>>()
         .context("cannot read a planned work back")?;
     scratch.list(&Source::Works, &created);
@@ -47,7 +47,8 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
     for cluster in &clusters {
         take(&mut works, access::plan(view, cluster));
     }
-    Ok((works.iter().map(|((cluster, _), work)| work.object(&cluster.0)).collect(), remarks))
+    let objects = works.iter().map(|((cluster, _), work)| work.object(&cluster.0));
+    Ok((objects.collect::<Result<_, _>>().context("cannot make a planned work again")?, remarks))
 }
 
 fn take(works: &mut Works, plan: WorksPlan) {

@@ -19,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::room::Room;
 use super::work::{AnsweredCondition, TEXT_LIMIT, as_revision};
 use crate::api::annotations::CONDITIONS;
+use crate::api::condition::{self, is_reason};
 use crate::api::text::capped;
 use crate::api::work::ManifestWorkSpec;
 
@@ -174,8 +175,9 @@ fn read_condition(text: &str, room: &mut Room) -> Option<AnsweredCondition> {
     texts.0.is_empty().then_some(())?;
     Some(AnsweredCondition {
         condition_type: CONDITIONS.into_iter().find(|known| *known == condition_type)?.into(),
-        status: if matches!(status, "True" | "False") { status } else { "Unknown" }.into(),
-        reason: (!reason.is_empty()).then(|| room.text(reason, NAME_LIMIT)),
+        status: condition::status(status).unwrap_or("Unknown").into(),
+        // One that is longer than is told comes without its end.
+        reason: (reason.len() <= NAME_LIMIT && is_reason(reason)).then(|| room.text(reason, NAME_LIMIT)),
         message: None,
         observed_generation: if observed.is_empty() { None } else { Some(observed.parse().ok()?) },
     })

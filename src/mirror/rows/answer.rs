@@ -14,8 +14,9 @@ use super::ancestors::Ancestors;
 use super::dropped;
 use super::gateway_answer::GatewayAnswer;
 use super::room::Room;
-use super::work::{Purpose, applied, as_revision, condition};
+use super::work::{self, Purpose, applied, as_revision};
 use crate::api::annotations;
+use crate::api::condition::{self, is_reason};
 use crate::api::json::{DEPTH_LIMIT, depth};
 use crate::api::object::HubObject;
 use crate::api::text::capped;
@@ -83,7 +84,7 @@ pub(super) fn of(
             // The manifest's own message names the object and the conflict; the work's only counts.
             let manifests = status.resource_status.manifests.iter();
             let failed = manifests
-                .filter_map(|manifest| condition(&manifest.conditions, "Applied"))
+                .filter_map(|manifest| work::condition(&manifest.conditions, "Applied"))
                 .find(|condition| condition.status == "False");
             answer.message = Some(room.text(&failed.unwrap_or(applied).message, TEXT_LIMIT));
         }
@@ -148,8 +149,14 @@ impl Answer {
                 }
                 let condition = self.condition_mut(condition_type);
                 match part {
-                    "status" => condition.status = text(room).unwrap_or_default(),
-                    "reason" => condition.reason = text(room),
+                    "status" => {
+                        let status = value.string.as_deref().and_then(condition::status);
+                        condition.status = status.unwrap_or_default().into();
+                    }
+                    "reason" => {
+                        let reason = value.string.as_deref().filter(|text| is_reason(text));
+                        condition.reason = reason.map(|text| room.text(text, TEXT_LIMIT));
+                    }
                     "message" => condition.message = text(room),
                     "observedGeneration" => condition.observed_generation = value.integer,
                     _ => {}

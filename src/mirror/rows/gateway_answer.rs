@@ -1,6 +1,7 @@
 //! What a spoke's agent says about the copy of a Gateway: its addresses and its listeners.
 
 use super::room::Room;
+use crate::api::condition;
 use crate::api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT, is_subdomain};
 use crate::api::work::FieldValue;
 
@@ -130,10 +131,7 @@ impl AnsweredListener {
 impl ListenerCondition {
     fn take(&mut self, part: &str, text: &str, room: &mut Room) {
         match part {
-            "status" => {
-                let known = ["True", "False", "Unknown"].into_iter().find(|known| *known == text);
-                self.status = known.unwrap_or_default();
-            }
+            "status" => self.status = condition::status(text).unwrap_or_default(),
             "reason" => self.reason = room.text(text, TEXT_LIMIT),
             "message" => self.message = room.text(text, TEXT_LIMIT),
             _ => {}

@@ -5,8 +5,10 @@
 
 pub mod ancestors;
 mod answer;
+pub mod aside;
 pub mod class;
 pub mod cluster;
+mod content;
 mod dropped;
 pub mod gateway;
 pub mod gateway_answer;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::aside::Aside;
 use super::{RawSpec, Seen, Strings, Version, raw_spec};
 use crate::api::annotations;
 use crate::api::json::Hash;
@@ -35,6 +36,8 @@ pub struct Policy {
     pub spec: RawSpec,
     /// What stands in the annotations that are ours to write.
     pub folded: Folded,
+    /// What takes long to find out of it.
+    pub aside: Aside,
 }
 
 /// The annotations of ours that a policy has: what they say as a hash, which is all that a comparison needs.
@@ -93,6 +96,16 @@ impl Policy {
                 .collect(),
             spec: raw_spec(object),
             folded: folded(metadata, field_manager),
+            aside: Aside::default(),
+        }
+    }
+
+    /// Takes over what was found out of `before`, where its copies are made of the same.
+    pub(in crate::mirror) fn replaces(&mut self, before: &Self) {
+        if (&self.spec, &self.labels, &self.annotations)
+            == (&before.spec, &before.labels, &before.annotations)
+        {
+            self.aside = before.aside.clone();
         }
     }
 }

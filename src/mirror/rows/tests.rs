@@ -2,14 +2,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::Strings;
 use super::class::ConfigMap;
 use super::grant::Grant;
 use super::policy::Policy;
 use super::secret::Secret;
-use super::work::{Answer, Purpose, TEXT_LIMIT, Work};
+use super::work::{Answer, Content, Purpose, TEXT_LIMIT, Work};
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
-use crate::api::work::Manifest;
+use crate::api::work::{Manifest, ManifestWorkSpec};
 use crate::plan::tests::answers::applied;
 use crate::plan::tests::objects::{
     CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_parent, secret,
@@ -161,6 +162,34 @@ fn of_two_values_of_one_name_the_last_counts() {
     let value = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
     let answer = fed_back(&value);
     assert_eq!((answer.conditions.len(), &*answer.conditions[0].status), (1, "False"));
+}
+
+#[test]
+fn a_condition_has_a_status_of_the_api_or_is_none() {
+    let status =
+        |text: &str| json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": text}});
+    for known in ["True", "False", "Unknown"] {
+        assert_eq!(&*fed_back(&status(known)).conditions[0].status, known);
+    }
+    for odd in ["", "true", "Truee", " True", "\u{1}", &"True".repeat(300)] {
+        assert!(fed_back(&status(odd)).conditions.is_empty(), "{odd:?}");
+    }
+}
+
+#[test]
+fn a_reason_is_one_of_the_api_or_none() {
+    let reason = |text: &str| {
+        let value = json!({"name": "_Enforced_reason", "fieldValue": {"type": "String", "string": text}});
+        let status = json!({"name": "_Enforced_status", "fieldValue": {"type": "String", "string": "False"}});
+        let answer = answered(|status_of| values(status_of).extend([status, value]));
+        answer.conditions[0].reason.as_deref().map(str::to_owned)
+    };
+    for known in ["Overridden", "A", "a1_,:b", &"x".repeat(1_024)] {
+        assert_eq!(reason(known).as_deref(), Some(known));
+    }
+    for odd in ["", "1a", "a b", "a,", "\u{1}", "ü", &"x".repeat(1_025)] {
+        assert_eq!(reason(odd), None, "{odd:?}");
+    }
 }
 
 #[test]
@@ -382,4 +411,16 @@ fn an_object_is_shown_by_its_name_alone() {
         {"kind": "Secret", "metadata": {"name": "a"}, "data": {"tls.key": "VE9Q"}}]}));
     let shown = format!("{work:?} {work:#?}");
     assert!(shown.contains("tls.key") && !shown.contains("VE9Q"), "{shown}");
+}
+
+#[test]
+fn a_spec_has_the_hash_of_the_whole_of_it() {
+    use crate::api::json::Hash;
+    let whole: ManifestWorkSpec = serde_json::from_value(json()["spec"].clone()).unwrap();
+    let mut bare = whole.clone();
+    (bare.delete_option, bare.manifest_configs) = (None, Vec::new());
+    for spec in [whole, bare, ManifestWorkSpec::default()] {
+        let content = Content::of(&spec, &Strings::new(), &Strings::new());
+        assert_eq!(content.spec, Hash::of(&spec), "{spec:?}");
+    }
 }

@@ -7,24 +7,18 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
-use serde::Serialize;
 use serde_json::Value;
 
-use super::{Strings, Version, answer, served};
+pub use super::content::{ANNOTATIONS, Content, LABELS};
+use super::{Version, answer, served};
 use crate::api::annotations;
 use crate::api::gateway;
-use crate::api::json::Hash;
 use crate::api::names::{ControllerName, GroupResource, HASH_DIGITS, Parent, WorkName};
 use crate::api::object::HubObject;
 use crate::api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
 use crate::mirror::Moment;
 
 pub use super::answer::{Answer, AnsweredCondition, TEXT_LIMIT};
-
-/// The labels of a work that are ours to write.
-pub const LABELS: [&str; 3] = [annotations::MANAGED_BY, annotations::CONTROLLER, annotations::WORK_FOR];
-/// The annotations of a work that are ours to write.
-pub const ANNOTATIONS: [&str; 2] = [annotations::PARENT, annotations::GATEWAYS];
 
 /// What a work is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,26 +61,6 @@ pub struct Work {
     pub grants: bool,
     /// What the spoke's agent says.
     pub answer: Option<Arc<Answer>>,
-}
-
-/// Hashes of what a work holds, of the fields that a plan writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Content {
-    /// The spec.
-    pub spec: Hash,
-    /// Our labels and annotations.
-    pub metadata: Hash,
-}
-
-impl Content {
-    /// The content of a work with this spec and metadata.
-    #[must_use]
-    pub fn of(spec: &ManifestWorkSpec, labels: &Strings, annotations: &Strings) -> Self {
-        #[derive(Serialize)]
-        struct Ours<'a>([Option<&'a String>; 3], [Option<&'a String>; 2]);
-        let ours = Ours(LABELS.map(|key| labels.get(key)), ANNOTATIONS.map(|key| annotations.get(key)));
-        Self { spec: Hash::of(spec), metadata: Hash::of(&ours) }
-    }
 }
 
 impl Work {

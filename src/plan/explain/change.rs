@@ -92,7 +92,10 @@ impl Explainer<'_> {
             Problem::MoreSecretsLeftOut(_) => vec![format!("{subject} spec.listeners")],
             Problem::Unread(_) => Vec::new(),
             // What is left is about the object itself.
-            Problem::BadSpec(_) | Problem::TooLarge { .. } | Problem::OtherController(_) => {
+            Problem::BadSpec(_)
+            | Problem::TooLarge { .. }
+            | Problem::CopiesTooLarge { .. }
+            | Problem::OtherController(_) => {
                 vec![format!("{subject} spec")]
             }
         }

@@ -1,12 +1,14 @@
 //! How much of the list fits: everything, only what is not well, only the keys, or the first of them.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::api::annotations::Synced;
 use crate::api::names::ClusterName;
 
 /// How many characters of a message the level `minimal` shows.
-const MINIMAL_MESSAGE: usize = 256;
+pub(super) const MINIMAL_MESSAGE: usize = 256;
 
 /// The keys that RFC 0007 asks for.
 #[derive(Serialize)]
@@ -17,12 +19,12 @@ struct Keys<'e> {
 }
 
 /// The highest level of detail at which `entries` have at most `room` bytes, and their text.
-pub(super) fn fit(entries: &[Synced], room: usize) -> (String, String) {
-    let minimal = || entries.iter().map(minimal).collect::<Vec<_>>();
+pub(super) fn fit(entries: &[Cow<'_, Synced>], room: usize) -> (String, String) {
+    let minimal = || entries.iter().map(|entry| minimal(entry)).collect::<Vec<_>>();
     let levels: [(&str, &dyn Fn() -> String); 3] = [
         ("full", &|| json(&entries)),
         ("minimal", &|| json(&minimal())),
-        ("keys", &|| json(&entries.iter().map(keys).collect::<Vec<_>>())),
+        ("keys", &|| json(&entries.iter().map(|entry| keys(entry)).collect::<Vec<_>>())),
     ];
     for (level, text) in levels {
         let text = text();
@@ -33,7 +35,7 @@ pub(super) fn fit(entries: &[Synced], room: usize) -> (String, String) {
     first(entries, room)
 }
 
-fn first(entries: &[Synced], room: usize) -> (String, String) {
+fn first(entries: &[Cow<'_, Synced>], room: usize) -> (String, String) {
     let level = |count: usize| format!("first {count} of {}", entries.len());
     let mut texts: Vec<String> = Vec::new();
     // The longest the level's own text can get, and the brackets.
@@ -53,16 +55,22 @@ fn keys(entry: &Synced) -> Keys<'_> {
 }
 
 fn minimal(entry: &Synced) -> Synced {
-    let cut = |text: &String| text.chars().take(MINIMAL_MESSAGE).collect();
     let mut entry = entry.clone();
     entry.fields.clear();
     entry.dropped.clear();
-    entry.message = entry.message.as_ref().map(cut);
     entry.conditions.retain(|condition| condition.status != "True");
-    for condition in &mut entry.conditions {
-        condition.message = condition.message.as_ref().map(cut);
-    }
+    shorten(&mut entry, MINIMAL_MESSAGE);
     entry
+}
+
+/// Cuts the messages of `entry` to so many characters.
+pub(super) fn shorten(entry: &mut Synced, characters: usize) {
+    let messages = entry.conditions.iter_mut().map(|condition| &mut condition.message);
+    for message in messages.chain([&mut entry.message]).flatten() {
+        if let Some((end, _)) = message.char_indices().nth(characters) {
+            message.truncate(end);
+        }
+    }
 }
 
 fn json(value: &impl Serialize) -> String {

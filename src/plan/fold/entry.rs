@@ -31,6 +31,7 @@ pub(super) fn synced(
         conditions: Vec::new(),
         fields: serde_json::Map::new(),
         dropped: Vec::new(),
+        cut: false,
     };
     let Some(work) = work else { return entry };
     if work.deleting.is_some() {

@@ -27,6 +27,7 @@ fn fleet(clusters: usize, name_length: usize, status: &str, message: &str) -> Ve
         conditions: ["Accepted", "Enforced"].map(|name| condition(name, status, message)).into(),
         fields: serde_json::Map::from_iter([("generation".to_owned(), json!(2))]),
         dropped: vec!["list".to_owned()],
+        cut: false,
     };
     (0..clusters).map(entry).collect()
 }
@@ -67,8 +68,10 @@ fn a_thousand_are_told_without_what_is_well() {
 
 #[test]
 fn what_is_not_well_is_told_in_256_characters() {
-    let (level, told) = told(&fleet(100, 20, "False", &"ü".repeat(500)), 0);
-    assert_eq!((&*level, told.len()), ("minimal", 100));
+    let mut entries = fleet(170, 20, "False", &"ü".repeat(300));
+    entries.iter_mut().for_each(|entry| entry.conditions.truncate(1));
+    let (level, told) = told(&entries, 0);
+    assert_eq!((&*level, told.len()), ("minimal", 170));
     assert_eq!(told[0]["conditions"][0]["message"], "ü".repeat(256));
     assert_eq!((told[0].get("fields"), told[0].get("dropped")), (None, None));
 }
@@ -138,4 +141,56 @@ fn ten_long_problems_have_room() {
         (0..20).map(|n| Problem::BadSelector(format!("{n}{}", "\u{1}ü".repeat(100_000)))).collect();
     let annotations = annotations(&problems, &[], true, &Summary::default(), 0);
     assert!(annotations[POLICY_SYNC_MESSAGE].len() <= 10 * 1_026 + 20);
+}
+
+/// A hundred clusters, where so many say `words` in each condition.
+fn with_talkers(talkers: usize, words: &str) -> Vec<Synced> {
+    let mut entries = fleet(talkers, 20, "False", words);
+    entries.extend(fleet(100, 20, "True", "fine").into_iter().skip(talkers));
+    entries
+}
+
+#[test]
+fn the_words_of_some_clusters_lower_the_detail_of_no_other() {
+    for text in ["x", "\"", "\u{1}", "ü", "\u{10ffff}"] {
+        let entries = with_talkers(60, &text.repeat(1_000));
+        let (level, told) = told(&entries, 0);
+        assert_eq!((&*level, told.len()), ("full", 100), "{text:?}");
+        let limit = |entry: &Value| entry.to_string().len() <= 1_024;
+        assert!(told.iter().all(limit), "{text:?}: an entry has more than 1 KiB");
+        assert!(told[..60].iter().all(|entry| entry["cut"] == true), "{text:?}");
+        for (entry, full) in told[60..].iter().zip(&entries[60..]) {
+            assert_eq!(*entry, json!(full), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_long_entry_has_messages_of_256_characters_and_then_no_fields() {
+    let entry = |field: usize| {
+        let mut entry = fleet(1, 20, "False", &"x".repeat(900)).remove(0);
+        entry.conditions.truncate(1);
+        entry.message = Some("m".repeat(300));
+        entry.fields = serde_json::Map::from_iter([("list".to_owned(), json!("y".repeat(field)))]);
+        entry
+    };
+    for (field, kept) in [(100, true), (500, false)] {
+        let (_, told) = told(&[entry(field)], 0);
+        assert_eq!(told[0]["conditions"][0]["message"], "x".repeat(256));
+        assert_eq!((&told[0]["message"], &told[0]["cut"]), (&json!("m".repeat(256)), &json!(true)));
+        assert_eq!(told[0].get("fields").is_some(), kept, "{field}");
+    }
+}
+
+#[test]
+fn an_entry_of_1_kib_is_told_whole() {
+    let entry = |length: usize| fleet(1, 20, "False", &"x".repeat(length)).remove(0);
+    let rest = serde_json::to_string(&entry(0)).unwrap().len();
+    let fitting = (1_024 - rest) / 2;
+    let (_, told) = told(&[entry(fitting)], 0);
+    assert_eq!(
+        (told[0].get("cut"), &told[0]["conditions"][0]["message"]),
+        (None, &json!("x".repeat(fitting)))
+    );
+    assert_eq!(self::told(&[entry(fitting + 1)], 0).1[0]["cut"], true);
 }

@@ -83,12 +83,11 @@ impl Targets {
     /// The spec with only the references to `gateways`, in their namespace on the spoke.
     pub(super) fn narrowed(
         &self,
-        spec: &Value,
-        gateways: &[&ObjectKey],
+        mut spec: Value,
+        gateways: &[ObjectKey],
         downstream_namespace: &str,
     ) -> Value {
-        let stays = |target: &Option<ObjectKey>| target.as_ref().is_some_and(|key| gateways.contains(&key));
-        let mut spec = spec.clone();
+        let stays = |target: &Option<ObjectKey>| target.as_ref().is_some_and(|key| gateways.contains(key));
         let Some(fields) = spec.as_object_mut() else { return spec };
         if stays(&self.singular) {
             fields.entry("targetRef").and_modify(|reference| rewrite(reference, downstream_namespace));

@@ -12,7 +12,8 @@ fn granted(world: &World) -> Vec<String> {
     let cluster = ClusterName::from("eu-1");
     match world.see(|view| access::plan(view, &cluster)).outcomes.get(&cluster) {
         Some(Outcome::Work(work)) => {
-            let rules = work.spec.workload.manifests[0].0["rules"].as_array().unwrap();
+            let spec = work.spec().unwrap();
+            let rules = spec.workload.manifests[0].0["rules"].as_array().unwrap();
             let resource = |rule: &Value| rule["resources"][0].as_str().unwrap().to_owned();
             rules.iter().map(resource).collect()
         }

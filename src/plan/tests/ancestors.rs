@@ -52,7 +52,7 @@ fn conditions(entry: &Synced) -> Vec<String> {
 
 fn rules(world: &World) -> Value {
     match world.plan("limits").outcomes.values().next() {
-        Some(Outcome::Work(work)) => json!(work.spec.manifest_configs[1].condition_rules),
+        Some(Outcome::Work(work)) => json!(work.spec().unwrap().manifest_configs[1].condition_rules),
         other => panic!("{other:?}"),
     }
 }

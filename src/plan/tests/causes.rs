@@ -27,6 +27,7 @@ fn reads_on(world: &World, parent: &Parent, cluster: &str) -> Vec<String> {
         Read::Object(_, gvr, key, _) => format!("{} {key}", gvr.kind.resource),
         Read::Absent(gvr, key) => format!("{} {key} absent", gvr.kind.resource),
         Read::Decisions(placement, _) => format!("decisions {placement}"),
+        Read::Leaving(name) => format!("managedclusters {name} leaving"),
         Read::Namespace(name) => format!("namespace {name}"),
     };
     let mut reads: Vec<String> = cause(world, parent, cluster).iter().map(text).collect();
@@ -77,9 +78,9 @@ fn for_a_gateway_that_is_gone_it_is_that_it_is_gone() {
 #[test]
 fn for_a_cluster_that_is_gone_it_is_that_it_is_gone() {
     let left = |world: World| world.decisions("all", &[]);
-    assert_eq!(reads(&left(written()), &gateway_parent("web")), and_web(&["managedclusters eu-1 absent"]));
+    assert_eq!(reads(&left(written()), &gateway_parent("web")), and_web(&["managedclusters eu-1 leaving"]));
     let terminating = left(written().with(cluster("eu-1").deleting()));
-    assert_eq!(reads(&terminating, &gateway_parent("web")), and_web(&["managedclusters eu-1"]));
+    assert_eq!(reads(&terminating, &gateway_parent("web")), and_web(&["managedclusters eu-1 leaving"]));
     assert_eq!(reads(&left(written().with(cluster("eu-1"))), &gateway_parent("web")), OF_WEB);
 }
 

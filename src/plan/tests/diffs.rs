@@ -126,7 +126,7 @@ fn a_schema_without_scrape_types_is_written_without_them() {
     world.mirror.change(Change::WorkSchema(older), Moment(world.now));
     match &world.diff_of(&policy_parent("limits")).actions[..] {
         [WorkAction::Update { work, .. }] => {
-            assert!(!work.object("eu-1").to_string().contains("feedbackScrapeType"));
+            assert!(!work.object("eu-1").unwrap().to_string().contains("feedbackScrapeType"));
         }
         other => panic!("{other:?}"),
     }
@@ -155,13 +155,14 @@ fn several_classes_share_a_work() {
         );
     let plan = world.plan("limits");
     let Some(crate::plan::Outcome::Work(work)) = plan.outcomes.values().next() else { panic!() };
-    let config = &work.spec.manifest_configs[1];
+    let spec = work.spec().unwrap();
+    let config = &spec.manifest_configs[1];
     let names: Vec<&str> =
         config.feedback_rules[0].json_paths.iter().map(|path| path.name.as_str()).collect();
     assert!(names.ends_with(&["a", "b", "c"]), "the union of their fields: {names:?}");
     let strategy = config.update_strategy.as_ref().unwrap().server_side_apply.as_ref().unwrap();
     assert!(!strategy.force, "keep wins over overwrite");
-    let labels = &work.spec.workload.manifests[1].0["metadata"]["labels"];
+    let labels = &spec.workload.manifests[1].0["metadata"]["labels"];
     assert_eq!(*labels, json!({"three": ""}), "what one of them skips stays");
 }
 

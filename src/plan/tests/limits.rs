@@ -69,7 +69,7 @@ fn sized(bytes: usize) -> World {
     let world = shop(&["eu-1"]).with(policy("limits").targets("web").spec("text", "".into()));
     let plan = world.plan("limits");
     let manifests = match plan.outcomes.values().next() {
-        Some(crate::plan::Outcome::Work(work)) => work.spec.workload.manifests.clone(),
+        Some(crate::plan::Outcome::Work(work)) => work.spec().unwrap().workload.manifests.clone(),
         _ => panic!(),
     };
     let empty: usize = manifests.iter().map(|manifest| manifest.0.to_string().len()).sum();

@@ -41,17 +41,32 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
             (Problem::DownstreamNamespace { namespace, downstream, fault: "is reserved" }, Of::Both)
         }
         Some(Problem::DownstreamNamespace { .. }) => {
-            (Problem::TwoVersions { resource: gvr.kind.to_string(), versions: "v1, v2".into() }, Of::Policies)
+            (Problem::VersionConflict { gvr, held: "v2".into(), class: CLASS.into() }, Of::Policies)
         }
-        Some(Problem::TwoVersions { .. }) => (Problem::KindNotResolved { gvr, fault: text() }, Of::Policies),
+        Some(Problem::VersionConflict { .. }) => {
+            (Problem::KindNotResolved { gvr, fault: text() }, Of::Policies)
+        }
         Some(Problem::KindNotResolved { .. }) => {
             (Problem::InvalidParameters { class: CLASS.into(), fault: text() }, Of::Both)
         }
         Some(Problem::InvalidParameters { .. }) => {
+            (Problem::ParametersUnread { class: CLASS.into(), fault: text() }, Of::Both)
+        }
+        Some(Problem::ParametersUnread { .. }) => (Problem::ClassGone(CLASS.into()), Of::Both),
+        Some(Problem::ClassGone(_)) => {
+            let (bytes, limit) = (40_128_000, 33_554_432);
+            (Problem::CopiesTooLarge { copies: 64, bytes, limit }, Of::Both)
+        }
+        Some(Problem::CopiesTooLarge { .. }) => {
             (Problem::TooLarge { bytes: 600_000, limit: 512_000 }, Of::Both)
         }
-        Some(Problem::TooLarge { .. }) => (Problem::BadGraceTimeout(text()), Of::Gateways),
-        Some(Problem::BadGraceTimeout(_)) => {
+        Some(Problem::TooLarge { .. }) => {
+            (Problem::BadGraceTimeout { found: text(), used: 600 }, Of::Gateways)
+        }
+        Some(Problem::BadGraceTimeout { .. }) => {
+            (Problem::GraceTooLong { asked: 7_200, class: CLASS.into(), used: 3_600 }, Of::Gateways)
+        }
+        Some(Problem::GraceTooLong { .. }) => {
             (Problem::ForeignWork { cluster: "eu-1".into(), name: "limits".into() }, Of::Both)
         }
         Some(Problem::ForeignWork { .. }) => (Problem::PoliciesPending, Of::Gateways),
@@ -92,6 +107,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
         _ if *of == Of::Policies => "–",
         Problem::PoliciesPending => "`Programmed=False`",
         problem if problem.passes() => "none",
+        problem if problem.is_unknown() => "`Accepted=Unknown`",
         problem if problem.freezes() => "`Accepted=False`",
         // It is found where its work is to be made, so the cluster is named.
         Problem::OtherController(_) => "none",
@@ -102,6 +118,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
     let names = [
         (subject, "its"),
         ("ConfigMap params/multi key params", "the class's parameters"),
+        ("GatewayClass multi", "the GatewayClass"),
         ("ratelimitpolicies.kuadrant.io", "of its kind"),
         ("Namespace shop", "its Namespace"),
         ("Secret shop/web", "the Secret"),

@@ -46,7 +46,7 @@ fn work(world: &World) -> std::sync::Arc<PlannedWork> {
 }
 
 fn manifests(world: &World) -> Vec<Value> {
-    work(world).spec.workload.manifests.iter().map(|manifest| manifest.0.clone()).collect()
+    work(world).spec().unwrap().workload.manifests.iter().map(|manifest| manifest.0.clone()).collect()
 }
 
 /// What its work carries: `Secret kuadrant-shop/a`.
@@ -117,7 +117,7 @@ fn it_is_written_as_the_gateway_is_and_namespaces_are_left_behind() {
     for (conflicts, force) in [("keep", false), ("overwrite", true)] {
         let world = copying(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")])
             .class("multi", &json!({"tlsSecrets": "copy", "conflicts": conflicts}));
-        let spec = serde_json::to_value(&work(&world).spec).unwrap();
+        let spec = serde_json::to_value(work(&world).spec().unwrap()).unwrap();
         let configs = spec["manifestConfigs"].as_array().unwrap();
         let strategies: Vec<&Value> = configs.iter().map(|config| &config["updateStrategy"]).collect();
         let apply = json!({"type": "ServerSideApply", "serverSideApply": {
@@ -274,10 +274,10 @@ fn gateways_that_name_one_secret_carry_the_same_copy() {
     let objects = [secret("a").in_ns("tls"), grant("g")];
     let world = copying(&[of_tls("a")], &objects).with(api);
     let of_api = match world.plan_of(&gateway_parent("api")).outcomes.values().next() {
-        Some(Outcome::Work(work)) => work.spec.workload.manifests.clone(),
+        Some(Outcome::Work(work)) => work.spec().unwrap().workload.manifests.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(of_api[..4], work(&world).spec.workload.manifests[..4]);
+    assert_eq!(of_api[..4], work(&world).spec().unwrap().workload.manifests[..4]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn hub() -> World {
 
 fn object(plan: &WorksPlan) -> Value {
     match plan.outcomes.get(&ClusterName::from("eu-1")) {
-        Some(Outcome::Work(work)) => work.object("eu-1"),
+        Some(Outcome::Work(work)) => work.object("eu-1").unwrap(),
         other => panic!("no work is planned: {other:?}"),
     }
 }

@@ -64,7 +64,7 @@ impl World {
                 return drop(self.show(&key));
             }
             WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {
-                as_served(&work.object(&cluster.0))
+                as_served(&work.object(&cluster.0).unwrap())
             }
         };
         let created = Moment(self.now).rfc3339();

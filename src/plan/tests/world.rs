@@ -238,7 +238,7 @@ impl World {
 
     pub(crate) fn copy_of(&self, parent: &Parent, cluster: &str) -> Value {
         match self.plan_of(parent).outcomes.get(&ClusterName::from(cluster)) {
-            Some(plan::Outcome::Work(work)) => work.spec.workload.manifests[1].0.clone(),
+            Some(plan::Outcome::Work(work)) => work.spec().unwrap().workload.manifests[1].0.clone(),
             other => panic!("no work is planned: {other:?}"),
         }
     }

@@ -108,7 +108,7 @@ impl Hub {
                 return self.show_work(&key);
             }
             WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {
-                as_served(work.object(&cluster.0))
+                as_served(work.object(&cluster.0).expect("it was made once"))
             }
         };
         let found = self.works.entry(key.clone()).or_insert_with(|| {

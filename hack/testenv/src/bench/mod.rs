@@ -29,6 +29,7 @@ mod sample;
 mod scene;
 mod stage;
 mod storm;
+mod tenants;
 mod usage;
 
 use std::path::PathBuf;
@@ -67,6 +68,9 @@ pub enum Row {
     /// How cost grows.
     #[value(name = "B9")]
     Growth,
+    /// Tenants with large policies, beside somebody else's.
+    #[value(name = "B10")]
+    Tenants,
 }
 
 /// What to measure, and on what.
@@ -111,6 +115,7 @@ pub async fn run(options: &Options) -> Result<Vec<Measure>> {
             Row::Storm => storm::measure(&mut stage).await,
             Row::Idle => idle::measure(&mut stage, options.idle).await,
             Row::Growth => growth::measure(&mut stage).await,
+            Row::Tenants => tenants::measure(&mut stage, options.changes).await,
             Row::Restart => restart::measure(&mut stage, options.runs).await,
         };
         measures.extend(measured.with_context(|| format!("measuring {row:?}"))?);

@@ -124,9 +124,9 @@ impl Found {
             let key = ObjectKey { namespace: place.0.0.clone(), name: place.1.0.clone() };
             let before = self.works.get(&place);
             let change = match &action {
-                WorkAction::Create { work, .. } => Change::of_work(key, None, Some(work.object(&place.0.0))),
+                WorkAction::Create { work, .. } => Change::of_work(key, None, Some(work.object(&place.0.0)?)),
                 WorkAction::Update { work, .. } => {
-                    Change::of_work(key, before, Some(work.object(&place.0.0)))
+                    Change::of_work(key, before, Some(work.object(&place.0.0)?))
                 }
                 WorkAction::Mark { displaced, .. } => {
                     let work = before.context("a work to mark that is not there")?;

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Said;
+use crate::api::condition::is_reason;
 use crate::api::gateway::{
     ADDRESSES_LIMIT, Address, KINDS_LIMIT, LISTENERS_LIMIT, ListenerStatus, MULTI_CLUSTER_HOSTNAME_ADDRESS,
     MULTI_CLUSTER_IP_ADDRESS, RouteKind, is_subdomain,
@@ -144,12 +145,4 @@ fn address(cluster: &ClusterName, text: &str) -> Option<Address> {
     };
     let value = format!("{cluster}/{text}");
     (value.len() <= ADDRESS_LIMIT).then(|| Address { address_type: address_type.to_owned(), value })
-}
-
-/// Whether the API takes `reason` as the reason of a condition.
-fn is_reason(reason: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
-    reason.starts_with(|c: char| c.is_ascii_alphabetic())
-        && reason.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && reason.chars().all(inner)
 }

@@ -9,7 +9,8 @@ fn granted(world: &World) -> Vec<String> {
     let cluster = ClusterName::from("eu-1");
     match world.see(|view| access::plan(view, &cluster)).outcomes.get(&cluster) {
         Some(Outcome::Work(work)) => {
-            let rules = work.spec.workload.manifests[0].0["rules"].as_array().unwrap();
+            let spec = work.spec().unwrap();
+            let rules = spec.workload.manifests[0].0["rules"].as_array().unwrap();
             rules.iter().map(|rule| rule["resources"][0].as_str().unwrap().to_owned()).collect()
         }
         _ => Vec::new(),

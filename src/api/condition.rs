@@ -1,0 +1,23 @@
+//! What the API takes as a condition
+//! ([API conventions](https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties)).
+
+/// The statuses of a condition.
+const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+/// The most characters of a reason.
+const REASON_LIMIT: usize = 1024;
+
+/// `text` as the status of a condition, `None` where it is none.
+#[must_use]
+pub fn status(text: &str) -> Option<&'static str> {
+    STATUSES.into_iter().find(|known| *known == text)
+}
+
+/// Whether the API takes `text` as the reason of a condition.
+#[must_use]
+pub fn is_reason(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
+    text.len() <= REASON_LIMIT
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.chars().all(inner)
+}

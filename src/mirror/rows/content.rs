@@ -1,0 +1,54 @@
+//! What a work holds, as hashes: of what it really holds, never of what it says that it holds.
+
+use serde::Serialize;
+
+use super::Strings;
+use crate::api::annotations;
+use crate::api::json::{Hash, Joined};
+use crate::api::work::ManifestWorkSpec;
+
+/// The labels of a work that are ours to write.
+pub const LABELS: [&str; 3] = [annotations::MANAGED_BY, annotations::CONTROLLER, annotations::WORK_FOR];
+/// The annotations of a work that are ours to write.
+pub const ANNOTATIONS: [&str; 2] = [annotations::PARENT, annotations::GATEWAYS];
+
+/// Hashes of what a work holds, of the fields that a plan writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The spec.
+    pub spec: Hash,
+    /// Our labels and annotations.
+    pub metadata: Hash,
+}
+
+impl Content {
+    /// The content of a work with this spec and metadata.
+    #[must_use]
+    pub fn of(spec: &ManifestWorkSpec, labels: &Strings, annotations: &Strings) -> Self {
+        Self::with(hash_of_spec(spec), labels, annotations)
+    }
+
+    /// The same of a work whose spec has the hash `spec`.
+    #[must_use]
+    pub fn with(spec: Hash, labels: &Strings, annotations: &Strings) -> Self {
+        #[derive(Serialize)]
+        struct Ours<'a>([Option<&'a String>; 3], [Option<&'a String>; 2]);
+        let ours = Ours(LABELS.map(|key| labels.get(key)), ANNOTATIONS.map(|key| annotations.get(key)));
+        Self { spec, metadata: Hash::of(&ours) }
+    }
+}
+
+/// The hash of `spec` as of one value, without another copy of its manifests.
+fn hash_of_spec(spec: &ManifestWorkSpec) -> Hash {
+    let ManifestWorkSpec { workload, delete_option, manifest_configs } = spec;
+    let delete_option = serde_json::to_value(delete_option).unwrap_or_default();
+    let configs = serde_json::to_value(manifest_configs).unwrap_or_default();
+    let manifests = workload.manifests.iter().map(|manifest| Joined::Value(&manifest.0)).collect();
+    let fields = [
+        ("deleteOption", (!delete_option.is_null()).then_some(Joined::Value(&delete_option))),
+        ("manifestConfigs", (!manifest_configs.is_empty()).then_some(Joined::Value(&configs))),
+        ("workload", Some(Joined::Object(vec![("manifests", Joined::List(manifests))]))),
+    ];
+    let fields = fields.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    Hash::of_joined(&Joined::Object(fields.collect()))
+}
