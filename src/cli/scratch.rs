@@ -39,6 +39,8 @@ impl Scratch {
     /// Takes `objects` in as all that there is of `source`.
     pub fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>) {
         self.mirror.begin_resync(source);
+        // When a grace began stands on a work, and counts as far as it is not later than this.
+        let seen = if *source == Source::Works { Clock::start().now() } else { SEEN };
         for object in objects {
             let change = Change::Applied {
                 source: source.clone(),
@@ -46,7 +48,7 @@ impl Scratch {
                 version: object.metadata.version(),
                 row: Row::prune(source, object, &self.controller),
             };
-            self.mirror.change(change, SEEN);
+            self.mirror.change(change, seen);
         }
         self.mirror.end_resync(source, 0, SEEN);
     }

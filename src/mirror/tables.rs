@@ -31,7 +31,7 @@ pub struct KindState {
     pub known: Option<PolicyKindInfo>,
 }
 
-/// A class of ours that was deleted. Within [`CLASS_RETURNS`] it may be made anew.
+/// A class of ours that was deleted. Within [`super::CLASS_RETURNS`] it may be made anew.
 #[derive(Clone, Debug)]
 pub(super) struct Departed {
     pub(super) class: Class,
