@@ -13,6 +13,7 @@ mod affected;
 mod change;
 mod counts;
 mod displaced;
+mod failing;
 mod interned;
 mod params;
 mod recent;

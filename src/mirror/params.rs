@@ -3,13 +3,22 @@
 use std::sync::Arc;
 
 use super::rows::class::Class;
-use super::tables::{Departed, Tables};
+use super::tables::Tables;
 use super::{CLASS_RETURNS, Moment, Source};
 use crate::api::names::ObjectKey;
 use crate::api::params::{Params, ParamsError};
 
 /// The object that holds invalid parameters (`GatewayClass shop` or `parameters shop/params`), and what is wrong.
 pub(super) type Fault = (String, ParamsError);
+
+/// A class of ours that was deleted. Within [`CLASS_RETURNS`] it may be made anew.
+#[derive(Clone, Debug)]
+pub(super) struct Departed {
+    pub(super) class: Class,
+    /// Its last valid parameters.
+    pub(super) params: Option<Arc<Params>>,
+    pub(super) since: Moment,
+}
 
 impl Tables {
     /// Remembers a class that was deleted, for as long as it may be made anew.

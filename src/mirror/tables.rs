@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::counts::Counts;
 use super::displaced::Displaced;
+use super::failing::Failing;
 use super::interned::Interned;
+use super::params::Departed;
 use super::recent::Recent;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
@@ -18,7 +19,7 @@ use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use super::rows::work::{Answer, Purpose, Work};
 use super::rows::{Seen, Strings};
-use super::{Change, Failure, Keys, Moment, PLACEMENT_SETTLES, PolicyKind, Row, Source, Table};
+use super::{Change, Keys, Moment, PLACEMENT_SETTLES, PolicyKind, Row, Source, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::Params;
 
@@ -29,35 +30,6 @@ pub struct KindState {
     pub resolution: Resolution,
     /// What it was when it last could.
     pub known: Option<PolicyKindInfo>,
-}
-
-/// A class of ours that was deleted. Within [`super::CLASS_RETURNS`] it may be made anew.
-#[derive(Clone, Debug)]
-pub(super) struct Departed {
-    pub(super) class: Class,
-    /// Its last valid parameters.
-    pub(super) params: Option<Arc<Params>>,
-    pub(super) since: Moment,
-}
-
-/// A failure that may pass counts as lasting once each attempt has failed for so long.
-const LASTS: Duration = Duration::from_secs(5);
-
-/// Why a source cannot be listed or watched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failing {
-    /// In the hub's words, where it gave any.
-    pub(super) text: String,
-    since: Moment,
-    /// Whether it is more than a moment's.
-    pub(super) lasting: bool,
-}
-
-impl Failing {
-    fn of(failure: Failure, before: Option<&Self>, now: Moment) -> Self {
-        let since = before.map_or(now, |before| before.since);
-        Self { text: failure.text, since, lasting: failure.refused || since.after(LASTS) <= now }
-    }
 }
 
 /// The key of a work: its name, the same in every cluster, and the cluster.
