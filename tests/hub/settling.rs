@@ -158,7 +158,7 @@ async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
     for text in [
         controls + "\u{feff}\u{fffe}\u{ffff}\u{2028}\u{202e}😀",
         "\"'\\{}[]\n- a: b # c".to_owned(),
-        "é".repeat(500),
+        "é".repeat(300),
     ] {
         world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &text)).await?;
         let message = |entry: &policy_sync::api::annotations::Synced| {
@@ -170,7 +170,7 @@ async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
     world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
     world
         .until_folded(&limits, |entries, _| {
-            entries[0].conditions[0].message.as_deref().is_some_and(|message| message.ends_with("é…"))
+            entries[0].cut && entries[0].conditions[0].message.as_deref() == Some(&*"é".repeat(256))
         })
         .await?;
     for write in world.writes(&controller)? {

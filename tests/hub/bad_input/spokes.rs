@@ -141,8 +141,11 @@ async fn answers_of_spokes() -> Result<()> {
 
     let long = "x".repeat(5_000);
     world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
-    world.until_folded(&limits, says(&format!("{}…", "x".repeat(1021)))).await?;
-    rows.push(silent("a value of 5,000 characters", "cut to 1,024 bytes, with `…`"));
+    world.until_folded(&limits, says(&"x".repeat(256))).await?;
+    rows.push(silent(
+        "a value of 5,000 characters",
+        "1,024 bytes are kept, with `…`; in an entry of over 1 KiB, which says `cut`, 256 characters are told",
+    ));
 
     let twice = Answer::applied()
         .condition("Enforced", "False", "Overridden", "first")
