@@ -17,7 +17,7 @@ use crate::apply::{Elector, Leadership, Queue, Worker, WorkerOptions};
 use crate::clock::Clock;
 use crate::mirror::Mirror;
 use crate::plan::Settings;
-use crate::tasks::{Panicked, Tasks};
+use crate::tasks::{Ended, Tasks};
 use crate::telemetry::metrics::Metrics;
 use crate::watch::{Feed, Supervisor};
 
@@ -60,7 +60,7 @@ pub struct Flow {
 impl Flow {
     /// Starts it; the handle ends once `stop` is cancelled, or a task has panicked, work in hand is done and the Lease is
     /// given back.
-    pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), Panicked>> {
+    pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), Ended>> {
         let (stop, tasks) = (stop.child_token(), self.tasks);
         let (affected, keys) = mpsc::unbounded_channel();
         let (wanted, wants) = watch::channel(Default::default());
@@ -86,7 +86,7 @@ impl Flow {
             let mut working = std::pin::pin!(tasks.clone().watch("queue", worker.run(stop.clone())));
             let ended = tokio::select! {
                 _ = &mut working => true,
-                () = tasks.panicked() => false,
+                () = tasks.ended() => false,
             };
             stop.cancel();
             if !ended {

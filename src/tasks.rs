@@ -2,11 +2,13 @@
 //!
 //! A task that panics takes only itself along: what it watched, nobody would watch any more, and the key that it worked on
 //! would be worked on for ever. A process that goes on deaf is worse than one that starts anew, so each task runs under
-//! [`Tasks::watch`]: a panic is counted and logged, and whoever waits for [`Tasks::panicked`] ends the process.
+//! [`Tasks::watch`]: a panic is counted and logged, and whoever waits for [`Tasks::ended`] ends the process. So does what a
+//! task cannot go on after, by [`Tasks::end`].
 
 use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
@@ -14,23 +16,37 @@ use tracing::error;
 
 use crate::telemetry::metrics::Metrics;
 
-/// Notices panics of tasks. Clones notice for each other.
+/// Notices panics of tasks, and what they cannot go on after. Clones notice for each other.
 #[derive(Clone, Debug)]
 pub struct Tasks {
     metrics: Metrics,
-    panicked: CancellationToken,
+    why: Arc<OnceLock<Ended>>,
+    ended: CancellationToken,
 }
 
-/// A task has panicked: what it did, nobody does any more.
+/// Why the process ends, to start anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a task panicked: see the log")]
-pub struct Panicked;
+pub enum Ended {
+    /// A task has panicked: what it did, nobody does any more.
+    #[error("a task panicked: see the log")]
+    Panicked,
+    /// What the hub lists has been older than what was seen of it for so long that it was restored from a backup. A fresh
+    /// process has seen nothing.
+    #[error("the hub is older than what was seen of it: see the log")]
+    HubRestored,
+}
 
 impl Tasks {
     /// Nothing has panicked yet; counts in `metrics`.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
-        Self { metrics, panicked: CancellationToken::new() }
+        Self { metrics, why: Arc::default(), ended: CancellationToken::new() }
+    }
+
+    /// Ends the process for this reason, or for the one that was there before.
+    pub fn end(&self, why: Ended) {
+        self.why.get_or_init(|| why);
+        self.ended.cancel();
     }
 
     /// What `future` comes to, `None` where it panics; `task` says what it does, for the log and the metric.
@@ -41,24 +57,24 @@ impl Tasks {
             Err(panic) => {
                 self.metrics.panicked(task);
                 error!(task, panic = words(&*panic), "a task panicked: the process ends, to start anew");
-                self.panicked.cancel();
+                self.end(Ended::Panicked);
                 None
             }
         }
     }
 
-    /// Waits until a task has panicked.
-    pub async fn panicked(&self) {
-        self.panicked.cancelled().await;
+    /// Waits until the process is to end.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 
-    /// Whether none has.
+    /// Whether it is not.
     ///
     /// # Errors
     ///
-    /// Where one has.
-    pub fn check(&self) -> Result<(), Panicked> {
-        if self.panicked.is_cancelled() { Err(Panicked) } else { Ok(()) }
+    /// Why it is.
+    pub fn check(&self) -> Result<(), Ended> {
+        self.why.get().map_or(Ok(()), |why| Err(*why))
     }
 }
 

@@ -115,7 +115,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     info!(controller = name, "started");
     tokio::select! {
         () = asked => {}
-        () = tasks.panicked() => {}
+        () = tasks.ended() => {}
     }
     info!("stopping");
     stop.cancel();

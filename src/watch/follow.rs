@@ -11,8 +11,9 @@ use kube::api::{ListParams, WatchParams};
 use kube::core::{ObjectList, Request, WatchEvent};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
+use parking_lot::Mutex;
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 use super::Feed;
 use super::answer::answered;
@@ -20,6 +21,7 @@ use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
 use crate::api::text::with_causes;
 use crate::mirror::{Change, Failure, Source};
+use crate::tasks::{Ended, Tasks};
 
 /// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
 const PAGE: u32 = 100;
@@ -30,11 +32,18 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(180);
 /// A watch that lasts for less than this and brings nothing counts as a failure, however it ends.
 const BRIEF: Duration = Duration::from_secs(1);
 
+/// Once each list of a kind has been older than what was seen of it for so long, the hub was restored from a backup: it
+/// will not catch up soon, and until then nothing new is seen.
+const RESTORED: Duration = Duration::from_secs(5 * 60);
+
 /// One kind to follow.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Followed {
     pub(super) source: Source,
     pub(super) gvr: GroupVersionResource,
+    tasks: Tasks,
+    /// Since when each list of it has been older than what was seen.
+    stale: Mutex<Option<Instant>>,
 }
 
 /// Why following stopped.
@@ -44,8 +53,8 @@ pub(super) enum FollowError {
     Request(#[source] kube::Error),
     #[error("request cannot be made")]
     Build(#[source] kube::core::request::Error),
-    #[error("the list is at version {listed}, but version {seen} was seen already")]
-    Stale { listed: u64, seen: u64 },
+    #[error("the hub shows version {shown}, but version {seen} was seen already")]
+    Stale { shown: u64, seen: u64 },
 }
 
 enum WatchEnd {
@@ -56,6 +65,11 @@ enum WatchEnd {
 }
 
 impl Followed {
+    /// The kind `gvr`, which is `source`; `tasks` end where it shows that the hub was restored.
+    pub(super) fn new(source: Source, gvr: GroupVersionResource, tasks: Tasks) -> Self {
+        Self { source, gvr, tasks, stale: Mutex::default() }
+    }
+
     /// Follows the kind for ever, with a backoff between failures.
     pub(super) async fn forever(self, client: Client, feed: Feed) {
         let mut backoff = DefaultBackoff::default();
@@ -69,6 +83,13 @@ impl Followed {
     pub(super) fn failed(&self, feed: &Feed, error: &FollowError, backoff: &mut DefaultBackoff) -> Duration {
         let message = describe(error);
         warn!(kind = %self.gvr, error = message, "cannot list or watch");
+        if matches!(error, FollowError::Stale { .. }) {
+            let since = *self.stale.lock().get_or_insert_with(Instant::now);
+            if since.elapsed() >= RESTORED {
+                error!(kind = %self.gvr, error = message, "the hub was restored: the process ends, to start anew");
+                self.tasks.end(Ended::HubRestored);
+            }
+        }
         let failure = Failure { text: message, refused: is_refused(error) };
         feed.change(Change::Failing(self.source.clone(), Some(failure)));
         backoff.next().unwrap_or(SILENCE)
@@ -86,6 +107,7 @@ impl Followed {
                 Ok(version) => version,
                 Err(error) => return error,
             };
+            *self.stale.lock() = None;
             feed.change(Change::Failing(self.source.clone(), None));
             loop {
                 let (began, from) = (Instant::now(), version.clone());
@@ -113,7 +135,7 @@ impl Followed {
             let listed = page.metadata.resource_version.clone().unwrap_or_default();
             let (number, seen) = (listed.parse().unwrap_or_default(), feed.version(&self.source));
             if params.continue_token.is_none() && number < seen {
-                return Err(FollowError::Stale { listed: number, seen });
+                return Err(FollowError::Stale { shown: number, seen });
             }
             page.items.iter().for_each(|object| feed.applied(&self.source, object));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -161,7 +183,11 @@ impl Followed {
                 }
                 WatchEvent::Bookmark(bookmark) => {
                     *version = bookmark.metadata.resource_version;
-                    feed.bookmark(&self.source, version.parse().unwrap_or_default());
+                    let (shown, seen) = (version.parse().unwrap_or_default(), feed.version(&self.source));
+                    if shown < seen {
+                        return Err(FollowError::Stale { shown, seen });
+                    }
+                    feed.bookmark(&self.source, shown);
                 }
                 WatchEvent::Error(status) if status.code == 410 => return Ok(WatchEnd::Expired),
                 WatchEvent::Error(status) => return Err(FollowError::Request(kube::Error::Api(status))),

@@ -123,7 +123,7 @@ impl Supervisor {
 
     fn start(&mut self, source: Source, gvr: GroupVersionResource) {
         info!(kind = %gvr, "started watching");
-        let followed = Followed { source: source.clone(), gvr: gvr.clone() };
+        let followed = Followed::new(source.clone(), gvr.clone(), self.watched.clone());
         let (client, feed) = (self.client.clone(), self.feed.clone());
         let task = match source {
             Source::Policies(_) => {

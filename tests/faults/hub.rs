@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch};
 use policy_sync::apply::{Elector, ElectorOptions};
-use policy_sync::tasks::Panicked;
+use policy_sync::tasks::Ended;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
@@ -49,7 +49,7 @@ pub(crate) struct Hub {
 /// A controller in this process.
 pub(crate) struct Running {
     stop: CancellationToken,
-    working: JoinHandle<Result<(), Panicked>>,
+    working: JoinHandle<Result<(), Ended>>,
     /// What it counts.
     pub(crate) metrics: Metrics,
 }

@@ -12,6 +12,7 @@ use super::*;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::clock::Clock;
 use crate::mirror::Mirror;
+use crate::telemetry::metrics::Metrics;
 
 /// The answers still to be given, and the requests that were made.
 #[derive(Clone, Default)]
@@ -67,6 +68,7 @@ struct Following {
     mirror: Arc<Mirror>,
     feed: Feed,
     followed: Followed,
+    tasks: Tasks,
     _affected: mpsc::UnboundedReceiver<crate::mirror::Key>,
 }
 
@@ -77,7 +79,9 @@ impl Following {
         let (affected, receiver) = mpsc::unbounded_channel();
         let feed = Feed::new(mirror.clone(), affected, controller, Clock::start());
         let gvr = GroupVersionResource::new("gateway.networking.k8s.io", "v1", "gateways");
-        Self { mirror, feed, followed: Followed { source: Source::Gateways, gvr }, _affected: receiver }
+        let tasks = Tasks::new(Metrics::new().unwrap());
+        let followed = Followed::new(Source::Gateways, gvr, tasks.clone());
+        Self { mirror, feed, followed, tasks, _affected: receiver }
     }
 
     /// Plays the script to its end.
@@ -99,8 +103,39 @@ async fn a_list_older_than_what_was_seen_is_refused() {
     let following = Following::new();
     following.play(&Script::default().list("20", None, &["web"])).await;
     let error = following.play(&Script::default().list("10", None, &[])).await;
-    assert!(matches!(error, FollowError::Stale { listed: 10, seen: 20 }), "{error:?}");
+    assert!(matches!(error, FollowError::Stale { shown: 10, seen: 20 }), "{error:?}");
     assert_eq!(following.names(), ["web"]);
+}
+
+#[tokio::test]
+async fn a_bookmark_older_than_what_was_seen_is_not_followed() {
+    let following = Following::new();
+    let bookmark = json!({"kind": "Gateway", "apiVersion": "gateway.networking.k8s.io/v1", "metadata": {"resourceVersion": "10"}});
+    let script = Script::default().list("20", None, &["web"]).watch(&[("BOOKMARK", bookmark)]);
+    let error = following.play(&script).await;
+    assert!(matches!(error, FollowError::Stale { shown: 10, seen: 20 }), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_was_restored_ends_the_process_after_five_minutes() {
+    let following = Following::new();
+    following.play(&Script::default().list("20", None, &["web"])).await;
+    let old = || FollowError::Stale { shown: 10, seen: 20 };
+    let fails = |error: FollowError| {
+        following.followed.failed(&following.feed, &error, &mut DefaultBackoff::default())
+    };
+    fails(old());
+    tokio::time::advance(RESTORED - Duration::from_secs(1)).await;
+    fails(old());
+    assert_eq!(following.tasks.check(), Ok(()));
+    // A list that is not older begins the time anew.
+    following.play(&Script::default().list("21", None, &["web"])).await;
+    fails(old());
+    tokio::time::advance(RESTORED / 2).await;
+    tokio::time::advance(RESTORED / 2).await;
+    assert_eq!(following.tasks.check(), Ok(()));
+    fails(old());
+    assert_eq!(following.tasks.check(), Err(Ended::HubRestored));
 }
 
 #[tokio::test]
