@@ -127,7 +127,7 @@ async fn whatever_a_status_says_it_is_told_or_said_to_be_untold() -> Result<()> 
     let long = "ü".repeat(40_000);
     stage.status(json!([says("example.com/a", "web", ("False", "Long", &long), 1), fine()])).await?;
     let cut = stage.until(|entry| told(entry).iter().any(|said| said.contains("/Long "))).await?;
-    ensure!(!cut.pending && told(&cut)[0].ends_with("ü…"), "{cut:?}");
+    ensure!(!cut.pending && cut.cut && told(&cut)[0].ends_with("üü"), "{cut:?}");
 
     // A message that says what an agent would say, of everything being well.
     let lie = "policy-sync/1 1:r1:166:63:3:web0:1:a51:46:8:Enforced4:True1:18:Enforced8:0:";
