@@ -3,6 +3,7 @@
 //! The worker, its queue and the mirror do here what they do anywhere; the hub is played. It takes every write, and what was
 //! written the mirror hears as it does of a watch. All of that is one thread, and what it holds is counted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -47,6 +48,8 @@ struct Server {
     version: Arc<AtomicU64>,
     /// What was done to works, and was not told yet: what was made, or which is gone.
     works: Arc<Mutex<Vec<Result<Value, ObjectKey>>>>,
+    /// What stays, by its name.
+    stays: Arc<Mutex<BTreeMap<String, Value>>>,
 }
 
 impl Server {
@@ -63,17 +66,19 @@ impl Server {
         let answer = |code: u16, body: &Value| {
             Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
         };
-        let base = json!({"metadata": {"name": words[0], "resourceVersion": "1"}});
         if parts.method == Method::GET {
             return match words[0] {
                 "placementdecisions" => {
-                    let item = json!({"metadata": {"name": "all-decision-1", "resourceVersion": "1"}});
-                    answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": [item]}))
+                    let items: Vec<Value> =
+                        self.stays.lock().get("all-decision-1").cloned().into_iter().collect();
+                    answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": items}))
                 }
+                // Its namespace.
+                "shop" => answer(200, &json!({"metadata": {"name": "shop"}})),
                 "ratelimitpolicies" => {
                     answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": []}))
                 }
-                "web" | "multi" | "params" | "all" => answer(200, &base),
+                name if self.stays.lock().contains_key(name) => answer(200, &self.stays.lock()[name].clone()),
                 _ => answer(404, &json!({"kind": "Status", "status": "Failure", "message": "", "code": 404})),
             };
         }
@@ -151,19 +156,23 @@ impl Hub {
 
     fn list(&self, source: &Source, objects: &[Value]) {
         self.mirror.begin_resync(source);
-        objects.iter().for_each(|object| self.show(source, object.clone(), 1));
+        for object in objects {
+            let shown = self.show(source, object.clone(), 1);
+            let name = shown["metadata"]["name"].as_str().unwrap().to_owned();
+            self.server.stays.lock().insert(name, shown);
+        }
         self.pass(self.mirror.end_resync(source, 1, self.clock.now()));
     }
 
-    fn show(&self, source: &Source, mut object: Value, version: u64) {
+    fn show(&self, source: &Source, mut object: Value, version: u64) -> Value {
         object["metadata"]["resourceVersion"] = version.to_string().into();
         if object["metadata"]["uid"].is_null() {
             object["metadata"]["uid"] = object["metadata"]["name"].clone();
         }
-        let object: HubObject = serde_json::from_str(&object.to_string()).unwrap();
-        let row = Row::prune(source, &object, &self.controller);
-        let key = object.key();
-        self.change(Change::Applied { source: source.clone(), key, version, row });
+        let read: HubObject = serde_json::from_str(&object.to_string()).unwrap();
+        let row = Row::prune(source, &read, &self.controller);
+        self.change(Change::Applied { source: source.clone(), key: read.key(), version, row });
+        object
     }
 
     fn takes_out(&self, source: &Source, key: ObjectKey) {
