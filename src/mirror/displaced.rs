@@ -166,9 +166,10 @@ impl Tables {
         self.decisions_of(placement).flat_map(|decision| &decision.clusters).cloned().collect()
     }
 
-    fn decisions_of(&self, placement: &ObjectKey) -> impl Iterator<Item = &Decision> {
-        let is_of = |(key, decision): &(&ObjectKey, &Decision)| {
-            key.namespace == placement.namespace && decision.placement.as_deref() == Some(&*placement.name)
+    pub(super) fn decisions_of(&self, placement: &ObjectKey) -> impl Iterator<Item = &Decision> + use<'_> {
+        let (namespace, name) = (placement.namespace.clone(), placement.name.clone());
+        let is_of = move |(key, decision): &(&ObjectKey, &Decision)| {
+            key.namespace == namespace && decision.placement.as_deref() == Some(&*name)
         };
         self.decisions.iter().filter(is_of).map(|(_, decision)| decision)
     }

@@ -237,11 +237,7 @@ impl<'m> View<'m> {
     }
 
     fn decisions(&self, placement: &ObjectKey) -> impl Iterator<Item = &'m Decision> {
-        let (namespace, name) = (placement.namespace.clone(), placement.name.clone());
-        let of = move |(key, decision): &(&ObjectKey, &Decision)| {
-            key.namespace == namespace && decision.placement.as_deref() == Some(&*name)
-        };
-        self.tables.decisions.iter().filter(of).map(|(_, decision)| decision)
+        self.tables.decisions_of(placement)
     }
 
     /// From when on a cluster that is missing in the decisions of a Placement has really left.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::order;
-use super::standing::{KindStanding, of_kind};
+use super::standing::{KindStanding, of_kind, versions};
 use crate::api::json::Hash;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
 use crate::api::object::HubObject;
@@ -141,16 +141,10 @@ fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
             for class in view.our_classes().keys() {
                 of_class(view, &class.name, reads);
             }
-            let listed = |class: &&ObjectKey| view.class_params(&class.name)?.known().cloned();
-            let gvrs = view.our_classes().into_keys().filter_map(|class| listed(&class));
-            let gvrs: BTreeSet<_> = gvrs
-                .flat_map(|params| params.policies_to_sync.iter().map(|p| p.gvr()).collect::<Vec<_>>())
-                .collect();
-            let gone = |gvr: &&GroupVersionResource| {
-                gvr.kind == parent.kind
-                    && view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone)
+            let gone = |gvr: &GroupVersionResource| {
+                view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone)
             };
-            if gvrs.iter().any(|gvr| gone(&gvr)) {
+            if versions(view, &parent.kind).iter().any(|(gvr, _)| gone(gvr)) {
                 let definitions =
                     GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
                 reads.insert(Read::Absent(definitions, ObjectKey::new("", &parent.kind.to_string())));

@@ -24,10 +24,9 @@ pub enum KindStanding {
 pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindStanding {
     let versions = versions(view, kind);
     // A definition that is gone takes all of its versions along.
-    let is = |gvr: &GroupVersionResource, resolution: &Resolution| {
-        view.kind(gvr).is_some_and(|state| state.resolution == *resolution)
-    };
-    if versions.iter().any(|(gvr, _)| is(gvr, &Resolution::Gone)) {
+    let gone =
+        |gvr: &GroupVersionResource| view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone);
+    if versions.iter().any(|(gvr, _)| gone(gvr)) {
         return KindStanding::Unlisted;
     }
     let Some(gvr) = held(view, &versions) else {
@@ -163,16 +162,14 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayStanding {
 pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayStanding {
     match of_gateway(view, key) {
         GatewayStanding::Ours(params) => {
-            let mut listed = params.policies_to_sync.iter().map(|policy| policy.gvr());
-            let mut listed: Vec<_> = listed.by_ref().filter(|gvr| gvr.kind == *kind).collect();
-            // Where it lists several, one that is synced suffices.
-            listed.sort_by_cached_key(|gvr| conflict(view, gvr).is_some());
-            match listed.first() {
-                None => GatewayStanding::NotOurs,
-                Some(gvr) => match conflict(view, gvr) {
-                    Some(problem) => GatewayStanding::Frozen(problem),
-                    None => GatewayStanding::Ours(params),
-                },
+            let listed = params.policies_to_sync.iter().map(|policy| policy.gvr());
+            let conflicts = listed.filter(|gvr| gvr.kind == *kind).map(|gvr| conflict(view, &gvr));
+            // Where it lists several versions, one that is synced suffices.
+            let conflicts: Option<Vec<Problem>> = conflicts.collect();
+            match conflicts.map(|problems| problems.into_iter().next()) {
+                None => GatewayStanding::Ours(params),
+                Some(None) => GatewayStanding::NotOurs,
+                Some(Some(problem)) => GatewayStanding::Frozen(problem),
             }
         }
         // Invalid parameters keep the kinds known before, and no others.
