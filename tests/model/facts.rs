@@ -18,6 +18,16 @@ use crate::hub::Objects;
 /// A Gateway or a policy, and a cluster.
 pub(crate) type Place = (Parent, ClusterName);
 
+/// A cluster whose agents write whatever they may: what becomes of its works is not judged.
+pub(crate) const ROGUE: &str = "rogue";
+/// A namespace whose users do: nor of what they have.
+pub(crate) const MOB: &str = "mob";
+
+/// Whether it matters what becomes of `parent` in `cluster`.
+pub(crate) fn is_judged(parent: &Parent, cluster: &ClusterName) -> bool {
+    *cluster.0 != *ROGUE && *parent.object.namespace != *MOB
+}
+
 fn all(
     objects: &Objects,
     is: impl Fn(&Source) -> bool,
@@ -40,7 +50,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
         if ours && alive(gateway) {
             let placement = &gateway["metadata"]["labels"][PLACEMENT_LABEL];
             wanted.extend(
-                decided(objects, placement)
+                decided(objects, &key.namespace, placement)
                     .into_iter()
                     .map(|cluster| (Parent::gateway(key.clone()), cluster)),
             );
@@ -61,6 +71,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
             }
         }
     }
+    wanted.retain(|(parent, cluster)| is_judged(parent, cluster));
     wanted
 }
 
@@ -119,7 +130,7 @@ pub(crate) fn may_be_placed(objects: &Objects, gateway: &ObjectKey) -> bool {
 pub(crate) fn incomplete(objects: &Objects) -> bool {
     all(objects, |source| *source == Source::Placements).any(|(_, key, placement)| {
         let selected = placement["status"]["numberOfSelectedClusters"].as_u64().unwrap_or_default();
-        (decided(objects, &Value::from(&*key.name)).len() as u64) < selected
+        (decided(objects, &key.namespace, &Value::from(&*key.name)).len() as u64) < selected
     })
 }
 
@@ -130,10 +141,12 @@ fn targets(policy: &Value) -> Vec<String> {
     references.filter_map(|reference| reference["name"].as_str()).map(str::to_owned).collect()
 }
 
-fn decided(objects: &Objects, placement: &Value) -> BTreeSet<ClusterName> {
+fn decided(objects: &Objects, namespace: &str, placement: &Value) -> BTreeSet<ClusterName> {
     let slices = all(objects, |source| *source == Source::Decisions);
-    let of = slices.filter(|(.., slice)| {
-        !placement.is_null() && slice["metadata"]["labels"][PLACEMENT_LABEL] == *placement
+    let of = slices.filter(|(_, key, slice)| {
+        *key.namespace == *namespace
+            && !placement.is_null()
+            && slice["metadata"]["labels"][PLACEMENT_LABEL] == *placement
     });
     let decisions = of.flat_map(|(.., slice)| slice["status"]["decisions"].as_array().into_iter().flatten());
     decisions.filter_map(|decision| decision["clusterName"].as_str()).map(ClusterName::from).collect()

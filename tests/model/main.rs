@@ -21,6 +21,7 @@ mod effect;
 mod explore;
 mod facts;
 mod fingerprint;
+mod hostile;
 mod hub;
 mod rules;
 mod state;

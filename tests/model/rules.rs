@@ -9,7 +9,10 @@ use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Source};
 use policy_sync::plan::diff::WorkAction;
 use serde_json::Value;
 
-use crate::facts::{incomplete, is_applied, may_be_placed, parent, targeted, wait, work_of, works};
+use crate::controller::Sending;
+use crate::facts::{
+    ROGUE, incomplete, is_applied, is_judged, may_be_placed, parent, targeted, wait, work_of, works,
+};
 use crate::hub::{Objects, selected};
 use crate::state::{Listing, State, agrees};
 use crate::step::{FOLD_WINDOW, START, Step};
@@ -50,6 +53,12 @@ fn parent_of(key: &Key) -> Option<&Parent> {
     }
 }
 
+/// Of `sends` for `parent`, those that change a work that is judged.
+fn judged<'s>(parent: &'s Parent, sends: &'s [Sending]) -> impl Iterator<Item = &'s WorkAction> {
+    let actions = sends.iter().filter_map(Sending::work);
+    actions.filter(|action| is_judged(parent, action.cluster()))
+}
+
 /// A work is made only where what the controller was told says so. A cluster that a Placement may only seem to have
 /// left counts for as long as the Gateway's own work is there.
 fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
@@ -57,7 +66,7 @@ fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String
     let (Some(parent), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
     let shown = &happened.before.mind.shown;
     let (wanted, works) = (happened.before.mind.wanted(), works(shown));
-    for action in job.sends.iter().filter_map(|sending| sending.work()) {
+    for action in judged(parent, &job.sends) {
         let WorkAction::Create { cluster, .. } = action else { continue };
         let gateway_is_there = |(found, at): &(Option<Parent>, ClusterName)| {
             at == cluster && found.as_ref().is_some_and(Parent::is_gateway)
@@ -81,7 +90,7 @@ fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), 
     let wanted = state.hub.wanted();
     let mut places = BTreeSet::new();
     for (parent, cluster) in works(&state.hub.objects) {
-        let Some(parent) = parent else { continue };
+        let Some(parent) = parent.filter(|parent| is_judged(parent, &cluster)) else { continue };
         let key = Key::Works(parent.clone());
         let seen_to =
             state.queue.contains(&key) || state.timers.contains_key(&key) || state.jobs.contains_key(&key);
@@ -104,7 +113,7 @@ fn no_delete_against_what_was_told(happened: &Happening<'_>) -> Result<(), Strin
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(parent), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
     let (mind, now) = (&happened.before.mind, happened.before.now);
-    for action in job.held.iter().filter_map(|sending| sending.work()) {
+    for action in judged(parent, &job.held) {
         let cluster = action.cluster();
         if mind.wanted().contains(&(parent.clone(), cluster.clone())) {
             return Err(format!("{parent} is to be deleted in {cluster}, where what was told has it"));
@@ -131,7 +140,7 @@ fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
         return Ok(());
     }
     let wanted = hub.wanted();
-    for action in job.held.iter().filter_map(|sending| sending.work()) {
+    for action in judged(parent, &job.held) {
         if wanted.contains(&(parent.clone(), action.cluster().clone())) {
             return Err(format!("{parent} is deleted in {}, where the hub wants it", action.cluster()));
         }
@@ -152,6 +161,8 @@ fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
         let was = &entry.content.json;
         let now = after.get(&(source.clone(), key.clone())).map(|entry| &entry.content.json);
         let ours = match source {
+            // Whose is what its spoke has rewritten, its planned name alone says.
+            Source::Works if *key.namespace == *ROGUE => true,
             Source::Works => parent(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access",
             Source::Policies(_) | Source::Gateways => {
                 now.is_some_and(|now| without_ours(was) == without_ours(now))
@@ -194,7 +205,7 @@ fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String>
         Step::Late(index) => &before.late[*index],
         _ => return Ok(()),
     };
-    let Some(action) = sending.work() else { return Ok(()) };
+    let Some(action) = sending.work().filter(|action| *action.cluster().0 != *ROGUE) else { return Ok(()) };
     let place = (Source::Works, ObjectKey::new(&action.cluster().0, &action.name().0));
     let (Some(found), after) = (before.hub.objects.get(&place), happened.after.hub.objects.get(&place))
     else {
@@ -235,19 +246,30 @@ fn settled_as_the_hub_says(happened: &Happening<'_>) -> Result<(), String> {
     }
 }
 
-/// All works of ours, those that were asked to go included.
+/// All works of ours, those that were asked to go included. A cluster where only others have works counts for nothing: they
+/// have access there.
 fn ours(objects: &Objects) -> Vec<String> {
     let works = objects
         .iter()
-        .filter(|((source, _), entry)| *source == Source::Works && selected(source, &entry.content.json));
-    let mut names: Vec<String> = works
-        .filter_map(|((_, key), entry)| {
-            let work = &entry.content.json;
-            let access = (work["metadata"]["labels"][WORK_FOR] == "access").then(|| "access".to_owned());
-            let what = parent(work).map(|parent| parent.to_string()).or(access)?;
-            Some(format!("{} {what}", key.namespace))
-        })
-        .collect();
+        .filter(|((source, key), _)| *source == Source::Works && *key.namespace != *ROGUE)
+        .filter(|((source, _), entry)| selected(source, &entry.content.json));
+    let (mut names, mut others) = (Vec::new(), BTreeSet::new());
+    for ((_, key), entry) in works {
+        let (work, cluster) = (&entry.content.json, ClusterName(key.namespace.clone()));
+        match parent(work) {
+            Some(parent) if is_judged(&parent, &cluster) => names.push(format!("{cluster} {parent}")),
+            Some(_) => drop(others.insert(cluster)),
+            None if work["metadata"]["labels"][WORK_FOR] == "access" => {
+                names.push(format!("{cluster} access"))
+            }
+            None => {}
+        }
+    }
+    let is_theirs = |cluster: &ClusterName| {
+        names.iter().filter(|name| name.starts_with(&format!("{cluster} "))).count() == 1
+    };
+    others.retain(is_theirs);
+    names.retain(|name| !others.iter().any(|cluster| *name == format!("{cluster} access")));
     names.sort();
     names
 }
@@ -294,7 +316,7 @@ fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String
     }
     let wait = wait(shown);
     let has_waited = !wait.holds && happened.before.now >= START.after(wait.time);
-    for action in job.sends.iter().filter_map(|sending| sending.work()) {
+    for action in judged(gateway, &job.sends) {
         let WorkAction::Create { cluster, .. } = action else { continue };
         for (policy, _) in mind.wanted().iter().filter(|(_, at)| at == cluster) {
             let waits = targeted(shown, policy, cluster).contains(gateway);
@@ -314,7 +336,7 @@ fn no_policy_leaves_before_its_gateway(happened: &Happening<'_>) -> Result<(), S
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(policy), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
     let shown = &happened.before.mind.shown;
-    for action in job.held.iter().filter_map(|sending| sending.work()) {
+    for action in judged(policy, &job.held) {
         let cluster = action.cluster();
         for gateway in targeted(shown, policy, cluster) {
             if work_of(shown, &gateway, cluster).is_some_and(|work| serves(work, happened.before.now, shown))

@@ -13,6 +13,7 @@ use policy_sync_testenv::world::rate_limit_policies;
 use serde_json::{Value, json};
 
 use crate::controller::CONTROLLER;
+use crate::facts::ROGUE;
 use crate::hub::{Contents, Hub};
 use crate::rules::Rule;
 use crate::step::Step;
@@ -84,6 +85,17 @@ impl World {
             faults: 0,
             rules: Vec::new(),
         }
+    }
+
+    /// A cluster, and another one whose agents write whatever they may.
+    pub(crate) fn beside_rogue(name: &'static str) -> Self {
+        Self::new(name)
+            .without("us")
+            .without("all")
+            .without("all-decision-1")
+            .with(Source::Clusters, managed_cluster(ROGUE, &BTreeMap::new()))
+            .with(Source::Placements, placement(SHOP, "all", 2))
+            .with(Source::Decisions, placement_decision(SHOP, "all", 1, &["eu", ROGUE]))
     }
 
     pub(crate) fn with(mut self, source: Source, json: Value) -> Self {

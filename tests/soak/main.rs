@@ -12,6 +12,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod controllers;
+mod hostile;
 mod names;
 mod noise;
 mod users;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tokio::runtime::Builder;
 use tokio::time::sleep;
 
 use controllers::Controllers;
@@ -55,12 +57,7 @@ struct Told {
 ///
 /// # Errors
 ///
-/// What is not as it should be, with the seed, the round and what users did in it.
-fn tell(seed: u64, rounds: usize) -> Result<Told> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
-    runtime.block_on(told(seed, rounds)).with_context(|| format!("seed {seed}"))
-}
-
+/// What is not as it should be, with the round and what users did in it.
 async fn told(seed: u64, rounds: usize) -> Result<Told> {
     let server = MemoryServer::hub()?;
     let started = tokio::time::Instant::now();
@@ -144,19 +141,26 @@ async fn settled(server: &MemoryServer, controllers: &Controllers) -> Result<()>
 /// A work, as far as it is compared.
 struct Seen {
     uid: String,
+    generation: i64,
     /// What a reckoning can say of its copy: see [`Users::expected`].
     copy: Value,
 }
 
 /// The works that there are, by `<cluster>/<kind>-<name>`.
 fn works(server: &MemoryServer) -> BTreeMap<String, Seen> {
+    works_where(server, |_| true)
+}
+
+/// Those of them that are such.
+fn works_where(server: &MemoryServer, is_such: impl Fn(&Value) -> bool) -> BTreeMap<String, Seen> {
     let objects = server.objects();
-    let works = objects.into_iter().filter_map(|(name, work)| {
+    let works = objects.into_iter().filter(|(_, object)| is_such(object)).filter_map(|(name, work)| {
         let name = name.strip_prefix("manifestworks.work.open-cluster-management.io ")?.to_owned();
         let (readable, _) = name.rsplit_once('-')?;
         let uid = work["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let generation = work["metadata"]["generation"].as_i64().unwrap_or_default();
         let copy = users::told_of(&work["spec"]["workload"]["manifests"]);
-        Some((readable.to_owned(), Seen { uid, copy }))
+        Some((readable.to_owned(), Seen { uid, generation, copy }))
     });
     works.collect()
 }
@@ -169,13 +173,22 @@ fn setting(name: &str, default: u64) -> Result<u64> {
     }
 }
 
-#[test]
-fn whatever_users_do_and_whatever_goes_wrong_it_ends_as_it_should() -> Result<()> {
-    let (first, count) = (setting("SEED", 1)?, setting("SEEDS", 12)?);
-    let rounds = usize::try_from(setting("ROUNDS", 4)?)?;
+/// Has `tell` tell so many seeds in so many rounds each, or what `hack/soak` asks for, several at a time; ends with the first
+/// that fails.
+fn each_seed<T: Send>(
+    seeds: u64,
+    rounds: u64,
+    tell: impl AsyncFn(u64, usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let (first, count) = (setting("SEED", 1)?, setting("SEEDS", seeds)?);
+    let rounds = usize::try_from(setting("ROUNDS", rounds)?)?;
     let end = Instant::now() + Duration::from_secs(60 * setting("MINUTES", 0)?);
     let next = AtomicU64::new(first);
-    let results: Mutex<Vec<Result<Told>>> = Mutex::default();
+    let results: Mutex<Vec<Result<T>>> = Mutex::default();
+    let one = |seed| {
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
+        runtime.block_on(tell(seed, rounds)).with_context(|| format!("seed {seed}"))
+    };
     let one_after_the_other = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -183,14 +196,18 @@ fn whatever_users_do_and_whatever_goes_wrong_it_ends_as_it_should() -> Result<()
             if over || results.lock().unwrap().iter().any(Result::is_err) {
                 return;
             }
-            let result = tell(seed, rounds);
+            let result = one(seed);
             results.lock().unwrap().push(result);
         }
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(one_after_the_other))));
+    results.into_inner().unwrap().into_iter().collect()
+}
 
-    let told = results.into_inner().unwrap().into_iter().collect::<Result<Vec<Told>>>()?;
+#[test]
+fn whatever_users_do_and_whatever_goes_wrong_it_ends_as_it_should() -> Result<()> {
+    let told = each_seed(12, 4, told)?;
     let sum = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
     let hours = told.iter().map(|told| told.passed.as_secs_f64()).sum::<f64>() / 3600.0;
     println!(

@@ -3,7 +3,7 @@
 //! The worker, its queue and the mirror do here what they do anywhere; the hub is played. It takes every write, and what was
 //! written the mirror hears as it does of a watch. All of that is one thread, and what it holds is counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,6 +26,7 @@ use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,
 };
+use policy_sync_testenv::hostile::{Deed, Hostile};
 use policy_sync_testenv::world::rate_limit_policies;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -209,8 +210,9 @@ impl Hub {
         }
     }
 
-    /// Names come, are written, and go. A spoke makes up some more.
+    /// Names come, are written, and go. A spoke and a tenant meanwhile write whatever they may.
     async fn wave(&self, wave: usize) {
+        let mut hostile = Hostile::new(wave as u64);
         let names: Vec<String> = (0..NAMES).map(|number| format!("n{wave}-{number}")).collect();
         for name in &names {
             self.show(&self.policies, rate_limit_policy("shop", name, "web"), self.version());
@@ -218,21 +220,56 @@ impl Hub {
         }
         let made = self.settles().await;
         assert!(made.len() >= NAMES, "{} works were made", made.len());
-        for (number, mut work) in made.into_iter().enumerate().skip(NAMES / 2) {
-            let made_up: Vec<String> =
-                (0..100).map(|name| format!("made-up-{wave}-{number}-{name}")).collect();
-            work["metadata"]["annotations"]["kuadrant.io/gateways"] = json!(made_up).to_string().into();
-            let theirs = work.clone();
-            self.show(&Source::Works, theirs, self.version());
+        for mut work in made.iter().skip(NAMES / 2).cloned() {
+            for _ in 0..4 {
+                hostile.work(&mut work);
+                hostile.answer(&mut work);
+                self.show(&Source::Works, work.clone(), self.version());
+            }
         }
+        let mut cluster = managed_cluster("eu-1", &Default::default());
+        (0..10).for_each(|_| hostile.cluster(&mut cluster));
+        self.show(&Source::Clusters, cluster, self.version());
+        let theirs = self.attack(&mut hostile, wave);
         self.settles().await;
         for name in &names {
             self.takes_out(&self.policies, ObjectKey::new("shop", name));
             self.takes_out(&Source::Gateways, ObjectKey::new(name, name));
         }
+        for (source, key) in theirs {
+            self.takes_out(&source, key);
+        }
+        self.show(&Source::Clusters, managed_cluster("eu-1", &Default::default()), self.version());
+        self.settles().await;
+        // What a spoke has taken the names from is the spoke's.
+        for work in made {
+            let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
+            self.takes_out(&Source::Works, ObjectKey::new(text("namespace"), text("name")));
+        }
         self.settles().await;
         let kept = self.mirror.read().view(self.clock.now()).works().count();
         assert!(kept <= 2, "{kept} works are left");
+    }
+}
+
+impl Hub {
+    /// A tenant writes what it may; returns what it has then.
+    fn attack(&self, hostile: &mut Hostile, wave: usize) -> BTreeSet<(Source, ObjectKey)> {
+        let mut theirs = BTreeSet::new();
+        for _ in 0..NAMES / 5 {
+            let Deed::Write(object) = hostile.deed(&format!("mob-{wave}"), &["eu-1"]) else { continue };
+            let source = match object["kind"].as_str().unwrap_or_default() {
+                "RateLimitPolicy" => self.policies.clone(),
+                "Gateway" => Source::Gateways,
+                "Placement" => Source::Placements,
+                "PlacementDecision" => Source::Decisions,
+                _ => continue,
+            };
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            theirs.insert((source.clone(), ObjectKey::new(&text("namespace"), &text("name"))));
+            self.show(&source, object, self.version());
+        }
+        theirs
     }
 }
 

@@ -17,8 +17,8 @@ use policy_sync_testenv::fixtures::{
 use policy_sync_testenv::world::{auth_policies, rate_limit_policies, timeout_policies};
 
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
-const SHOP: &str = "shop";
-const CLUSTERS: [&str; 3] = ["eu-1", "eu-2", "us-1"];
+pub(crate) const SHOP: &str = "shop";
+pub(crate) const CLUSTERS: [&str; 3] = ["eu-1", "eu-2", "us-1"];
 const REGIONS: [&str; 2] = ["eu", "us"];
 const PLACEMENTS: [&str; 2] = ["all", "edge"];
 const GATEWAYS: [&str; 2] = ["web", "api"];
@@ -46,6 +46,8 @@ struct Policy {
 pub(crate) struct Users {
     server: MemoryServer,
     dice: Rng,
+    /// What each Placement chooses beside what they want.
+    beside: &'static [&'static str],
     regions: BTreeMap<&'static str, &'static str>,
     placements: BTreeMap<&'static str, BTreeSet<&'static str>>,
     /// The gateways that there are, with the placement that each is labelled with.
@@ -62,9 +64,19 @@ pub(crate) struct Users {
 impl Users {
     /// Users of `server` who begin with a gateway that is placed everywhere.
     pub(crate) async fn begin(server: MemoryServer, seed: u64) -> Result<Self> {
+        Self::beside(server, seed, &[]).await
+    }
+
+    /// The same, whose Placements also choose these clusters, of which [`Users::expected`] says nothing.
+    pub(crate) async fn beside(
+        server: MemoryServer,
+        seed: u64,
+        beside: &'static [&'static str],
+    ) -> Result<Self> {
         let mut users = Self {
             server,
             dice: Rng::with_seed(seed),
+            beside,
             regions: BTreeMap::new(),
             placements: BTreeMap::new(),
             gateways: BTreeMap::new(),
@@ -221,7 +233,7 @@ impl Users {
     /// Writes a Placement's decisions, then its status, as its controller does.
     async fn place(&mut self, name: &'static str, clusters: BTreeSet<&'static str>) -> Result<()> {
         self.done.push(format!("place {name} on {clusters:?}"));
-        let chosen: Vec<&str> = clusters.iter().copied().collect();
+        let chosen: Vec<&str> = clusters.iter().chain(self.beside).copied().collect();
         for object in [placement_decision(SHOP, name, 1, &chosen), placement(SHOP, name, chosen.len())] {
             apply_with_status(&self.server.client(), &object).await?;
         }

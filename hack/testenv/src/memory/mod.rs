@@ -16,6 +16,7 @@
 //! [`LATENCY`], so that one is never there before it was sent.
 
 mod agents;
+mod attackers;
 mod fate;
 mod fields;
 mod flow;
@@ -53,6 +54,7 @@ use tower::retry::RetryLayer;
 use tower::{BoxError, Layer};
 
 pub use self::agents::agents;
+pub use self::attackers::Attackers;
 pub use self::fate::{EventFate, Fate, Faultless, Interposer};
 pub use self::request::Asked;
 

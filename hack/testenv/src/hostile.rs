@@ -1,0 +1,179 @@
+//! Random values in everything that a hostile spoke and a hostile tenant may write.
+//!
+//! A [`Hostile`] only makes values: a test decides where they go. All that an API server would refuse (a label that is
+//! none, a number in place of a text) is left out, as it reaches no controller; what a schema leaves open is anything.
+
+mod spoke;
+mod tenant;
+
+use fastrand::Rng;
+use serde_json::{Map, Value, json};
+
+pub use tenant::Deed;
+
+/// Strings that some reader might take for more than strings.
+const SUSPECT: [&str; 16] = [
+    "",
+    "[]",
+    "{}",
+    "null",
+    "true",
+    "-1",
+    "99999999999999999999",
+    "1e999",
+    "NaN",
+    "[\"",
+    "{\"cluster\":\"eu-1\",\"applied\":true}",
+    "../../etc/passwd",
+    "a=b,c in (d",
+    "\u{202e}\u{0}\n\r\t",
+    "9999-12-31T23:59:59Z",
+    "1970-01-01T00:00:00Z",
+];
+
+/// A source of hostile values: the same values for the same seed.
+#[derive(Clone, Debug)]
+pub struct Hostile {
+    dice: Rng,
+    /// How many names it has made up.
+    made_up: usize,
+}
+
+impl Hostile {
+    /// Values that follow from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { dice: Rng::with_seed(seed), made_up: 0 }
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.dice.usize(..limit)
+    }
+
+    fn one<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())].clone()
+    }
+
+    /// True once in so many times.
+    fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// A string of at most `longest` bytes.
+    fn text(&mut self, longest: usize) -> String {
+        let length = self.below(longest.max(1));
+        let mut text = match self.below(6) {
+            0 => "\"".repeat(length),
+            1 => "x".repeat(length),
+            2 => "💥".repeat(length / 4),
+            3 => (0..length.min(100)).map(|_| self.dice.char(..)).collect(),
+            _ => self.one(&SUSPECT).to_owned(),
+        };
+        let end = text.floor_char_boundary(longest);
+        text.truncate(end);
+        text
+    }
+
+    /// A name that the API takes, of something that may be there, or of something that never was.
+    fn name(&mut self, known: &[&str]) -> String {
+        if known.is_empty() || self.once_in(3) {
+            self.made_up += 1;
+            return format!("made-up-{}", self.made_up);
+        }
+        self.one(known).to_owned()
+    }
+
+    /// Any JSON, of some depth at most.
+    fn json(&mut self, depth: usize) -> Value {
+        match self.below(if depth == 0 { 5 } else { 8 }) {
+            0 => Value::Null,
+            1 => self.dice.bool().into(),
+            2 => json!(self.dice.i64(..)),
+            3 => json!(self.dice.f64() * 1e18),
+            4 => self.text(200).into(),
+            5 => (0..self.below(4)).map(|_| self.json(depth - 1)).collect(),
+            _ => Value::Object((0..self.below(4)).map(|_| (self.text(20), self.json(depth - 1))).collect()),
+        }
+    }
+
+    /// A JSON text, whole or broken.
+    fn json_text(&mut self) -> String {
+        let mut text = self.json(3).to_string();
+        if self.once_in(3) {
+            let end = text.floor_char_boundary(self.below(text.len() + 1));
+            text.truncate(end);
+        }
+        text
+    }
+
+    /// A moment of the first hours of 2026, or of the beginning or the end of time, or no moment at all.
+    fn moment(&mut self) -> String {
+        match self.below(6) {
+            0 => self.text(60),
+            1 => "1970-01-01T00:00:00Z".to_owned(),
+            2 => "9999-12-31T23:59:59Z".to_owned(),
+            _ => self.present(),
+        }
+    }
+
+    /// A moment of the first hours of 2026.
+    fn present(&mut self) -> String {
+        let [hour, minute, second] = [self.below(4), self.below(60), self.below(60)];
+        format!("2026-01-01T{hour:02}:{minute:02}:{second:02}Z")
+    }
+}
+
+/// The strings of `object`'s metadata in `field`: `labels` or `annotations`.
+fn strings<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
+    let strings = &mut object["metadata"][field];
+    if !strings.is_object() {
+        *strings = json!({});
+    }
+    match strings {
+        Value::Object(strings) => strings,
+        _ => unreachable!("it has just been made one"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use policy_sync::api::work::ManifestWork;
+
+    use super::*;
+
+    #[test]
+    fn a_seed_tells_all_values() {
+        let values = |seed| {
+            let mut hostile = Hostile::new(seed);
+            let mut work = json!({"metadata": {"name": "w", "namespace": "rogue"}});
+            (0..50).for_each(|_| hostile.work(&mut work));
+            (0..50).for_each(|_| hostile.answer(&mut work));
+            (work, (0..50).map(|_| hostile.deed("mob", &["eu-1"])).collect::<Vec<_>>())
+        };
+        assert_eq!(values(1), values(1));
+        assert_ne!(values(1), values(2));
+    }
+
+    #[test]
+    fn a_work_stays_one_of_the_api() {
+        let mut hostile = Hostile::new(7);
+        let mut work = json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": {"name": "w", "namespace": "rogue"},
+            "spec": {"workload": {"manifests": [{"kind": "Namespace"}, {"kind": "RateLimitPolicy", "spec": {}}]}},
+        });
+        for _ in 0..2_000 {
+            hostile.work(&mut work);
+            hostile.answer(&mut work);
+            serde_json::from_value::<ManifestWork>(work.clone()).expect("a work");
+        }
+    }
+
+    #[test]
+    fn texts_are_no_longer_than_they_may_be() {
+        let mut hostile = Hostile::new(1);
+        assert!((0..1_000).all(|_| hostile.text(100).len() <= 100));
+        assert!((0..1_000).any(|_| hostile.text(100).len() > 50));
+    }
+}

@@ -1,0 +1,144 @@
+//! What the users of a namespace may write: its policies, Gateways, Placements and Secrets.
+
+use policy_sync::api::annotations::{
+    CLUSTER_ATTRIBUTES, CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GATEWAY_CLUSTERS, GRACE_TIMEOUT, OF_POLICY,
+    POLICY_SYNCED,
+};
+use serde_json::{Value, json};
+
+use super::{Hostile, strings};
+use crate::fixtures;
+
+/// What a tenant does next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Deed {
+    /// Writes this object, whole, with its status where it has one.
+    Write(Value),
+    /// Deletes this object, if it is there.
+    Delete(Value),
+}
+
+/// The names of all that it has, of each kind: those that others have as well.
+const NAMES: [&str; 6] = ["web", "api", "all", "edge", "limits", "one"];
+/// What selects clusters, or does not.
+const SELECTORS: [&str; 7] =
+    ["region=eu", "region!=us", "", "region in (eu", "region in (eu,us),tier", "=", "kuadrant.io/a1"];
+/// The classes that its Gateways are of: the first is that of everybody.
+const CLASSES: [&str; 3] = ["shop", "nobody", "istio"];
+
+impl Hostile {
+    /// What the tenant `namespace` does, who may place what it has on `clusters`.
+    pub fn deed(&mut self, namespace: &str, clusters: &[&str]) -> Deed {
+        let name = self.name(&NAMES);
+        let object = match self.below(10) {
+            0..=2 => self.policy(namespace, &name),
+            3 | 4 => self.gateway(namespace, &name),
+            5 => self.secret(namespace, &name),
+            6 => fixtures::reference_grant(namespace, &name, &self.name(&["shop"]), &self.name(&NAMES)),
+            7 => {
+                let mut placement = fixtures::placement(namespace, &name, self.below(6));
+                strings(&mut placement, "annotations")
+                    .insert("example.com/touched".to_owned(), self.text(100).into());
+                placement
+            }
+            _ => {
+                let chosen: Vec<&str> =
+                    clusters.iter().copied().chain(["nowhere"]).filter(|_| self.once_in(2)).collect();
+                let slice = self.below(2);
+                fixtures::placement_decision(namespace, &name, slice, &chosen)
+            }
+        };
+        if self.once_in(4) { Deed::Delete(object) } else { Deed::Write(object) }
+    }
+
+    /// A policy with something in every place where a user may write something.
+    pub fn policy(&mut self, namespace: &str, name: &str) -> Value {
+        let gateway = self.name(&NAMES);
+        let mut policy = match self.below(3) {
+            0 => fixtures::rate_limit_policy(namespace, name, &gateway),
+            1 => fixtures::auth_policy(namespace, name, &gateway),
+            _ => {
+                let gateways: Vec<String> = (0..self.below(20)).map(|_| self.name(&NAMES)).collect();
+                let gateways: Vec<&str> = gateways.iter().map(String::as_str).collect();
+                fixtures::timeout_policy(namespace, name, &gateways)
+            }
+        };
+        if self.once_in(4) {
+            policy["spec"]["targetRef"]["namespace"] = self.name(&["shop"]).into();
+        }
+        if self.once_in(4) {
+            policy["spec"]["limits"] = json!({ self.text(20): self.json(4) });
+        }
+        if self.once_in(6) {
+            policy["spec"]["large"] = "x".repeat(self.below(100_000)).into();
+        }
+        if self.once_in(2) {
+            let overrides = self.overrides();
+            strings(&mut policy, "annotations").insert(CLUSTER_OVERRIDES.to_owned(), overrides.into());
+        }
+        if self.once_in(2) {
+            let selector = if self.once_in(4) { self.text(2_000) } else { self.one(&SELECTORS).to_owned() };
+            strings(&mut policy, "annotations").insert(CLUSTER_SELECTOR.to_owned(), selector.into());
+        }
+        self.claim(&mut policy);
+        policy
+    }
+
+    fn overrides(&mut self) -> String {
+        let overrides: Vec<Value> = (0..self.below(10))
+            .map(|_| {
+                let patch = match self.below(4) {
+                    0 => json!({ "targetRef": { "name": self.name(&NAMES) } }),
+                    1 => json!({ "limits": { "all": { "rates": [{ "limit": self.below(100), "window": "10s" }] } } }),
+                    _ => json!({ "limits": self.json(3) }),
+                };
+                json!({ "clusterSelector": self.one(&SELECTORS), "patch": patch })
+            })
+            .collect();
+        if self.once_in(4) { self.json_text() } else { json!(overrides).to_string() }
+    }
+
+    /// Puts something where only the controller writes.
+    fn claim(&mut self, object: &mut Value) {
+        if self.once_in(3) {
+            let key = self.one(&[OF_POLICY[0], OF_POLICY[2], OF_POLICY[3], POLICY_SYNCED, GATEWAY_CLUSTERS]);
+            let text = self.json_text();
+            strings(object, "annotations").insert(key.to_owned(), text.into());
+        }
+        if self.once_in(6) {
+            let key = format!("{CLUSTER_ATTRIBUTES}controller");
+            strings(object, "labels").insert(key, "whatever".into());
+        }
+    }
+
+    fn gateway(&mut self, namespace: &str, name: &str) -> Value {
+        let placement = if self.once_in(4) { None } else { Some(self.name(&NAMES)) };
+        let class = self.one(&[CLASSES[0], CLASSES[0], CLASSES[0], CLASSES[1], CLASSES[2]]);
+        let mut gateway = fixtures::gateway(namespace, name, class, placement.as_deref());
+        let listeners: Vec<Value> = (0..self.below(20))
+            .map(|number| {
+                let secret = json!({ "name": self.name(&NAMES), "namespace": self.name(&["shop", namespace]) });
+                json!({
+                    "name": format!("l{number}"), "port": 1 + self.below(65_535), "protocol": self.one(&["HTTP", "HTTPS"]),
+                    "tls": { "certificateRefs": [secret] },
+                })
+            })
+            .collect();
+        if self.once_in(2) {
+            gateway["spec"]["listeners"] = listeners.into();
+        }
+        let grace = if self.once_in(4) {
+            self.text(100)
+        } else {
+            self.one(&["0", "1", "600", "-1", "86400"]).to_owned()
+        };
+        strings(&mut gateway, "annotations").insert(GRACE_TIMEOUT.to_owned(), grace.into());
+        self.claim(&mut gateway);
+        gateway
+    }
+
+    fn secret(&mut self, namespace: &str, name: &str) -> Value {
+        let key = self.text(5_000);
+        fixtures::tls_secret(namespace, name, &key)
+    }
+}

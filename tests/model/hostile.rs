@@ -1,0 +1,107 @@
+//! Worlds in which a spoke, or the users of a namespace, write random values into what they may: whatever they write and
+//! whenever, the others have what they should. What becomes of the attackers' own is not judged.
+
+use policy_sync::api::annotations::DISPLACED_SINCE;
+use policy_sync::api::names::{ControllerName, ObjectKey, Parent, WorkName};
+use policy_sync::mirror::Source;
+use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
+use policy_sync_testenv::hostile::Hostile;
+use serde_json::{Value, json};
+
+use crate::controller::CONTROLLER;
+use crate::explore::explore;
+use crate::facts::{MOB, ROGUE};
+use crate::world::{self, Change, SHOP, World, create, delete, edit_in, limits, place, tighten, work_name};
+
+/// How many states are followed of each world.
+const STATES: usize = 3_000;
+/// Each world is explored with so many kinds of values.
+const SEEDS: u64 = 6;
+
+fn explores(world: &World) {
+    let report = explore(world, STATES);
+    assert!(report.complete || report.states >= STATES, "only {} states", report.states);
+    assert!(report.settled > 1, "nothing has settled but the start");
+}
+
+/// The spoke writes something else into the work `name`.
+fn forge(seed: u64, name: &str) -> Change {
+    edit_in(ROGUE, Source::Works, name, move |work| {
+        let mut hostile = Hostile::new(seed);
+        (0..3).for_each(|_| hostile.work(work));
+        // These worlds take it that time changes nothing once Placements have settled; `tests/soak` has moments.
+        if let Some(annotations) = work["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(DISPLACED_SINCE);
+        }
+        hostile.answer(work);
+    })
+}
+
+/// And into its ManagedCluster.
+fn relabel(seed: u64) -> Change {
+    edit_in("", Source::Clusters, ROGUE, move |cluster| Hostile::new(seed).cluster(cluster))
+}
+
+fn gateway_work() -> String {
+    let web = Parent::gateway(ObjectKey::new(SHOP, "web"));
+    WorkName::of(&ControllerName::new(CONTROLLER), "Gateway", &web).to_string()
+}
+
+/// A RateLimitPolicy of the hostile namespace.
+fn theirs(seed: u64) -> Value {
+    let mut hostile = Hostile::new(seed);
+    let mut policies = (0..).map(|_| hostile.policy(MOB, "one"));
+    let mut policy = policies.find(|policy| policy["kind"] == "RateLimitPolicy").unwrap();
+    if seed % 2 == 0 {
+        policy["spec"]["targetRef"] = world::policy("one", "web")["spec"]["targetRef"].clone();
+    }
+    policy
+}
+
+#[test]
+fn a_spoke_writes_what_it_may_while_a_policy_changes_and_goes() {
+    for seed in 0..SEEDS {
+        let forged =
+            || [forge(seed, &work_name("limits")), forge(seed + 100, &gateway_work()), relabel(seed)];
+        let world = World::beside_rogue("a hostile spoke").without("quota").agents();
+        explores(&world.actor(forged()).actor([tighten("limits", 20), delete(limits(), "limits")]));
+        let world = World::beside_rogue("a hostile spoke is heard").without("quota").agents().folds();
+        explores(&world.actor(forged()).actor([tighten("limits", 20)]));
+    }
+}
+
+#[test]
+fn a_spoke_writes_what_it_may_while_a_gateway_moves() {
+    for seed in 0..SEEDS {
+        let world = World::beside_rogue("a hostile spoke that is left").without("quota").holds().crashes(1);
+        let forged = [forge(seed, &gateway_work()), forge(seed + 100, &work_name("limits"))];
+        explores(&world.actor(forged).actor(place("all", &["eu"])));
+    }
+}
+
+#[test]
+fn users_write_what_they_may_while_those_of_another_namespace_do() {
+    for seed in 0..SEEDS {
+        let world = World::new("a hostile namespace")
+            .without("quota")
+            .without("all")
+            .without("all-decision-1")
+            .with(Source::Placements, placement(SHOP, "all", 1))
+            .with(Source::Decisions, placement_decision(SHOP, "all", 1, &["eu"]))
+            .with(Source::Placements, placement(MOB, "all", 2))
+            .with(Source::Decisions, placement_decision(MOB, "all", 1, &["eu", "us"]))
+            .with(Source::Gateways, gateway(MOB, "web", SHOP, Some("all")));
+        let changed = edit_in(MOB, limits(), "one", move |policy| {
+            let metadata = policy["metadata"].clone();
+            *policy = theirs(seed + 100);
+            policy["metadata"]["uid"] = metadata["uid"].clone();
+            policy["metadata"]["generation"] = metadata["generation"].clone();
+            policy["metadata"]["creationTimestamp"] = metadata["creationTimestamp"].clone();
+        });
+        let untouched = edit_in(MOB, Source::Gateways, "web", |json| {
+            json["metadata"]["labels"] = json!({});
+        });
+        let attack = [create(limits(), theirs(seed)), changed, untouched];
+        explores(&world.faults(1).actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]));
+    }
+}
