@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod departed;
+mod hostile;
 mod hub;
 mod lagging;
 mod late;

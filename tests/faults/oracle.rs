@@ -7,7 +7,9 @@ use policy_sync::mirror::Moment;
 use policy_sync_testenv::memory::Asked;
 use serde_json::{Value, json};
 
+use crate::hostile::{MOB, ROGUE};
 use crate::hub::Hub;
+use crate::scenario;
 
 /// Each object but Leases and Events, without what differs from run to run.
 #[derive(Clone, Debug)]
@@ -27,6 +29,15 @@ impl State {
             let name = name.strip_prefix("manifestworks.work.open-cluster-management.io ")?;
             Some((name.rsplit_once('-')?.0, work))
         })
+    }
+
+    /// Of it what is neither a hostile spoke's nor a hostile tenant's, and has nothing of them in it.
+    pub(crate) fn of_others(&self) -> Self {
+        let others = self.0.iter().filter(|(name, _)| {
+            let (kind, name) = name.split_once(' ').unwrap_or_default();
+            is_of_others(kind.split_once('.').unwrap_or((kind, "")).0, name)
+        });
+        Self(others.map(|(name, object)| (name.clone(), object.clone())).collect())
     }
 
     /// How this state differs from `faultless`; empty where it does not.
@@ -63,17 +74,31 @@ impl Effects {
         Self(effects)
     }
 
+    /// Of them those that are of neither a hostile spoke nor a hostile tenant.
+    pub(crate) fn of_others(&self) -> Self {
+        let others = self.0.iter().filter(|(effect, _)| {
+            let mut words = effect.splitn(3, ' ').skip(1);
+            let kind = words.next().and_then(|kind| kind.split(['.', '/']).next()).unwrap_or_default();
+            is_of_others(kind, words.next().unwrap_or_default())
+        });
+        Self(others.map(|(effect, count)| (effect.clone(), *count)).collect())
+    }
+
     /// What was done more often than in `faultless`; empty where nothing was. A request that was `disturbed` may have
     /// been repeated, and what a create has made twice may have been deleted once more: the first one can arrive when its
     /// object is no longer wanted.
-    pub(crate) fn difference(&self, faultless: &Self, disturbed: &Asked) -> String {
+    pub(crate) fn difference(&self, faultless: &Self, disturbed: Option<&Asked>) -> String {
         let mut text = String::new();
-        let repeated = effect(disturbed);
-        let made_twice = disturbed.verb == "create" && self.count(&repeated) > faultless.count(&repeated);
-        let undone = made_twice.then(|| effect(&Asked { verb: "delete", ..disturbed.clone() }));
+        let repeated = disturbed.map(effect);
+        let made_twice = disturbed.filter(|disturbed| {
+            let made = effect(disturbed);
+            disturbed.verb == "create" && self.count(&made) > faultless.count(&made)
+        });
+        let undone = made_twice.map(|made| effect(&Asked { verb: "delete", ..made.clone() }));
         for (effect, count) in &self.0 {
             let expected = faultless.count(effect);
-            if *count > expected + usize::from(*effect == repeated || Some(effect) == undone.as_ref()) {
+            let more = [&repeated, &undone].contains(&&Some(effect.clone()));
+            if *count > expected + usize::from(more) {
                 let _ = writeln!(text, "{effect}: {count} times, {expected} without faults");
             }
         }
@@ -83,6 +108,14 @@ impl Effects {
     fn count(&self, effect: &str) -> usize {
         self.0.get(effect).copied().unwrap_or_default()
     }
+}
+
+/// Whether an object of the kind `resource`, `<namespace>/<name>`, is of neither a hostile spoke nor a hostile tenant. They
+/// may give a cluster its access work, and have it hold more.
+fn is_of_others(resource: &str, name: &str) -> bool {
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    let hostile = [namespace, name].iter().any(|found| [ROGUE, MOB].contains(found));
+    !hostile && (resource != "manifestworks" || scenario::works().contains(name))
 }
 
 /// `create manifestworks eu-1/limits`, whichever time it is.
@@ -151,7 +184,8 @@ fn only_what_a_disturbed_create_made_twice_may_be_deleted_once_more() {
         Effects(counts.map(|(verb, count)| (effect(&asked(verb, "limits")), count)).into())
     };
     let (faultless, disturbed) = (effects(1, 1), asked("create", "limits"));
-    let allowed = |found: Effects, disturbed: &Asked| found.difference(&faultless, disturbed).is_empty();
+    let allowed =
+        |found: Effects, disturbed: &Asked| found.difference(&faultless, Some(disturbed)).is_empty();
     assert!(allowed(effects(2, 2), &disturbed));
     assert!(allowed(effects(2, 1), &disturbed));
     assert!(!allowed(effects(3, 2), &disturbed));

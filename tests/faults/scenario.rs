@@ -2,9 +2,12 @@
 //! time, retarget, select, label clusters, update definitions, change parameters, delete. Gateways are held until their
 //! policies are applied, and serve on for a grace.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::Result;
+use policy_sync::api::names::{ControllerName, ObjectKey, Parent, WorkName};
 use policy_sync_testenv::fixtures::{
     auth_policy, gateway, https_gateway, namespace, rate_limit_policy, reference_grant, timeout_policy,
     tls_secret,
@@ -13,7 +16,7 @@ use policy_sync_testenv::world::{all_kinds, rate_limit_policies, timeout_policie
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::hub::{Hub, SHOP};
+use crate::hub::{CONTROLLER, Hub, SHOP};
 use crate::oracle::State;
 
 /// Between two steps: longer than the controller takes without faults, and shorter than many a fault lasts, so that
@@ -42,6 +45,23 @@ fn certificate(key: &str) -> Value {
 /// Lets the Gateway `web` name the certificate of another namespace.
 fn grant() -> Value {
     reference_grant(CERTIFICATES, "gateways", SHOP, "shared")
+}
+
+/// The names of the works of everything that users write here.
+pub(crate) fn works() -> &'static BTreeSet<String> {
+    static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let controller = ControllerName::new(CONTROLLER);
+        let gateways = ["web", "api"].map(|name| ("Gateway", Parent::gateway(ObjectKey::new(SHOP, name))));
+        let policy = |kind, group, plural, name| (kind, Parent::new(group, plural, SHOP, name));
+        let policies = [
+            policy("RateLimitPolicy", "kuadrant.io", "ratelimitpolicies", "limits"),
+            policy("AuthPolicy", "kuadrant.io", "authpolicies", "auth"),
+            policy("TimeoutPolicy", "policies.example.com", "timeoutpolicies", "timeouts"),
+        ];
+        let parents = gateways.into_iter().chain(policies);
+        parents.map(|(kind, parent)| WorkName::of(&controller, kind, &parent).to_string()).collect()
+    });
+    &NAMES
 }
 
 /// What is there before the controller starts.

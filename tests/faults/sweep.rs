@@ -15,6 +15,7 @@ use policy_sync_testenv::memory::Asked;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
+use crate::hostile::Attack;
 use crate::hub::{Hub, LIMIT, USER, soon};
 use crate::oracle::{Effects, State};
 use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
@@ -71,15 +72,19 @@ fn note_panics() {
     });
 }
 
-/// Plays the scenario under `faults`, in a runtime of its own under paused time.
-fn run(faults: Faults) -> Result<Run> {
+/// Plays the scenario under `faults`, in a runtime of its own under paused time; beside attackers whose seed is `attack`.
+fn run(faults: Faults, attack: Option<u64>) -> Result<Run> {
     note_panics();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let mut run = runtime.block_on(async {
         let hub = Hub::new(&scenario::parameters()).await?;
         scenario::prepare(&hub).await?;
+        let attack = match attack {
+            Some(seed) => Some(Attack::begin(&hub, seed).await?),
+            None => None,
+        };
         let _controller = hub.controller(faults.clone())?;
-        let outcome = outcome(&hub, &faults).await;
+        let outcome = outcome(&hub, &faults, attack).await;
         let log = hub.server.requests().into_iter().filter(|asked| asked.user == USER).collect();
         anyhow::Ok(Run { outcome, faults, log, panics: Vec::new() })
     })?;
@@ -89,17 +94,25 @@ fn run(faults: Faults) -> Result<Run> {
 }
 
 /// Plays the scenario on `hub` until long after its end.
-async fn outcome(hub: &Hub, faults: &Faults) -> Result<Outcome> {
+async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<Outcome> {
     let recovers = async {
         let mut lasted = Duration::ZERO;
         if faults.plan().is_some() {
             // Nothing that can be disturbed comes later than the watches after the first ones.
-            lasted = faults.over(&hub.server, LIMIT).await?;
+            match faults.over(&hub.server, LIMIT).await {
+                // Beside attackers a place may not come.
+                Err(_) if attack.is_some() && faults.disturbed().is_none() => {}
+                over => lasted = over?,
+            }
             sleep(soon(lasted)).await;
         }
         Ok((lasted, Instant::now()))
     };
     let (mut steps, (lasted, recovered)) = tokio::try_join!(scenario::play(hub), recovers)?;
+    if let Some(attack) = attack {
+        attack.end().await?;
+        hub.settled().await?;
+    }
     let end = State::of(hub);
     hub.quiet().await?;
     let changed = State::of(hub).difference(&end);
@@ -110,8 +123,19 @@ async fn outcome(hub: &Hub, faults: &Faults) -> Result<Outcome> {
 }
 
 impl Outcome {
+    /// The same without what attackers have, and without its requests, which theirs are among.
+    fn of_others(&self) -> Self {
+        let of_others = |step: &Step| Step { at: step.at, state: step.state.of_others() };
+        Self {
+            steps: self.steps.iter().map(of_others).collect(),
+            effects: self.effects.of_others(),
+            requests: 0,
+            ..*self
+        }
+    }
+
     /// How it differs from what comes without faults, where it must not; empty where it does not.
-    fn difference(&self, faultless: &Self, disturbed: &Asked) -> String {
+    fn difference(&self, faultless: &Self, disturbed: Option<&Asked>) -> String {
         let mut text = self.effects.difference(&faultless.effects, disturbed);
         let steps = self.steps.iter().zip(&faultless.steps).enumerate();
         for (number, (step, expected)) in steps.filter(|(_, (step, _))| step.at >= self.recovered) {
@@ -145,19 +169,23 @@ pub(crate) struct Faultless {
 
 /// Runs the scenario without faults.
 pub(crate) fn faultless() -> Result<Faultless> {
-    let Run { outcome, faults, panics, .. } = run(Faults::default())?;
+    let Run { outcome, faults, panics, .. } = run(Faults::default(), None)?;
     ensure!(panics.is_empty(), "without faults: {panics:?}");
     Ok(Faultless { outcome: outcome.context("without faults")?, faults })
 }
 
-/// What is wrong with a plan's run; empty where nothing is.
-fn judge(faultless: &Faultless, plan: &Plan) -> Result<String> {
-    let Run { outcome, faults, log, panics } = run(Faults::of(plan))?;
+/// What is wrong with a plan's run; empty where nothing is. Beside attackers, whose seed is `attack`, everything of the
+/// others has to be as without faults and without attackers; the place of the fault may not come there.
+fn judge(faultless: &Faultless, plan: &Plan, attack: Option<u64>) -> Result<String> {
+    let Run { outcome, faults, log, panics } = run(Faults::of(plan), attack)?;
     let fault = match (outcome, faults.disturbed()) {
         _ if !panics.is_empty() => format!("{}\n", panics.join("\n")),
         (Err(error), _) => format!("{error:#}\n"),
+        (Ok(outcome), disturbed) if attack.is_some() => {
+            outcome.of_others().difference(&faultless.outcome.of_others(), disturbed.as_ref())
+        }
         (Ok(_), None) => "it disturbed nothing\n".to_owned(),
-        (Ok(outcome), Some(disturbed)) => outcome.difference(&faultless.outcome, &disturbed),
+        (Ok(outcome), disturbed) => outcome.difference(&faultless.outcome, disturbed.as_ref()),
     };
     if fault.is_empty() {
         return Ok(fault);
@@ -205,14 +233,31 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, leas
             plans
         }
     };
+    each(&plans, |_, plan| judge(faultless, plan, None))
+}
+
+/// Runs one of `share` plans of all, each beside attackers of its own.
+pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Result<()> {
+    let plans = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
+    let plans = match env::var(CHOSEN) {
+        Ok(part) => named(&plans, &part),
+        Err(_) => plans.into_iter().step_by(share).collect(),
+    };
+    each(&plans, |seed, plan| judge(faultless, plan, Some(seed)))
+}
+
+/// Judges each of the plans, several at a time, by its number and what it is.
+fn each(plans: &[Plan], judge: impl Fn(u64, &Plan) -> Result<String> + Sync) -> Result<()> {
     println!("{} plans", plans.len());
     let next = AtomicUsize::new(0);
     let failed: Mutex<Vec<(String, String)>> = Mutex::default();
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
-                while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match judge(faultless, plan) {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(plan) = plans.get(index) else { return };
+                    match judge(index as u64, plan) {
                         Ok(fault) if fault.is_empty() => {}
                         Ok(fault) => failed.lock().push((plan.to_string(), fault)),
                         Err(error) => failed.lock().push((plan.to_string(), format!("{error:#}"))),
