@@ -12,6 +12,7 @@ mod leadership;
 mod overrides;
 mod placement;
 mod refusals;
+mod restored;
 mod schemas;
 mod secrets;
 mod settling;

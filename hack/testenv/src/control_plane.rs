@@ -189,6 +189,16 @@ impl ControlPlane {
         }
     }
 
+    /// Kills the API server and etcd, has `change` do something to etcd's folder, and starts both again, at their old
+    /// addresses.
+    pub async fn with_etcd_stopped(&self, change: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        self.stop_api_server();
+        self.servers().remove(servers::ETCD);
+        change(&self.workplace.path().join(servers::ETCD_DATA))?;
+        self.start_server(servers::ETCD)?;
+        self.start_api_server().await
+    }
+
     fn access(&self, user: &User) -> Result<Access> {
         Ok(Access {
             cluster: self.name.clone(),

@@ -13,6 +13,8 @@ use crate::audit;
 use crate::certificates::{self, Authority, Identity, User};
 
 pub(super) const ETCD: &str = "etcd";
+/// Where etcd has its data, in the control plane's directory.
+pub(super) const ETCD_DATA: &str = "etcd";
 pub(super) const API_SERVER: &str = "kube-apiserver";
 pub(super) const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 
@@ -43,7 +45,7 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
         ETCD => (
             &plane.binaries.etcd,
             vec![
-                ("data-dir", "etcd".into()),
+                ("data-dir", ETCD_DATA.into()),
                 ("listen-client-urls", etcd.clone()),
                 ("advertise-client-urls", etcd),
                 // One member has no peers; the port is whichever is free.

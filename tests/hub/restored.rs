@@ -1,0 +1,154 @@
+//! A hub that is restored from a backup: etcd's folder is copied away, and back once more has happened.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use policy_sync::api::names::ControllerName;
+use policy_sync::apply::Leadership;
+use policy_sync::clock::Clock;
+use policy_sync::flow::{Flow, give_up_on_silence};
+use policy_sync::mirror::Mirror;
+use policy_sync::plan::Settings;
+use policy_sync::tasks::{Ended, Tasks};
+use policy_sync::telemetry::metrics::Metrics;
+use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
+use policy_sync_testenv::world::LIMIT;
+use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, World, wait};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::ON_BOTH;
+
+/// After so long with a hub that is older than what was seen of it, the process ends.
+const RESTORED: Duration = Duration::from_secs(5 * 60);
+/// So many writes the backup lacks.
+const LOST: usize = 2_000;
+/// A server says at least once a minute how far it is.
+const BOOKMARK: Duration = Duration::from_secs(90);
+
+/// Copies a folder with all that is in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status().context("starting cp")?;
+    ensure!(copied.success(), "copying {} to {}", from.display(), to.display());
+    Ok(())
+}
+
+fn backup(etcd: &Path) -> PathBuf {
+    etcd.with_extension("backup")
+}
+
+/// Has more happen on the hub than its own servers write while they start: else its versions would pass those that were
+/// seen before anybody could notice, and nobody could.
+async fn happen(world: &World<'_>) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(world.client().clone(), world.name());
+    let touched = futures::stream::iter(0..LOST).map(|turn| {
+        let patch = Patch::Merge(json!({ "data": { "turn": turn.to_string() } }));
+        let maps = maps.clone();
+        async move { maps.patch("params", &PatchParams::default(), &patch).await.map(drop) }
+    });
+    touched.buffer_unordered(16).try_collect::<()>().await.context("touching a ConfigMap")
+}
+
+/// The controller of `world` in this process, whose time this test moves on.
+fn flow(world: &World<'_>) -> Result<Flow> {
+    let mut config = world.hub().client_config();
+    give_up_on_silence(&mut config);
+    let (controller, metrics) = (ControllerName::new(&world.controller_name()), Metrics::new()?);
+    Ok(Flow {
+        client: Client::try_from(config)?,
+        mirror: Mirror::new(controller.clone()).into(),
+        controller,
+        clock: Clock::start(),
+        tasks: Tasks::new(metrics.clone()),
+        metrics,
+        settings: Settings::default(),
+        fold_window: Duration::from_secs(1),
+        leadership: Leadership::always(),
+        elector: None,
+    })
+}
+
+async fn tenant<'h>(hub: &'h ControlPlane, name: &str) -> Result<World<'h>> {
+    let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
+    let world = World::new(hub, binary, name, &["eu-1", "us-1"]).await?;
+    world.apply(&rate_limit_policy(name, "limits", "web")).await?;
+    Ok(world)
+}
+
+async fn stale(controller: &Controller) -> Result<()> {
+    let (_, text) = controller.readiness().await?;
+    let metrics = controller.metrics().await?;
+    for kind in ["manifestworks", "ratelimitpolicies"] {
+        ensure!(text.contains(kind) && text.contains("was seen already"), "/readyz says: {text}");
+        let failing = |line: &&str| {
+            line.starts_with("policy_sync_watch_failing{") && line.contains(kind) && line.ends_with(" 1")
+        };
+        ensure!(metrics.lines().any(|line| failing(&line)), "no metric says that {kind} cannot be watched");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> Result<()> {
+    let fleet = Fleet::start(FleetOptions::spokes([])).await?;
+    let hub = fleet.hub();
+    for cluster in ["eu-1", "us-1"] {
+        let objects = [managed_cluster(cluster, &Default::default()), namespace(cluster)];
+        policy_sync_testenv::apply::apply_all(&hub.client()?, &objects).await?;
+    }
+    let (world, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
+    let controller = world.controller().await?;
+    let (flow, stop) = (flow(&within)?, CancellationToken::new());
+    let (mirror, clock) = (flow.mirror.clone(), flow.clock);
+    let ends = flow.start(stop.clone());
+    for world in [&world, &within] {
+        world.until_works(&ON_BOTH).await?;
+    }
+    world.settled(&controller).await?;
+    let uids =
+        |works: Vec<_>| works.into_iter().map(|work: policy_sync::api::work::ManifestWork| work.metadata.uid);
+    let before: Vec<_> = uids(world.works().await?).collect();
+
+    hub.with_etcd_stopped(|etcd| copy(etcd, &backup(etcd))).await?;
+    happen(&world).await?;
+    for world in [&world, &within] {
+        world.apply(&rate_limit_policy(world.name(), "later", "web")).await?;
+        world.until_work("us-1", "ratelimitpolicy-later", |_| true).await?;
+    }
+    hub.with_etcd_stopped(|etcd| {
+        std::fs::remove_dir_all(etcd)?;
+        std::fs::rename(backup(etcd), etcd).context("bringing the backup back")
+    })
+    .await?;
+
+    // Both are told by the server itself that it is behind what they have seen.
+    wait::until("the hub is seen to be older", BOOKMARK, || stale(&controller)).await?;
+    wait::until("the same within this process", BOOKMARK, || async {
+        let guard = mirror.read();
+        let failing = guard.view(clock.now()).failing();
+        ensure!(failing.values().any(|text| text.contains("was seen already")), "failing is {failing:?}");
+        Ok(())
+    })
+    .await?;
+    // There it has seen that for five minutes, of which none has passed.
+    tokio::time::pause();
+    tokio::time::advance(RESTORED).await;
+    tokio::time::resume();
+    let ended = tokio::time::timeout(LIMIT, ends).await.context("it goes on")??;
+    ensure!(ended == Err(Ended::HubRestored), "it ended with {ended:?}");
+
+    // A fresh process has seen nothing, and finds what was there at the time of the backup.
+    controller.kill();
+    let fresh = world.controller().await?;
+    world.until_works(&ON_BOTH).await?;
+    let writes = world.settled(&fresh).await?;
+    ensure!(writes.is_empty(), "it wrote {writes:?}");
+    ensure!(uids(world.works().await?).eq(before), "works were made anew");
+    Ok(())
+}
