@@ -21,6 +21,7 @@ async fn every_row_tells_a_value() {
         runs: 1,
         changes: 4,
         joined: 5,
+        patches: 5,
         quiet: Duration::from_secs(2),
         idle: Duration::from_secs(1),
         results: folder.path().join("bench/results.json"),

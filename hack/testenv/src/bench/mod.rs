@@ -27,6 +27,7 @@ mod report;
 mod restart;
 mod sample;
 mod scene;
+mod spoke;
 mod stage;
 mod storm;
 mod tenants;
@@ -71,6 +72,9 @@ pub enum Row {
     /// Tenants with large policies, beside somebody else's.
     #[value(name = "B10")]
     Tenants,
+    /// A spoke that says much about one work.
+    #[value(name = "B11")]
+    Spoke,
 }
 
 /// What to measure, and on what.
@@ -90,6 +94,8 @@ pub struct Options {
     pub changes: usize,
     /// How many policies a cluster joins and leaves.
     pub joined: usize,
+    /// How often a spoke changes the status of its work.
+    pub patches: usize,
     /// How long nobody must have written anything before all counts as settled.
     pub quiet: Duration,
     /// How long nothing happens.
@@ -116,6 +122,7 @@ pub async fn run(options: &Options) -> Result<Vec<Measure>> {
             Row::Idle => idle::measure(&mut stage, options.idle).await,
             Row::Growth => growth::measure(&mut stage).await,
             Row::Tenants => tenants::measure(&mut stage, options.changes).await,
+            Row::Spoke => spoke::measure(&mut stage, options.patches).await,
             Row::Restart => restart::measure(&mut stage, options.runs).await,
         };
         measures.extend(measured.with_context(|| format!("measuring {row:?}"))?);

@@ -56,6 +56,7 @@ impl Arguments {
             runs: self.runs.max(1),
             changes: self.changes,
             joined: 1_000,
+            patches: 1_000,
             // Longer than the window and the rule about clusters that disappear together.
             quiet: Duration::from_secs(7),
             idle: Duration::from_secs(self.idle),
