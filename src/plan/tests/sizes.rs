@@ -1,6 +1,7 @@
 //! However many clusters differ and however large a policy is: what a plan takes and holds stays within bounds.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use allocation_counter::{AllocationInfo, measure};
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use super::world::{World, shop};
 use crate::api::names::Parent;
 use crate::mirror::rows::work::Content;
 use crate::plan::ahead::unmade;
+use crate::plan::gateway::fold;
 use crate::plan::{Outcome, plan_works};
 
 /// How many clusters there are, each with a label of its own.
@@ -157,6 +159,38 @@ fn a_gateway_that_waits_for_large_policies_holds_none_of_them() {
     let one = planning(&world);
     let all = planning(&(1..20).fold(world, |world, n| world.with(large(n))));
     assert!(all.bytes_max < 2 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
+}
+
+/// How long `what` takes: the least of some times, as other processes take some of the machine's.
+fn takes(what: impl Fn()) -> Duration {
+    let times = (0..3).map(|_| {
+        let start = Instant::now();
+        what();
+        start.elapsed()
+    });
+    times.min().unwrap_or_default()
+}
+
+#[test]
+fn the_lock_is_held_for_less_than_100_ms() {
+    let (world, limits, web) = (fleet().with(varied(TENTH)), policy_parent("limits"), gateway_parent("web"));
+    let unmade = takes(|| world.see(|view| drop(unmade(view, &world.settings, &limits))));
+    world.made(&limits);
+    // What is done under the lock of the mirror, for the policy and for its Gateway.
+    let held = [
+        ("finding what to make", unmade),
+        ("works", takes(|| drop(world.diff_of(&limits)))),
+        ("fold", takes(|| drop(world.fold("limits")))),
+        ("works of the Gateway", takes(|| drop(world.diff_of(&web)))),
+        (
+            "fold of the Gateway",
+            takes(|| drop(world.see(|view| fold::plan(view, &world.settings, &web.object)))),
+        ),
+    ];
+    for (what, held) in held {
+        println!("{what}: {held:?}");
+        assert!(held < Duration::from_millis(100), "{what} took {held:?}");
+    }
 }
 
 impl World {
