@@ -8,7 +8,7 @@ use super::grant::Grant;
 use super::policy::Policy;
 use super::secret::Secret;
 use super::work::{Answer, Content, Purpose, TEXT_LIMIT, Work};
-use crate::api::names::ControllerName;
+use crate::api::names::{ControllerName, WorkName};
 use crate::api::object::HubObject;
 use crate::api::work::{Manifest, ManifestWorkSpec};
 use crate::plan::tests::answers::applied;
@@ -423,4 +423,18 @@ fn a_spec_has_the_hash_of_the_whole_of_it() {
         let content = Content::of(&spec, &Strings::new(), &Strings::new());
         assert_eq!(content.spec, Hash::of(&spec), "{spec:?}");
     }
+}
+
+#[test]
+fn what_a_spoke_notes_on_an_access_work_is_no_difference() {
+    let controller = ControllerName::new("kuadrant.io/policy-sync");
+    let content = |annotations: Value| {
+        let name = WorkName::access(&controller).to_string();
+        let work =
+            json!({"metadata": {"name": name, "namespace": "eu-1", "annotations": annotations}, "spec": {}});
+        let work: HubObject = serde_json::from_str(&work.to_string()).unwrap();
+        Work::new(&work, &controller).content
+    };
+    let noted = json!({"kuadrant.io/gateways": "[\"web\"]", "kuadrant.io/parent": "nobody"});
+    assert_eq!(content(noted), content(json!({})));
 }

@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 pub use super::content::{ANNOTATIONS, Content, LABELS};
-use super::{Version, answer, served};
+use super::{Strings, Version, answer, served};
 use crate::api::annotations;
 use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupResource, HASH_DIGITS, Parent, WorkName};
@@ -72,6 +72,12 @@ impl Work {
         let purpose = purpose(object, &spec, controller);
         let status: Option<ManifestWorkStatus> = object.status.is_some().then(|| object.status_as());
         let served = metadata.annotations.get(annotations::GATEWAYS);
+        let none = Strings::default();
+        let compared = match purpose {
+            // It is planned without annotations, and a patch takes none away: what its spoke puts there is no difference.
+            Purpose::Access(_) => &none,
+            _ => &metadata.annotations,
+        };
         Self {
             version: Version(metadata.version()),
             uid: metadata.uid.as_str().into(),
@@ -79,7 +85,7 @@ impl Work {
             created: moment(metadata.creation_timestamp.as_ref()).unwrap_or_default(),
             deleting: moment(metadata.deletion_timestamp.as_ref()),
             displaced: displaced(object, &purpose),
-            content: Content::of(&spec, &metadata.labels, &metadata.annotations),
+            content: Content::of(&spec, &metadata.labels, compared),
             gateways: served.map(|text| served::named(text)).unwrap_or_default(),
             revision: revision(&spec),
             applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
