@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use policy_sync::api::names::ControllerName;
 use policy_sync::apply::Leadership;
 use policy_sync::clock::Clock;
@@ -47,10 +47,12 @@ fn backup(etcd: &Path) -> PathBuf {
 /// seen before anybody could notice, and nobody could.
 async fn happen(world: &World<'_>) -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(world.client().clone(), world.name());
+    let map = json!({ "metadata": { "name": "touched" } });
+    maps.create(&PostParams::default(), &serde_json::from_value(map)?).await.context("making a ConfigMap")?;
     let touched = futures::stream::iter(0..LOST).map(|turn| {
         let patch = Patch::Merge(json!({ "data": { "turn": turn.to_string() } }));
         let maps = maps.clone();
-        async move { maps.patch("params", &PatchParams::default(), &patch).await.map(drop) }
+        async move { maps.patch("touched", &PatchParams::default(), &patch).await.map(drop) }
     });
     touched.buffer_unordered(16).try_collect::<()>().await.context("touching a ConfigMap")
 }
@@ -137,6 +139,7 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     })
     .await?;
     // There it has seen that for five minutes, of which none has passed.
+    ensure!(!ends.is_finished(), "it has ended too soon");
     tokio::time::pause();
     tokio::time::advance(RESTORED).await;
     tokio::time::resume();
