@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use policy_sync::mirror::Moment;
+use policy_sync_testenv::hostile::{MOB, ROGUE};
 use policy_sync_testenv::memory::Asked;
 use serde_json::{Value, json};
 
-use crate::hostile::{MOB, ROGUE};
 use crate::hub::Hub;
 use crate::scenario;
 

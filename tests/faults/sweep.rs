@@ -2,7 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::collections::hash_map::DefaultHasher;
 use std::env::{self, VarError};
+use std::hash::{Hash, Hasher};
 use std::panic;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +13,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
-use policy_sync_testenv::memory::Asked;
+use policy_sync_testenv::memory::{Asked, Attack, Attackers};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
-use crate::hostile::Attack;
 use crate::hub::{Hub, LIMIT, USER, soon};
 use crate::oracle::{Effects, State};
 use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
@@ -32,6 +33,11 @@ const OF: usize = 15;
 /// How many reads a delete makes in vain until a watch that failed has listed anew, up to 1.6 s later, which the time of
 /// the fault does not include: it is tried 7 times in 3 s, and reads up to 10 objects each time.
 const UNTIL_LISTED: usize = 70;
+
+/// How often attackers do something, where there are some.
+const ATTACK_EVERY: Duration = Duration::from_millis(700);
+/// So much of that is accepted at least.
+const WRITTEN: usize = 100;
 
 thread_local! {
     /// What has panicked in this thread. A runtime keeps the panics of its tasks to itself, and a run's tasks are all in
@@ -80,7 +86,7 @@ fn run(faults: Faults, attack: Option<u64>) -> Result<Run> {
         let hub = Hub::new(&scenario::parameters()).await?;
         scenario::prepare(&hub).await?;
         let attack = match attack {
-            Some(seed) => Some(Attack::begin(&hub, seed).await?),
+            Some(seed) => Some(Attackers::begin(&hub.server, seed, ATTACK_EVERY, &["eu-1", "us-1"]).await?),
             None => None,
         };
         let _controller = hub.controller(faults.clone())?;
@@ -110,7 +116,8 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
     };
     let (mut steps, (lasted, recovered)) = tokio::try_join!(scenario::play(hub), recovers)?;
     if let Some(attack) = attack {
-        attack.end().await?;
+        let written = attack.end().await?;
+        ensure!(written > WRITTEN, "the attackers wrote only {written} times");
         hub.settled().await?;
     }
     let end = State::of(hub);
@@ -174,10 +181,11 @@ pub(crate) fn faultless() -> Result<Faultless> {
     Ok(Faultless { outcome: outcome.context("without faults")?, faults })
 }
 
-/// What is wrong with a plan's run; empty where nothing is. Beside attackers, whose seed is `attack`, everything of the
+/// What is wrong with a plan's run, empty where nothing is, and whether it has disturbed anything. Beside attackers, whose seed is `attack`, everything of the
 /// others has to be as without faults and without attackers; the place of the fault may not come there.
-fn judge(faultless: &Faultless, plan: &Plan, attack: Option<u64>) -> Result<String> {
+fn judge(faultless: &Faultless, plan: &Plan, attack: Option<u64>) -> Result<(String, bool)> {
     let Run { outcome, faults, log, panics } = run(Faults::of(plan), attack)?;
+    let has_disturbed = faults.disturbed().is_some();
     let fault = match (outcome, faults.disturbed()) {
         _ if !panics.is_empty() => format!("{}\n", panics.join("\n")),
         (Err(error), _) => format!("{error:#}\n"),
@@ -188,14 +196,14 @@ fn judge(faultless: &Faultless, plan: &Plan, attack: Option<u64>) -> Result<Stri
         (Ok(outcome), disturbed) => outcome.difference(&faultless.outcome, disturbed.as_ref()),
     };
     if fault.is_empty() {
-        return Ok(fault);
+        return Ok((fault, has_disturbed));
     }
     let start = log.first().map(|asked| asked.at.0).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
     for asked in log.iter().filter(|asked| asked.resource != "leases") {
         lines.push(format!("{:>9} ms  {:>3}  {asked}", asked.at.0 - start, asked.code));
     }
-    Ok(format!("{fault}requests:\n{}", lines.join("\n")))
+    Ok((format!("{fault}requests:\n{}", lines.join("\n")), has_disturbed))
 }
 
 /// Those of `plans` that have `part` in their names.
@@ -233,31 +241,41 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, leas
             plans
         }
     };
-    each(&plans, |_, plan| judge(faultless, plan, None))
+    each(&plans, |plan| judge(faultless, plan, None).map(|(fault, _)| fault))
 }
 
-/// Runs one of `share` plans of all, each beside attackers of its own.
+/// Runs one of `share` plans of all, or those that [`CHOSEN`] names, each beside attackers of its own.
 pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Result<()> {
-    let plans = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
+    let all = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
     let plans = match env::var(CHOSEN) {
-        Ok(part) => named(&plans, &part),
-        Err(_) => plans.into_iter().step_by(share).collect(),
+        Ok(part) => named(&all, &part),
+        Err(_) => all.into_iter().step_by(share).collect(),
     };
-    each(&plans, |seed, plan| judge(faultless, plan, Some(seed)))
+    ensure!(!plans.is_empty(), "there are no plans");
+    let disturbed = AtomicUsize::new(0);
+    each(&plans, |plan| {
+        // Its name chooses its attackers, so that they are the same where it is run alone.
+        let mut hasher = DefaultHasher::new();
+        plan.to_string().hash(&mut hasher);
+        let (fault, has_disturbed) = judge(faultless, plan, Some(hasher.finish()))?;
+        disturbed.fetch_add(usize::from(has_disturbed), Ordering::Relaxed);
+        Ok(fault)
+    })?;
+    let disturbed = disturbed.into_inner();
+    ensure!(2 * disturbed > plans.len(), "only {disturbed} of {} plans disturbed anything", plans.len());
+    Ok(())
 }
 
-/// Judges each of the plans, several at a time, by its number and what it is.
-fn each(plans: &[Plan], judge: impl Fn(u64, &Plan) -> Result<String> + Sync) -> Result<()> {
+/// Judges each of the plans, several at a time.
+fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Sync) -> Result<()> {
     println!("{} plans", plans.len());
     let next = AtomicUsize::new(0);
     let failed: Mutex<Vec<(String, String)>> = Mutex::default();
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(plan) = plans.get(index) else { return };
-                    match judge(index as u64, plan) {
+                while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    match judge(plan) {
                         Ok(fault) if fault.is_empty() => {}
                         Ok(fault) => failed.lock().push((plan.to_string(), fault)),
                         Err(error) => failed.lock().push((plan.to_string(), format!("{error:#}"))),

@@ -3,14 +3,16 @@
 use policy_sync::api::names::ObjectKey;
 use policy_sync::api::work::ManifestWork;
 use policy_sync::mirror::Source;
+use policy_sync_testenv::hostile::ROGUE;
 use policy_sync_testenv::world::Answer;
 use serde_json::{Value, json};
 
 use crate::hub::{Contents, Hub, selected};
 
-/// The works that an agent has not looked at since they were written.
+/// The works that an agent has not looked at since they were written. A hostile spoke's agent does not.
 pub(crate) fn waiting(hub: &Hub) -> impl Iterator<Item = ObjectKey> + '_ {
-    let works = hub.objects.iter().filter(|((source, _), _)| *source == Source::Works);
+    let works = hub.objects.iter();
+    let works = works.filter(|((source, key), _)| *source == Source::Works && *key.namespace != *ROGUE);
     let waiting = works.filter(|(_, entry)| {
         let work = &entry.content.json;
         *entry.content.waits.get_or_init(|| selected(&Source::Works, work) && waits(work))

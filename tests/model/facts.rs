@@ -10,6 +10,7 @@ use policy_sync::api::annotations::{CLUSTER_SELECTOR, PARENT};
 use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
 use policy_sync::mirror::Source;
+use policy_sync_testenv::hostile::{MOB, ROGUE};
 use serde_json::Value;
 
 use crate::controller::CONTROLLER;
@@ -18,12 +19,7 @@ use crate::hub::Objects;
 /// A Gateway or a policy, and a cluster.
 pub(crate) type Place = (Parent, ClusterName);
 
-/// A cluster whose agents write whatever they may: what becomes of its works is not judged.
-pub(crate) const ROGUE: &str = "rogue";
-/// A namespace whose users do: nor of what they have.
-pub(crate) const MOB: &str = "mob";
-
-/// Whether it matters what becomes of `parent` in `cluster`.
+/// Whether it matters what becomes of `parent` in `cluster`: not of what attackers have.
 pub(crate) fn is_judged(parent: &Parent, cluster: &ClusterName) -> bool {
     *cluster.0 != *ROGUE && *parent.object.namespace != *MOB
 }

@@ -5,24 +5,17 @@ use policy_sync::api::annotations::DISPLACED_SINCE;
 use policy_sync::api::names::{ControllerName, ObjectKey, Parent, WorkName};
 use policy_sync::mirror::Source;
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
-use policy_sync_testenv::hostile::Hostile;
+use policy_sync_testenv::hostile::{Hostile, MOB, ROGUE};
 use serde_json::{Value, json};
 
 use crate::controller::CONTROLLER;
-use crate::explore::explore;
-use crate::facts::{MOB, ROGUE};
 use crate::world::{self, Change, SHOP, World, create, delete, edit_in, limits, place, tighten, work_name};
+use crate::worlds::part;
 
 /// How many states are followed of each world.
 const STATES: usize = 3_000;
 /// Each world is explored with so many kinds of values.
 const SEEDS: u64 = 6;
-
-fn explores(world: &World) {
-    let report = explore(world, STATES);
-    assert!(report.complete || report.states >= STATES, "only {} states", report.states);
-    assert!(report.settled > 1, "nothing has settled but the start");
-}
 
 /// The spoke writes something else into the work `name`.
 fn forge(seed: u64, name: &str) -> Change {
@@ -52,7 +45,7 @@ fn theirs(seed: u64) -> Value {
     let mut hostile = Hostile::new(seed);
     let mut policies = (0..).map(|_| hostile.policy(MOB, "one"));
     let mut policy = policies.find(|policy| policy["kind"] == "RateLimitPolicy").unwrap();
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         policy["spec"]["targetRef"] = world::policy("one", "web")["spec"]["targetRef"].clone();
     }
     policy
@@ -64,9 +57,9 @@ fn a_spoke_writes_what_it_may_while_a_policy_changes_and_goes() {
         let forged =
             || [forge(seed, &work_name("limits")), forge(seed + 100, &gateway_work()), relabel(seed)];
         let world = World::beside_rogue("a hostile spoke").without("quota").agents();
-        explores(&world.actor(forged()).actor([tighten("limits", 20), delete(limits(), "limits")]));
+        part(&world.actor(forged()).actor([tighten("limits", 20), delete(limits(), "limits")]), STATES);
         let world = World::beside_rogue("a hostile spoke is heard").without("quota").agents().folds();
-        explores(&world.actor(forged()).actor([tighten("limits", 20)]));
+        part(&world.actor(forged()).actor([tighten("limits", 20)]), STATES);
     }
 }
 
@@ -75,7 +68,7 @@ fn a_spoke_writes_what_it_may_while_a_gateway_moves() {
     for seed in 0..SEEDS {
         let world = World::beside_rogue("a hostile spoke that is left").without("quota").holds().crashes(1);
         let forged = [forge(seed, &gateway_work()), forge(seed + 100, &work_name("limits"))];
-        explores(&world.actor(forged).actor(place("all", &["eu"])));
+        part(&world.actor(forged).actor(place("all", &["eu"])), STATES);
     }
 }
 
@@ -102,6 +95,9 @@ fn users_write_what_they_may_while_those_of_another_namespace_do() {
             json["metadata"]["labels"] = json!({});
         });
         let attack = [create(limits(), theirs(seed)), changed, untouched];
-        explores(&world.faults(1).actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]));
+        part(
+            &world.faults(1).actor(attack).actor([tighten("limits", 20), delete(limits(), "limits")]),
+            STATES,
+        );
     }
 }

@@ -7,11 +7,12 @@ use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
 use policy_sync::mirror::rows::told::Told;
 use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Source};
 use policy_sync::plan::diff::WorkAction;
+use policy_sync_testenv::hostile::ROGUE;
 use serde_json::Value;
 
 use crate::controller::Sending;
 use crate::facts::{
-    ROGUE, incomplete, is_applied, is_judged, may_be_placed, parent, targeted, wait, work_of, works,
+    THEIRS, incomplete, is_applied, is_judged, may_be_placed, parent, targeted, wait, work_of, works,
 };
 use crate::hub::{Objects, selected};
 use crate::state::{Listing, State, agrees};
@@ -161,8 +162,8 @@ fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
         let was = &entry.content.json;
         let now = after.get(&(source.clone(), key.clone())).map(|entry| &entry.content.json);
         let ours = match source {
-            // Whose is what its spoke has rewritten, its planned name alone says.
-            Source::Works if *key.namespace == *ROGUE => true,
+            // Its spoke may have taken away what says so.
+            Source::Works if *key.namespace == *ROGUE => was["metadata"]["labels"][THEIRS].is_null(),
             Source::Works => parent(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access",
             Source::Policies(_) | Source::Gateways => {
                 now.is_some_and(|now| without_ours(was) == without_ours(now))
@@ -205,7 +206,7 @@ fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String>
         Step::Late(index) => &before.late[*index],
         _ => return Ok(()),
     };
-    let Some(action) = sending.work().filter(|action| *action.cluster().0 != *ROGUE) else { return Ok(()) };
+    let Some(action) = sending.work() else { return Ok(()) };
     let place = (Source::Works, ObjectKey::new(&action.cluster().0, &action.name().0));
     let (Some(found), after) = (before.hub.objects.get(&place), happened.after.hub.objects.get(&place))
     else {
@@ -216,7 +217,7 @@ fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String>
     }
     let metadata = &found.content.metadata;
     let meant = match action {
-        WorkAction::Create { .. } => parent(&found.content.json).is_some(),
+        WorkAction::Create { cluster, .. } => parent(&found.content.json).is_some() || *cluster.0 == *ROGUE,
         WorkAction::Update { uid, generation, .. } => {
             metadata.uid == **uid && metadata.generation == *generation
         }

@@ -9,11 +9,11 @@ use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,
 };
+use policy_sync_testenv::hostile::ROGUE;
 use policy_sync_testenv::world::rate_limit_policies;
 use serde_json::{Value, json};
 
 use crate::controller::CONTROLLER;
-use crate::facts::ROGUE;
 use crate::hub::{Contents, Hub};
 use crate::rules::Rule;
 use crate::step::Step;

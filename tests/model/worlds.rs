@@ -25,7 +25,7 @@ fn whole(world: &World, least: usize) {
 }
 
 /// Follows a world for `states`, or as many as `POLICY_SYNC_MODEL_STATES` says.
-fn part(world: &World, states: usize) {
+pub(crate) fn part(world: &World, states: usize) {
     let asked = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
     let report = explore(world, asked.map_or(states, |text| text.parse().unwrap()));
     expect(&report, if report.complete { 1 } else { states });

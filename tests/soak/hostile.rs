@@ -1,48 +1,50 @@
 //! The same users, beside a spoke and a tenant that write random values into everything that they may, all the while.
 //!
 //! The spoke is one of those that the users' own Placements choose, and the tenant places what it has on their clusters.
-//! On the other clusters the users' works have to be as they should soon after a change, and stay so; and what the
-//! attackers did must leave nothing once they are gone.
+//! On the other clusters the users' works have to be as they should soon after a change, and stay so, also through a
+//! restart; and of what the tenant had there nothing must be left once it has deleted all.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use policy_sync::api::annotations::PARENT;
 use policy_sync_testenv::MemoryServer;
-use policy_sync_testenv::apply::apply;
-use policy_sync_testenv::fixtures::{managed_cluster, namespace};
+use policy_sync_testenv::hostile::{MOB, ROGUE};
 use policy_sync_testenv::memory::{Attackers, agents};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
 use crate::controllers::Controllers;
 use crate::noise::Noise;
-use crate::users::{CLUSTERS, SHOP, Users};
-use crate::{Seen, each_seed, settled, works_where};
+use crate::users::{CLUSTERS, Users};
+use crate::{Seen, each_seed, not_made_anew, settled, works_where};
 
-/// The hostile spoke.
-const ROGUE: &str = "rogue";
-/// The hostile tenant.
-const MOB: &str = "mob";
 /// How soon the users' works are as they should be: 5 s until a cluster counts as left, and a moment for each of what
 /// comes one after the other.
 const SOON: Duration = Duration::from_secs(12);
 /// How long they are looked at then.
 const WATCHED: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The attackers do something so often.
+/// How often the attackers do something.
 const ATTACK_EVERY: Duration = Duration::from_millis(300);
+
+/// Whether a work is on a cluster that is not hostile.
+fn is_trusted(work: &Value) -> bool {
+    CLUSTERS.iter().any(|cluster| work["metadata"]["namespace"] == *cluster)
+}
+
+/// Whether it is for something of the tenant's.
+fn is_of_mob(work: &Value) -> bool {
+    let parent = work["metadata"]["annotations"][PARENT].as_str();
+    parent.is_some_and(|parent| parent.contains(&format!("/{MOB}/")))
+}
 
 /// What the users have on the clusters that are not hostile, and what gives access to it.
 fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, Seen> {
-    let of_users = |work: &Value| {
-        let parent = work["metadata"]["annotations"][PARENT].as_str();
-        let trusted = CLUSTERS.iter().any(|cluster| work["metadata"]["namespace"] == *cluster);
-        trusted && parent.is_none_or(|parent| parent.contains(&format!("/{SHOP}/")))
-    };
-    let (mut works, expected) = (works_where(server, of_users), users.expected());
+    let mut works = works_where(server, |work| is_trusted(work) && !is_of_mob(work));
+    let expected = users.expected();
     // The tenant has some too, and then there is access whatever the users have.
     works.retain(|name, _| !name.ends_with("/access") || expected.contains_key(name));
     works
@@ -68,18 +70,17 @@ async fn until_as_expected(server: &MemoryServer, users: &Users) -> Result<Durat
     }
 }
 
-/// Watches that nothing of theirs changes.
-async fn stays(server: &MemoryServer, users: &Users) -> Result<()> {
-    let before = theirs(server, users);
+/// Watches that they stay as they were `before`.
+async fn stay(server: &MemoryServer, users: &Users, before: &BTreeMap<String, Seen>) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < WATCHED {
         let now = theirs(server, users);
         as_expected(&now, users).context("settled, and then changed")?;
+        not_made_anew(before.keys(), before, &now)?;
         for (name, work) in &now {
-            let (was, is) = (&before[name], work);
             // What the tenant has there may need other rights.
-            let is_written = was.generation != is.generation && !name.ends_with("/access");
-            ensure!(was.uid == is.uid && !is_written, "{name} was written");
+            let is_written = work.generation != before[name].generation && !name.ends_with("/access");
+            ensure!(!is_written, "{name} was written");
         }
         sleep(LOOK_EVERY).await;
     }
@@ -87,24 +88,21 @@ async fn stays(server: &MemoryServer, users: &Users) -> Result<()> {
 }
 
 /// Tells what the seed says, in so many rounds; returns the longest that the users had to wait.
-async fn told(seed: u64, rounds: usize) -> Result<Duration> {
+async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Duration> {
     let server = MemoryServer::hub()?;
     tokio::spawn(agents(server.clone()));
-    let mut users = Users::beside(server.clone(), seed, &[ROGUE]).await?;
-    for object in [namespace(ROGUE), managed_cluster(ROGUE, &BTreeMap::new()), namespace(MOB)] {
-        apply(&server.client(), &object).await?;
-    }
-    let clusters: Vec<&str> = CLUSTERS.into_iter().chain([ROGUE]).collect();
-    let attackers = Attackers::new(&server, seed, ROGUE, MOB, &clusters);
-    let stop = CancellationToken::new();
-    let attacking = attackers.go_on(ATTACK_EVERY, stop.clone());
+    let mut users = Users::begin_beside(server.clone(), seed, &[ROGUE]).await?;
+    let attack = Attackers::begin(&server, seed, ATTACK_EVERY, &CLUSTERS).await?;
     let mut controllers = Controllers::new(server.clone(), Noise::new(seed));
     controllers.start()?;
 
     let mut longest = Duration::ZERO;
     for round in 1..=rounds {
+        let (before, mut wanted_throughout) = (theirs(&server, &users), users.expected());
         for _ in 0..users.how_many() {
             users.act().await?;
+            let now = users.expected();
+            wanted_throughout.retain(|work, _| now.contains_key(work));
             if users.crashes() {
                 controllers.start()?;
             }
@@ -113,16 +111,21 @@ async fn told(seed: u64, rounds: usize) -> Result<Duration> {
         users.mend().await?;
         let done = || format!("round {round}, after {}", users.done().join(", then "));
         longest = longest.max(until_as_expected(&server, &users).await.with_context(done)?);
-        stays(&server, &users).await.with_context(done)?;
+        let now = theirs(&server, &users);
+        not_made_anew(wanted_throughout.keys(), &before, &now).with_context(done)?;
+        stay(&server, &users, &now).await.with_context(done)?;
+        of_mob.fetch_add(
+            works_where(&server, |work| is_trusted(work) && is_of_mob(work)).len(),
+            Ordering::Relaxed,
+        );
         controllers.start()?;
-        sleep(SOON).await;
-        stays(&server, &users).await.with_context(|| format!("{}, and a restart", done()))?;
+        stay(&server, &users, &now).await.with_context(|| format!("{}, and a restart", done()))?;
     }
 
-    stop.cancel();
-    attacking.await?.context("the attackers gave up")?.leave().await?;
+    let written = attack.end().await?;
+    ensure!(written > 20 * rounds, "the attackers wrote only {written} times");
     settled(&server, &controllers).await.context("once the attackers had gone")?;
-    as_expected(&theirs(&server, &users), &users)?;
+    as_expected(&works_where(&server, is_trusted), &users).context("once the attackers had gone")?;
     let writes = controllers.writes();
     controllers.start()?;
     settled(&server, &controllers).await?;
@@ -132,8 +135,10 @@ async fn told(seed: u64, rounds: usize) -> Result<Duration> {
 
 #[test]
 fn whatever_a_spoke_and_a_tenant_write_others_go_on() -> Result<()> {
-    let waited = each_seed(4, 2, told)?;
-    let longest = waited.iter().max().context("no seed was told")?;
+    let of_mob = AtomicUsize::new(0);
+    let waited = each_seed(4, 2, async |seed, rounds| one_seed(seed, rounds, &of_mob).await)?;
+    let (longest, of_mob) = (waited.iter().max().context("no seed was told")?, of_mob.into_inner());
     println!("{} seeds: users waited for {:.1} s at most", waited.len(), longest.as_secs_f64());
+    ensure!(of_mob > waited.len(), "the tenant had only {of_mob} works");
     Ok(())
 }

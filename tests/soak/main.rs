@@ -1,4 +1,4 @@
-//! Random users, faults and crashes on a server in memory, for as long as one likes: hours of them take minutes.
+//! Random users, faults, crashes and attackers on a server in memory, for as long as one likes: hours of them take minutes.
 //!
 //! ```text
 //! seed ─▶ round: actions of users, faults meanwhile, perhaps a crash
@@ -107,16 +107,28 @@ async fn one_round(
     let found: BTreeMap<&String, &Value> = after.iter().map(|(name, work)| (name, &work.copy)).collect();
     let expected: BTreeMap<&String, &Value> = now.iter().collect();
     ensure!(found == expected, "expected the works {expected:#?}, found {found:#?}");
-    for name in wanted_throughout.keys() {
-        if let Some(before) = before.get(name) {
-            ensure!(after[name].uid == before.uid, "{name} was wanted throughout, and was made anew");
-        }
-    }
+    not_made_anew(wanted_throughout.keys(), &before, &after)?;
 
     controllers.start()?;
     let writes = controllers.writes();
     settled(server, controllers).await?;
     ensure!(controllers.writes() == writes, "a restart wrote {}", controllers.last_write());
+    Ok(())
+}
+
+/// Whether the works `names`, which were wanted throughout, are those that were there `before`.
+fn not_made_anew<'n>(
+    names: impl Iterator<Item = &'n String>,
+    before: &BTreeMap<String, Seen>,
+    after: &BTreeMap<String, Seen>,
+) -> Result<()> {
+    for name in names {
+        if let Some(before) = before.get(name) {
+            let after =
+                after.get(name).with_context(|| format!("{name} was wanted throughout, and is gone"))?;
+            ensure!(after.uid == before.uid, "{name} was wanted throughout, and was made anew");
+        }
+    }
     Ok(())
 }
 

@@ -68,18 +68,21 @@ impl Server {
             Ok(Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap())
         };
         if parts.method == Method::GET {
+            // What stays is the shop's, or nobody's.
+            let is_of_another = words.get(3) == Some(&"namespaces") && words[2] != "shop";
             return match words[0] {
                 "placementdecisions" => {
                     let items: Vec<Value> =
                         self.stays.lock().get("all-decision-1").cloned().into_iter().collect();
                     answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": items}))
                 }
-                // Its namespace.
-                "shop" => answer(200, &json!({"metadata": {"name": "shop"}})),
+                "shop" if words[1] == "namespaces" => answer(200, &json!({"metadata": {"name": "shop"}})),
                 "ratelimitpolicies" => {
                     answer(200, &json!({"metadata": {"resourceVersion": "1"}, "items": []}))
                 }
-                name if self.stays.lock().contains_key(name) => answer(200, &self.stays.lock()[name].clone()),
+                name if !is_of_another && self.stays.lock().contains_key(name) => {
+                    answer(200, &self.stays.lock()[name].clone())
+                }
                 _ => answer(404, &json!({"kind": "Status", "status": "Failure", "message": "", "code": 404})),
             };
         }
@@ -135,10 +138,10 @@ impl Hub {
         hub.change(Change::WorkSchema(WorkSchema::FULL));
         hub.change(Change::Resolved(gvr, Resolution::Resolved(PolicyKindInfo::named("RateLimitPolicy"))));
         let kinds = json!({"policiesToSync": [rate_limit_policies()]});
-        hub.list(&Source::Classes, &[gateway_class("multi", CONTROLLER, Some(("shop", "params")))]);
+        hub.list(&Source::Classes, &[gateway_class("shop", CONTROLLER, Some(("shop", "params")))]);
         let params = Source::ConfigMap(ObjectKey::new("shop", "params"));
         hub.list(&params, &[params_config_map("shop", "params", &kinds)]);
-        hub.list(&Source::Gateways, &[gateway("shop", "web", "multi", Some("all"))]);
+        hub.list(&Source::Gateways, &[gateway("shop", "web", "shop", Some("all"))]);
         hub.list(&Source::Clusters, &[managed_cluster("eu-1", &Default::default())]);
         hub.list(&Source::Placements, &[placement("shop", "all", 1)]);
         hub.list(&Source::Decisions, &[placement_decision("shop", "all", 1, &["eu-1"])]);
@@ -210,18 +213,37 @@ impl Hub {
         }
     }
 
+    /// A tenant writes what it may of the kinds that are watched here; returns what it has then.
+    fn attack(&self, hostile: &mut Hostile, wave: usize) -> BTreeSet<(Source, ObjectKey)> {
+        let mut theirs = BTreeSet::new();
+        for _ in 0..NAMES / 10 {
+            let Deed::Write(object) = hostile.deed(&format!("mob-{wave}"), &["eu-1"]) else { continue };
+            let source = match object["kind"].as_str().unwrap_or_default() {
+                "RateLimitPolicy" => self.policies.clone(),
+                "Gateway" => Source::Gateways,
+                "Placement" => Source::Placements,
+                "PlacementDecision" => Source::Decisions,
+                _ => continue,
+            };
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            theirs.insert((source.clone(), ObjectKey::new(&text("namespace"), &text("name"))));
+            self.show(&source, object, self.version());
+        }
+        theirs
+    }
+
     /// Names come, are written, and go. A spoke and a tenant meanwhile write whatever they may.
     async fn wave(&self, wave: usize) {
         let mut hostile = Hostile::new(wave as u64);
         let names: Vec<String> = (0..NAMES).map(|number| format!("n{wave}-{number}")).collect();
         for name in &names {
             self.show(&self.policies, rate_limit_policy("shop", name, "web"), self.version());
-            self.show(&Source::Gateways, gateway(name, name, "multi", None), self.version());
+            self.show(&Source::Gateways, gateway(name, name, "shop", None), self.version());
         }
         let made = self.settles().await;
         assert!(made.len() >= NAMES, "{} works were made", made.len());
         for mut work in made.iter().skip(NAMES / 2).cloned() {
-            for _ in 0..4 {
+            for _ in 0..2 {
                 hostile.work(&mut work);
                 hostile.answer(&mut work);
                 self.show(&Source::Works, work.clone(), self.version());
@@ -241,35 +263,27 @@ impl Hub {
         }
         self.show(&Source::Clusters, managed_cluster("eu-1", &Default::default()), self.version());
         self.settles().await;
-        // What a spoke has taken the names from is the spoke's.
-        for work in made {
+        let work = |work: &Value| {
             let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
-            self.takes_out(&Source::Works, ObjectKey::new(text("namespace"), text("name")));
+            ObjectKey::new(text("namespace"), text("name"))
+        };
+        let is_there = |key: &ObjectKey| {
+            let guard = self.mirror.read();
+            guard
+                .view(self.clock.now())
+                .works()
+                .any(|(name, cluster, _)| name.0 == key.name && cluster.0 == key.namespace)
+        };
+        for work in made.iter().take(NAMES / 2).map(work) {
+            assert!(!is_there(&work), "{work} is left");
+        }
+        // What a spoke has taken the names from is the spoke's.
+        for work in made.iter().skip(NAMES / 2).map(work).filter(is_there) {
+            self.takes_out(&Source::Works, work);
         }
         self.settles().await;
         let kept = self.mirror.read().view(self.clock.now()).works().count();
         assert!(kept <= 2, "{kept} works are left");
-    }
-}
-
-impl Hub {
-    /// A tenant writes what it may; returns what it has then.
-    fn attack(&self, hostile: &mut Hostile, wave: usize) -> BTreeSet<(Source, ObjectKey)> {
-        let mut theirs = BTreeSet::new();
-        for _ in 0..NAMES / 5 {
-            let Deed::Write(object) = hostile.deed(&format!("mob-{wave}"), &["eu-1"]) else { continue };
-            let source = match object["kind"].as_str().unwrap_or_default() {
-                "RateLimitPolicy" => self.policies.clone(),
-                "Gateway" => Source::Gateways,
-                "Placement" => Source::Placements,
-                "PlacementDecision" => Source::Decisions,
-                _ => continue,
-            };
-            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-            theirs.insert((source.clone(), ObjectKey::new(&text("namespace"), &text("name"))));
-            self.show(&source, object, self.version());
-        }
-        theirs
     }
 }
 

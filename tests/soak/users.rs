@@ -17,7 +17,7 @@ use policy_sync_testenv::fixtures::{
 use policy_sync_testenv::world::{auth_policies, rate_limit_policies, timeout_policies};
 
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
-pub(crate) const SHOP: &str = "shop";
+const SHOP: &str = "shop";
 pub(crate) const CLUSTERS: [&str; 3] = ["eu-1", "eu-2", "us-1"];
 const REGIONS: [&str; 2] = ["eu", "us"];
 const PLACEMENTS: [&str; 2] = ["all", "edge"];
@@ -64,11 +64,11 @@ pub(crate) struct Users {
 impl Users {
     /// Users of `server` who begin with a gateway that is placed everywhere.
     pub(crate) async fn begin(server: MemoryServer, seed: u64) -> Result<Self> {
-        Self::beside(server, seed, &[]).await
+        Self::begin_beside(server, seed, &[]).await
     }
 
     /// The same, whose Placements also choose these clusters, of which [`Users::expected`] says nothing.
-    pub(crate) async fn beside(
+    pub(crate) async fn begin_beside(
         server: MemoryServer,
         seed: u64,
         beside: &'static [&'static str],

@@ -11,6 +11,11 @@ use serde_json::{Map, Value, json};
 
 pub use tenant::Deed;
 
+/// What tests call a hostile spoke.
+pub const ROGUE: &str = "rogue";
+/// What they call the namespace of a hostile tenant.
+pub const MOB: &str = "mob";
+
 /// Strings that some reader might take for more than strings.
 const SUSPECT: [&str; 16] = [
     "",
@@ -34,6 +39,7 @@ const SUSPECT: [&str; 16] = [
 /// A source of hostile values: the same values for the same seed.
 #[derive(Clone, Debug)]
 pub struct Hostile {
+    seed: u64,
     dice: Rng,
     /// How many names it has made up.
     made_up: usize,
@@ -43,7 +49,7 @@ impl Hostile {
     /// Values that follow from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { dice: Rng::with_seed(seed), made_up: 0 }
+        Self { seed, dice: Rng::with_seed(seed), made_up: 0 }
     }
 
     /// A number below `limit`.
@@ -79,7 +85,7 @@ impl Hostile {
     fn name(&mut self, known: &[&str]) -> String {
         if known.is_empty() || self.once_in(3) {
             self.made_up += 1;
-            return format!("made-up-{}", self.made_up);
+            return format!("made-up-{}-{}", self.seed, self.made_up);
         }
         self.one(known).to_owned()
     }
@@ -107,20 +113,20 @@ impl Hostile {
         text
     }
 
-    /// A moment of the first hours of 2026, or of the beginning or the end of time, or no moment at all.
+    /// A moment as text, or something else in its place.
     fn moment(&mut self) -> String {
-        match self.below(6) {
-            0 => self.text(60),
-            1 => "1970-01-01T00:00:00Z".to_owned(),
-            2 => "9999-12-31T23:59:59Z".to_owned(),
-            _ => self.present(),
-        }
+        if self.once_in(4) { self.text(60) } else { self.time() }
     }
 
-    /// A moment of the first hours of 2026.
-    fn present(&mut self) -> String {
+    /// A moment of the first hours of 2026, or of the beginning or the end of time.
+    fn time(&mut self) -> String {
         let [hour, minute, second] = [self.below(4), self.below(60), self.below(60)];
-        format!("2026-01-01T{hour:02}:{minute:02}:{second:02}Z")
+        match self.below(6) {
+            0 => "1970-01-01T00:00:00Z".to_owned(),
+            // Later ones are no moments for the libraries of either side.
+            1 => "9999-12-30T21:59:59Z".to_owned(),
+            _ => format!("2026-01-01T{hour:02}:{minute:02}:{second:02}Z"),
+        }
     }
 }
 
@@ -138,6 +144,9 @@ fn strings<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value>
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use policy_sync::api::annotations::REVISION;
     use policy_sync::api::work::ManifestWork;
 
     use super::*;
@@ -168,6 +177,37 @@ mod tests {
             hostile.answer(&mut work);
             serde_json::from_value::<ManifestWork>(work.clone()).expect("a work");
         }
+    }
+
+    #[test]
+    fn answers_are_what_a_work_asks_for() {
+        let mut hostile = Hostile::new(3);
+        let mut seen = BTreeSet::new();
+        for _ in 0..200 {
+            let paths =
+                json!([{"name": "_revision", "path": ".a"}, {"name": "_Enforced_status", "path": ".b"}]);
+            let identifier = json!({"group": "kuadrant.io", "resource": "ratelimitpolicies", "name": "n", "namespace": "s"});
+            let mut work = json!({"metadata": {"generation": 7}, "spec": {
+                "workload": {"manifests": [{"metadata": {"annotations": {REVISION: "r1"}}}]},
+                "manifestConfigs": [
+                    {"resourceIdentifier": identifier, "feedbackRules": [{"type": "JSONPaths", "jsonPaths": paths}]},
+                ],
+            }});
+            hostile.answer(&mut work);
+            let manifest = &work["status"]["resourceStatus"]["manifests"][0];
+            let is_read = manifest["resourceMeta"]["resource"] == "ratelimitpolicies";
+            let is_applied = manifest["conditions"][0]["observedGeneration"] == 7;
+            for value in manifest["statusFeedback"]["values"].as_array().into_iter().flatten() {
+                seen.insert((
+                    value["name"].to_string(),
+                    value["fieldValue"]["string"] == "r1",
+                    is_read,
+                    is_applied,
+                ));
+            }
+        }
+        assert!(seen.contains(&("\"_revision\"".to_owned(), true, true, true)), "{seen:?}");
+        assert!(seen.iter().any(|(name, ..)| name.contains("_Enforced_status")), "{seen:?}");
     }
 
     #[test]

@@ -18,23 +18,6 @@ const PARENTS: [&str; 5] = [
     "gateways.gateway.networking.k8s.io/nowhere/web",
     "namespaces./shop/",
 ];
-/// Values that feedback rules ask for, and the beginnings of some.
-const ASKED: [&str; 14] = [
-    "_revision",
-    "_generation",
-    "_observedGeneration",
-    "_Accepted_status",
-    "_Enforced_status",
-    "_Enforced_reason",
-    "_Enforced_message",
-    "_Programmed_status",
-    "_Ready_observedGeneration",
-    "_address_0",
-    "_address_15",
-    "_listener_http_attachedRoutes",
-    "_listener_http_Programmed_status",
-    "generation",
-];
 /// The longest text in a status: the API's limit for a message.
 const LONGEST: usize = 32_768;
 
@@ -57,7 +40,7 @@ impl Hostile {
                 strings(work, "annotations").insert(PARENT.to_owned(), parent.into());
             }
             5 => {
-                let key = self.one(&[PARENT, GATEWAYS, DISPLACED_SINCE, REVISION]);
+                let key = self.one(&[PARENT, GATEWAYS, DISPLACED_SINCE]);
                 strings(work, "annotations").remove(key);
             }
             6 => {
@@ -78,78 +61,159 @@ impl Hostile {
     }
 
     fn spec(&mut self, work: &mut Value) {
-        let manifests = &mut work["spec"]["workload"]["manifests"];
-        match (self.below(5), manifests.as_array_mut()) {
-            (0, Some(manifests)) if !manifests.is_empty() => {
-                let index = self.below(manifests.len());
-                manifests[index]["spec"] = json!({ "of-the-spoke": self.json(3) });
+        let asked: Vec<Value> = (0..self.below(120))
+            .map(|number| json!({ "name": format!("asked-{number}"), "path": ".spec" }))
+            .collect();
+        let Some(spec) = work["spec"].as_object_mut() else { return };
+        let configs = spec.get_mut("manifestConfigs").and_then(Value::as_array_mut);
+        match (self.below(6), configs) {
+            (0, Some(configs)) => drop(configs.pop()),
+            (1, Some(configs)) if !configs.is_empty() => {
+                let index = self.below(configs.len());
+                configs[index]["feedbackRules"] = json!([{ "type": "JSONPaths", "jsonPaths": asked }]);
             }
-            (1, Some(manifests)) => manifests.push(json!({
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": "of-the-spoke", "namespace": "default"}, "data": {"text": self.text(20_000)},
-            })),
-            (2, Some(manifests)) => drop(manifests.pop()),
-            (3, _) => work["spec"]["manifestConfigs"] = json!([]),
-            _ => work["spec"]["deleteOption"] = json!({"propagationPolicy": self.one(&["Orphan", "Foreground"])}),
-        }
-    }
-
-    /// Writes something else into the status of a work.
-    pub fn answer(&mut self, work: &mut Value) {
-        match self.below(6) {
-            0 => work["status"] = json!({}),
-            1 => work["status"]["conditions"] = self.conditions(8),
-            2 => work["status"]["resourceStatus"] = json!({ "manifests": [] }),
+            (2, _) => {
+                let policy = self.one(&["Orphan", "Foreground"]);
+                spec.insert("deleteOption".to_owned(), json!({ "propagationPolicy": policy }));
+            }
             _ => {
-                let longest = if self.once_in(8) { LONGEST } else { 300 };
-                let manifests: Vec<Value> = (0..self.below(4)).map(|_| self.manifest(longest)).collect();
-                work["status"]["resourceStatus"] = json!({ "manifests": manifests });
-                if self.once_in(2) {
-                    work["status"]["conditions"] = self.conditions(2);
+                let manifests = spec.get_mut("workload").and_then(|workload| workload.get_mut("manifests"));
+                if let Some(manifests) = manifests.and_then(Value::as_array_mut) {
+                    self.manifests(manifests);
                 }
             }
         }
     }
 
-    fn conditions(&mut self, most: usize) -> Value {
-        (0..self.below(most + 1)).map(|_| self.condition(300)).collect()
+    fn manifests(&mut self, manifests: &mut Vec<Value>) {
+        let index = self.below(manifests.len().max(1));
+        match (self.below(5), manifests.get_mut(index)) {
+            (0, Some(manifest)) => manifest["spec"] = json!({ "of-the-spoke": self.json(3) }),
+            (1, Some(manifest)) => {
+                manifest["rules"] = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }]);
+            }
+            (2, Some(manifest)) => {
+                let revision = self.text(60);
+                strings(manifest, "annotations").insert(REVISION.to_owned(), revision.into());
+            }
+            (3, _) => drop(manifests.pop()),
+            _ => manifests.push(json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "of-the-spoke", "namespace": "default"}, "data": {"text": self.text(20_000)},
+            })),
+        }
     }
 
-    fn condition(&mut self, longest: usize) -> Value {
+    /// Writes something else into the status of a work: mostly what its own rules ask for, with other values.
+    pub fn answer(&mut self, work: &mut Value) {
+        let (spec, generation) = (work["spec"].clone(), work["metadata"]["generation"].as_i64().unwrap_or(1));
+        match self.below(8) {
+            0 => work["status"] = json!({}),
+            1 => work["status"]["resourceStatus"] = json!({ "manifests": [] }),
+            _ => {
+                let longest = if self.once_in(8) { LONGEST } else { 300 };
+                let configs = spec["manifestConfigs"].as_array().cloned().unwrap_or_default();
+                let manifests = configs.iter().enumerate().map(|(ordinal, config)| {
+                    let copy = &spec["workload"]["manifests"][ordinal];
+                    self.manifest(&config["resourceIdentifier"], config, copy, generation, longest)
+                });
+                let manifests: Vec<Value> = manifests.collect();
+                work["status"]["resourceStatus"] = json!({ "manifests": manifests });
+                if self.once_in(2) {
+                    let applied = self.condition("Applied", generation, 300);
+                    let made_up = self.condition("Made-up", generation, 300);
+                    work["status"]["conditions"] = json!([applied, made_up]);
+                }
+            }
+        }
+    }
+
+    fn condition(&mut self, kind: &str, generation: i64, longest: usize) -> Value {
         json!({
-            "type": self.one(&["Applied", "Available", "PolicySyncAncestors", "StatusFeedbackSynced", "Made-up"]),
-            "status": self.one(&["True", "False", "Unknown"]),
+            "type": kind,
+            "status": self.one(&["True", "True", "False", "Unknown"]),
             "reason": self.one(&["AppliedManifestComplete", "ConditionRuleEvaluated", "MadeUp"]),
             "message": self.text(longest),
-            "observedGeneration": self.one(&[0, 1, 2, 3, i64::MAX, i64::MIN]),
-            "lastTransitionTime": self.present(),
+            "observedGeneration": self.one(&[generation, generation, generation, 0, i64::MAX, i64::MIN]),
+            "lastTransitionTime": self.time(),
         })
     }
 
     /// What a status says of one manifest.
-    fn manifest(&mut self, longest: usize) -> Value {
-        let values: Vec<Value> = (0..self.below(100)).map(|_| self.value(longest)).collect();
+    fn manifest(
+        &mut self,
+        identifier: &Value,
+        config: &Value,
+        copy: &Value,
+        generation: i64,
+        longest: usize,
+    ) -> Value {
+        let of = |field: &str| identifier[field].as_str().unwrap_or_default().to_owned();
+        let (group, resource) = if self.once_in(8) {
+            ("made.up".to_owned(), self.name(&["gateways", "ratelimitpolicies"]))
+        } else {
+            (of("group"), of("resource"))
+        };
+        let revision = copy["metadata"]["annotations"][REVISION].as_str().unwrap_or_default();
+        let rules = config["feedbackRules"].as_array().into_iter().flatten();
+        let paths = rules.flat_map(|rule| rule["jsonPaths"].as_array().into_iter().flatten());
+        let mut names: Vec<&str> = paths.filter_map(|path| path["name"].as_str()).collect();
+        names.push("never-asked");
+        let mut values = Vec::new();
+        for name in names {
+            if !self.once_in(5) {
+                values.push(self.value(name, revision, longest));
+            }
+        }
+        let mut applied = self.condition("Applied", generation, longest);
+        if self.once_in(2) {
+            applied["status"] = json!("True");
+        }
+        let mut ancestors = self.condition("PolicySyncAncestors", generation, longest);
+        ancestors["message"] = self.ancestors(revision).into();
         json!({
             "resourceMeta": {
-                "ordinal": self.one(&[0, 1, 2, 1_000]), "group": self.one(&["", "kuadrant.io", "made.up"]),
-                "version": "v1", "kind": self.name(&["Gateway", "RateLimitPolicy"]),
-                "resource": self.name(&["gateways", "ratelimitpolicies"]), "name": self.name(&NAMES),
-                "namespace": self.name(&["kuadrant-shop"]),
+                "ordinal": 0, "group": group, "version": "v1", "kind": copy["kind"].as_str().unwrap_or_default(),
+                "resource": resource, "name": of("name"), "namespace": of("namespace"),
             },
-            "conditions": (0..self.below(4)).map(|_| self.condition(longest)).collect::<Vec<_>>(),
+            "conditions": [applied, ancestors],
             "statusFeedback": { "values": values },
         })
     }
 
-    fn value(&mut self, longest: usize) -> Value {
-        let name = if self.once_in(4) { self.name(&[]) } else { self.one(&ASKED).to_owned() };
-        let value = match self.below(4) {
-            0 => json!({"type": "Integer", "integer": self.one(&[0, 1, 2, i64::MAX, i64::MIN])}),
-            1 => json!({"type": "Boolean", "boolean": self.once_in(2)}),
-            2 => json!({"type": "JsonRaw", "jsonRaw": self.json_text()}),
+    fn value(&mut self, name: &str, revision: &str, longest: usize) -> Value {
+        let value = match (self.below(8), name) {
+            (0, _) => json!({"type": "Integer", "integer": self.one(&[0, 1, 2, i64::MAX, i64::MIN])}),
+            (1, _) => json!({"type": "Boolean", "boolean": self.once_in(2)}),
+            (2, _) => json!({"type": "JsonRaw", "jsonRaw": self.json_text()}),
+            (_, "_revision") => json!({"type": "String", "string": revision}),
+            (_, "_generation" | "_observedGeneration") => json!({"type": "Integer", "integer": 1}),
+            (3, _) => json!({"type": "String", "string": self.one(&["True", "False", "Overridden"])}),
             _ => json!({"type": "String", "string": self.text(longest)}),
         };
         json!({ "name": name, "fieldValue": value })
+    }
+
+    /// The message of the condition that tells of a copy's ancestors, whole, cut or forged: each text has its length before it.
+    fn ancestors(&mut self, revision: &str) -> String {
+        let sized = |text: &str| format!("{}:{text}", text.chars().count());
+        let mut said = String::new();
+        let mut words = String::new();
+        for _ in 0..self.below(20) {
+            let status = self.one(&["True", "False", "Unknown", "Perhaps"]);
+            let texts =
+                [self.one(&["Accepted", "Enforced", "Other"]), status, "1", "Reason"].map(sized).concat();
+            let parts = [sized(&self.name(&NAMES)), sized(""), sized(&self.text(300)), sized(&sized(&texts))];
+            said.push_str(&sized(&parts.concat()));
+            words.push_str(&sized(&self.text(2_000)));
+        }
+        let mut text =
+            format!("policy-sync/1 {}{}{}{}", sized(revision), sized("1"), sized(&said), sized(&words));
+        if self.once_in(3) {
+            let end = text.floor_char_boundary(self.below(text.len() + 1));
+            text.truncate(end);
+        }
+        text
     }
 
     /// Writes something else into the labels or the status of a ManagedCluster.
@@ -172,7 +236,7 @@ impl Hostile {
                     .map(|number| json!({"name": format!("c{number}"), "value": self.text(300)}))
                     .collect();
                 cluster["status"] = json!({
-                    "clusterClaims": claims, "conditions": [self.condition(1_000)],
+                    "clusterClaims": claims, "conditions": [self.condition("ManagedClusterConditionAvailable", 0, 1_000)],
                     "version": {"kubernetes": self.text(30)},
                 });
             }

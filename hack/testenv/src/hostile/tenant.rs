@@ -1,8 +1,8 @@
 //! What the users of a namespace may write: its policies, Gateways, Placements and Secrets.
 
 use policy_sync::api::annotations::{
-    CLUSTER_ATTRIBUTES, CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GATEWAY_CLUSTERS, GRACE_TIMEOUT, OF_POLICY,
-    POLICY_SYNCED,
+    CLUSTER_ATTRIBUTES, CLUSTER_LABELS, CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GATEWAY_CLUSTERS, GRACE_TIMEOUT,
+    OF_POLICY, POLICY_SYNCED,
 };
 use serde_json::{Value, json};
 
@@ -37,13 +37,22 @@ impl Hostile {
             6 => fixtures::reference_grant(namespace, &name, &self.name(&["shop"]), &self.name(&NAMES)),
             7 => {
                 let mut placement = fixtures::placement(namespace, &name, self.below(6));
+                if self.once_in(6) {
+                    placement["status"]["numberOfSelectedClusters"] =
+                        self.one(&[-1, i64::from(i32::MAX)]).into();
+                }
                 strings(&mut placement, "annotations")
                     .insert("example.com/touched".to_owned(), self.text(100).into());
                 placement
             }
             _ => {
-                let chosen: Vec<&str> =
-                    clusters.iter().copied().chain(["nowhere"]).filter(|_| self.once_in(2)).collect();
+                let chosen: Vec<&str> = clusters
+                    .iter()
+                    .chain(clusters)
+                    .copied()
+                    .chain(["nowhere", "", "../x"])
+                    .filter(|_| self.once_in(2))
+                    .collect();
                 let slice = self.below(2);
                 fixtures::placement_decision(namespace, &name, slice, &chosen)
             }
@@ -64,7 +73,13 @@ impl Hostile {
             }
         };
         if self.once_in(4) {
-            policy["spec"]["targetRef"]["namespace"] = self.name(&["shop"]).into();
+            let (key, value) = match self.below(4) {
+                0 => ("kind", "HTTPRoute".to_owned()),
+                1 => ("group", self.text(30)),
+                2 => ("sectionName", self.text(60)),
+                _ => ("namespace", self.name(&["shop"])),
+            };
+            policy["spec"]["targetRef"][key] = value.into();
         }
         if self.once_in(4) {
             policy["spec"]["limits"] = json!({ self.text(20): self.json(4) });
@@ -101,13 +116,20 @@ impl Hostile {
     /// Puts something where only the controller writes.
     fn claim(&mut self, object: &mut Value) {
         if self.once_in(3) {
-            let key = self.one(&[OF_POLICY[0], OF_POLICY[2], OF_POLICY[3], POLICY_SYNCED, GATEWAY_CLUSTERS]);
+            let key = if self.once_in(2) {
+                self.one(&OF_POLICY)
+            } else {
+                self.one(&[POLICY_SYNCED, GATEWAY_CLUSTERS])
+            };
             let text = self.json_text();
             strings(object, "annotations").insert(key.to_owned(), text.into());
         }
         if self.once_in(6) {
-            let key = format!("{CLUSTER_ATTRIBUTES}controller");
+            let key = self.one(&[CLUSTER_LABELS, CLUSTER_ATTRIBUTES]).to_owned() + "controller";
             strings(object, "labels").insert(key, "whatever".into());
+        }
+        if self.once_in(6) {
+            object["metadata"]["finalizers"] = json!(["example.com/never"]);
         }
     }
 

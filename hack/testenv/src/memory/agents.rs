@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{Faultless, MemoryServer};
+use crate::hostile::ROGUE;
 use crate::world::Answer;
 
 /// How long an agent takes.
@@ -17,7 +18,7 @@ const TAKES: Duration = Duration::from_millis(200);
 /// What Open Cluster Management's agent puts on a work, so that it can clean up.
 const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
-/// Plays the agents of all spokes for as long as it is polled.
+/// Plays the agents of all spokes but the one called [`ROGUE`] for as long as it is polled.
 ///
 /// # Errors
 ///
@@ -30,6 +31,9 @@ pub async fn agents(server: MemoryServer) -> Result<()> {
         sleep(TAKES).await;
         for work in server.objects_of("work.open-cluster-management.io", "manifestworks") {
             let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
+            if text("namespace") == ROGUE {
+                continue;
+            }
             let api: Api<ManifestWork> = Api::namespaced(client.clone(), text("namespace"));
             match look_after(&api, text("name"), &work).await {
                 // The controller was faster: the next look finds out.
@@ -41,7 +45,8 @@ pub async fn agents(server: MemoryServer) -> Result<()> {
     }
 }
 
-async fn look_after(api: &Api<ManifestWork>, name: &str, work: &Value) -> kube::Result<()> {
+/// Does what an agent does to a work next.
+pub(super) async fn look_after(api: &Api<ManifestWork>, name: &str, work: &Value) -> kube::Result<()> {
     let metadata = &work["metadata"];
     let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
     let params = PatchParams::default();

@@ -1,75 +1,102 @@
-//! A hostile spoke and a hostile tenant of a server in memory, with the rights that such have.
+//! A hostile spoke and a hostile tenant of a server in memory. It knows no rights: they write no more than such may.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kube::Client;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use kube::core::Request;
-use policy_sync::api::work::GROUP;
+use policy_sync::api::work::{GROUP, ManifestWork};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::agents::look_after;
 use super::{Faultless, MemoryServer};
-use crate::apply::{api_for, apply, apply_with_status};
-use crate::hostile::{Deed, Hostile};
+use crate::apply::{api_for, apply, apply_all, apply_with_status};
+use crate::fixtures::{managed_cluster, namespace};
+use crate::hostile::{Deed, Hostile, MOB, ROGUE};
 
-/// A spoke that writes whatever it may, and a tenant that does.
+/// As whom they ask.
+const USER: &str = "attacker";
+
+/// The spoke [`ROGUE`], whose agent writes whatever it may and at times does its work, and the tenant [`MOB`].
 pub struct Attackers {
     server: MemoryServer,
     hostile: Hostile,
-    spoke: String,
-    tenant: String,
+    /// Where the tenant may place what it has.
     clusters: Vec<String>,
+    /// How much of what they wrote was accepted.
+    written: usize,
+}
+
+/// Attackers at work.
+pub struct Attack {
+    working: JoinHandle<Result<Attackers>>,
+    stop: CancellationToken,
 }
 
 impl Attackers {
-    /// The spoke `spoke` and the tenant `tenant` of `server`, whose namespaces are there. The tenant may place what it has
-    /// on `clusters`.
-    #[must_use]
-    pub fn new(server: &MemoryServer, seed: u64, spoke: &str, tenant: &str, clusters: &[&str]) -> Self {
-        Self {
-            server: server.clone(),
-            hostile: Hostile::new(seed),
-            spoke: spoke.to_owned(),
-            tenant: tenant.to_owned(),
-            clusters: clusters.iter().map(|&cluster| cluster.to_owned()).collect(),
-        }
-    }
-
-    /// Has one of them do something each `every`, in a task of its own, until `stop`; returns them then.
+    /// Has one of them do something each `every`, with values that follow from `seed`. The tenant may place what it has on
+    /// `clusters`, and on the hostile one.
     ///
     /// # Errors
     ///
-    /// Of the task: where the server fails.
-    pub fn go_on(mut self, every: Duration, stop: CancellationToken) -> JoinHandle<Result<Self>> {
-        tokio::spawn(async move {
-            while stop.run_until_cancelled(sleep(every)).await.is_some() {
-                self.act().await?;
+    /// Where their namespaces and the ManagedCluster cannot be made.
+    pub async fn begin(
+        server: &MemoryServer,
+        seed: u64,
+        every: Duration,
+        clusters: &[&str],
+    ) -> Result<Attack> {
+        let objects = [namespace(ROGUE), managed_cluster(ROGUE, &BTreeMap::new()), namespace(MOB)];
+        apply_all(&server.client(), &objects).await?;
+        let clusters = clusters.iter().chain([&ROGUE]).map(|&cluster| cluster.to_owned()).collect();
+        let mut attackers =
+            Self { server: server.clone(), hostile: Hostile::new(seed), clusters, written: 0 };
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let working = tokio::spawn(async move {
+            while stopped.run_until_cancelled(sleep(every)).await.is_some() {
+                attackers.act().await?;
             }
-            Ok(self)
-        })
+            Ok(attackers)
+        });
+        Ok(Attack { working, stop })
     }
 
     /// One of them does something.
-    ///
-    /// # Errors
-    ///
-    /// Where the server fails; that it refuses something is no error.
     async fn act(&mut self) -> Result<()> {
-        let done = match self.hostile.below(8) {
+        let done = match self.hostile.below(9) {
             0..=3 => self.write_work().await,
             4 => self.write_cluster().await,
+            5 => self.work_honestly().await,
             _ => self.write_object().await,
         };
+        self.written += usize::from(done.is_ok());
         unless_refused(done)
     }
 
-    async fn write_work(&mut self) -> Result<()> {
+    fn works(&self) -> Vec<Arc<Value>> {
         let mut works = self.server.objects_of(GROUP, "manifestworks");
-        works.retain(|work| work["metadata"]["namespace"] == *self.spoke);
+        works.retain(|work| work["metadata"]["namespace"] == *ROGUE);
+        works
+    }
+
+    async fn work_honestly(&mut self) -> Result<()> {
+        let api: Api<ManifestWork> = Api::namespaced(self.client(), ROGUE);
+        for work in self.works() {
+            let name = work["metadata"]["name"].as_str().unwrap_or_default();
+            look_after(&api, name, &work).await.context("working as an agent")?;
+        }
+        Ok(())
+    }
+
+    async fn write_work(&mut self) -> Result<()> {
+        let mut works = self.works();
         if works.is_empty() {
             return Ok(());
         }
@@ -80,27 +107,27 @@ impl Attackers {
             Some(_) => self.hostile.answer(&mut work),
             None => self.hostile.work(&mut work),
         }
-        let path = format!("/apis/{GROUP}/v1/namespaces/{}/manifestworks", self.spoke);
-        self.replace("agent", Request::new(path), subresource, &work).await
+        let path = format!("/apis/{GROUP}/v1/namespaces/{ROGUE}/manifestworks");
+        self.replace(Request::new(path), subresource, &work).await
     }
 
     async fn write_cluster(&mut self) -> Result<()> {
         let group = "cluster.open-cluster-management.io";
         let clusters = self.server.objects_of(group, "managedclusters");
-        let Some(found) = clusters.iter().find(|found| found["metadata"]["name"] == *self.spoke) else {
+        let Some(found) = clusters.iter().find(|found| found["metadata"]["name"] == *ROGUE) else {
             return Ok(());
         };
         let mut cluster = found.as_ref().clone();
         self.hostile.cluster(&mut cluster);
         let in_status = cluster["status"] != found["status"];
         let path = format!("/apis/{group}/v1/managedclusters");
-        self.replace("agent", Request::new(path), in_status.then_some("status"), &cluster).await
+        self.replace(Request::new(path), in_status.then_some("status"), &cluster).await
     }
 
     async fn write_object(&mut self) -> Result<()> {
         let clusters: Vec<&str> = self.clusters.iter().map(String::as_str).collect();
-        let client = self.client("tenant");
-        match self.hostile.deed(&self.tenant, &clusters) {
+        let client = self.client();
+        match self.hostile.deed(MOB, &clusters) {
             Deed::Delete(object) => delete(&client, &object).await,
             Deed::Write(object) if object["status"].is_null() => apply(&client, &object).await.map(drop),
             Deed::Write(object) => apply_with_status(&client, &object).await.map(drop),
@@ -108,27 +135,17 @@ impl Attackers {
     }
 
     /// The tenant deletes all that it has.
-    ///
-    /// # Errors
-    ///
-    /// Where the server fails.
-    pub async fn leave(&self) -> Result<()> {
-        let client = self.client("tenant");
+    async fn leave(&self) -> Result<()> {
+        let client = self.client();
         for (_, object) in self.server.objects() {
-            if object["metadata"]["namespace"] == *self.tenant && object["kind"] != "Event" {
+            if object["metadata"]["namespace"] == *MOB && object["kind"] != "Event" {
                 unless_refused(delete(&client, &object).await)?;
             }
         }
         Ok(())
     }
 
-    async fn replace(
-        &self,
-        user: &str,
-        requests: Request,
-        subresource: Option<&str>,
-        object: &Value,
-    ) -> Result<()> {
+    async fn replace(&self, requests: Request, subresource: Option<&str>, object: &Value) -> Result<()> {
         let (name, body) =
             (object["metadata"]["name"].as_str().unwrap_or_default(), object.to_string().into());
         let params = PostParams::default();
@@ -137,11 +154,25 @@ impl Attackers {
             None => requests.replace(name, &params, body),
         };
         let request = request.with_context(|| format!("making a request for {name}"))?;
-        self.client(user).request::<Value>(request).await.map(drop).context("writing as a spoke")
+        self.client().request::<Value>(request).await.map(drop).context("writing as a spoke")
     }
 
-    fn client(&self, user: &str) -> Client {
-        self.server.client_of(user, Faultless)
+    fn client(&self) -> Client {
+        self.server.client_of(USER, Faultless)
+    }
+}
+
+impl Attack {
+    /// Has them stop, and the tenant delete all that it has; returns how much of what they wrote was accepted.
+    ///
+    /// # Errors
+    ///
+    /// Where the server failed them; that it refuses something is no error.
+    pub async fn end(self) -> Result<usize> {
+        self.stop.cancel();
+        let attackers = self.working.await.context("the attackers ended early")??;
+        attackers.leave().await?;
+        Ok(attackers.written)
     }
 }
 

@@ -54,7 +54,7 @@ use tower::retry::RetryLayer;
 use tower::{BoxError, Layer};
 
 pub use self::agents::agents;
-pub use self::attackers::Attackers;
+pub use self::attackers::{Attack, Attackers};
 pub use self::fate::{EventFate, Fate, Faultless, Interposer};
 pub use self::request::Asked;
 
