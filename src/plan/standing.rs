@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::Problem;
-use crate::api::names::{GroupVersionResource, ObjectKey};
+use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::Params;
+use crate::mirror::rows::gateway::Gateway;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use crate::mirror::{ClassParams, PolicyKind, View};
 
@@ -100,7 +101,8 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
 /// just before the start.
 fn missing(view: View<'_>) -> Option<Problem> {
     let known = |class: &str| view.departed().any(|(key, _, params)| *key.name == *class && params.is_some());
-    let mut classes = view.gateways().map(|(_, gateway)| &*gateway.class);
+    let gateways = view.gateways().filter(|(key, gateway)| was_ours(view, key, gateway));
+    let mut classes = gateways.map(|(_, gateway)| &*gateway.class);
     let class = classes.find(|class| view.class_returns(class).is_some() && !known(class))?;
     Some(Problem::ClassGone(class.to_owned()))
 }
@@ -137,6 +139,15 @@ impl GatewayStanding {
     }
 }
 
+/// Whether a Gateway whose class does not exist was ours: this process has seen the class, or what we wrote is there. Anybody
+/// may write a Gateway of a class that never was, or was another controller's.
+fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
+    view.departed().any(|(class, ..)| *class.name == *gateway.class)
+        || !gateway.told.owned.is_empty()
+        || !gateway.told.owned_status.is_empty()
+        || view.works_of(&Parent::gateway(key.clone())).next().is_some()
+}
+
 /// Where the Gateway `key` stands.
 #[must_use]
 pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayStanding {
@@ -144,7 +155,7 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayStanding {
         return GatewayStanding::NotOurs;
     };
     match view.class_params(&gateway.class) {
-        None if view.class_returns(&gateway.class).is_some() => {
+        None if view.class_returns(&gateway.class).is_some() && was_ours(view, key, gateway) => {
             GatewayStanding::Frozen(Problem::ClassGone(gateway.class.to_string()))
         }
         None => GatewayStanding::NotOurs,

@@ -89,6 +89,16 @@ fn a_class_that_is_anothers_withdraws_at_once() {
 }
 
 #[test]
+fn nothing_is_said_of_a_gateway_whose_class_was_never_ours() {
+    let theirs = gateway("web").placed_on("all").of_class("nobodys");
+    let world = shop(&["eu-1"]).restarted(vec![theirs]).decisions("all", &["eu-1"]);
+    assert!(world.see(|view| view.class_returns("nobodys")).is_some(), "it is too soon to know");
+    let fold = fold(&world);
+    assert_eq!((fold.status, fold.metadata, fold.parting), (None, None, None));
+    assert_eq!(world.writes_of(&gateway_parent("web")), NOTHING);
+}
+
+#[test]
 fn after_a_start_the_minute_counts_from_the_first_listing() {
     let (web, limits) = (gateway("web").placed_on("all"), policy("limits").targets("web"));
     let world = written().restarted(vec![web, limits]).decisions("all", &["eu-1"]);
