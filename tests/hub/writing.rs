@@ -216,7 +216,7 @@ async fn owners(world: &World<'_>, object: &Value) -> Result<Vec<String>> {
 
 #[tokio::test]
 async fn of_two_controllers_on_a_policy_the_first_by_name_writes_while_it_has_works() -> Result<()> {
-    let (one, two) = (world("shares", &["eu-1"]).await?, world("shared", &["us-1"]).await?);
+    let (one, two) = (world("rival-one", &["eu-1"]).await?, world("rival-two", &["us-1"]).await?);
     let manager = |world: &World<'_>| ControllerName::new(&world.controller_name()).hub_field_manager();
     let (first, last) = if manager(&one) < manager(&two) { (&one, &two) } else { (&two, &one) };
     one.apply(&gateway(one.name(), "api", two.name(), Some("all"))).await?;
