@@ -101,10 +101,11 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
 /// just before the start.
 fn missing(view: View<'_>) -> Option<Problem> {
     let known = |class: &str| view.departed().any(|(key, _, params)| *key.name == *class && params.is_some());
-    let gateways = view.gateways().filter(|(key, gateway)| was_ours(view, key, gateway));
-    let mut classes = gateways.map(|(_, gateway)| &*gateway.class);
-    let class = classes.find(|class| view.class_returns(class).is_some() && !known(class))?;
-    Some(Problem::ClassGone(class.to_owned()))
+    let is_missing = |class: &str| view.class_returns(class).is_some() && !known(class);
+    let mut gateways = view.gateways();
+    let (_, gateway) =
+        gateways.find(|(key, gateway)| is_missing(&gateway.class) && was_ours(view, key, gateway))?;
+    Some(Problem::ClassGone(gateway.class.to_string()))
 }
 
 fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindStanding {
