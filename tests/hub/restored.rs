@@ -9,15 +9,11 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use policy_sync::api::names::ControllerName;
-use policy_sync::apply::Leadership;
 use policy_sync::clock::Clock;
-use policy_sync::flow::{Flow, give_up_on_silence};
-use policy_sync::mirror::Mirror;
-use policy_sync::plan::Settings;
-use policy_sync::tasks::{Ended, Tasks};
-use policy_sync::telemetry::metrics::Metrics;
+use policy_sync::flow::give_up_on_silence;
+use policy_sync::tasks::Ended;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
+use policy_sync_testenv::flow::flow;
 use policy_sync_testenv::world::LIMIT;
 use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, World, wait};
 use serde_json::json;
@@ -57,25 +53,6 @@ async fn happen(world: &World<'_>) -> Result<()> {
     touched.buffer_unordered(16).try_collect::<()>().await.context("touching a ConfigMap")
 }
 
-/// The controller of `world` in this process, whose time this test moves on.
-fn flow(world: &World<'_>) -> Result<Flow> {
-    let mut config = world.hub().client_config();
-    give_up_on_silence(&mut config);
-    let (controller, metrics) = (ControllerName::new(&world.controller_name()), Metrics::new()?);
-    Ok(Flow {
-        client: Client::try_from(config)?,
-        mirror: Mirror::new(controller.clone()).into(),
-        controller,
-        clock: Clock::start(),
-        tasks: Tasks::new(metrics.clone()),
-        metrics,
-        settings: Settings::default(),
-        fold_window: Duration::from_secs(1),
-        leadership: Leadership::always(),
-        elector: None,
-    })
-}
-
 async fn tenant<'h>(hub: &'h ControlPlane, name: &str) -> Result<World<'h>> {
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
     let world = World::new(hub, binary, name, &["eu-1", "us-1"]).await?;
@@ -106,9 +83,12 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     }
     let (world, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
     let controller = world.controller().await?;
-    let (flow, stop) = (flow(&within)?, CancellationToken::new());
+    // Its controller is in this process, whose time this test moves on.
+    let mut config = hub.client_config();
+    give_up_on_silence(&mut config);
+    let flow = flow(Client::try_from(config)?, &within.controller_name(), Clock::start())?;
     let (mirror, clock) = (flow.mirror.clone(), flow.clock);
-    let ends = flow.start(stop.clone());
+    let ends = flow.start(CancellationToken::new());
     for world in [&world, &within] {
         world.until_works(&ON_BOTH).await?;
     }

@@ -19,7 +19,9 @@ use tokio::time::{Instant, sleep};
 use crate::controllers::Controllers;
 use crate::noise::Noise;
 use crate::users::{CLUSTERS, Users};
-use crate::{Seen, each_seed, not_made_anew, settled, works_where};
+use crate::{
+    Seen, a_restart_writes_nothing, act, as_expected, each_seed, not_made_anew, settled, works_where,
+};
 
 /// How soon the users' works are as they should be: 5 s until a cluster counts as left, and a moment for each of what
 /// comes one after the other.
@@ -50,15 +52,7 @@ fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, Seen> {
     works
 }
 
-/// Whether they are as they should be.
-fn as_expected(works: &BTreeMap<String, Seen>, users: &Users) -> Result<()> {
-    let expected = users.expected();
-    let found: BTreeMap<&String, &Value> = works.iter().map(|(name, work)| (name, &work.copy)).collect();
-    ensure!(found == expected.iter().collect(), "expected the works {expected:#?}, found {found:#?}");
-    Ok(())
-}
-
-/// Waits until they are, and returns for how long.
+/// Waits until they are as they should be, and returns for how long.
 async fn until_as_expected(server: &MemoryServer, users: &Users) -> Result<Duration> {
     let start = Instant::now();
     loop {
@@ -98,17 +92,8 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
 
     let mut longest = Duration::ZERO;
     for round in 1..=rounds {
-        let (before, mut wanted_throughout) = (theirs(&server, &users), users.expected());
-        for _ in 0..users.how_many() {
-            users.act().await?;
-            let now = users.expected();
-            wanted_throughout.retain(|work, _| now.contains_key(work));
-            if users.crashes() {
-                controllers.start()?;
-            }
-            sleep(users.pause()).await;
-        }
-        users.mend().await?;
+        let before = theirs(&server, &users);
+        let wanted_throughout = act(&mut users, &mut controllers).await?;
         let done = || format!("round {round}, after {}", users.done().join(", then "));
         longest = longest.max(until_as_expected(&server, &users).await.with_context(done)?);
         let now = theirs(&server, &users);
@@ -126,10 +111,7 @@ async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Dura
     ensure!(written > 20 * rounds, "the attackers wrote only {written} times");
     settled(&server, &controllers).await.context("once the attackers had gone")?;
     as_expected(&works_where(&server, is_trusted), &users).context("once the attackers had gone")?;
-    let writes = controllers.writes();
-    controllers.start()?;
-    settled(&server, &controllers).await?;
-    ensure!(controllers.writes() == writes, "a restart wrote {}", controllers.last_write());
+    a_restart_writes_nothing(&server, &mut controllers).await?;
     Ok(longest)
 }
 

@@ -85,8 +85,24 @@ async fn one_round(
     noise: &Noise,
 ) -> Result<()> {
     let before = works(server);
-    let mut wanted_throughout = users.expected();
     noise.begin();
+    let mut wanted_throughout = act(users, controllers).await?;
+    sleep(2 * users.pause()).await;
+    noise.end();
+    let now = users.expected();
+    wanted_throughout.retain(|work, _| now.contains_key(work));
+
+    settled(server, controllers).await?;
+    let after = works(server);
+    as_expected(&after, users)?;
+    not_made_anew(wanted_throughout.keys(), &before, &after)?;
+
+    a_restart_writes_nothing(server, controllers).await
+}
+
+/// What users do in a round, while the controller may crash; returns the works that were wanted throughout.
+async fn act(users: &mut Users, controllers: &mut Controllers) -> Result<BTreeMap<String, Value>> {
+    let mut wanted_throughout = users.expected();
     for _ in 0..users.how_many() {
         users.act().await?;
         let now = users.expected();
@@ -97,18 +113,18 @@ async fn one_round(
         sleep(users.pause()).await;
     }
     users.mend().await?;
-    sleep(2 * users.pause()).await;
-    noise.end();
-    let now = users.expected();
-    wanted_throughout.retain(|work, _| now.contains_key(work));
+    Ok(wanted_throughout)
+}
 
-    settled(server, controllers).await?;
-    let after = works(server);
-    let found: BTreeMap<&String, &Value> = after.iter().map(|(name, work)| (name, &work.copy)).collect();
-    let expected: BTreeMap<&String, &Value> = now.iter().collect();
-    ensure!(found == expected, "expected the works {expected:#?}, found {found:#?}");
-    not_made_anew(wanted_throughout.keys(), &before, &after)?;
+/// Whether the works are as they should be.
+fn as_expected(works: &BTreeMap<String, Seen>, users: &Users) -> Result<()> {
+    let expected = users.expected();
+    let found: BTreeMap<&String, &Value> = works.iter().map(|(name, work)| (name, &work.copy)).collect();
+    ensure!(found == expected.iter().collect(), "expected the works {expected:#?}, found {found:#?}");
+    Ok(())
+}
 
+async fn a_restart_writes_nothing(server: &MemoryServer, controllers: &mut Controllers) -> Result<()> {
     controllers.start()?;
     let writes = controllers.writes();
     settled(server, controllers).await?;

@@ -24,6 +24,7 @@ pub mod crds;
 pub mod demo;
 pub mod fixtures;
 pub mod fleet;
+pub mod flow;
 pub mod hostile;
 pub mod kubeconfig;
 pub mod memory;

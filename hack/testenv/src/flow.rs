@@ -1,0 +1,35 @@
+//! The controller's flow in the process of a test.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use kube::Client;
+use policy_sync::api::names::ControllerName;
+use policy_sync::apply::Leadership;
+use policy_sync::clock::Clock;
+use policy_sync::flow::Flow;
+use policy_sync::mirror::Mirror;
+use policy_sync::plan::Settings;
+use policy_sync::tasks::Tasks;
+use policy_sync::telemetry::metrics::Metrics;
+
+/// The flow of the controller `name` as its defaults have it, with no rivals, not started yet.
+///
+/// # Errors
+///
+/// Where metrics cannot be set up.
+pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
+    let (controller, metrics) = (ControllerName::new(name), Metrics::new()?);
+    Ok(Flow {
+        client,
+        mirror: Mirror::new(controller.clone()).into(),
+        controller,
+        clock,
+        tasks: Tasks::new(metrics.clone()),
+        metrics,
+        settings: Settings::default(),
+        fold_window: Duration::from_secs(1),
+        leadership: Leadership::always(),
+        elector: None,
+    })
+}
