@@ -8,6 +8,7 @@
 //! a cluster's labels are applied in the order of the list. Reading is strict, as for parameters.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use json_patch::merge;
 use kube::core::{Selector, SelectorExt};
@@ -28,18 +29,38 @@ const KEYS: [&str; 2] = ["clusterSelector", "patch"];
 
 /// The overrides of a policy.
 #[derive(Clone, Debug, Default)]
-pub struct Overrides(Vec<Override>);
-
-#[derive(Clone, Debug)]
-struct Override {
-    selector: Selector,
-    patch: Value,
-    /// How many bytes the patch has.
-    bytes: usize,
+pub struct Overrides {
+    choice: Arc<Choice>,
+    patches: Vec<Value>,
 }
 
 /// Some of a policy's overrides, by their places in the list.
 pub type Chosen = Vec<usize>;
+
+/// Which of a policy's overrides a cluster gets, and how large they are.
+#[derive(Debug, Default)]
+pub struct Choice {
+    /// The selector of each, and how many bytes its patch has.
+    overrides: Vec<(Selector, usize)>,
+    /// How many bytes the texts of the selectors have together.
+    pub selectors: usize,
+}
+
+impl Choice {
+    /// The overrides that a cluster with these labels gets.
+    #[must_use]
+    pub fn chosen(&self, labels: &BTreeMap<String, String>) -> Chosen {
+        let matching =
+            self.overrides.iter().enumerate().filter(|(_, (selector, _))| selector.matches(labels));
+        matching.map(|(index, _)| index).collect()
+    }
+
+    /// How many bytes the patches of the overrides `chosen` have: they add no more than that to a spec.
+    #[must_use]
+    pub fn bytes(&self, chosen: &[usize]) -> usize {
+        chosen.iter().filter_map(|&index| self.overrides.get(index)).map(|(_, bytes)| bytes).sum()
+    }
+}
 
 impl Overrides {
     /// Reads the annotation.
@@ -51,25 +72,18 @@ impl Overrides {
         read(text).map_err(|Fault { place, fault }| Problem::BadOverrides { place, fault })
     }
 
-    /// The overrides that a cluster with these labels gets.
+    /// Which of them a cluster gets.
     #[must_use]
-    pub fn chosen(&self, labels: &BTreeMap<String, String>) -> Chosen {
-        let matching = self.0.iter().enumerate().filter(|(_, item)| item.selector.matches(labels));
-        matching.map(|(index, _)| index).collect()
+    pub fn choice(&self) -> &Arc<Choice> {
+        &self.choice
     }
 
     /// The places in the spec that the overrides `chosen` change: `limits.night`.
     #[must_use]
     pub fn places(&self, chosen: &[usize]) -> BTreeSet<String> {
         let mut places = BTreeSet::new();
-        self.of(chosen).for_each(|(_, item)| leaves(&item.patch, "", &mut places));
+        self.of(chosen).for_each(|(_, patch)| leaves(patch, "", &mut places));
         places
-    }
-
-    /// How many bytes the patches of the overrides `chosen` have: they add no more than that to a spec.
-    #[must_use]
-    pub fn bytes(&self, chosen: &[usize]) -> usize {
-        self.of(chosen).map(|(_, item)| item.bytes).sum()
     }
 
     /// `spec` with the overrides `chosen`, which must then be as `schema` says.
@@ -83,22 +97,22 @@ impl Overrides {
         chosen: &[usize],
         schema: Option<&Schema>,
     ) -> Result<Value, Problem> {
-        self.of(chosen).for_each(|(_, item)| merge(&mut spec, &item.patch));
+        self.of(chosen).for_each(|(_, patch)| merge(&mut spec, patch));
         match schema.map(|schema| schema.check(&spec)) {
             Some(Err(fault)) => Err(self.blame(chosen, &fault)),
             Some(Ok(())) | None => Ok(spec),
         }
     }
 
-    fn of(&self, chosen: &[usize]) -> impl Iterator<Item = (usize, &Override)> {
-        chosen.iter().filter_map(|&index| Some((index, self.0.get(index)?)))
+    fn of(&self, chosen: &[usize]) -> impl Iterator<Item = (usize, &Value)> {
+        chosen.iter().filter_map(|&index| Some((index, self.patches.get(index)?)))
     }
 
     /// The problem that `fault` is, in the override that leads nearest to it, the last of several.
     fn blame(&self, chosen: &[usize], fault: &schema::Fault) -> Problem {
         let missing = fault.missing.as_deref().map(Step::key);
         let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();
-        let reached = self.of(chosen).map(|(index, item)| (reach(&item.patch, &steps), index));
+        let reached = self.of(chosen).map(|(index, patch)| (reach(patch, &steps), index));
         let (reached, index) = reached.max().unwrap_or_default();
         let reached = reached.min(fault.path.len());
         let of_spec =
@@ -168,7 +182,20 @@ fn read(text: &str) -> Result<Overrides, Fault> {
     }
     let read = items.into_iter().enumerate();
     let read = read.map(|(index, json)| one(json).map_err(|fault| fault.under(&Step::Item(index))));
-    read.collect::<Result<_, _>>().map(Overrides)
+    let (mut choice, mut patches) = (Choice::default(), Vec::new());
+    for Override { selector, bytes, patch } in read.collect::<Result<Vec<_>, _>>()? {
+        choice.overrides.push((selector, length(&patch)));
+        choice.selectors += bytes;
+        patches.push(patch);
+    }
+    Ok(Overrides { choice: Arc::new(choice), patches })
+}
+
+struct Override {
+    selector: Selector,
+    /// How many bytes the selector's text has.
+    bytes: usize,
+    patch: Value,
 }
 
 fn one(json: Json) -> Result<Override, Fault> {
@@ -184,12 +211,14 @@ fn one(json: Json) -> Result<Override, Fault> {
     let [selector, patch] =
         KEYS.map(|key| fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required"))));
     let selector = match selector? {
-        Json::Text(text) => selector::parse(&text).map_err(|error| Fault::here(error.to_string())),
+        Json::Text(text) => selector::parse(&text)
+            .map(|selector| (selector, text.len()))
+            .map_err(|error| Fault::here(error.to_string())),
         other => Err(Fault::expected("a string", &other)),
     };
-    let selector = selector.map_err(|fault| fault.under(&Step::key("clusterSelector")))?;
+    let (selector, bytes) = selector.map_err(|fault| fault.under(&Step::key("clusterSelector")))?;
     let patch = self::patch(patch?).map_err(|fault| fault.under(&Step::key("patch")))?;
-    Ok(Override { selector, bytes: length(&patch), patch })
+    Ok(Override { selector, bytes, patch })
 }
 
 fn patch(json: Json) -> Result<Value, Fault> {

@@ -22,6 +22,7 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::copy::read_spec;
+use super::overrides::Overrides;
 use super::placement::{Placed, placed};
 use super::standing::{KindStanding, of_kind, of_target};
 use super::work::schema;
@@ -120,6 +121,8 @@ struct Planner<'v> {
     targets: Arc<Targets>,
     /// Read where a copy is made.
     spec: OnceCell<Result<Value, Problem>>,
+    /// The same of its overrides.
+    overrides: OnceCell<Result<Overrides, Problem>>,
 }
 
 impl<'v> Planner<'v> {
@@ -148,8 +151,8 @@ impl<'v> Planner<'v> {
         };
         match remembered::targets_of(policy, &parent.object.namespace) {
             Ok(targets) => {
-                let spec = OnceCell::new();
-                Ok((Self { view, settings, parent, policy, kind, targets, spec }, problem))
+                let (spec, overrides) = (OnceCell::new(), OnceCell::new());
+                Ok((Self { view, settings, parent, policy, kind, targets, spec, overrides }, problem))
             }
             Err(fault) => Err(Box::new(keep_by_own_word(view, parent, fault))),
         }
@@ -189,7 +192,7 @@ impl Planner<'_> {
             let made = match remembered::made(&recipe) {
                 Some(made) => made?,
                 None => {
-                    let work = recipe.make(self.spec()?, &outline.overrides)?;
+                    let work = recipe.make(self.spec()?, self.overrides()?)?;
                     if held {
                         return Ok(Arc::new(work));
                     }
@@ -203,6 +206,10 @@ impl Planner<'_> {
 
     fn spec(&self) -> Result<&Value, Problem> {
         self.spec.get_or_init(|| read_spec(&self.policy.spec)).as_ref().map_err(Problem::clone)
+    }
+
+    fn overrides(&self) -> Result<&Overrides, Problem> {
+        self.overrides.get_or_init(|| Common::overrides(self.policy)).as_ref().map_err(Problem::clone)
     }
 
     /// What all copies are made of.

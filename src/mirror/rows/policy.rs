@@ -36,8 +36,10 @@ pub struct Policy {
     pub spec: RawSpec,
     /// What stands in the annotations that are ours to write.
     pub folded: Folded,
-    /// What takes long to find out of it.
-    pub aside: Aside,
+    /// What takes long to find out of its spec and its overrides.
+    pub of_texts: Aside,
+    /// What takes long to find out of all that its copies are made of.
+    pub of_copies: Aside,
 }
 
 /// The annotations of ours that a policy has: what they say as a hash, which is all that a comparison needs.
@@ -96,16 +98,21 @@ impl Policy {
                 .collect(),
             spec: raw_spec(object),
             folded: folded(metadata, field_manager),
-            aside: Aside::default(),
+            of_texts: Aside::default(),
+            of_copies: Aside::default(),
         }
     }
 
-    /// Takes over what was found out of `before`, where its copies are made of the same.
+    /// Takes over what was found out of `before`, as far as it was found in the same.
     pub(in crate::mirror) fn replaces(&mut self, before: &Self) {
-        if (&self.spec, &self.labels, &self.annotations)
-            == (&before.spec, &before.labels, &before.annotations)
-        {
-            self.aside = before.aside.clone();
+        let [ours, theirs] =
+            [&*self, before].map(|policy| policy.annotations.get(annotations::CLUSTER_OVERRIDES));
+        if (&self.spec, ours) != (&before.spec, theirs) {
+            return;
+        }
+        self.of_texts = before.of_texts.clone();
+        if (&self.labels, &self.annotations) == (&before.labels, &before.annotations) {
+            self.of_copies = before.of_copies.clone();
         }
     }
 }

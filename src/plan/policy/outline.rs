@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use kube::core::Selector;
 
-use super::recipe::{Common, Terms};
-use super::{COPIES_LIMIT, NO_LABELS, Planner, name};
+use super::recipe::Terms;
+use super::{COPIES_LIMIT, NO_LABELS, Planner, name, remembered};
 use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::mirror::Moment;
 use crate::mirror::rows::policy::Policy;
 use crate::plan::copy::travelling_bytes;
-use crate::plan::overrides::{Chosen, Overrides};
+use crate::plan::overrides::{Choice, Chosen};
 use crate::plan::placement::{Placed, placed};
 use crate::plan::standing::{GatewayStanding, of_target};
 use crate::plan::{Outcome, PlannedWork, Problem, WorksPlan, selector};
@@ -39,7 +39,7 @@ pub(super) struct Outline<'t> {
     pub(super) plan: WorksPlan,
     pub(super) targets: BTreeMap<&'t ObjectKey, Target>,
     pub(super) selector: Option<Selector>,
-    pub(super) overrides: Overrides,
+    pub(super) choice: Arc<Choice>,
     /// The clusters that the policy is for.
     pub(super) clusters: BTreeMap<ClusterName, Variant<'t>>,
     /// Those where what is there follows from labels that nobody knows.
@@ -71,19 +71,10 @@ impl Planner<'_> {
             plan.problems.push(Problem::BadSelector(error.to_string()));
             None
         });
-        let (overrides, downstream, clusters) = (Overrides::default(), String::new(), BTreeMap::new());
+        let (choice, downstream, clusters) = (Arc::default(), String::new(), BTreeMap::new());
         let kept = BTreeSet::new();
-        let mut outline = Outline {
-            plan,
-            targets,
-            selector,
-            overrides,
-            clusters,
-            kept,
-            downstream,
-            bytes: 0,
-            frozen: true,
-        };
+        let mut outline =
+            Outline { plan, targets, selector, choice, clusters, kept, downstream, bytes: 0, frozen: true };
         if outline.plan.targeted {
             self.detail(&mut outline);
         } else {
@@ -100,8 +91,8 @@ impl Planner<'_> {
             Ok(downstream) => outline.downstream = downstream,
             Err(problem) => problems.push(problem),
         }
-        match Common::overrides(self.policy) {
-            Ok(overrides) => outline.overrides = overrides,
+        match remembered::choice_of(self.policy, || Ok(self.overrides()?.choice().clone())) {
+            Ok(choice) => outline.choice = choice,
             Err(problem) => problems.push(problem),
         }
         let clusters = self.clusters(&outline.targets, outline.selector.as_ref());
@@ -111,7 +102,7 @@ impl Planner<'_> {
         outline.clusters = clusters
             .into_iter()
             .map(|(cluster, gateways)| {
-                let chosen = outline.overrides.chosen(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
+                let chosen = outline.choice.chosen(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
                 (cluster, Variant { gateways, chosen })
             })
             .collect();
@@ -132,7 +123,7 @@ impl Planner<'_> {
         spec.len()
             + travelling_bytes(labels)
             + travelling_bytes(annotations)
-            + outline.overrides.bytes(&variant.chosen)
+            + outline.choice.bytes(&variant.chosen)
     }
 
     fn targets(&self) -> BTreeMap<&ObjectKey, Target> {

@@ -89,6 +89,39 @@ fn copies_that_are_too_many_are_refused_before_one_is_made() {
 }
 
 #[test]
+fn what_is_only_touched_is_not_read_again() {
+    let mut world = fleet().with(varied(WHOLE));
+    let touched = |turn: u32| varied(WHOLE).annotation("example.com/turn", &turn.to_string());
+    world.apply(&touched(0));
+    let first = planning(&world);
+    world.apply(&touched(1));
+    let then = planning(&world);
+    assert!(then.bytes_max < 256 << 10 && then.bytes_max < first.bytes_max / 10, "{then:?} after {first:?}");
+    let problems = world.problems("limits");
+    for (change, what) in [
+        (touched(1).spec("more", json!(1)), "spec"),
+        (touched(1).annotation("kuadrant.io/cluster-overrides", "[]"), "overrides"),
+    ] {
+        world.apply(&change);
+        assert_ne!(world.problems("limits"), problems, "{what}");
+        world.apply(&touched(1));
+        assert_eq!(world.problems("limits"), problems, "{what}");
+    }
+}
+
+#[test]
+fn selectors_that_take_many_times_their_text_are_not_remembered() {
+    let remembered = |selector: &str| {
+        let overrides = json!([{"clusterSelector": selector, "patch": {"limits": rules("x", 20_000)}}]);
+        let limits = policy("limits").targets("web").spec("limits", rules("own", 20_000));
+        let world = fleet().with(limits.annotation("kuadrant.io/cluster-overrides", &overrides.to_string()));
+        planning(&world).bytes_current
+    };
+    let (short, long) = (remembered("a"), remembered(&vec!["a"; 100_000].join(",")));
+    assert!(short > 0 && long <= short, "{short} and {long} bytes");
+}
+
+#[test]
 fn a_copy_that_many_clusters_share_counts_once() {
     let world = fleet().with(policy("limits").targets("web").spec("limits", rules("own", 480_000)));
     assert_eq!((world.problems("limits"), kept(&world)), (Vec::new(), 0));
