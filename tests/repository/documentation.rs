@@ -46,6 +46,25 @@ fn links_lead_somewhere() {
 }
 
 #[test]
+fn the_architecture_names_what_there_is() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let is_path = |word: &&str| [".rs", ".md", "/"].iter().any(|end| word.ends_with(end));
+    let paths: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(paths.len() > 40, "{paths:?}");
+    let source = root().join("src");
+    for path in &paths {
+        assert!(root().join(path).exists() || source.join(path).exists(), "there is no {path}");
+    }
+    let rooms = fs::read_dir(source).unwrap().map(|entry| entry.unwrap());
+    for room in
+        rooms.filter(|entry| entry.file_type().unwrap().is_dir() && entry.path().join("mod.rs").exists())
+    {
+        let room = format!("src/{}/", room.file_name().display());
+        assert!(paths.contains(room.as_str()), "docs/architecture.md does not name {room}");
+    }
+}
+
+#[test]
 fn every_flag_of_the_controller_is_in_the_readme() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_policy-sync")).args(["controller", "--help"]).output().unwrap();
