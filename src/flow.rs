@@ -13,10 +13,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::names::ControllerName;
-use crate::apply::{Elector, Leadership, Queue, Worker, WorkerOptions};
+use crate::apply::{PolicySync, PolicySyncOptions, triggers};
 use crate::clock::Clock;
 use crate::mirror::Mirror;
 use crate::plan::Settings;
+use crate::reconcile::{Elector, Leadership, Queue, Worker};
 use crate::tasks::{Ended, Tasks};
 use crate::telemetry::metrics::Metrics;
 use crate::watch::{Feed, Supervisor};
@@ -64,24 +65,31 @@ impl Flow {
         let (stop, tasks) = (stop.child_token(), self.tasks);
         let (affected, keys) = mpsc::unbounded_channel();
         let (wanted, wants) = watch::channel(Default::default());
-        let feed = Feed::new(self.mirror.clone(), affected, self.controller, self.clock);
+        let feed = Feed::new(self.mirror.clone(), self.controller, self.clock, move |changes| {
+            for key in triggers::affected(changes) {
+                // The receiver is gone only while the process stops.
+                let _ = affected.send(key);
+            }
+        });
         let supervisor = Supervisor::new(self.client.clone(), feed, tasks.clone());
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(wants)));
-        let queue = Arc::new(Queue::new(self.metrics.clone()));
-        let enqueueing = Worker::enqueue(queue.clone(), self.fold_window, keys);
-        tokio::spawn(tasks.clone().watch("enqueue", enqueueing));
+        let queue = Arc::new(Queue::new(self.fold_window, self.metrics.clone()));
+        tokio::spawn(tasks.clone().watch("enqueue", queue.clone().follow(keys)));
         let electing = self.elector.map(|elector| {
-            let electing = elector.run(self.mirror.clone(), stop.clone());
+            let (mirror, clock) = (self.mirror.clone(), self.clock);
+            let electing = elector.run(move || mirror.read().view(clock.now()).ready(), stop.clone());
             tokio::spawn(tasks.clone().watch("election", electing))
         });
-        let options = WorkerOptions {
+        let (leadership, metrics) = (self.leadership, self.metrics);
+        let options = PolicySyncOptions {
             settings: self.settings,
-            leadership: self.leadership,
-            fold_window: self.fold_window,
+            leadership: leadership.clone(),
             wanted,
             tasks: tasks.clone(),
         };
-        let worker = Worker::new(self.client, self.mirror, queue, self.clock, self.metrics, options);
+        let sync =
+            PolicySync::new(self.client, self.mirror, queue.clone(), self.clock, metrics.clone(), options);
+        let worker = Worker::new(sync, queue, leadership, metrics, tasks.clone());
         tokio::spawn(async move {
             let mut working = std::pin::pin!(tasks.clone().watch("queue", worker.run(stop.clone())));
             let ended = tokio::select! {

@@ -13,12 +13,13 @@
 //! ```
 //!
 //! - [`watch`] owns connections: one task for each kind, started and stopped while the process runs.
-//! - [`mirror`] owns facts: tables that return the keys that a change affects, and a read-only view.
+//! - [`mirror`] owns facts: tables that say what a change was, and a read-only view.
 //! - [`plan`] owns decisions: functions from a view, a key and a moment to what should exist.
-//! - [`apply`] owns effects: a queue of keys and workers that write the difference between plan and mirror.
+//! - [`apply`] owns effects: it writes the difference between plan and mirror.
 //!
-//! Nothing flows back against the arrows. [`flow`] starts all of it, and [`api`] holds the wire types that all
-//! of them share.
+//! Nothing flows back against the arrows. [`reconcile`] is what any capability needs to have its keys carried out: a queue,
+//! workers, leadership, requests and Events. [`flow`] starts all of it, and [`api`] holds the wire types that all of them
+//! share.
 
 pub mod api;
 pub mod apply;
@@ -28,6 +29,7 @@ pub mod flow;
 pub mod health;
 pub mod mirror;
 pub mod plan;
+pub mod reconcile;
 pub mod server;
 mod shrink;
 pub mod tasks;

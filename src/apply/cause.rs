@@ -13,11 +13,11 @@ use kube::api::{GetParams, ListParams};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::ApplyError;
-use super::requests::{Extent, RequestError, Requests, of_kind};
 use crate::api::cluster::{GROUP, PLACEMENT_LABEL};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::plan::cause::{Read, clusters};
+use crate::reconcile::{Extent, RequestError, Requests, of_kind};
 use crate::tasks::Tasks;
 
 /// How many keys are answered together at most.

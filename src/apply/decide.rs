@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::pending::{Passage, Unseen, seen_of};
+use super::Key;
+use super::own_writes::{OwnWrites, Passage, seen_of};
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
-use crate::mirror::{Key, Moment, Source, View};
+use crate::mirror::{Moment, Source, View};
 use crate::plan::cause::{Cause, Read};
 use crate::plan::class::ClassStatus;
 use crate::plan::diff::{Diff, WorkAction};
@@ -43,9 +44,9 @@ pub struct Delete {
 
 impl Decision {
     /// What the watch has not brought yet of the key's own writes is left out.
-    fn of(view: View<'_>, unseen: &mut Unseen, diff: Diff) -> Self {
+    fn of(view: View<'_>, own: &mut OwnWrites, diff: Diff) -> Self {
         let recheck = diff.recheck;
-        let visible = unseen.visible(view, diff.actions);
+        let visible = own.visible(view, diff.actions);
         let (deletes, writes): (Vec<_>, _) =
             visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
         let deletes = deletes.into_iter().map(|action| Delete { action, reads: BTreeSet::new() }).collect();
@@ -73,12 +74,12 @@ pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wa
 pub fn works(
     view: View<'_>,
     settings: &Settings,
-    unseen: &mut Unseen,
+    own: &mut OwnWrites,
     parent: &Parent,
     crossed: impl FnOnce() -> BTreeSet<ClusterName>,
 ) -> Decision {
     let plan = plan::plan_works(view, settings, parent);
-    let mut decision = Decision::of(view, unseen, diff::works(view, parent, &plan));
+    let mut decision = Decision::of(view, own, diff::works(view, parent, &plan));
     decision.problems.extend(plan.problems);
     decision.problems.retain(|problem| !problem.passes());
     decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
@@ -91,7 +92,7 @@ pub fn works(
             decision.recheck = Moment::earliest(decision.recheck, less);
         }
     }
-    unseen.sends(decision.writes.iter().chain(decision.deletes.iter().map(|delete| &delete.action)));
+    own.sends(decision.writes.iter().chain(decision.deletes.iter().map(|delete| &delete.action)));
     decision
 }
 
@@ -129,14 +130,14 @@ impl Decision {
 
 /// Decides on the access work of a cluster.
 #[must_use]
-pub fn access(view: View<'_>, unseen: &mut Unseen, cluster: &ClusterName) -> Decision {
-    Decision::of(view, unseen, diff::access(view, cluster, &plan::access::plan(view, cluster)))
+pub fn access(view: View<'_>, own: &mut OwnWrites, cluster: &ClusterName) -> Decision {
+    Decision::of(view, own, diff::access(view, cluster, &plan::access::plan(view, cluster)))
 }
 
 /// Decides on the annotations of a policy; `None` while our own last write is still on its way back.
 #[must_use]
-pub fn fold(view: View<'_>, settings: &Settings, unseen: &mut Unseen, parent: &Parent) -> Option<FoldPlan> {
-    unseen.is_visible(seen_of(view, &parent.kind)).then(|| plan::fold::plan(view, settings, parent))
+pub fn fold(view: View<'_>, settings: &Settings, own: &mut OwnWrites, parent: &Parent) -> Option<FoldPlan> {
+    own.is_visible(seen_of(view, &parent.kind)).then(|| plan::fold::plan(view, settings, parent))
 }
 
 /// Decides on what a Gateway says of its clusters; `None` while our own last write is still on its way back.
@@ -144,16 +145,16 @@ pub fn fold(view: View<'_>, settings: &Settings, unseen: &mut Unseen, parent: &P
 pub fn gateway(
     view: View<'_>,
     settings: &Settings,
-    unseen: &mut Unseen,
+    own: &mut OwnWrites,
     gateway: &ObjectKey,
 ) -> Option<GatewayFold> {
-    let visible = unseen.is_visible(view.version(&Source::Gateways));
+    let visible = own.is_visible(view.version(&Source::Gateways));
     visible.then(|| plan::gateway::fold::plan(view, settings, gateway))
 }
 
 /// Decides on the status of a GatewayClass.
 #[must_use]
-pub fn class(view: View<'_>, unseen: &mut Unseen, class: &ObjectKey) -> Option<ClassStatus> {
-    let visible = unseen.is_visible(view.version(&Source::Classes));
+pub fn class(view: View<'_>, own: &mut OwnWrites, class: &ObjectKey) -> Option<ClassStatus> {
+    let visible = own.is_visible(view.version(&Source::Classes));
     visible.then(|| plan::class::plan(view, class)).flatten()
 }

@@ -1,13 +1,8 @@
-//! The apply side: keys in, writes out.
+//! The apply side of the sync: what is planned becomes writes.
 //!
 //! ```text
-//! keys ──▶ queue ──▶ worker: view ──▶ decide ──▶ requests ──▶ hub
-//!            ▲                           │
-//!            └──── backoff, recheck ─────┘
+//! key ──▶ view ──▶ decide ──▶ requests ──▶ hub
 //! ```
-//!
-//! Only the process that leads plans and writes; see [`Leadership`]. The others drop the keys that come, and plan
-//! every key there is when they begin to lead.
 //!
 //! A key is planned from a view that already shows the key's own last writes; until the watch has brought them,
 //! what they touched is left alone. So no write is repeated, and none is decided from what it has overtaken.
@@ -15,26 +10,24 @@
 mod bodies;
 mod cause;
 pub mod decide;
-mod events;
-mod leadership;
+mod key;
 pub mod objects;
-mod pending;
-mod queue;
+mod own_writes;
+mod policy_sync;
 mod reports;
-mod requests;
 mod rivals;
 mod subject;
-mod worker;
+pub mod triggers;
 pub mod works;
 
-pub use leadership::{Elector, ElectorOptions, Leadership};
-pub use pending::{Unseen, Written, crossed};
-pub use queue::Queue;
-pub use worker::{Worker, WorkerOptions};
+pub use key::{Key, Keys};
+pub use own_writes::{OwnWrites, Written, crossed};
+pub use policy_sync::{PolicySync, PolicySyncOptions};
 
 use std::sync::Arc;
 
 use crate::api::text::{capped, with_causes};
+use crate::reconcile::{Failure, RequestError};
 
 /// What is told of a write that the hub does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +50,7 @@ pub enum ApplyError {
         /// The object.
         object: String,
         /// Why.
-        source: requests::RequestError,
+        source: RequestError,
     },
     /// The server knows something that the mirror does not know yet.
     #[error("deletes wait: the hub has changed {0} since it was seen")]
@@ -84,10 +77,8 @@ pub enum ApplyError {
     },
 }
 
-impl ApplyError {
-    /// A stable word for metrics.
-    #[must_use]
-    pub fn category(&self) -> &'static str {
+impl Failure for ApplyError {
+    fn category(&self) -> &'static str {
         match self {
             Self::Request { source, .. } => source.category(),
             Self::CauseChanged(_) => "cause_changed",
@@ -97,11 +88,12 @@ impl ApplyError {
         }
     }
 
-    /// Whether it comes with the daily course: the watch is a moment behind, or another process leads.
     fn is_routine(&self) -> bool {
         matches!(self.category(), "cause_changed" | "not_leader")
     }
+}
 
+impl ApplyError {
     /// A reason and the hub's words, where it will not take the write before somebody changes something: what is
     /// none of the daily course, of a hub that is away, or of one that is busy.
     fn refusal(&self) -> Option<Refusal> {

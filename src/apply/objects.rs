@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::ApplyError;
-use super::requests::{RequestError, Requests, of_kind};
 use crate::api::gateway::{GROUP, GatewayStatus};
 use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
 use crate::api::object;
 use crate::plan::gateway::fold::Metadata;
+use crate::reconcile::{RequestError, Requests, of_kind};
 
 /// The request that writes our annotations of a policy, all of them.
 ///

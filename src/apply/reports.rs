@@ -11,11 +11,11 @@ use tracing::warn;
 
 use heard::Heard;
 
-use super::Refusal;
-use super::events::Events;
+use super::{Key, Refusal};
 use crate::api::names::Parent;
-use crate::mirror::{Key, Moment};
+use crate::mirror::Moment;
 use crate::plan::{Notice, Problem};
+use crate::reconcile::Events;
 use crate::shrink::give_back;
 use crate::telemetry::metrics::Metrics;
 

@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::ApplyError;
-use super::requests::{Extent, Requests, of_kind};
 use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, PARENT};
 use crate::api::names::{ControllerName, GroupVersionResource, Parent};
 use crate::api::work::GROUP;
+use crate::reconcile::{Extent, Requests, of_kind};
 
 /// How long after one look the next one may begin.
 const PAUSE: Duration = Duration::from_secs(5);

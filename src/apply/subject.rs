@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
+use super::Key;
 use crate::api::{cluster, gateway};
-use crate::mirror::{Key, View};
+use crate::mirror::View;
 
 /// The policy, Gateway, GatewayClass or ManagedCluster that `key` is about, where it is there.
 pub(super) fn of(view: View<'_>, key: &Key) -> Option<ObjectReference> {

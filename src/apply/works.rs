@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::ApplyError;
-use super::pending::Written;
-use super::requests::{RequestError, Requests, of_kind};
+use super::own_writes::Written;
 use crate::api::annotations::{DISPLACED_SINCE, PARENT};
 use crate::api::names::{ClusterName, GroupVersionResource, WorkName};
 use crate::api::object::Metadata;
@@ -16,6 +15,7 @@ use crate::api::work::GROUP;
 use crate::mirror::Moment;
 use crate::plan::diff::WorkAction;
 use crate::plan::{PlannedWork, Problem};
+use crate::reconcile::{RequestError, Requests, of_kind};
 
 const RESOURCE: &str = "manifestworks";
 

@@ -2,10 +2,11 @@
 
 use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::HubObject;
+use crate::apply::{Keys, triggers};
 use crate::clock::Clock;
 use crate::mirror::rows::kind::Resolution;
 use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::{Change, Keys, Mirror, MirrorGuard, Moment, PLACEMENT_SETTLES, Row, Source};
+use crate::mirror::{Change, Mirror, MirrorGuard, Moment, PLACEMENT_SETTLES, Row, Source};
 
 /// When everything in it was seen.
 const SEEN: Moment = Moment(0);
@@ -66,7 +67,7 @@ impl Scratch {
     /// Every key there is, none before anything can be planned.
     #[must_use]
     pub fn everything(&self) -> Keys {
-        self.mirror.everything()
+        triggers::everything(self.mirror.read().view(SEEN))
     }
 
     /// A look at all of it.

@@ -1,6 +1,7 @@
 //! What the watch tells the mirror: which object came, went or changed, and where that was seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::PolicyKind;
 use super::rows::class::{Class, ConfigMap};
@@ -74,7 +75,7 @@ pub enum Row {
     /// A work.
     Work(Box<Work>),
     /// A policy.
-    Policy(Box<Policy>),
+    Policy(Arc<Policy>),
     /// A Secret.
     Secret(Secret),
     /// A ReferenceGrant.
@@ -96,7 +97,7 @@ impl Row {
             Source::Decisions => Self::Decision(object.into()),
             Source::Works => Self::Work(Box::new(Work::new(object, controller))),
             Source::Policies(_) => {
-                Self::Policy(Box::new(Policy::new(object, &controller.hub_field_manager())))
+                Self::Policy(Arc::new(Policy::new(object, &controller.hub_field_manager())))
             }
             Source::Secrets => Self::Secret(object.into()),
             Source::Grants => Self::Grant(object.into()),
@@ -153,6 +154,37 @@ pub enum Change {
     WorkSchema(WorkSchema),
     /// A source could not be listed or watched; `None` once it can again.
     Failing(Source, Option<Failure>),
+}
+
+/// What a change came to: what a capability goes by to find what it plans anew.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are objects, and there is hardly more than one at a time"
+)]
+pub enum Changed {
+    /// Anything: from now on plans can be made, or works can say something else.
+    Everything,
+    /// An object came, went or changed.
+    Object {
+        /// Where it comes from.
+        source: Source,
+        /// Its namespace and name.
+        key: ObjectKey,
+        /// What was kept of it, `None` where it was not there.
+        before: Option<Row>,
+    },
+    /// A source was listed whole for the first time.
+    Listed(Source),
+    /// A source cannot be listed or watched, can be again, or cannot for another reason.
+    Failing {
+        /// The source.
+        source: Source,
+        /// Whether it could before, or can now.
+        toggled: bool,
+    },
+    /// Something else is known of a kind.
+    Kind(PolicyKind),
 }
 
 /// Why a source cannot be listed or watched.

@@ -90,7 +90,7 @@ impl Tables {
         self.displaced.set(key, if written { known.written(moment, now) } else { known });
     }
 
-    /// The decision `key` came, went or changed from `before` to what is said of which Placement in `after`.
+    /// The decision `key` came, went or changed at `now` from `before` to what is said of which Placement in `after`.
     pub(super) fn decides(
         &mut self,
         key: &ObjectKey,
@@ -107,6 +107,7 @@ impl Tables {
         for name in placements {
             let placement = ObjectKey::new(&key.namespace, name);
             self.displacements_decided(&placement, &names(before, name), &names(after, name), now);
+            self.placement_changed.note(placement, now);
         }
     }
 

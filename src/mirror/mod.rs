@@ -3,13 +3,13 @@
 //! ```text
 //! watch ──apply, delete, resync──▶ [ tables ] ──view──▶ plan
 //!                                      │
-//!                                      └──keys affected──▶ queue
+//!                                      └──changes──▶ triggers
 //! ```
 //!
 //! No I/O and no await: the one lock is held for the length of a table operation or of a plan. Every operation
-//! returns the [`Key`]s whose plan may have changed, and none where only a resource version did.
+//! returns what has [changed](Changed), and nothing where only a resource version did. Which plans that affects is for others
+//! to know.
 
-mod affected;
 mod change;
 mod counts;
 mod displaced;
@@ -23,52 +23,18 @@ pub mod rows;
 mod table;
 mod tables;
 mod view;
+mod works;
 
-use std::collections::BTreeSet;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use crate::api::names::{ControllerName, GroupResource};
 
-use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, Parent};
-
-pub use change::{Change, Failure, Row, Source, Wants};
+pub use change::{Change, Changed, Failure, Row, Source, Wants};
 pub use displaced::Displacement;
 pub use refused::Refused;
 pub use table::{Moment, Table};
 pub use tables::{Tables, WorkKey};
 pub use view::{CLASS_RETURNS, ClassParams, PLACEMENT_SETTLES, View};
-
-/// Something to plan for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
-    /// Which watches should run.
-    Watches,
-    /// The status of a GatewayClass.
-    Class(ObjectKey),
-    /// The access work of a cluster.
-    Access(ClusterName),
-    /// The works of a Gateway or of a policy, whether or not it still exists.
-    Works(Parent),
-    /// What a hub policy, or a Gateway, says of its clusters.
-    Fold(Parent),
-}
-
-impl Key {
-    /// What kind of key this is, for metrics.
-    #[must_use]
-    pub fn category(&self) -> &'static str {
-        match self {
-            Self::Watches => "watches",
-            Self::Class(_) => "class",
-            Self::Access(_) => "access",
-            Self::Works(parent) if parent.is_gateway() => "gateway",
-            Self::Works(_) => "policy",
-            Self::Fold(_) => "fold",
-        }
-    }
-}
-
-/// The keys that a change affects.
-pub type Keys = BTreeSet<Key>;
 
 /// What is known of the hub.
 #[derive(Debug)]
@@ -83,9 +49,9 @@ impl Mirror {
         Self { tables: RwLock::new(Tables::new(controller)) }
     }
 
-    /// Takes a change in, seen at `now`, and returns the keys that it affects.
-    pub fn change(&self, change: Change, now: Moment) -> Keys {
-        self.tables.write().change(change, now)
+    /// Takes a change in, seen at `now`, and returns what it came to.
+    pub fn change(&self, change: Change, now: Moment) -> Changes<'_> {
+        self.write(now, |tables| tables.change(change, now))
     }
 
     /// Starts a full listing of `source`: what it does not bring until [`Mirror::end_resync`] is gone.
@@ -94,8 +60,8 @@ impl Mirror {
     }
 
     /// Ends a full listing of `source` that showed the hub at `version`.
-    pub fn end_resync(&self, source: &Source, version: u64, now: Moment) -> Keys {
-        self.tables.write().end_resync(source, version, now)
+    pub fn end_resync(&self, source: &Source, version: u64, now: Moment) -> Changes<'_> {
+        self.write(now, |tables| tables.end_resync(source, version, now))
     }
 
     /// Notes that `source` has seen everything up to `version`.
@@ -103,22 +69,21 @@ impl Mirror {
         self.tables.write().bookmark(source, version);
     }
 
-    /// Forgets a source that is no longer watched.
-    pub fn forget(&self, source: &Source) -> Keys {
-        self.tables.write().forget(source)
+    /// Forgets a source that is no longer watched, at `now`.
+    pub fn forget(&self, source: &Source, now: Moment) -> Changes<'_> {
+        self.write(now, |tables| tables.forget(source))
+    }
+
+    fn write(&self, now: Moment, write: impl FnOnce(&mut Tables) -> Vec<Changed>) -> Changes<'_> {
+        let mut tables = self.tables.write();
+        let changed = write(&mut tables);
+        Changes { changed, now, guard: MirrorGuard(RwLockWriteGuard::downgrade(tables)) }
     }
 
     /// The highest version that `source` has seen, 0 before the first listing.
     #[must_use]
     pub fn version(&self, source: &Source) -> u64 {
         self.tables.read().version(source)
-    }
-
-    /// Every key there is, none before anything can be planned.
-    #[must_use]
-    pub fn everything(&self) -> Keys {
-        let tables = self.tables.read();
-        if tables.ready() { tables.everything() } else { Keys::new() }
     }
 
     /// A consistent look at everything. It holds the lock: take it, plan, drop it.
@@ -132,6 +97,27 @@ impl Mirror {
 impl Clone for Mirror {
     fn clone(&self) -> Self {
         Self { tables: RwLock::new(self.tables.read().clone()) }
+    }
+}
+
+/// What a change came to, and a look at the mirror just after it: it holds the lock while it lives.
+#[derive(Debug)]
+pub struct Changes<'m> {
+    changed: Vec<Changed>,
+    now: Moment,
+    guard: MirrorGuard<'m>,
+}
+
+impl Changes<'_> {
+    /// What has changed, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Changed> {
+        self.changed.iter()
+    }
+
+    /// The mirror just after it.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        self.guard.view(self.now)
     }
 }
 

@@ -37,6 +37,26 @@ impl Tables {
         }
     }
 
+    /// The class `key` came, went or changed; `before` is what it was.
+    pub(super) fn class_changed(&mut self, key: &ObjectKey, before: Option<&Class>) {
+        match (before, self.classes.get(key)) {
+            (Some(before), Some(after)) if before.is_as(after) => {}
+            _ => self.remember_params(),
+        }
+    }
+
+    /// Keeps the last valid parameters of every class of ours, and of no other.
+    pub(super) fn remember_params(&mut self) {
+        let mut known = std::mem::take(&mut self.known_params);
+        let ours = self.classes.iter().filter(|(_, class)| self.is_ours(class));
+        self.known_params = ours
+            .filter_map(|(key, class)| {
+                let valid = self.params_of(&key.name, class).and_then(Result::ok);
+                Some((key.clone(), valid.or_else(|| known.remove(key))?))
+            })
+            .collect();
+    }
+
     pub(super) fn is_ours(&self, class: &Class) -> bool {
         *class.controller_name == *self.controller.as_str()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::tables::Tables;
-use super::{Keys, Moment, Source, Table};
+use super::{Changed, Moment, Source, Table};
 use crate::api::names::ObjectKey;
 
 impl Tables {
@@ -22,17 +22,17 @@ impl Tables {
         }
     }
 
-    pub(super) fn end_resync(&mut self, source: &Source, version: u64, now: Moment) -> Keys {
+    pub(super) fn end_resync(&mut self, source: &Source, version: u64, now: Moment) -> Vec<Changed> {
         let was_ready = self.ready();
         let first = self.synced(source).is_none();
-        let mut keys = Keys::new();
+        let mut changed = Vec::new();
         for key in self.vanished(source, version, now) {
-            keys.extend(self.delete(source, &key, version, now));
+            changed.extend(self.delete(source.clone(), key, version, now));
         }
         if first {
-            keys.extend(self.first_synced(source));
+            changed.push(Changed::Listed(source.clone()));
         }
-        if !was_ready && self.ready() { self.everything() } else { keys }
+        if !was_ready && self.ready() { vec![Changed::Everything] } else { changed }
     }
 
     /// Ends the listing of one table and puts what it did not bring back for a moment, so that its going takes the
@@ -88,16 +88,14 @@ impl Tables {
         }
     }
 
-    pub(super) fn forget(&mut self, source: &Source) -> Keys {
+    pub(super) fn forget(&mut self, source: &Source) -> Vec<Changed> {
         self.failing.remove(source);
         match source {
             Source::ConfigMap(name) => {
                 self.config_maps.remove(name);
-                Keys::new()
+                Vec::new()
             }
             Source::Policies(kind) => {
-                let keys = self.kind_changed(kind);
-                self.policies.remove(kind);
                 self.followed.remove(kind);
                 // What was found out of versions that are listed still holds.
                 let known = self.known_params.values();
@@ -109,18 +107,18 @@ impl Tables {
                     .filter(|gvr| gvr.kind == *kind)
                     .collect();
                 self.kinds.retain(|gvr, _| gvr.kind != *kind || listed.contains(gvr));
-                keys
+                self.take_policies(kind)
             }
             // Nothing asks for them any more.
             Source::Secrets => {
                 self.secrets = Table::default();
-                Keys::new()
+                Vec::new()
             }
             Source::Grants => {
                 self.grants = Table::default();
-                Keys::new()
+                Vec::new()
             }
-            _ => Keys::new(),
+            _ => Vec::new(),
         }
     }
 

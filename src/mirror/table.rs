@@ -121,6 +121,11 @@ impl<K: Eq + Hash + Clone, R> Table<K, R> {
         self.rows.iter().map(|(key, entry)| (key, &entry.row))
     }
 
+    /// All rows, in no order, out of it.
+    pub fn into_rows(self) -> impl Iterator<Item = (K, R)> {
+        self.rows.into_iter().map(|(key, entry)| (key, entry.row))
+    }
+
     /// The highest version that was seen.
     #[must_use]
     pub fn version(&self) -> u64 {

@@ -17,9 +17,9 @@ use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
-use super::rows::work::{Answer, Purpose, Work};
+use super::rows::work::{Answer, Work};
 use super::rows::{Seen, Strings};
-use super::{Change, Keys, Moment, PLACEMENT_SETTLES, PolicyKind, Row, Source, Table};
+use super::{Change, Changed, Moment, PLACEMENT_SETTLES, PolicyKind, Row, Source, Table};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::Params;
 
@@ -68,9 +68,9 @@ pub struct Tables {
     pub(super) counts: Counts,
     pub(super) work_schema: Option<WorkSchema>,
     pub(super) failing: HashMap<Source, Failing>,
-    strings: Interned<str>,
-    gateway_names: Interned<[Arc<str>]>,
-    answers: Interned<Answer>,
+    pub(super) strings: Interned<str>,
+    pub(super) gateway_names: Interned<[Arc<str>]>,
+    pub(super) answers: Interned<Answer>,
 }
 
 impl Tables {
@@ -105,18 +105,22 @@ impl Tables {
         }
     }
 
-    pub(super) fn change(&mut self, change: Change, now: Moment) -> Keys {
+    pub(super) fn change(&mut self, change: Change, now: Moment) -> Vec<Changed> {
         match change {
-            Change::Applied { source, key, version, row } => self.apply(source, key, version, row, now),
-            Change::Deleted { source, key, version } => self.delete(&source, &key, version, now),
+            Change::Applied { source, key, version, row } => {
+                self.apply(source, key, version, row, now).into_iter().collect()
+            }
+            Change::Deleted { source, key, version } => {
+                self.delete(source, key, version, now).into_iter().collect()
+            }
             Change::Resolved(gvr, resolution) => self.resolve(gvr, resolution),
             Change::Followed(gvr) => {
                 self.followed.insert(gvr.kind.clone(), gvr);
-                Keys::new()
+                Vec::new()
             }
             Change::WorkSchema(schema) => {
                 let changed = self.work_schema.replace(schema) != Some(schema);
-                if changed && self.ready() { self.everything() } else { Keys::new() }
+                if changed && self.ready() { vec![Changed::Everything] } else { Vec::new() }
             }
             Change::Failing(source, failure) => {
                 let before = self.failing.remove(&source);
@@ -125,235 +129,171 @@ impl Tables {
                     self.failing.insert(source.clone(), after.clone());
                 }
                 if before == after {
-                    Keys::new()
-                } else {
-                    self.failing_changed(&source, before.is_some() != after.is_some())
+                    return Vec::new();
                 }
+                vec![Changed::Failing { source, toggled: before.is_some() != after.is_some() }]
             }
         }
     }
 
-    fn apply(&mut self, source: Source, key: ObjectKey, version: u64, row: Row, now: Moment) -> Keys {
-        match (source, row) {
+    /// Puts a row in. `None` where nothing but the object's version has changed.
+    fn apply(
+        &mut self,
+        source: Source,
+        key: ObjectKey,
+        version: u64,
+        row: Row,
+        now: Moment,
+    ) -> Option<Changed> {
+        let before = match (&source, row) {
             (Source::Classes, Row::Class(row)) => {
                 self.returned(&key);
                 let before = self.classes.apply(key.clone(), row, version);
-                self.class_changed(&key, before.as_ref())
+                if before.as_ref() == self.classes.get(&key) {
+                    return None;
+                }
+                self.class_changed(&key, before.as_ref());
+                before.map(Row::Class)
             }
             (Source::ConfigMap(_), Row::ConfigMap(row)) => {
                 let table = self.config_maps.entry(key.clone()).or_default();
                 let before = table.apply(key.clone(), row, version);
-                let changed = before.as_ref() != self.config_map(&key);
-                if changed { self.params_changed() } else { Keys::new() }
+                if before.as_ref() == self.config_map(&key) {
+                    return None;
+                }
+                self.remember_params();
+                before.map(Row::ConfigMap)
             }
             (Source::Gateways, Row::Gateway(row)) => {
                 let before = self.gateways.apply(key.clone(), *row, version);
-                let placement = self.gateways.get(&key).and_then(Gateway::placement);
+                let after = self.gateways.get(&key);
+                if before.as_ref() == after {
+                    return None;
+                }
+                let placement = after.and_then(Gateway::placement);
                 if before.as_ref().is_none_or(|before| before.placement() != placement) {
                     self.displacements_asked(&key, now);
                 }
-                self.gateway_changed(&key, before.as_ref())
+                before.map(|before| Row::Gateway(Box::new(before)))
             }
             (Source::Clusters, Row::Cluster(row)) => {
                 self.last_labels.remove(&*key.name);
                 let before = self.clusters.apply(key.clone(), row, version);
-                self.cluster_changed(&key, before.as_ref())
+                if before.as_ref() == self.clusters.get(&key) {
+                    return None;
+                }
+                before.map(Row::Cluster)
             }
             (Source::Placements, Row::Placement(row)) => {
                 let before = self.placements.apply(key.clone(), row, version);
                 // Whoever writes anything else of it delays nothing.
-                let changed = before.as_ref() != self.placements.get(&key);
-                if changed { self.placement_changed(key, now) } else { Keys::new() }
+                if before.as_ref() == self.placements.get(&key) {
+                    return None;
+                }
+                self.placement_changed.note(key.clone(), now);
+                before.map(Row::Placement)
             }
             (Source::Decisions, Row::Decision(row)) => {
-                let placement = row.placement.clone();
-                let clusters = row.clusters.clone();
+                let (placement, clusters) = (row.placement.clone(), row.clusters.clone());
                 let before = self.decisions.apply(key.clone(), row, version);
                 if before.as_ref() == self.decisions.get(&key) {
-                    return Keys::new();
+                    return None;
                 }
                 self.decides(&key, before.as_ref(), placement.as_deref().map(|name| (name, &*clusters)), now);
-                let mut keys = self.decision_changed(&key, placement.as_deref(), now);
-                keys.extend(self.decision_changed(
-                    &key,
-                    before.and_then(|row| row.placement).as_deref(),
-                    now,
-                ));
-                keys
+                before.map(Row::Decision)
             }
-            (Source::Works, Row::Work(row)) => self.apply_work(&key, row, version, now),
+            (Source::Works, Row::Work(row)) => self.apply_work(&key, row, version, now).map(Row::Work),
             (Source::Policies(kind), Row::Policy(mut row)) => {
                 let table = self.policies.entry(kind.clone()).or_default();
-                row.changed = match table.get(&key) {
-                    Some(before) if before.generation == row.generation && before.uid == row.uid => {
+                let policy = Arc::make_mut(&mut row);
+                policy.changed = match table.get(&key) {
+                    Some(before) if before.generation == policy.generation && before.uid == policy.uid => {
                         before.changed
                     }
                     // What the first listing brings may have changed at any time before.
                     _ => Seen(table.synced().map(|_| now)),
                 };
                 if let Some(before) = table.get(&key) {
-                    row.replaces(before);
+                    policy.replaces(before);
                 }
-                let before = table.apply(key.clone(), Arc::from(row), version);
-                let changed = before.as_ref() != table.get(&key);
-                if changed { self.policy_changed(kind, key) } else { Keys::new() }
+                let before = table.apply(key.clone(), row, version);
+                if before.as_ref() == table.get(&key) {
+                    return None;
+                }
+                before.map(Row::Policy)
             }
             (Source::Secrets, Row::Secret(row)) => {
                 let before = self.secrets.apply(key.clone(), row, version);
-                self.secret_changed(&key, before.as_ref())
+                if before.as_ref() == self.secrets.get(&key) {
+                    return None;
+                }
+                before.map(Row::Secret)
             }
             (Source::Grants, Row::Grant(row)) => {
                 let before = self.grants.apply(key.clone(), row, version);
-                self.grant_changed(&key, before.as_ref())
+                if before.as_ref() == self.grants.get(&key) {
+                    return None;
+                }
+                before.map(Row::Grant)
             }
             // A row is pruned by its source, so the two always agree.
-            _ => Keys::new(),
-        }
+            _ => return None,
+        };
+        Some(Changed::Object { source, key, before })
     }
 
-    pub(super) fn delete(&mut self, source: &Source, key: &ObjectKey, version: u64, now: Moment) -> Keys {
-        match source {
+    /// Takes a row out. `None` where it is of a work that was not there.
+    pub(super) fn delete(
+        &mut self,
+        source: Source,
+        key: ObjectKey,
+        version: u64,
+        now: Moment,
+    ) -> Option<Changed> {
+        let before = match &source {
             Source::Classes => {
-                let before = self.classes.delete(key, version);
-                self.departed(key, before.as_ref(), now);
-                self.class_changed(key, before.as_ref())
+                let before = self.classes.delete(&key, version);
+                self.departed(&key, before.as_ref(), now);
+                self.class_changed(&key, before.as_ref());
+                before.map(Row::Class)
             }
             Source::ConfigMap(name) => {
-                if let Some(table) = self.config_maps.get_mut(name) {
-                    table.delete(key, version);
-                }
-                self.params_changed()
+                let before = self.config_maps.get_mut(name).and_then(|table| table.delete(&key, version));
+                self.remember_params();
+                before.map(Row::ConfigMap)
             }
             Source::Gateways => {
-                let before = self.gateways.delete(key, version);
-                self.gateway_changed(key, before.as_ref())
+                self.gateways.delete(&key, version).map(|before| Row::Gateway(Box::new(before)))
             }
             Source::Clusters => {
                 let name = ClusterName(key.name.clone());
-                let before = self.clusters.delete(key, version);
+                let before = self.clusters.delete(&key, version);
                 if let Some(before) = before.as_ref().filter(|_| self.carried.contains_key(&name)) {
                     self.last_labels.insert(name, before.labels.clone());
                 }
-                self.cluster_changed(key, before.as_ref())
+                before.map(Row::Cluster)
             }
             Source::Placements => {
-                self.placements.delete(key, version);
-                self.placement_changed(key.clone(), now)
+                self.placement_changed.note(key.clone(), now);
+                self.placements.delete(&key, version).map(Row::Placement)
             }
             Source::Decisions => {
-                let before = self.decisions.delete(key, version);
-                self.decides(key, before.as_ref(), None, now);
-                self.decision_changed(key, before.and_then(|row| row.placement).as_deref(), now)
+                let before = self.decisions.delete(&key, version);
+                self.decides(&key, before.as_ref(), None, now);
+                before.map(Row::Decision)
             }
-            Source::Works => {
-                let key = self.work_key(key);
-                self.works.bookmark(version);
-                let before = self.works.delete(&key, version);
-                if let Some(before) = &before {
-                    self.counts.take(before);
-                }
-                self.displaced.forget(&key);
-                self.grants_counted(&key.1, before.as_deref(), false);
-                before.map(|row| self.work_gone(&key, &row)).unwrap_or_default()
-            }
+            Source::Works => Some(Row::Work(self.delete_work(&key, version)?)),
             Source::Policies(kind) => {
-                if let Some(table) = self.policies.get_mut(kind) {
-                    table.delete(key, version);
-                }
-                self.policy_changed(kind.clone(), key.clone())
+                let table = self.policies.get_mut(kind);
+                table.and_then(|table| table.delete(&key, version)).map(Row::Policy)
             }
-            Source::Secrets => {
-                let before = self.secrets.delete(key, version);
-                self.secret_changed(key, before.as_ref())
-            }
-            Source::Grants => {
-                let before = self.grants.delete(key, version);
-                self.grant_changed(key, before.as_ref())
-            }
-        }
-    }
-
-    fn apply_work(&mut self, key: &ObjectKey, mut row: Box<Work>, version: u64, now: Moment) -> Keys {
-        let key = self.work_key(key);
-        if let Purpose::Parent(parent) = &mut row.purpose
-            && let Some((known, _)) = self.works_of.get_key_value(parent)
-        {
-            *parent = known.clone();
-        }
-        row.revision = row.revision.take().map(|revision| self.strings.intern(revision));
-        row.gateways = self.gateway_names.intern(row.gateways.clone());
-        row.answer = row.answer.take().map(|answer| self.answers.intern(answer));
-        let after = (row.purpose.clone(), row.content, row.deleting, row.answer.clone(), row.uid.clone());
-        let (displaced, applied_since, grants) = (row.displaced, row.applied_since, row.grants);
-        self.counts.add(&row);
-        let before = self.works.apply(key.clone(), row, version);
-        if let Some(before) = &before {
-            self.counts.take(before);
-        }
-        self.grants_counted(&key.1, before.as_deref(), grants);
-        if before.as_ref().is_some_and(|before| before.uid != after.4) {
-            self.displaced.forget(&key);
-        }
-        let same = before.as_ref().filter(|before| before.uid == after.4);
-        self.displacement_seen(&key, same.map(|before| before.displaced), now);
-        let mut keys = Keys::new();
-        if before.as_ref().is_none_or(|before| before.purpose != after.0) {
-            if let Some(before) = &before {
-                keys.extend(self.work_gone(&key, before));
-            }
-            keys.extend(self.work_appeared(&key, &after.0));
-            keys.extend(self.after(&key, applied_since.is_some()));
-        } else if let Some(before) = &before {
-            let plan_changed = before.content != after.1
-                || before.deleting != after.2
-                || before.uid != after.4
-                || before.displaced != displaced;
-            let answer_changed = before.answer != after.3;
-            keys.extend(self.work_changed(&key, &after.0, plan_changed, plan_changed || answer_changed));
-            if plan_changed || before.applied_since != applied_since {
-                let applied = applied_since.is_some() && before.applied_since != applied_since;
-                keys.extend(self.after(&key, applied));
-            }
-        }
-        keys
-    }
-
-    /// The work that is for `parent` in `cluster`. All works of a parent have one name, but for those of a kind whose own
-    /// name has changed.
-    pub(super) fn work_of(&self, parent: &Parent, cluster: &ClusterName) -> Option<&Work> {
-        let keys = self.works_of.get(parent)?;
-        let (first, last) = (keys.first()?, keys.last()?);
-        let key = if first.0 == last.0 {
-            keys.get(&(first.0.clone(), cluster.clone()))
-        } else {
-            keys.iter().find(|(_, found)| found == cluster)
+            Source::Secrets => self.secrets.delete(&key, version).map(Row::Secret),
+            Source::Grants => self.grants.delete(&key, version).map(Row::Grant),
         };
-        self.works.get(key?).map(|work| &**work)
+        Some(Changed::Object { source, key, before })
     }
 
-    /// The Gateways that the work `work` of a policy in `cluster` serves, by its own word, as far as there is anything to it:
-    /// a spoke may write any names.
-    pub(super) fn served<'t>(
-        &'t self,
-        cluster: &'t ClusterName,
-        work: &'t Work,
-    ) -> impl Iterator<Item = ObjectKey> + 't {
-        let namespace = work.parent().map(|parent| parent.object.namespace.clone());
-        let named = namespace.into_iter().flat_map(|namespace| {
-            let key = move |name: &Arc<str>| ObjectKey { namespace: namespace.clone(), name: name.clone() };
-            work.gateways.iter().map(key)
-        });
-        named.filter(move |key| {
-            self.gateways.get(key).is_some() || self.work_of(&Parent::gateway(key.clone()), cluster).is_some()
-        })
-    }
-
-    fn work_key(&mut self, key: &ObjectKey) -> WorkKey {
-        let (name, cluster) = (key.name.clone(), key.namespace.clone());
-        (WorkName(self.strings.intern(name)), ClusterName(self.strings.intern(cluster)))
-    }
-
-    fn resolve(&mut self, gvr: GroupVersionResource, resolution: Resolution) -> Keys {
+    fn resolve(&mut self, gvr: GroupVersionResource, resolution: Resolution) -> Vec<Changed> {
         let state = self
             .kinds
             .entry(gvr.clone())
@@ -362,7 +302,7 @@ impl Tables {
         let unsaid = matches!(resolution, Resolution::Unknown(_))
             && !matches!(state.resolution, Resolution::Unknown(_));
         if unsaid || state.resolution == resolution {
-            return Keys::new();
+            return Vec::new();
         }
         match &resolution {
             Resolution::Resolved(info) => state.known = Some(info.clone()),
@@ -371,12 +311,17 @@ impl Tables {
         }
         let gone = resolution == Resolution::Gone;
         state.resolution = resolution;
-        let mut keys = self.kind_changed(&gvr.kind);
-        if gone {
-            self.policies.remove(&gvr.kind);
-            keys.extend(self.kind_changed(&gvr.kind));
-        }
-        keys
+        if gone { self.take_policies(&gvr.kind) } else { vec![Changed::Kind(gvr.kind)] }
+    }
+
+    /// Takes all policies of a kind out.
+    pub(super) fn take_policies(&mut self, kind: &PolicyKind) -> Vec<Changed> {
+        let gone = self.policies.remove(kind).unwrap_or_default().into_rows();
+        let gone = gone.map(|(key, row)| {
+            let (source, before) = (Source::Policies(kind.clone()), Some(Row::Policy(row)));
+            Changed::Object { source, key, before }
+        });
+        std::iter::once(Changed::Kind(kind.clone())).chain(gone).collect()
     }
 
     #[cfg(test)]

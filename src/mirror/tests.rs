@@ -4,6 +4,9 @@ mod spokes;
 use serde_json::json;
 
 use super::*;
+use crate::api::names::ObjectKey;
+use crate::apply::triggers::affected;
+use crate::apply::{Key, Keys};
 use crate::plan::tests::answers::applied;
 use crate::plan::tests::objects::{
     Object, class, cluster, config_map, decision, gateway, gateway_parent, limits, listing, placement,
@@ -56,7 +59,7 @@ fn before_everything_is_listed_nothing_is_affected() {
         assert!(!world.see(|view| view.ready()));
         world.mirror.begin_resync(&source);
         world.apply(&Object { source: source.clone(), ..gateway("web") });
-        let keys = world.mirror.end_resync(&source, 9, Moment(START));
+        let keys = affected(&world.mirror.end_resync(&source, 9, Moment(START)));
         assert_eq!(keys.is_empty(), source != Source::FIXED[5], "{source:?}: {keys:?}");
     }
     assert!(world.see(|view| view.ready()));
@@ -69,9 +72,9 @@ fn a_schema_that_lacks_what_is_needed_is_not_ready() {
         WorkSchema { create_only: false, ..WorkSchema::FULL },
     ] {
         let world = hub();
-        world.mirror.change(Change::WorkSchema(schema), Moment(world.now));
+        world.change(Change::WorkSchema(schema));
         assert!(!world.see(|view| view.ready()));
-        let keys = world.mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(world.now));
+        let keys = world.change(Change::WorkSchema(WorkSchema::FULL));
         assert!(keys.contains(&access()) && keys.contains(&fold()) && keys.contains(&of_class()));
     }
 }
@@ -173,13 +176,13 @@ fn a_kind_affects_its_policies_gateways_what_is_watched_and_classes() {
     keys.extend([Key::Works(gateway_parent("web")), told()]);
     let gone = rows::kind::Resolution::Gone;
     assert_eq!(hub().resolve("v1", "ratelimitpolicies", gone), keys);
-    assert_eq!(hub().mirror.forget(&Source::Policies(limits())), keys);
+    assert_eq!(hub().forget(&Source::Policies(limits())), keys);
 }
 
 #[test]
 fn the_first_listing_of_a_kind_affects_its_policies_even_where_it_brings_nothing() {
     let mut world = hub();
-    world.mirror.forget(&Source::Policies(limits()));
+    world.forget(&Source::Policies(limits()));
     let keys = world.list(&Source::Policies(limits()), &[]);
     assert_eq!(
         keys,
@@ -232,7 +235,7 @@ fn a_work_that_takes_a_planned_name_affects_whose_it_is() {
         key: ObjectKey { namespace: "eu-1".into(), name: name.0 },
         version: 1_000_000,
     };
-    assert_eq!(world.mirror.change(gone, Moment(world.now)), of_limits);
+    assert_eq!(world.change(gone), of_limits);
 }
 
 #[test]
@@ -341,7 +344,7 @@ fn deletions_count_as_seen() {
 #[test]
 fn a_forgotten_kind_is_neither_listed_nor_resolved() {
     let world = hub().params("multi", "{}");
-    world.mirror.forget(&Source::Policies(limits()));
+    world.forget(&Source::Policies(limits()));
     assert!(!world.see(|view| view.policies_synced(&limits())));
     assert_eq!(world.see(|view| view.resolved_kinds().count()), 0);
 }
@@ -350,7 +353,7 @@ fn a_forgotten_kind_is_neither_listed_nor_resolved() {
 fn what_fails_is_named_until_it_works_again() {
     let world = hub();
     let failing = |fault: Option<&str>| {
-        world.mirror.change(Change::Failing(Source::Works, fault.map(Failure::passing)), Moment(world.now));
+        world.change(Change::Failing(Source::Works, fault.map(Failure::passing)));
         world.see(|view| view.failing().len())
     };
     assert_eq!(failing(Some("no")), 1);

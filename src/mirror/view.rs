@@ -1,5 +1,7 @@
 //! The mirror as a plan sees it: read-only, consistent, at one moment.
 
+mod works;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +16,10 @@ use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
-use super::rows::work::Work;
 use super::tables::{KindState, Tables};
-use super::{Displacement, Moment, PolicyKind, Source};
+use super::{Moment, PolicyKind, Source};
 use crate::api::json::Hash;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::{Params, ParamsError};
 
 /// How long the number of clusters that a Placement selects, and its decisions, must not change before a cluster that
@@ -136,6 +137,11 @@ impl<'m> View<'m> {
         self.tables.classes.get(key)
     }
 
+    /// The GatewayClasses of all controllers, in no order.
+    pub fn classes(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Class)> {
+        self.tables.classes.iter()
+    }
+
     /// The GatewayClasses of ours, by name.
     #[must_use]
     pub fn our_classes(&self) -> BTreeMap<&'m ObjectKey, &'m Class> {
@@ -240,6 +246,17 @@ impl<'m> View<'m> {
         self.tables.decisions_of(placement)
     }
 
+    /// A PlacementDecision.
+    #[must_use]
+    pub fn placement_decision(&self, key: &ObjectKey) -> Option<&'m Decision> {
+        self.tables.decisions.get(key)
+    }
+
+    /// All PlacementDecisions, in no order.
+    pub fn placement_decisions(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Decision)> {
+        self.tables.decisions.iter()
+    }
+
     /// From when on a cluster that is missing in the decisions of a Placement has really left.
     #[must_use]
     pub fn placement_settles(&self, placement: &ObjectKey) -> Option<Moment> {
@@ -322,62 +339,5 @@ impl<'m> View<'m> {
     /// All ReferenceGrants, in no order.
     pub fn grants(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Grant)> {
         self.tables.grants.iter()
-    }
-
-    /// A work by its name.
-    #[must_use]
-    pub fn work(&self, name: &WorkName, cluster: &ClusterName) -> Option<&'m Work> {
-        self.tables.works.get(&(name.clone(), cluster.clone())).map(|work| &**work)
-    }
-
-    /// The works that are for `parent`, by cluster. There can be more than one in a cluster only where a kind's
-    /// name changed.
-    pub fn works_of(
-        &self,
-        parent: &Parent,
-    ) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
-        let keys = self.tables.works_of.get(parent).into_iter().flatten();
-        keys.filter_map(|key| Some((&key.0, &key.1, &**self.tables.works.get(key)?)))
-    }
-
-    /// The work that is for `parent` in `cluster`.
-    #[must_use]
-    pub fn work_of(&self, parent: &Parent, cluster: &ClusterName) -> Option<&'m Work> {
-        self.tables.work_of(parent, cluster)
-    }
-
-    /// The Gateways of its policy's namespace that the work `work` in `cluster` serves, by its own word: those that exist, or
-    /// have a work of ours there.
-    pub fn served(&self, cluster: &'m ClusterName, work: &'m Work) -> impl Iterator<Item = ObjectKey> + 'm {
-        self.tables.served(cluster, work)
-    }
-
-    /// What this process has seen of a Gateway's work in a cluster that is not chosen.
-    #[must_use]
-    pub fn displacement(&self, name: &WorkName, cluster: &ClusterName) -> Displacement {
-        self.tables.displaced.get(&(name.clone(), cluster.clone()))
-    }
-
-    /// All works and what they are for, in no order.
-    pub fn works(&self) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
-        self.tables.works.iter().map(|((name, cluster), work)| (name, cluster, &**work))
-    }
-
-    /// The kinds that works of ours in `cluster` carry, those that are being deleted included.
-    #[must_use]
-    pub fn carried(&self, cluster: &ClusterName) -> BTreeSet<PolicyKind> {
-        self.tables.carried.get(cluster).map(|kinds| kinds.keys().cloned().collect()).unwrap_or_default()
-    }
-
-    /// How many bytes of works' texts are kept, those that no work has any more included.
-    #[cfg(test)]
-    pub(crate) fn work_text_bytes(&self) -> usize {
-        self.tables.text_bytes()
-    }
-
-    /// How many works there are, by what they are for and by the state they are in.
-    #[must_use]
-    pub fn work_counts(&self) -> BTreeMap<(&'static str, &'static str), usize> {
-        self.tables.counts.all()
     }
 }

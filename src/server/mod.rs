@@ -9,10 +9,10 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::apply::Leadership;
 use crate::clock::Clock;
 use crate::health::{self, Health};
 use crate::mirror::Mirror;
+use crate::reconcile::Leadership;
 use crate::telemetry::metrics::Metrics;
 
 /// What the handlers ask.

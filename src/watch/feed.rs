@@ -1,33 +1,39 @@
 //! Where watch tasks hand over what they see.
 
+use std::fmt;
 use std::sync::Arc;
-
-use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::clock::Clock;
-use crate::mirror::{Change, Key, Keys, Mirror, Row, Source};
+use crate::mirror::{Change, Changes, Mirror, Row, Source};
 
-/// The mirror, and the way on for the keys that a change affects.
-#[derive(Clone, Debug)]
+/// The mirror, and who is told of its changes.
+#[derive(Clone)]
 pub struct Feed {
     mirror: Arc<Mirror>,
-    affected: UnboundedSender<Key>,
+    changed: Arc<dyn Fn(&Changes<'_>) + Send + Sync>,
     controller: ControllerName,
     clock: Clock,
 }
 
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("controller", &self.controller).finish_non_exhaustive()
+    }
+}
+
 impl Feed {
-    /// A feed into `mirror` that passes the keys affected to `affected`.
+    /// A feed into `mirror` for the works of `controller`, which hands what changes there to `changed`: that looks at the
+    /// mirror, so nothing else changes meanwhile.
     #[must_use]
     pub fn new(
         mirror: Arc<Mirror>,
-        affected: UnboundedSender<Key>,
         controller: ControllerName,
         clock: Clock,
+        changed: impl Fn(&Changes<'_>) + Send + Sync + 'static,
     ) -> Self {
-        Self { mirror, affected, controller, clock }
+        Self { mirror, changed: Arc::new(changed), controller, clock }
     }
 
     /// The label selector of the works of this controller.
@@ -51,7 +57,7 @@ impl Feed {
     }
 
     pub(super) fn change(&self, change: Change) {
-        self.pass(self.mirror.change(change, self.clock.now()));
+        (self.changed)(&self.mirror.change(change, self.clock.now()));
     }
 
     pub(super) fn begin_resync(&self, source: &Source) {
@@ -59,7 +65,7 @@ impl Feed {
     }
 
     pub(super) fn end_resync(&self, source: &Source, version: u64) {
-        self.pass(self.mirror.end_resync(source, version, self.clock.now()));
+        (self.changed)(&self.mirror.end_resync(source, version, self.clock.now()));
     }
 
     pub(super) fn bookmark(&self, source: &Source, version: u64) {
@@ -67,13 +73,6 @@ impl Feed {
     }
 
     pub(super) fn forget(&self, source: &Source) {
-        self.pass(self.mirror.forget(source));
-    }
-
-    fn pass(&self, keys: Keys) {
-        for key in keys {
-            // The receiver is gone only while the process stops.
-            let _ = self.affected.send(key);
-        }
+        (self.changed)(&self.mirror.forget(source, self.clock.now()));
     }
 }

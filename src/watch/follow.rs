@@ -1,7 +1,7 @@
 //! Follows one kind: lists it page by page, then watches it from there.
 //!
 //! Why not a ready-made watcher: a list that is older than what was seen must be refused, which needs the list's own
-//! resource version, and a row must be pruned before the next page is asked for.
+//! resource version, and a page must be pruned before the next one is read.
 
 use std::time::Duration;
 
@@ -128,25 +128,36 @@ impl Followed {
             ListParams { label_selector: self.labels(feed), ..ListParams::default() }.limit(PAGE);
         params.field_selector = super::field_selector(&self.source);
         feed.begin_resync(&self.source);
-        loop {
-            let request = self.request().list(&params).map_err(FollowError::Build)?;
-            let page: ObjectList<HubObject> =
-                answered(client.request(request)).await.map_err(FollowError::Request)?;
-            let listed = page.metadata.resource_version.clone().unwrap_or_default();
-            let (number, seen) = (listed.parse().unwrap_or_default(), feed.version(&self.source));
-            if params.continue_token.is_none() && number < seen {
-                return Err(FollowError::Stale { shown: number, seen });
-            }
-            page.items.iter().for_each(|object| feed.applied(&self.source, object));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params.continue_token = Some(token),
-                None => {
-                    feed.end_resync(&self.source, number);
-                    debug!(kind = %self.gvr, version = listed, "listed");
-                    return Ok(listed);
-                }
-            }
+        let mut page = self.page(client, &params).await?;
+        let (shown, seen) = (version_of(&page), feed.version(&self.source));
+        if shown < seen {
+            return Err(FollowError::Stale { shown, seen });
         }
+        loop {
+            let prune = |page: &Page| page.items.iter().for_each(|object| feed.applied(&self.source, object));
+            let token = page.metadata.continue_.take().filter(|token| !token.is_empty());
+            if token.is_none() {
+                prune(&page);
+                feed.end_resync(&self.source, version_of(&page));
+                let version = page.metadata.resource_version.unwrap_or_default();
+                debug!(kind = %self.gvr, version, "listed");
+                return Ok(version);
+            }
+            params.continue_token = token;
+            // The hub makes the next page meanwhile: its request is sent first. None of it is read before this one is
+            // pruned.
+            let prune = async {
+                tokio::task::yield_now().await;
+                prune(&page);
+            };
+            let (next, ()) = futures::join!(self.page(client, &params), prune);
+            page = next?;
+        }
+    }
+
+    async fn page(&self, client: &Client, params: &ListParams) -> Result<Page, FollowError> {
+        let request = self.request().list(params).map_err(FollowError::Build)?;
+        answered(client.request(request)).await.map_err(FollowError::Request)
     }
 
     async fn watch(
@@ -205,6 +216,13 @@ impl Followed {
     fn labels(&self, feed: &Feed) -> Option<String> {
         (self.source == Source::Works).then(|| feed.work_selector())
     }
+}
+
+type Page = ObjectList<HubObject>;
+
+/// At which version a page shows the hub.
+fn version_of(page: &Page) -> u64 {
+    page.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 /// Waits before a watch is begun again that `began` then and has `brought` something or not: who ends each at once is not

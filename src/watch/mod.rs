@@ -1,13 +1,13 @@
 //! The watch: connections to the hub, one task for each kind, each with its own backoff.
 //!
 //! ```text
-//! fixed kinds ───────────────▶ list, then watch ──prune──▶ mirror ──keys──▶ queue
+//! fixed kinds ───────────────▶ list, then watch ──prune──▶ mirror ──changes──▶ triggers
 //! wanted kinds ──▶ resolve ──▶ list, then watch ──prune──▶   "
 //!                     ▲
 //! definitions ────────┘ a CustomResourceDefinition came, went or changed
 //! ```
 //!
-//! Tasks know nothing of policies: they prune an object, hand it to the mirror and pass on the keys that it affects.
+//! Tasks know nothing of policies: they prune an object, hand it to the mirror and pass on what that changed.
 
 mod answer;
 mod feed;

@@ -11,10 +11,11 @@ use std::sync::{Arc, OnceLock};
 use http::Request;
 use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync::apply::decide::{self, Decision};
-use policy_sync::apply::{Unseen, crossed, objects, works};
+use policy_sync::apply::triggers::affected;
+use policy_sync::apply::{Key, Keys, OwnWrites, crossed, objects, works};
 use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::mirror::rows::schema::WorkSchema;
-use policy_sync::mirror::{Change, Key, Keys, Mirror, Moment, Source};
+use policy_sync::mirror::{Change, Mirror, Moment, Source};
 use policy_sync::plan::diff::WorkAction;
 use policy_sync::plan::fold::Fold;
 use policy_sync::plan::gateway::fold::GatewayFold;
@@ -122,11 +123,11 @@ pub(crate) struct Decided {
     pub(crate) waits: bool,
     /// A Gateway's work may be made.
     pub(crate) comes: bool,
-    pub(crate) unseen: Unseen,
+    pub(crate) own: OwnWrites,
 }
 
 impl Decided {
-    fn of(decision: Decision, unseen: Unseen) -> Self {
+    fn of(decision: Decision, own: OwnWrites) -> Self {
         let reads = decision.deletes.iter().flat_map(|delete| delete.reads.iter().cloned()).collect();
         let deletes = decision.deletes.into_iter().map(|delete| delete.action).collect();
         let sending = |actions: Vec<WorkAction>| {
@@ -141,13 +142,13 @@ impl Decided {
             recheck: decision.recheck,
             waits: false,
             comes: false,
-            unseen,
+            own,
         }
     }
 }
 
 /// What a decision depends on: the mind, the key, what it wrote, the moment, and where others are under way.
-type Question = (usize, Key, Unseen, Moment, BTreeSet<ClusterName>);
+type Question = (usize, Key, OwnWrites, Moment, BTreeSet<ClusterName>);
 
 /// All minds that the exploration has met, and what they decided.
 pub(crate) struct Controller {
@@ -198,25 +199,25 @@ impl Controller {
                     brought.insert(key.clone());
                 }
                 shown.insert((source.clone(), key.clone()), entry);
-                mirror.change(Change::Applied { source, key, version, row }, now)
+                affected(&mirror.change(Change::Applied { source, key, version, row }, now))
             }
             Told::Gone(source, key, version) => {
                 shown.remove(&(source.clone(), key.clone()));
-                mirror.change(Change::Deleted { source, key, version }, now)
+                affected(&mirror.change(Change::Deleted { source, key, version }, now))
             }
             Told::End(source, version) => {
                 let brought = listing.insert(source.clone(), None).flatten().unwrap_or_default();
                 shown.retain(|(of, key), _| *of != source || brought.contains(key));
-                mirror.end_resync(&source, version, now)
+                affected(&mirror.end_resync(&source, version, now))
             }
             Told::Resolved(gvr, kind) => {
                 let info = PolicyKindInfo::named(kind);
-                mirror.change(Change::Resolved(gvr, Resolution::Resolved(info)), now)
+                affected(&mirror.change(Change::Resolved(gvr, Resolution::Resolved(info)), now))
             }
             Told::Forget(source) => {
                 shown.retain(|(of, _), _| *of != source);
                 listing.remove(&source);
-                mirror.forget(&source)
+                affected(&mirror.forget(&source, now))
             }
         };
         let mind = self.known(mirror, shown, listing);
@@ -240,8 +241,8 @@ impl Controller {
         &mut self,
         mind: &Mind,
         key: &Key,
-        unseen: &Unseen,
-        all: &BTreeMap<Key, Unseen>,
+        own: &OwnWrites,
+        all: &BTreeMap<Key, OwnWrites>,
         now: Moment,
     ) -> Arc<Decided> {
         // Once every Placement has settled, time changes nothing.
@@ -252,24 +253,24 @@ impl Controller {
             Key::Works(parent) => crossed(view, parent, all),
             _ => BTreeSet::new(),
         };
-        let memo = (mind.id, key.clone(), unseen.clone(), now, crossed.clone());
+        let memo = (mind.id, key.clone(), own.clone(), now, crossed.clone());
         if let Some(decided) = self.decided.get(&memo) {
             return decided.clone();
         }
-        let mut unseen = unseen.clone();
+        let mut own = own.clone();
         let decided = match key {
             Key::Works(parent) => {
-                let decision = decide::works(view, &self.settings, &mut unseen, parent, || crossed);
-                Decided::of(decision, unseen)
+                let decision = decide::works(view, &self.settings, &mut own, parent, || crossed);
+                Decided::of(decision, own)
             }
             Key::Access(cluster) => {
-                let decision = decide::access(view, &mut unseen, cluster);
-                Decided::of(decision, unseen)
+                let decision = decide::access(view, &mut own, cluster);
+                Decided::of(decision, own)
             }
             Key::Fold(parent) if parent.is_gateway() => {
                 let key = &parent.object;
-                let plan = decide::gateway(view, &self.settings, &mut unseen, key);
-                let mut decided = Decided { waits: plan.is_none(), unseen, ..Decided::default() };
+                let plan = decide::gateway(view, &self.settings, &mut own, key);
+                let mut decided = Decided { waits: plan.is_none(), own, ..Decided::default() };
                 let GatewayFold { uid, metadata, status, parting, recheck, comes, .. } =
                     plan.unwrap_or_default();
                 decided.comes = comes;
@@ -283,8 +284,8 @@ impl Controller {
                 decided
             }
             Key::Fold(parent) => {
-                let fold = decide::fold(view, &self.settings, &mut unseen, parent);
-                let mut decided = Decided { waits: fold.is_none(), unseen, ..Decided::default() };
+                let fold = decide::fold(view, &self.settings, &mut own, parent);
+                let mut decided = Decided { waits: fold.is_none(), own, ..Decided::default() };
                 if let Some(Fold::Write { gvr, kind, uid, annotations }) = fold.map(|plan| plan.fold) {
                     let manager = self.name.hub_field_manager();
                     let request = objects::annotating(&manager, (&gvr, &kind), parent, &uid, &annotations);

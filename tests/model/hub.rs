@@ -39,7 +39,7 @@ impl Content {
             Row::Gateway(row) => row.version.0 = version,
             Row::Placement(row) => row.version.0 = version,
             Row::Decision(row) => row.version.0 = version,
-            Row::Policy(row) => row.version.0 = version,
+            Row::Policy(row) => Arc::make_mut(row).version.0 = version,
             Row::Work(row) => row.version.0 = version,
             Row::Cluster(row) => row.version.0 = version,
             Row::Secret(row) => row.version.0 = version,

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
+use policy_sync::apply::Key;
 use policy_sync::mirror::rows::told::Told;
-use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Source};
+use policy_sync::mirror::{Moment, PLACEMENT_SETTLES, Source};
 use policy_sync::plan::diff::WorkAction;
 use policy_sync_testenv::hostile::ROGUE;
 use serde_json::Value;

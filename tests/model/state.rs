@@ -6,8 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use policy_sync::api::names::{ControllerName, ObjectKey, Parent};
-use policy_sync::apply::{Unseen, Written};
-use policy_sync::mirror::{Key, Moment, PLACEMENT_SETTLES, Row, Source, WorkKey};
+use policy_sync::apply::{Key, OwnWrites, Written};
+use policy_sync::mirror::{Moment, PLACEMENT_SETTLES, Row, Source, WorkKey};
 use policy_sync::plan::cause::Read;
 
 use crate::controller::{CONTROLLER, Mind, Sending};
@@ -77,7 +77,7 @@ pub(crate) struct State {
     pub(crate) queue: BTreeSet<Key>,
     pub(crate) timers: BTreeMap<Key, Moment>,
     pub(crate) jobs: BTreeMap<Key, Arc<Job>>,
-    pub(crate) unseen: BTreeMap<Key, Unseen>,
+    pub(crate) own: BTreeMap<Key, OwnWrites>,
     /// Requests on their way for which nobody waits any longer.
     pub(crate) late: Vec<Sending>,
     pub(crate) now: Moment,
@@ -90,7 +90,7 @@ impl State {
     pub(crate) fn id(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hub.digest.hash(&mut hasher);
-        let works_count = !self.unseen.is_empty();
+        let works_count = !self.own.is_empty();
         for (source, feed) in &self.feeds {
             // One that has nothing to tell is as any other.
             if feed.events.is_empty() && matches!(feed.listing, Listing::Done) {
@@ -136,7 +136,7 @@ impl State {
             let written: BTreeMap<_, _> = job.written.iter().map(|(work, written)| (work, written)).collect();
             written.hash(&mut hasher);
         }
-        self.unseen.hash(&mut hasher);
+        self.own.hash(&mut hasher);
         self.late.iter().map(|late| late.id).collect::<Vec<_>>().hash(&mut hasher);
         self.left.hash(&mut hasher);
         self.tally.writes.hash(&mut hasher);

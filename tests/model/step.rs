@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy_sync::api::names::ObjectKey;
-use policy_sync::mirror::{Key, Moment, Source};
+use policy_sync::apply::Key;
+use policy_sync::mirror::{Moment, Source};
 
 use crate::agent;
 use crate::controller::Controller;
@@ -90,7 +91,7 @@ impl<'w> Model<'w> {
             queue: BTreeSet::new(),
             timers: BTreeMap::new(),
             jobs: BTreeMap::new(),
-            unseen: BTreeMap::new(),
+            own: BTreeMap::new(),
             late: Vec::new(),
             now: START,
             left: Left { done, crashes, faults },

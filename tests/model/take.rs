@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use policy_sync::api::names::ObjectKey;
 use policy_sync::apply::works::{self, Found, Refused};
-use policy_sync::apply::{Unseen, Written};
-use policy_sync::mirror::{Key, Keys, Moment, Source, WorkKey};
+use policy_sync::apply::{Key, Keys, OwnWrites, Written};
+use policy_sync::mirror::{Moment, Source, WorkKey};
 use policy_sync::plan::diff::WorkAction;
+use policy_sync::reconcile::Expected;
 
 use crate::agent;
 use crate::controller::{Told, What, id_of};
@@ -84,7 +85,7 @@ impl Model<'_> {
         state.queue.clear();
         state.timers.clear();
         state.jobs.clear();
-        state.unseen.clear();
+        state.own.clear();
         for source in Source::FIXED {
             self.tell(state, &Told::Begin(source.clone()));
             for (key, entry) in listed(&state.hub, &source) {
@@ -180,14 +181,14 @@ impl Model<'_> {
             }
         }
         // What the mirror shows by now is not waited for.
-        let all = std::mem::take(&mut state.unseen);
-        for (key, unseen) in &all {
-            let mut unseen = unseen.clone();
+        let all = std::mem::take(&mut state.own);
+        for (key, own) in &all {
+            let mut own = own.clone();
             if !state.jobs.contains_key(key) {
-                unseen = self.controller.decide(&state.mind, key, &unseen, &all, state.now).unseen.clone();
-                unseen.sent();
+                own = self.controller.decide(&state.mind, key, &own, &all, state.now).own.clone();
+                own.sent();
             }
-            note(state, key.clone(), unseen);
+            note(state, key.clone(), own);
         }
     }
 
@@ -212,9 +213,9 @@ impl Model<'_> {
 
     fn decide(&mut self, state: &mut State, key: &Key) {
         state.queue.remove(key);
-        let unseen = state.unseen.remove(key).unwrap_or_default();
-        let decided = self.controller.decide(&state.mind, key, &unseen, &state.unseen, state.now);
-        note(state, key.clone(), decided.unseen.clone());
+        let own = state.own.remove(key).unwrap_or_default();
+        let decided = self.controller.decide(&state.mind, key, &own, &state.own, state.now);
+        note(state, key.clone(), decided.own.clone());
         if decided.waits {
             wait(state, key.clone(), state.now.after(FOLD_WINDOW));
         }
@@ -291,15 +292,15 @@ impl Model<'_> {
     fn finish(&mut self, state: &mut State, key: &Key) {
         let ended = state.jobs.get(key).is_some_and(|job| job.sends.is_empty() && job.held.is_empty());
         let Some(job) = ended.then(|| state.jobs.remove(key)).flatten() else { return };
-        let mut unseen = state.unseen.remove(key).unwrap_or_default();
-        unseen.sent();
+        let mut own = state.own.remove(key).unwrap_or_default();
+        own.sent();
         for (work, written) in &job.written {
-            unseen.wrote(work.clone(), written.clone());
+            own.wrote(work.clone(), written.clone());
         }
         if let Some(version) = job.annotated {
-            unseen.wrote_object(version);
+            own.wrote_object(version);
         }
-        note(state, key.clone(), unseen);
+        note(state, key.clone(), own);
         if job.failed || job.again {
             push(state, key.clone());
         }
@@ -315,9 +316,9 @@ fn job<'s>(state: &'s mut State, key: &Key) -> &'s mut Job {
     Arc::make_mut(state.jobs.entry(key.clone()).or_default())
 }
 
-fn note(state: &mut State, key: Key, unseen: Unseen) {
-    if !unseen.is_empty() {
-        state.unseen.insert(key, unseen);
+fn note(state: &mut State, key: Key, own: OwnWrites) {
+    if !own.is_met() {
+        state.own.insert(key, own);
     }
 }
 

@@ -14,12 +14,13 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use policy_sync::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync::api::object::HubObject;
-use policy_sync::apply::{Leadership, Queue, Worker, WorkerOptions};
+use policy_sync::apply::{Key, PolicySync, PolicySyncOptions, triggers};
 use policy_sync::clock::Clock;
 use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::mirror::rows::schema::WorkSchema;
-use policy_sync::mirror::{Change, Key, Keys, Mirror, Row, Source};
+use policy_sync::mirror::{Change, Changes, Mirror, Row, Source};
 use policy_sync::plan::Settings;
+use policy_sync::reconcile::{Leadership, Queue, Worker};
 use policy_sync::tasks::Tasks;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::fixtures::{
@@ -119,20 +120,19 @@ impl Hub {
             (Arc::new(Mirror::new(controller.clone())), Server::default(), Clock::start());
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
         let metrics = Metrics::new().unwrap();
-        let queue = Arc::new(Queue::new(metrics.clone()));
+        let queue = Arc::new(Queue::new(Duration::from_secs(1), metrics.clone()));
         let (keys, affected) = mpsc::unbounded_channel();
-        let window = Duration::from_secs(1);
-        tokio::spawn(Worker::enqueue(queue.clone(), window, affected));
-        let options = WorkerOptions {
+        tokio::spawn(queue.clone().follow(affected));
+        let (leadership, tasks) = (Leadership::always(), Tasks::new(metrics.clone()));
+        let options = PolicySyncOptions {
             settings: Settings::default(),
-            leadership: Leadership::always(),
-            fold_window: window,
+            leadership: leadership.clone(),
             wanted: watch::channel(Default::default()).0,
-            tasks: Tasks::new(metrics.clone()),
+            tasks: tasks.clone(),
         };
-        let client = server.client();
-        let worker = Worker::new(client, mirror.clone(), queue, clock, metrics, options);
-        tokio::spawn(worker.run(stop));
+        let (client, looked) = (server.client(), mirror.clone());
+        let sync = PolicySync::new(client, looked, queue.clone(), clock, metrics.clone(), options);
+        tokio::spawn(Worker::new(sync, queue, leadership, metrics, tasks).run(stop));
         let hub =
             Self { mirror, server, keys, controller, clock, policies: Source::Policies(gvr.kind.clone()) };
         hub.change(Change::WorkSchema(WorkSchema::FULL));
@@ -150,12 +150,12 @@ impl Hub {
         hub
     }
 
-    fn pass(&self, keys: Keys) {
-        keys.into_iter().for_each(|key| self.keys.send(key).unwrap());
+    fn pass(&self, changes: &Changes<'_>) {
+        triggers::affected(changes).into_iter().for_each(|key| self.keys.send(key).unwrap());
     }
 
     fn change(&self, change: Change) {
-        self.pass(self.mirror.change(change, self.clock.now()));
+        self.pass(&self.mirror.change(change, self.clock.now()));
     }
 
     fn list(&self, source: &Source, objects: &[Value]) {
@@ -165,7 +165,7 @@ impl Hub {
             let name = shown["metadata"]["name"].as_str().unwrap().to_owned();
             self.server.stays.lock().insert(name, shown);
         }
-        self.pass(self.mirror.end_resync(source, 1, self.clock.now()));
+        self.pass(&self.mirror.end_resync(source, 1, self.clock.now()));
     }
 
     fn show(&self, source: &Source, mut object: Value, version: u64) -> Value {

@@ -14,9 +14,10 @@ use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
 use policy_sync::api::schema::Schema;
+use policy_sync::apply::{Key, Keys, triggers};
 use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::mirror::rows::schema::WorkSchema;
-use policy_sync::mirror::{Change, Key, Mirror, Moment, Row, Source, View};
+use policy_sync::mirror::{Change, Mirror, Moment, Row, Source, View};
 use policy_sync::plan::fold::{self, FoldPlan};
 use policy_sync::plan::{self, Settings, WorksPlan, watches};
 use serde_json::{Value, json};
@@ -191,7 +192,7 @@ impl Hub {
         let wanted = self.see(watches::plan);
         let stale = |source: &&Source| !Source::FIXED.contains(source) && !wanted.contains_key(source);
         for source in self.followed.iter().filter(stale).cloned().collect::<Vec<_>>() {
-            self.mirror.forget(&source);
+            self.mirror.forget(&source, Moment(self.now));
             self.followed.remove(&source);
         }
         let mut started = false;
@@ -231,9 +232,14 @@ impl Hub {
         look(self.mirror.read().view(Moment(self.now)))
     }
 
+    /// Every key there is.
+    pub(super) fn everything(&self) -> Keys {
+        self.see(triggers::everything)
+    }
+
     /// The plans of all Gateways and policies, and of what there are works for.
     pub(super) fn plans(&self) -> BTreeMap<Parent, WorksPlan> {
-        let parents = self.mirror.everything().into_iter().filter_map(|key| match key {
+        let parents = self.everything().into_iter().filter_map(|key| match key {
             Key::Works(parent) => Some(parent),
             _ => None,
         });

@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::Result;
 use kube::Client;
 use policy_sync::api::names::ControllerName;
-use policy_sync::apply::Leadership;
 use policy_sync::clock::Clock;
 use policy_sync::flow::Flow;
 use policy_sync::mirror::Mirror;
 use policy_sync::plan::Settings;
+use policy_sync::reconcile::Leadership;
 use policy_sync::tasks::Tasks;
 use policy_sync::telemetry::metrics::Metrics;
 

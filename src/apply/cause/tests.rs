@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::apply::Leadership;
 use crate::mirror::{Row, Source};
+use crate::reconcile::{Failure, Leadership};
 use crate::telemetry::metrics::Metrics;
 
 /// How long an answer takes.

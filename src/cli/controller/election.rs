@@ -6,8 +6,8 @@ use clap::{ArgAction, Args};
 use kube::Client;
 
 use crate::api::names::ControllerName;
-use crate::apply::{Elector, ElectorOptions, Leadership};
 use crate::clock::Clock;
+use crate::reconcile::{Elector, ElectorOptions, Leadership};
 
 /// Who leads where several controllers of one name run.
 #[derive(Debug, Args)]

@@ -23,7 +23,8 @@ use read::Found;
 
 use super::remark::{Remark, Subject};
 use crate::api::names::Parent;
-use crate::mirror::{Key, Moment, Source, View};
+use crate::apply::Key;
+use crate::mirror::{Moment, Source, View};
 use crate::plan::Settings;
 use crate::plan::standing::{KindStanding, of_kind};
 

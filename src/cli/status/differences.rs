@@ -59,7 +59,8 @@ impl Differences {
         let (Some(overrides), Some(labels), true) = (overrides, &self.0, named && !refused) else {
             return "?".to_owned();
         };
-        let places = overrides.places(&overrides.chosen(labels.get(cluster).unwrap_or(&Strings::new())));
+        let places =
+            overrides.places(&overrides.choice().chosen(labels.get(cluster).unwrap_or(&Strings::new())));
         if places.is_empty() { "-".to_owned() } else { places.into_iter().collect::<Vec<_>>().join(",") }
     }
 }

@@ -60,6 +60,15 @@ impl Class {
         Hash::of(&(&self.uid, self.generation))
     }
 
+    /// Whether `other` differs in its status alone, or in what nothing is decided from.
+    #[must_use]
+    pub fn is_as(&self, other: &Self) -> bool {
+        fn decides(row: &Class) -> impl PartialEq + '_ {
+            (&row.uid, &row.controller_name, &row.parameters_ref)
+        }
+        decides(self) == decides(other)
+    }
+
     /// The ConfigMap that holds the parameters: `None` where there is no reference, an error where it is to
     /// something else.
     ///

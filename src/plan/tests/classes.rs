@@ -6,8 +6,9 @@ use serde_json::json;
 use super::objects::{class, config_map, gateway, gateway_parent, listing, policy};
 use super::world::{World, resolved, shop, world};
 use crate::api::names::ObjectKey;
+use crate::apply::{Key, Keys};
 use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Failure, Key, Keys, Moment};
+use crate::mirror::{Change, Failure};
 use crate::plan::class::{self as planned, ClassStatus};
 use crate::plan::gateway::fold;
 
@@ -183,7 +184,7 @@ fn conditions_are_of_the_generation_that_was_seen() {
 fn unread(world: World, refused: bool) -> World {
     let source = config_map("multi", "").source;
     let failure = Failure { text: "configmaps is forbidden (403)".into(), refused };
-    world.mirror.change(Change::Failing(source, Some(failure)), Moment(world.now));
+    world.change(Change::Failing(source, Some(failure)));
     world
 }
 
@@ -212,7 +213,7 @@ fn that_parameters_cannot_be_read_affects_all_that_classes_bear_on_once() {
     let world = world().with(class("multi")).with(gateway("web"));
     let failing = |refused: bool| {
         let failure = Failure { text: "no".into(), refused };
-        world.mirror.change(Change::Failing(config_map("multi", "").source, Some(failure)), Moment(world.now))
+        world.change(Change::Failing(config_map("multi", "").source, Some(failure)))
     };
     assert!(failing(true).contains(&Key::Class(ObjectKey::new("", "multi"))));
     assert_eq!(failing(true), Keys::new());

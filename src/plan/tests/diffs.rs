@@ -120,10 +120,10 @@ fn works_of_a_kind_that_was_renamed_are_replaced() {
 
 #[test]
 fn a_schema_without_scrape_types_is_written_without_them() {
-    use crate::mirror::{Change, Moment, rows::schema::WorkSchema};
+    use crate::mirror::{Change, rows::schema::WorkSchema};
     let world = written();
     let older = WorkSchema { feedback_scrape_type: false, ..WorkSchema::FULL };
-    world.mirror.change(Change::WorkSchema(older), Moment(world.now));
+    world.change(Change::WorkSchema(older));
     match &world.diff_of(&policy_parent("limits")).actions[..] {
         [WorkAction::Update { work, .. }] => {
             assert!(!work.object("eu-1").unwrap().to_string().contains("feedbackScrapeType"));

@@ -357,9 +357,7 @@ fn a_policy_that_is_going_or_gone_is_left() {
 #[test]
 fn while_parameters_are_unread_nothing_is_told() {
     let world = written();
-    world
-        .mirror
-        .forget(&crate::mirror::Source::ConfigMap(crate::api::names::ObjectKey::new("params", "multi")));
+    world.forget(&crate::mirror::Source::ConfigMap(crate::api::names::ObjectKey::new("params", "multi")));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
 }
 

@@ -7,7 +7,7 @@ use super::objects::{
 use super::world::{World, resolved, shop};
 use crate::api::names::{GroupVersionResource, Parent};
 use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Moment, Source};
+use crate::mirror::{Change, Source};
 
 const NOTHING: [&str; 0] = [];
 
@@ -201,7 +201,7 @@ fn while_what_is_there_was_read_in_another_version_nothing_is_planned_of_it() {
     let world = growing();
     let followed = |version: &str| {
         let gvr = GroupVersionResource::new("kuadrant.io", version, "ratelimitpolicies");
-        world.mirror.change(Change::Followed(gvr), Moment(world.now));
+        world.change(Change::Followed(gvr));
         world.writes("limits")
     };
     assert_eq!(followed("v0"), NOTHING);

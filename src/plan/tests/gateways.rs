@@ -267,9 +267,7 @@ fn one_that_cannot_be_planned_is_not_accepted() {
 #[test]
 fn what_is_not_known_yet_says_nothing() {
     let world = shop(&["eu-1"]);
-    world
-        .mirror
-        .forget(&crate::mirror::Source::ConfigMap(crate::api::names::ObjectKey::new("params", "multi")));
+    world.forget(&crate::mirror::Source::ConfigMap(crate::api::names::ObjectKey::new("params", "multi")));
     assert_eq!(fold(&world), GatewayFold::default());
     assert_eq!(fold(&shop(&["eu-1"]).with(web().deleting())), GatewayFold::default());
     assert_eq!(fold(&shop(&["eu-1"]).without(web())), GatewayFold::default());

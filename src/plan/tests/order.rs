@@ -10,8 +10,9 @@ use super::objects::{
 use super::world::{World, resolved, shop};
 use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
+use crate::apply::Key;
 use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Failure, Key, Moment, Source};
+use crate::mirror::{Change, Failure, Moment, Source};
 use crate::plan::{Problem, Waiting};
 
 const WAIT: i64 = 10_000;
@@ -221,9 +222,9 @@ fn a_kind_that_cannot_be_listed_is_waited_for_as_long_as_the_class_says() {
         params["policiesToSync"] = listing(&["ratelimitpolicies", "authpolicies"])["policiesToSync"].clone();
         world = world.params("multi", &params.to_string());
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "authpolicies");
-        world.mirror.change(Change::Resolved(gvr, resolved("AuthPolicy")), Moment(world.now));
+        world.change(Change::Resolved(gvr, resolved("AuthPolicy")));
         let failing = Change::Failing(Source::Policies(kind("authpolicies")), Some(Failure::passing("500")));
-        let keys = world.mirror.change(failing, Moment(world.now));
+        let keys = world.change(failing);
         assert!(keys.contains(&Key::Works(gateway_parent("web"))));
         assert_eq!(gateway_writes(&world), writes, "{action}");
     }

@@ -9,7 +9,8 @@ use super::world::World;
 use crate::api::annotations::DISPLACED_SINCE;
 use crate::api::json::normalize;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
-use crate::mirror::{Change, Keys, Moment, Source};
+use crate::apply::Keys;
+use crate::mirror::{Change, Moment, Source};
 use crate::plan::diff::WorkAction;
 
 impl World {

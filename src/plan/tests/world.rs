@@ -11,9 +11,11 @@ use super::objects::{
 use crate::api::annotations::Synced;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Parent};
 use crate::api::object::HubObject;
+use crate::apply::Keys;
+use crate::apply::triggers::affected;
 use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::{Change, Keys, Mirror, MirrorGuard, Moment, Refused, Row, Source, View};
+use crate::mirror::{Change, Mirror, MirrorGuard, Moment, Refused, Row, Source, View};
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::fold::{Fold, FoldPlan};
 use crate::plan::{self, Problem, Settings, WorksPlan, fold};
@@ -70,6 +72,21 @@ impl World {
         self
     }
 
+    /// Takes a change in and tells which keys it affects.
+    pub(crate) fn change(&self, change: Change) -> Keys {
+        affected(&self.mirror.change(change, Moment(self.now)))
+    }
+
+    /// Ends a full listing and tells which keys that affects.
+    pub(crate) fn end_resync(&self, source: &Source) -> Keys {
+        affected(&self.mirror.end_resync(source, self.version, Moment(self.now)))
+    }
+
+    /// Forgets a source and tells which keys that affects.
+    pub(crate) fn forget(&self, source: &Source) -> Keys {
+        affected(&self.mirror.forget(source, Moment(self.now)))
+    }
+
     /// Takes an object in and tells which keys it affects.
     pub(crate) fn apply(&mut self, object: &Object) -> Keys {
         self.version += 1;
@@ -89,14 +106,14 @@ impl World {
         let row = Row::prune(source, &object, &ControllerName::new(CONTROLLER));
         let key = object.key();
         let version = object.metadata.version();
-        self.mirror.change(Change::Applied { source: source.clone(), key, version, row }, Moment(self.now))
+        self.change(Change::Applied { source: source.clone(), key, version, row })
     }
 
     /// Takes an object out and tells which keys that affects.
     pub(crate) fn delete(&mut self, object: &Object) -> Keys {
         self.version += 1;
         let (source, key, version) = (object.source.clone(), object.key(), self.version);
-        self.mirror.change(Change::Deleted { source, key, version }, Moment(self.now))
+        self.change(Change::Deleted { source, key, version })
     }
 
     /// The hub refuses to have the work of `parent` made in `cluster`.
@@ -158,7 +175,7 @@ impl World {
 
     pub(crate) fn resolve(&mut self, version: &str, resource: &str, resolution: Resolution) -> Keys {
         let gvr = GroupVersionResource::new("kuadrant.io", version, resource);
-        self.mirror.change(Change::Resolved(gvr, resolution), Moment(self.now))
+        self.change(Change::Resolved(gvr, resolution))
     }
 
     /// A full listing that brings these objects.
@@ -168,7 +185,7 @@ impl World {
         for object in objects {
             keys.extend(self.apply(object));
         }
-        keys.extend(self.mirror.end_resync(source, self.version, Moment(self.now)));
+        keys.extend(self.end_resync(source));
         keys
     }
 

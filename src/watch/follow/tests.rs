@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use http::{Request, Response};
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::*;
 use crate::api::names::{ControllerName, ObjectKey};
@@ -69,19 +68,17 @@ struct Following {
     feed: Feed,
     followed: Followed,
     tasks: Tasks,
-    _affected: mpsc::UnboundedReceiver<crate::mirror::Key>,
 }
 
 impl Following {
     fn new() -> Self {
         let controller = ControllerName::new("example.com/test");
         let mirror = Arc::new(Mirror::new(controller.clone()));
-        let (affected, receiver) = mpsc::unbounded_channel();
-        let feed = Feed::new(mirror.clone(), affected, controller, Clock::start());
+        let feed = Feed::new(mirror.clone(), controller, Clock::start(), |_| ());
         let gvr = GroupVersionResource::new("gateway.networking.k8s.io", "v1", "gateways");
         let tasks = Tasks::new(Metrics::new().unwrap());
         let followed = Followed::new(Source::Gateways, gvr, tasks.clone());
-        Self { mirror, feed, followed, tasks, _affected: receiver }
+        Self { mirror, feed, followed, tasks }
     }
 
     /// Plays the script to its end.
@@ -204,7 +201,7 @@ async fn a_server_that_ends_each_watch_at_once_is_asked_again_ever_later() {
 async fn who_may_list_and_not_watch_lists_ever_later() {
     let refused = |script: Script| script.list("10", None, &[]).answer(403, status(403));
     let script = (0..100).fold(Script::default(), |script, _| refused(script));
-    let Following { feed, followed, _affected, .. } = Following::new();
+    let Following { feed, followed, .. } = Following::new();
     let minute = Duration::from_secs(60);
     tokio::time::timeout(minute, followed.forever(script.client(), feed)).await.unwrap_err();
     let asked = script.asked.lock().unwrap().len();

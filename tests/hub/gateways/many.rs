@@ -50,7 +50,8 @@ async fn a_thousand_clusters_cost_one_write_a_window() -> Result<()> {
     world.apply(&limits).await?;
     let started = Instant::now();
     let controller = world.controller().await?;
-    let works = wait::until("all works are there", LIMIT, || async {
+    // There are 2,000.
+    let works = wait::until("all works are there", LIMIT * 3, || async {
         let mut works = world.works().await?;
         works.retain(|work| !work.name_any().starts_with("access-"));
         ensure!(works.len() == 2 * names.len(), "{} are", works.len());

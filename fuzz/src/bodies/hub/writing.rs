@@ -3,7 +3,8 @@
 use policy_sync::api::annotations::{DISPLACED_SINCE, OF_POLICY};
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
-use policy_sync::mirror::{Change, Key, Source};
+use policy_sync::apply::Key;
+use policy_sync::mirror::{Change, Source};
 use policy_sync::plan::cause::Cause;
 use policy_sync::plan::diff::{self, WorkAction};
 use policy_sync::plan::fold::Fold;
@@ -24,12 +25,12 @@ impl Hub {
             }
             self.follow();
         }
-        panic!("what is planned does not settle: {:?}", self.mirror.everything());
+        panic!("what is planned does not settle: {:?}", self.everything());
     }
 
     fn round(&mut self) -> bool {
         let mut wrote = false;
-        for key in self.mirror.everything() {
+        for key in self.everything() {
             let actions: Vec<WorkAction> = match &key {
                 Key::Watches => Vec::new(),
                 Key::Works(parent) => {

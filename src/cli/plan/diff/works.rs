@@ -10,11 +10,12 @@ use super::read::Found;
 use super::{keys, subject};
 use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
 use crate::api::object::HubObject;
+use crate::apply::Key;
 use crate::cli::plan::remark::Remark;
 use crate::cli::plan::works::incomplete;
 use crate::cli::scratch::Scratch;
 use crate::mirror::rows::work::Content;
-use crate::mirror::{Key, Moment, PLACEMENT_SETTLES, View};
+use crate::mirror::{Moment, PLACEMENT_SETTLES, View};
 use crate::plan::diff::{self, WorkAction};
 use crate::plan::{Outcome, Problem, Settings, WorksPlan, access, plan_works};
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::objects::{cluster, gateway, policy, policy_parent};
 use super::{defined, limits, patch, regions, spec, typed, with};
-use crate::mirror::Key;
+use crate::apply::Key;
 use crate::plan::overrides::LIMIT;
 
 /// What is wrong with the policy whose overrides are `text`, which freezes it.
@@ -169,7 +169,7 @@ fn a_schema_that_changes_is_looked_at_again() {
     assert_eq!(world.outcomes("limits"), ["eu-1", "us-1"]);
     let same =
         world.resolve("v1", "ratelimitpolicies", defined(&json!({"x-kubernetes-int-or-string": true})));
-    assert_eq!(same, crate::mirror::Keys::new());
+    assert_eq!(same, crate::apply::Keys::new());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What a change of a Secret, a grant or a reference changes.
 
 use super::*;
-use crate::mirror::{Change, Failure, Key, Keys, Moment};
+use crate::apply::{Key, Keys};
+use crate::mirror::{Change, Failure};
 
 fn settled(references: &[Value], objects: &[Object]) -> World {
     copying(references, objects).settled(&[gateway_parent("web")])
@@ -90,15 +91,13 @@ fn only_gateways_that_name_it_are_affected() {
 #[test]
 fn once_they_are_listed_all_gateways_that_name_any_are_planned() {
     let mut world = settled(&[own("a")], &[secret("a")]).with(gateway("api"));
-    world.mirror.forget(&Source::Secrets);
+    world.forget(&Source::Secrets);
     let fault = Some(Failure::passing("secrets is forbidden (403)"));
-    let failing = |world: &World| {
-        world.mirror.change(Change::Failing(Source::Secrets, fault.clone()), Moment(world.now))
-    };
+    let failing = |world: &World| world.change(Change::Failing(Source::Secrets, fault.clone()));
     assert_eq!(failing(&world), of(&["web"]));
     assert_eq!(failing(&world), of(&[]), "it says the same again");
     world.mirror.begin_resync(&Source::Secrets);
     assert_eq!(world.apply(&secret("a")), of(&[]), "the list is not whole yet");
-    assert_eq!(world.mirror.end_resync(&Source::Secrets, world.version, Moment(world.now)), of(&["web"]));
+    assert_eq!(world.end_resync(&Source::Secrets), of(&["web"]));
     assert_eq!(failing(&world), of(&[]), "what was listed is planned from");
 }

@@ -1,18 +1,18 @@
 //! While Secrets or grants are not listed.
 
 use super::*;
-use crate::mirror::{Change, Failure, Moment};
+use crate::mirror::{Change, Failure};
 use crate::plan::Problem;
 
 fn fails(world: World, source: Source, fault: Option<&str>) -> World {
-    world.mirror.change(Change::Failing(source, fault.map(Failure::passing)), Moment(world.now));
+    world.change(Change::Failing(source, fault.map(Failure::passing)));
     world
 }
 
 /// As [`copying`], with nothing listed of these sources.
 fn without(sources: &[Source], references: &[Value], objects: &[Object]) -> World {
     let world = copying(references, objects);
-    sources.iter().for_each(|source| drop(world.mirror.forget(source)));
+    sources.iter().for_each(|source| drop(world.forget(source)));
     world
 }
 
@@ -21,7 +21,7 @@ const FORBIDDEN: &str = "secrets is forbidden (403)";
 #[test]
 fn until_secrets_are_listed_nothing_is_created_and_nothing_changes() {
     let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_parent("web")]);
-    world.mirror.forget(&Source::Secrets);
+    world.forget(&Source::Secrets);
     assert_eq!(writes(&world), Vec::<String>::new());
     let world = world.decisions("all", &["eu-1", "us-1"]);
     assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)", "us-1 (keep)"]);

@@ -1,7 +1,6 @@
 //! Takes the Lease, renews it and gives it back.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,11 +14,10 @@ use super::record::{self, Observed};
 use super::{Leadership, Terms};
 use crate::api::text::with_causes;
 use crate::clock::Clock;
-use crate::mirror::Mirror;
 
 /// The longest time between two looks at another's Lease.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether the mirror is ready.
+/// How often it is looked whether this process is ready.
 const READY_EVERY: Duration = Duration::from_millis(50);
 
 /// How an elector stands for election.
@@ -85,12 +83,12 @@ impl Elector {
         (elector, leadership)
     }
 
-    /// Stands for election from when `mirror` is ready, so that the leader is one that can plan, until `stop`. Then
+    /// Stands for election from when this process `is_ready`, so that the leader is one that can plan, until `stop`. Then
     /// nothing more is written, but the Lease is still held: [`Elector::release`] follows once what was sent is
     /// answered.
-    pub async fn run(mut self, mirror: Arc<Mirror>, stop: CancellationToken) -> Self {
+    pub async fn run(mut self, is_ready: impl Fn() -> bool, stop: CancellationToken) -> Self {
         loop {
-            let wait = if mirror.read().view(self.clock.now()).ready() {
+            let wait = if is_ready() {
                 // Not cut short: what was asked must be known when the Lease is given back.
                 self.attempt().await
             } else {
@@ -125,7 +123,7 @@ impl Elector {
         let again = LOOK_EVERY.min(self.options.duration / 6);
         let outcome = self.take_or_renew().await;
         if self.terms.lapse() {
-            warn!(lease = self.options.name, "leads no more: the lease could not be renewed in time");
+            warn!(lease = self.options.name, "lost leadership: the lease could not be renewed in time");
         }
         match outcome {
             Ok(true) => {
@@ -169,7 +167,7 @@ impl Elector {
         let led = self.terms.running();
         self.terms.extend(sent + self.options.duration * 2 / 3);
         if !led {
-            info!(lease = self.options.name, identity = self.identity, "leads");
+            info!(lease = self.options.name, identity = self.identity, "became leader");
         }
         Ok(true)
     }
@@ -177,7 +175,7 @@ impl Elector {
     fn step_down(&mut self) {
         self.held = None;
         if self.terms.running() {
-            info!(lease = self.options.name, "leads no more: another has taken the lease");
+            info!(lease = self.options.name, "lost leadership: another has taken the lease");
         }
         self.terms.end();
     }

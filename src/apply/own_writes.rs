@@ -1,14 +1,13 @@
 //! What was written and is not in the mirror yet.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
+use super::Key;
 use crate::api::names::{ClusterName, GroupResource, Parent};
-use crate::mirror::{Key, Source, View, WorkKey};
+use crate::mirror::{Source, View, WorkKey};
 use crate::plan::diff::WorkAction;
-use crate::shrink::give_back;
+use crate::reconcile::Expected;
 
 /// A write of a work that the watch has not brought yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,13 +38,13 @@ impl Passage {
 
 /// The writes of one key that the watch has not brought yet, and those that are under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Unseen {
+pub struct OwnWrites {
     works: BTreeMap<WorkKey, Written>,
     sending: BTreeMap<WorkKey, Passage>,
     object: Option<u64>,
 }
 
-impl Unseen {
+impl OwnWrites {
     /// Those of `actions` whose work the mirror shows as the key's last write left it.
     #[must_use]
     pub fn visible(&mut self, view: View<'_>, actions: Vec<WorkAction>) -> Vec<WorkAction> {
@@ -61,7 +60,7 @@ impl Unseen {
         actions.into_iter().filter(visible).collect()
     }
 
-    /// Notes what is about to be sent, until [`Unseen::sent`].
+    /// Notes what is about to be sent, until [`OwnWrites::sent`].
     pub fn sends<'a>(&mut self, actions: impl IntoIterator<Item = &'a WorkAction>) {
         let key = |action: &WorkAction| (action.name().clone(), action.cluster().clone());
         let passing = actions.into_iter().filter_map(|action| Some((key(action), Passage::of(action)?)));
@@ -76,7 +75,7 @@ impl Unseen {
     /// The clusters where a work is being made, or deleted, that the mirror does not show as made, or deleted.
     fn passing(&self, view: View<'_>, passage: Passage) -> BTreeSet<ClusterName> {
         let sending = self.sending.iter().filter(|(_, found)| **found == passage).map(|(key, _)| key);
-        let unseen = self.works.iter().filter(|((name, cluster), written)| {
+        let own = self.works.iter().filter(|((name, cluster), written)| {
             let work = view.work(name, cluster);
             match (written, passage) {
                 (Written::At(version), Passage::Comes) => {
@@ -88,7 +87,7 @@ impl Unseen {
                 _ => false,
             }
         });
-        sending.chain(unseen.map(|(key, _)| key)).map(|(_, cluster)| cluster.clone()).collect()
+        sending.chain(own.map(|(key, _)| key)).map(|(_, cluster)| cluster.clone()).collect()
     }
 
     /// Notes a write of a work.
@@ -107,10 +106,10 @@ impl Unseen {
     pub fn wrote_object(&mut self, version: u64) {
         self.object = Some(version);
     }
+}
 
-    /// Whether the mirror shows everything.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+impl Expected for OwnWrites {
+    fn is_met(&self) -> bool {
         self.works.is_empty() && self.sending.is_empty() && self.object.is_none()
     }
 }
@@ -121,7 +120,7 @@ impl Unseen {
 pub fn crossed<'a>(
     view: View<'_>,
     parent: &Parent,
-    all: impl IntoIterator<Item = (&'a Key, &'a Unseen)>,
+    all: impl IntoIterator<Item = (&'a Key, &'a OwnWrites)>,
 ) -> BTreeSet<ClusterName> {
     let passage = if parent.is_gateway() { Passage::Goes } else { Passage::Comes };
     let opposite = |key: &Key| match key {
@@ -131,7 +130,7 @@ pub fn crossed<'a>(
         _ => false,
     };
     let opposites = all.into_iter().filter(|(key, _)| opposite(key));
-    opposites.flat_map(|(_, unseen)| unseen.passing(view, passage)).collect()
+    opposites.flat_map(|(_, own)| own.passing(view, passage)).collect()
 }
 
 /// The highest version that was seen of policies of `kind`. What is no longer watched brings nothing to wait for.
@@ -140,59 +139,27 @@ pub(super) fn seen_of(view: View<'_>, kind: &GroupResource) -> u64 {
     view.synced(&source).map_or(u64::MAX, |_| view.version(&source))
 }
 
-/// The writes of all keys that the watch has not brought yet.
-#[derive(Debug, Default)]
-pub(super) struct Pending(Mutex<HashMap<Key, Unseen>>);
+/// Whether annotations of a policy of `kind` were written that the watch has not brought yet, by what `all` keys have written.
+pub(super) fn annotated<'a>(
+    view: View<'_>,
+    kind: &GroupResource,
+    all: impl IntoIterator<Item = (&'a Key, &'a OwnWrites)>,
+) -> bool {
+    let seen = view.version(&Source::Policies(kind.clone()));
+    let of_kind = |key: &Key| matches!(key, Key::Fold(parent) if parent.kind == *kind);
+    let mut all = all.into_iter();
+    all.any(|(key, own)| of_kind(key) && own.object.is_some_and(|written| seen < written))
+}
 
-impl Pending {
-    /// Decides with what `key` wrote. No key is worked on twice at a time, so the lock is not held for that long.
-    pub(super) fn with<T>(&self, key: &Key, decide: impl FnOnce(&mut Unseen) -> T) -> T {
-        let mut unseen = self.0.lock().remove(key).unwrap_or_default();
-        let decided = decide(&mut unseen);
-        let mut all = self.0.lock();
-        if !unseen.is_empty() {
-            all.insert(key.clone(), unseen);
-        }
-        give_back(&mut all);
-        decided
-    }
-
-    /// Whether annotations of a policy of `kind` were written that the watch has not brought yet.
-    pub(super) fn annotated(&self, view: View<'_>, kind: &GroupResource) -> bool {
-        let seen = view.version(&Source::Policies(kind.clone()));
-        let of_kind = |key: &Key| matches!(key, Key::Fold(parent) if parent.kind == *kind);
-        let unseen = self.0.lock();
-        unseen.iter().any(|(key, unseen)| of_kind(key) && unseen.object.is_some_and(|written| seen < written))
-    }
-
-    /// As [`crossed`], by what all keys have written.
-    pub(super) fn crossed(&self, view: View<'_>, parent: &Parent) -> BTreeSet<ClusterName> {
-        crossed(view, parent, self.0.lock().iter())
-    }
-
-    /// Notes a write of `key`.
-    pub(super) fn note(&self, key: &Key, note: impl FnOnce(&mut Unseen)) {
-        let mut all = self.0.lock();
-        let mut unseen = all.remove(key).unwrap_or_default();
-        note(&mut unseen);
-        // Most that is noted is that nothing is under way any more, and the key may never come again.
-        if !unseen.is_empty() {
-            all.insert(key.clone(), unseen);
-        }
-        give_back(&mut all);
-    }
-
-    /// Forgets what the mirror shows. Keys that nobody plans while another leads may be gone before this process does.
-    pub(super) fn forget_visible(&self, view: View<'_>) {
-        self.0.lock().retain(|key, unseen| {
-            let seen = match key {
-                Key::Fold(parent) if parent.is_gateway() => view.version(&Source::Gateways),
-                Key::Fold(parent) => seen_of(view, &parent.kind),
-                _ => view.version(&Source::Classes),
-            };
-            let _ = (unseen.visible(view, Vec::new()), unseen.is_visible(seen));
-            !unseen.is_empty()
-        });
+impl OwnWrites {
+    /// Forgets what the mirror shows of the writes of `key`.
+    pub(super) fn forget_visible(&mut self, view: View<'_>, key: &Key) {
+        let seen = match key {
+            Key::Fold(parent) if parent.is_gateway() => view.version(&Source::Gateways),
+            Key::Fold(parent) => seen_of(view, &parent.kind),
+            _ => view.version(&Source::Classes),
+        };
+        let _ = (self.visible(view, Vec::new()), self.is_visible(seen));
     }
 }
 

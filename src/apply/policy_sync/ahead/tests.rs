@@ -7,40 +7,40 @@ use kube::client::Body;
 use tokio::sync::{Semaphore, watch};
 
 use super::*;
-use crate::apply::{Leadership, Queue, WorkerOptions};
+use crate::apply::PolicySyncOptions;
 use crate::clock::Clock;
 use crate::mirror::{Mirror, Moment, Source};
 use crate::plan::tests::objects::policy_parent;
 use crate::plan::tests::sizes::{TENTH, fleet, varied};
 use crate::plan::tests::world::World;
+use crate::reconcile::{Leadership, Queue};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
-/// A worker for the hub of `world`, whose requests nobody answers.
-fn worker(world: World) -> (Worker, Arc<Mirror>) {
+/// The sync of the hub of `world`, whose requests nobody answers.
+fn sync(world: World) -> (PolicySync, Arc<Mirror>) {
     let serve = |_: Request<Body>| std::future::pending::<Result<http::Response<Body>, std::io::Error>>();
     let client = Client::new(tower::service_fn(serve), "default");
     let metrics = Metrics::new().unwrap();
-    let (mirror, queue) = (Arc::new(world.mirror), Arc::new(Queue::new(metrics.clone())));
-    let options = WorkerOptions {
+    let (mirror, queue) = (Arc::new(world.mirror), Arc::new(Queue::new(Duration::ZERO, metrics.clone())));
+    let options = PolicySyncOptions {
         settings: world.settings,
         leadership: Leadership::always(),
-        fold_window: Duration::ZERO,
         wanted: watch::channel(Default::default()).0,
         tasks: Tasks::new(metrics.clone()),
     };
     let clock = Clock::starting_at(Moment(world.now));
-    (Worker::new(client, mirror.clone(), queue, clock, metrics, options), mirror)
+    (PolicySync::new(client, mirror.clone(), queue, clock, metrics, options), mirror)
 }
 
 #[tokio::test]
 async fn what_takes_long_is_made_while_others_are_worked_on_and_watches_write() {
-    let (worker, mirror) = worker(fleet().with(varied(TENTH)));
+    let (sync, mirror) = sync(fleet().with(varied(TENTH)));
     let (limits, slots) = (policy_parent("limits"), Arc::new(Semaphore::new(1)));
     let mut slot = Some(slots.clone().acquire_owned().await);
-    let turn = worker.bodies.turn().await;
+    let turn = sync.bodies.turn().await;
     {
-        let mut made = Box::pin(worker.made_ahead(&limits, &mut slot));
+        let mut made = Box::pin(sync.made_ahead(&limits, &mut slot));
         assert!((&mut made).now_or_never().is_none(), "it waits for its turn");
         assert_eq!(slots.available_permits(), 1, "it keeps others from being worked on");
         // This would wait for ever if it kept looking at the mirror.
@@ -48,16 +48,16 @@ async fn what_takes_long_is_made_while_others_are_worked_on_and_watches_write() 
         drop(turn);
         assert!(made.await);
     }
-    let unmade = ahead::unmade(mirror.read().view(worker.clock.now()), &worker.settings, &limits);
+    let unmade = ahead::unmade(mirror.read().view(sync.clock.now()), &sync.settings, &limits);
     assert!(unmade.is_empty(), "the plan would make it again");
 }
 
 #[tokio::test]
 async fn what_is_planned_in_a_moment_keeps_its_slot() {
-    let (worker, _) = worker(fleet().with(varied((2_000, 7_000))));
+    let (sync, _) = sync(fleet().with(varied((2_000, 7_000))));
     let slots = Arc::new(Semaphore::new(1));
     let mut slot = Some(slots.clone().acquire_owned().await);
-    let _turn = worker.bodies.turn().await;
-    assert_eq!(worker.made_ahead(&policy_parent("limits"), &mut slot).now_or_never(), Some(true));
+    let _turn = sync.bodies.turn().await;
+    assert_eq!(sync.made_ahead(&policy_parent("limits"), &mut slot).now_or_never(), Some(true));
     assert_eq!(slots.available_permits(), 0);
 }

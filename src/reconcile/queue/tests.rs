@@ -1,15 +1,34 @@
 use super::*;
-use crate::api::names::{ObjectKey, Parent};
 
-fn queue() -> Queue {
-    Queue::new(Metrics::new().unwrap())
+/// A namespace, empty for a key that comes first, and a name; one that begins with `batched` is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Named(String, String);
+
+impl Key for Named {
+    fn category(&self) -> &'static str {
+        "named"
+    }
+
+    fn priority(&self) -> Priority {
+        if self.0.is_empty() { Priority::First } else { Priority::InTurn(self.0.as_str().into()) }
+    }
+
+    fn is_batched(&self) -> bool {
+        self.1.starts_with("batched")
+    }
 }
 
-fn key(name: &str) -> Key {
-    Key::Class(ObjectKey::new("", name))
+const WINDOW: Duration = Duration::from_secs(1);
+
+fn queue() -> Queue<Named> {
+    Queue::new(WINDOW, Metrics::new().unwrap())
 }
 
-async fn idle(queue: &Queue, time: Duration) -> bool {
+fn key(name: &str) -> Named {
+    Named(String::new(), name.to_owned())
+}
+
+async fn idle(queue: &Queue<Named>, time: Duration) -> bool {
     tokio::time::timeout(time, queue.next()).await.is_err()
 }
 
@@ -71,32 +90,54 @@ async fn a_delayed_key_keeps_its_first_moment() {
     assert!(idle(&queue, Duration::from_secs(3600)).await);
 }
 
-/// The key of a policy.
-fn policy(namespace: &str, name: &str) -> Key {
-    Key::Works(Parent::new("kuadrant.io", "ratelimitpolicies", namespace, name))
+#[tokio::test(start_paused = true)]
+async fn changes_within_the_window_are_carried_out_together() {
+    let queue = queue();
+    for _ in 0..10 {
+        queue.affect(key("batched"));
+        tokio::time::advance(WINDOW / 20).await;
+    }
+    queue.affect(key("a"));
+    assert_eq!(queue.next().await, key("a"));
+    assert!(idle(&queue, WINDOW / 2 - Duration::from_millis(1)).await);
+    assert_eq!(queue.next().await, key("batched"));
+    assert!(idle(&queue, Duration::from_secs(3600)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_wait_for_comes_first() {
+    let queue = queue();
+    queue.add(in_turn("calm", "a"));
+    queue.add(key("first"));
+    assert_eq!(queue.next().await, key("first"));
+    assert_eq!(queue.next().await, in_turn("calm", "a"));
+}
+
+fn in_turn(namespace: &str, name: &str) -> Named {
+    Named(namespace.to_owned(), name.to_owned())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_with_many_keys_takes_turns_with_others() {
     let queue = queue();
-    (0..1_000).for_each(|n| queue.add(policy("busy", &n.to_string())));
+    (0..1_000).for_each(|n| queue.add(in_turn("busy", &n.to_string())));
     for name in ["a", "b"] {
-        queue.add(policy("calm", name));
+        queue.add(in_turn("calm", name));
     }
     let mut taken = Vec::new();
     for _ in 0..5 {
         taken.push(queue.next().await);
     }
     let turns = [("busy", "0"), ("calm", "a"), ("busy", "1"), ("calm", "b"), ("busy", "2")];
-    assert_eq!(taken, turns.map(|(namespace, name)| policy(namespace, name)));
+    assert_eq!(taken, turns.map(|(namespace, name)| in_turn(namespace, name)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_without_keys_leave_nothing() {
     let queue = queue();
     for n in 0..1_000 {
-        queue.add(policy(&n.to_string(), "a"));
-        queue.add(policy(&n.to_string(), "b"));
+        queue.add(in_turn(&n.to_string(), "a"));
+        queue.add(in_turn(&n.to_string(), "b"));
     }
     for _ in 0..2_000 {
         let key = queue.next().await;

@@ -43,7 +43,7 @@ struct Term {
 
 /// A change of leadership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub enum LeadershipChange {
     /// A term has begun: what was planned before may be out of date.
     Gained,
     /// It has ended.
@@ -54,7 +54,7 @@ pub(super) enum Turn {
 #[derive(Clone, Debug)]
 pub struct Leadership {
     term: watch::Receiver<Term>,
-    /// The number of the term that [`Leadership::turn`] has last told of.
+    /// The number of the term that [`Leadership::changed`] has last told of.
     told: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ impl Leadership {
     }
 
     /// Waits for the next change that was not told yet. Cancelling it loses none.
-    pub(super) async fn turn(&mut self) -> Turn {
+    pub(super) async fn changed(&mut self) -> LeadershipChange {
         let running = |term: &Term| term.until.map(|_| term.number);
         let told = self.told;
         let changed = self.term.wait_for(|term| running(term) != told).await.map(|term| running(&term));
@@ -93,7 +93,7 @@ impl Leadership {
             return std::future::pending().await;
         };
         self.told = now;
-        if now.is_some() { Turn::Gained } else { Turn::Lost }
+        if now.is_some() { LeadershipChange::Gained } else { LeadershipChange::Lost }
     }
 }
 

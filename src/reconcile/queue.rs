@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use crate::mirror::Key;
+use super::{Key, Priority};
 use crate::shrink::{give_back, is_roomy};
 use crate::telemetry::metrics::Metrics;
 
@@ -20,37 +20,52 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// A de-duplicating queue.
 #[derive(Debug)]
-pub struct Queue {
-    state: Mutex<State>,
+pub struct Queue<K> {
+    state: Mutex<State<K>>,
     changed: Notify,
+    window: Duration,
     metrics: Metrics,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// Watches, classes and access first: what they do, many others wait for.
-    urgent: VecDeque<Key>,
-    ready: Turns,
-    queued: HashSet<Key>,
-    active: HashSet<Key>,
+#[derive(Debug)]
+struct State<K> {
+    first: VecDeque<K>,
+    ready: Turns<K>,
+    queued: HashSet<K>,
+    active: HashSet<K>,
     /// Keys that were added while they were worked on.
-    again: HashSet<Key>,
-    timers: BTreeSet<(Instant, Key)>,
-    due: HashMap<Key, Instant>,
+    again: HashSet<K>,
+    timers: BTreeSet<(Instant, K)>,
+    due: HashMap<K, Instant>,
     /// How often each has failed, and when it is to be tried again.
-    failures: HashMap<Key, (u32, Instant)>,
+    failures: HashMap<K, (u32, Instant)>,
 }
 
-/// Keys of namespaces that take turns: however many one has, no other waits for more than one of them.
-#[derive(Debug, Default)]
-struct Turns {
+impl<K> Default for State<K> {
+    fn default() -> Self {
+        Self {
+            first: VecDeque::new(),
+            ready: Turns { namespaces: VecDeque::new(), keys: HashMap::new() },
+            queued: HashSet::new(),
+            active: HashSet::new(),
+            again: HashSet::new(),
+            timers: BTreeSet::new(),
+            due: HashMap::new(),
+            failures: HashMap::new(),
+        }
+    }
+}
+
+/// Keys of namespaces that take turns.
+#[derive(Debug)]
+struct Turns<K> {
     namespaces: VecDeque<Arc<str>>,
     /// Those of each, none of which is without.
-    keys: HashMap<Arc<str>, VecDeque<Key>>,
+    keys: HashMap<Arc<str>, VecDeque<K>>,
 }
 
-impl Turns {
-    fn push(&mut self, namespace: Arc<str>, key: Key) {
+impl<K> Turns<K> {
+    fn push(&mut self, namespace: Arc<str>, key: K) {
         let keys = self.keys.entry(namespace.clone()).or_default();
         if keys.is_empty() {
             self.namespaces.push_back(namespace);
@@ -58,7 +73,7 @@ impl Turns {
         keys.push_back(key);
     }
 
-    fn pop(&mut self) -> Option<Key> {
+    fn pop(&mut self) -> Option<K> {
         let namespace = self.namespaces.pop_front()?;
         let keys = self.keys.get_mut(&namespace)?;
         let key = keys.pop_front();
@@ -71,22 +86,22 @@ impl Turns {
     }
 }
 
-impl State {
-    fn push(&mut self, key: Key) -> bool {
+impl<K: Key> State<K> {
+    fn push(&mut self, key: K) -> bool {
         if self.active.contains(&key) {
             return self.again.insert(key);
         }
         if !self.queued.insert(key.clone()) {
             return false;
         }
-        match &key {
-            Key::Watches | Key::Class(_) | Key::Access(_) => self.urgent.push_back(key),
-            Key::Works(parent) | Key::Fold(parent) => self.ready.push(parent.object.namespace.clone(), key),
+        match key.priority() {
+            Priority::First => self.first.push_back(key),
+            Priority::InTurn(namespace) => self.ready.push(namespace, key),
         }
         true
     }
 
-    fn schedule(&mut self, key: Key, at: Instant) {
+    fn schedule(&mut self, key: K, at: Instant) {
         match self.due.get(&key) {
             Some(due) if *due <= at => return,
             Some(due) => {
@@ -98,7 +113,7 @@ impl State {
         self.timers.insert((at, key));
     }
 
-    fn unschedule(&mut self, key: &Key) {
+    fn unschedule(&mut self, key: &K) {
         if let Some(due) = self.due.remove(key) {
             self.timers.remove(&(due, key.clone()));
         }
@@ -114,9 +129,9 @@ impl State {
             }
         }
         give_back(&mut self.ready.keys);
-        let urgent = &mut self.urgent;
-        if is_roomy(urgent.len(), urgent.capacity()) {
-            urgent.shrink_to(2 * urgent.len());
+        let first = &mut self.first;
+        if is_roomy(first.len(), first.capacity()) {
+            first.shrink_to(2 * first.len());
         }
         let namespaces = &mut self.ready.namespaces;
         if is_roomy(namespaces.len(), namespaces.capacity()) {
@@ -134,15 +149,33 @@ impl State {
     }
 }
 
-impl Queue {
-    /// An empty queue.
+impl<K: Key> Queue<K> {
+    /// An empty queue. Changes within `window` that affect a key that [is batched](Key::is_batched) are carried out
+    /// together.
     #[must_use]
-    pub fn new(metrics: Metrics) -> Self {
-        Self { state: Mutex::default(), changed: Notify::new(), metrics }
+    pub fn new(window: Duration, metrics: Metrics) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), window, metrics }
+    }
+
+    /// Adds the keys that changes affect until there are no more.
+    pub async fn follow(self: Arc<Self>, mut affected: mpsc::UnboundedReceiver<K>) {
+        while let Some(key) = affected.recv().await {
+            self.affect(key);
+        }
+    }
+
+    /// Adds a key that a change affects: to be worked on as soon as possible, or within the window.
+    pub fn affect(&self, key: K) {
+        if key.is_batched() { self.add_later(key) } else { self.add(key) }
+    }
+
+    /// Adds a key to be worked on once the window is over.
+    pub fn add_later(&self, key: K) {
+        self.add_after(key, self.window);
     }
 
     /// Adds a key to be worked on as soon as possible, whatever its backoff.
-    pub fn add(&self, key: Key) {
+    pub fn add(&self, key: K) {
         let mut state = self.state.lock();
         state.unschedule(&key);
         let category = key.category();
@@ -153,7 +186,7 @@ impl Queue {
     }
 
     /// Adds a key to be worked on after `delay`, or when it is due already, whichever is earlier.
-    pub fn add_after(&self, key: Key, delay: Duration) {
+    pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.state.lock();
         if !state.queued.contains(&key) {
             state.schedule(key, Instant::now() + delay);
@@ -162,12 +195,12 @@ impl Queue {
     }
 
     /// Waits for a key and takes it; [`Queue::done`] gives it back.
-    pub async fn next(&self) -> Key {
+    pub async fn next(&self) -> K {
         loop {
             let wait = {
                 let mut state = self.state.lock();
                 state.mature(Instant::now());
-                let next = state.urgent.pop_front().or_else(|| state.ready.pop());
+                let next = state.first.pop_front().or_else(|| state.ready.pop());
                 if let Some(key) = next {
                     state.queued.remove(&key);
                     state.active.insert(key.clone());
@@ -190,12 +223,12 @@ impl Queue {
 
     /// Whether `key`, which is worked on, was added meanwhile: what it was decided from has changed.
     #[must_use]
-    pub fn is_added_again(&self, key: &Key) -> bool {
+    pub fn is_added_again(&self, key: &K) -> bool {
         self.state.lock().again.contains(key)
     }
 
     /// Gives a key back that was worked on well.
-    pub fn done(&self, key: &Key) {
+    pub fn done(&self, key: &K) {
         let mut state = self.state.lock();
         state.failures.remove(key);
         self.release(&mut state, key);
@@ -203,7 +236,7 @@ impl Queue {
 
     /// Gives a key back that failed: it is added again after its backoff. One that was added before that was over is
     /// tried again when it would have been.
-    pub fn failed(&self, key: &Key) {
+    pub fn failed(&self, key: &K) {
         let mut state = self.state.lock();
         let now = Instant::now();
         let (failures, due) = state.failures.entry(key.clone()).or_insert((0, now));
@@ -217,7 +250,7 @@ impl Queue {
         self.release(&mut state, key);
     }
 
-    fn release(&self, state: &mut State, key: &Key) {
+    fn release(&self, state: &mut State<K>, key: &K) {
         state.active.remove(key);
         if state.again.remove(key) {
             state.push(key.clone());
@@ -226,7 +259,7 @@ impl Queue {
         self.settle(state);
     }
 
-    fn settle(&self, state: &State) {
+    fn settle(&self, state: &State<K>) {
         self.metrics.queue(state.active.len(), state.queued.len());
         self.changed.notify_one();
     }

@@ -31,11 +31,11 @@ struct Told {
 
 /// Tells events.
 #[derive(Clone, Debug)]
-pub(super) struct Events(mpsc::Sender<Told>);
+pub(crate) struct Events(mpsc::Sender<Told>);
 
 impl Events {
     /// Starts telling events until the last clone of this is gone.
-    pub(super) fn start(client: Client, tasks: &Tasks) -> Self {
+    pub(crate) fn start(client: Client, tasks: &Tasks) -> Self {
         let (sender, mut events) = mpsc::channel::<Told>(WAITING);
         tokio::spawn(tasks.clone().watch("events", async move {
             let reporter = Reporter { controller: "policy-sync".into(), instance: None };
@@ -62,12 +62,12 @@ impl Events {
     }
 
     /// Warns of `object`: a word for programs, and at most 1 KiB for people, which is what an Event takes.
-    pub(super) fn warn(&self, object: ObjectReference, reason: &'static str, note: String) {
+    pub(crate) fn warn(&self, object: ObjectReference, reason: &'static str, note: String) {
         self.tell(object, EventType::Warning, reason, note);
     }
 
     /// Tells of `object` as [`Events::warn`] does.
-    pub(super) fn tell(
+    pub(crate) fn tell(
         &self,
         object: ObjectReference,
         severity: EventType,

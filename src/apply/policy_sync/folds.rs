@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::Worker;
+use super::PolicySync;
 use crate::api::annotations::Summary;
 use crate::api::names::{ObjectKey, Parent};
 use crate::apply::rivals::Look;
-use crate::apply::{ApplyError, decide, objects, subject};
-use crate::mirror::{Key, Moment, View};
+use crate::apply::{ApplyError, Key, decide, objects, subject};
+use crate::mirror::{Moment, View};
 use crate::plan::Notice;
 use crate::plan::contest::Contest;
 use crate::plan::fold::Fold;
@@ -17,17 +17,17 @@ use crate::plan::gateway::fold::GatewayFold;
 /// When it is looked at again whether what another controller writes is still for it to write.
 const CONTEST_AGAIN: Duration = Duration::from_secs(30);
 
-impl Worker {
+impl PolicySync {
     pub(super) async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), ApplyError> {
-        let fold = self.decide(key, |view, unseen| {
-            let plan = decide::fold(view, &self.settings, unseen, parent)?;
+        let fold = self.decide(key, |view, own| {
+            let plan = decide::fold(view, &self.settings, own, parent)?;
             let recheck = self.report(view, key, parent, plan.summary.as_ref(), plan.notices);
             self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
             Some(plan.fold)
         });
         match fold {
             // Our own last write is still on its way back; what it missed is one window later.
-            None => self.queue.add_after(key.clone(), self.fold_window),
+            None => self.queue.add_later(key.clone()),
             Some(Fold::Contested { contest, ours, theirs }) => {
                 match self.wins(key, parent, &contest).await? {
                     None => {}
@@ -48,7 +48,7 @@ impl Worker {
         let (requests, manager) = (&self.requests, self.manager());
         let written =
             objects::annotate(requests, &manager, (&gvr, &kind), parent, &uid, &annotations).await?;
-        self.pending.note(key, |unseen| unseen.wrote_object(written));
+        self.expectations.note(key, |own| own.wrote_object(written));
         Ok(())
     }
 
@@ -83,8 +83,8 @@ impl Worker {
     /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
     /// window, and the watch that brings the first has the second planned.
     pub(super) async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), ApplyError> {
-        let plan = self.decide(key, |view, unseen| {
-            let mut plan = decide::gateway(view, &self.settings, unseen, gateway)?;
+        let plan = self.decide(key, |view, own| {
+            let mut plan = decide::gateway(view, &self.settings, own, gateway)?;
             let notices = std::mem::take(&mut plan.notices);
             let (parent, subject) = (Parent::gateway(gateway.clone()), || subject::of(view, key));
             if view.gateway(gateway).is_none() {
@@ -102,7 +102,7 @@ impl Worker {
             Some(plan)
         });
         let Some(GatewayFold { uid, mut metadata, contest, status, parting, .. }) = plan else {
-            self.queue.add_after(key.clone(), self.fold_window);
+            self.queue.add_later(key.clone());
             return Ok(());
         };
         match contest {
@@ -121,7 +121,7 @@ impl Worker {
             let request = objects::labelling(&manager, gateway, &uid, &metadata);
             match objects::write_gateway(&self.requests, gateway, &uid, "label", request).await {
                 Ok(written) => {
-                    self.pending.note(key, |unseen| unseen.wrote_object(written));
+                    self.expectations.note(key, |own| own.wrote_object(written));
                     return Ok(());
                 }
                 // Whatever keeps the labels from being written, the status can say what is wrong.
@@ -132,7 +132,7 @@ impl Worker {
         let parting = parting.map(|conditions| objects::parting(&manager, gateway, &uid, &conditions));
         if let Some(request) = telling.or(parting) {
             let written = objects::write_gateway(&self.requests, gateway, &uid, "update", request).await?;
-            self.pending.note(key, |unseen| unseen.wrote_object(written));
+            self.expectations.note(key, |own| own.wrote_object(written));
         }
         refused
     }

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use super::{Slot, Worker};
+use super::PolicySync;
 use crate::api::names::Parent;
 use crate::plan::ahead;
+use crate::reconcile::Slot;
 
 /// How often what a plan needs is made ahead of it, where it is another every time.
 const TRIES: usize = 3;
 /// When to plan again what has changed every time.
 pub(super) const CHANGES: Duration = Duration::from_secs(1);
 
-impl Worker {
+impl PolicySync {
     /// Makes what a plan of `parent` takes long for before the mirror is looked at for that, and leaves its slot to others
     /// meanwhile. Returns whether the plan can be made now.
     pub(super) async fn made_ahead(&self, parent: &Parent, slot: &mut Option<Slot>) -> bool {

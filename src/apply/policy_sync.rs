@@ -1,200 +1,125 @@
-//! Takes keys from the queue, plans them and carries the plans out.
+//! The capability that syncs policies: plans its keys and carries the plans out.
 
 mod ahead;
 mod folds;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Client;
 use parking_lot::RwLock;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, watch};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tracing::{debug, warn};
+use tokio::sync::watch;
 
 use super::bodies::Bodies;
 use super::cause::Causes;
 use super::decide::{self, Decision, Delete};
-use super::events::Events;
-use super::leadership::Turn;
-use super::pending::{Pending, Unseen};
+use super::own_writes::{OwnWrites, annotated, crossed};
 use super::reports::Reports;
-use super::requests::Requests;
 use super::rivals::Rivals;
-use super::{ApplyError, Leadership, Queue, objects, subject, works};
+use super::{ApplyError, Key, Keys, objects, subject, triggers, works};
 use crate::api::names::{ClusterName, ObjectKey, Parent};
-use crate::api::text::with_causes;
 use crate::clock::Clock;
-use crate::mirror::{Key, Mirror, Moment, Refused, View, Wants};
+use crate::mirror::{Mirror, Moment, Refused, View, Wants};
 use crate::plan::cause::Read;
 use crate::plan::diff::WorkAction;
 use crate::plan::{Settings, order, watches};
+use crate::reconcile::{Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
-/// How many keys are worked on at once.
-const CONCURRENT_KEYS: usize = 32;
 /// How many writes of one key are under way at once.
 const CONCURRENT_WRITES: usize = 32;
-/// The right to work on a key.
-type Slot = Result<OwnedSemaphorePermit, AcquireError>;
 
-/// Works keys off.
-pub struct Worker {
+/// Syncs policies to the spokes, with their Gateways, and says on the hub what the spokes answer.
+pub struct PolicySync {
     mirror: Arc<Mirror>,
     settings: Settings,
-    leadership: Leadership,
     requests: Requests,
     causes: Causes,
     rivals: Rivals,
     bodies: Bodies,
-    queue: Arc<Queue>,
-    pending: Pending,
+    queue: Arc<Queue<Key>>,
+    expectations: Expectations<Key, OwnWrites>,
     refused: RwLock<Refused>,
     reports: Reports,
     clock: Clock,
-    metrics: Metrics,
-    fold_window: Duration,
     wanted: watch::Sender<Wants>,
-    tasks: Tasks,
 }
 
-/// What a worker needs to know.
-pub struct WorkerOptions {
+/// What it needs to know.
+pub struct PolicySyncOptions {
     /// How this controller is set up.
     pub settings: Settings,
     /// Whether this process may write.
     pub leadership: Leadership,
-    /// Within this time, changes of a policy's answers are one write.
-    pub fold_window: Duration,
     /// Where it says what should be watched.
     pub wanted: watch::Sender<Wants>,
     /// What notices that a task of it panics.
     pub tasks: Tasks,
 }
 
-impl Worker {
-    /// A worker for the keys of `queue`.
+impl Capability for PolicySync {
+    type Key = Key;
+    type Error = ApplyError;
+
+    fn everything(&self) -> Keys {
+        triggers::everything(self.mirror.read().view(self.clock.now()))
+    }
+
+    /// A follower decides what it watches, and nothing else.
+    fn is_for_followers(&self, key: &Key) -> bool {
+        *key == Key::Watches
+    }
+
+    fn leadership_changed(&self) {
+        self.reports.begin(self.clock.now());
+        self.refused.write().clear();
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        self.expectations.update(|key, own| own.forget_visible(view, key));
+    }
+
+    async fn carry_out(&self, key: &Key, slot: Slot) -> Result<(), ApplyError> {
+        let outcome = self.plan_and_write(key, Some(slot)).await;
+        let refusal = outcome.as_ref().err().and_then(ApplyError::refusal);
+        let subject = || subject::of(self.mirror.read().view(self.clock.now()), key);
+        self.reports.refused(key, refusal, subject);
+        outcome
+    }
+}
+
+impl PolicySync {
+    /// One that writes what it plans from `mirror` as `client`, and adds to `queue` what is to be planned again.
     #[must_use]
     pub fn new(
         client: Client,
         mirror: Arc<Mirror>,
-        queue: Arc<Queue>,
+        queue: Arc<Queue<Key>>,
         clock: Clock,
         metrics: Metrics,
-        options: WorkerOptions,
+        options: PolicySyncOptions,
     ) -> Self {
+        let PolicySyncOptions { settings, leadership, wanted, tasks } = options;
         let controller = mirror.read().view(clock.now()).controller().clone();
-        let requests = Requests::new(client.clone(), options.leadership.clone(), metrics.clone());
+        let requests = Requests::new(client.clone(), leadership, metrics.clone());
         Self {
-            reports: Reports::new(Events::start(client, &options.tasks), metrics.clone()),
+            reports: Reports::new(Events::start(client, &tasks), metrics),
             rivals: Rivals::new(requests.clone(), controller.clone()),
-            causes: Causes::start(requests.clone(), controller, options.tasks.clone()),
+            causes: Causes::start(requests.clone(), controller, tasks),
             requests,
             bodies: Bodies::new(),
-            leadership: options.leadership,
             mirror,
-            settings: options.settings,
+            settings,
             queue,
-            pending: Pending::default(),
+            expectations: Expectations::default(),
             refused: RwLock::default(),
             clock,
-            metrics,
-            fold_window: options.fold_window,
-            wanted: options.wanted,
-            tasks: options.tasks,
+            wanted,
         }
     }
 
-    /// Queues the keys that watches report until they stop. A fold waits for its window, so that many
-    /// answers become one write.
-    pub async fn enqueue(
-        queue: Arc<Queue>,
-        fold_window: Duration,
-        mut affected: mpsc::UnboundedReceiver<Key>,
-    ) {
-        while let Some(key) = affected.recv().await {
-            Self::enqueue_one(&queue, fold_window, key);
-        }
-    }
-
-    fn enqueue_one(queue: &Queue, fold_window: Duration, key: Key) {
-        match key {
-            Key::Fold(_) => queue.add_after(key, fold_window),
-            _ => queue.add(key),
-        }
-    }
-
-    /// A term began or ended. While another led, keys were dropped: now each is planned.
-    fn turned(&self, turn: Turn) {
-        self.reports.begin(self.clock.now());
-        self.refused.write().clear();
-        self.pending.forget_visible(self.mirror.read().view(self.clock.now()));
-        if turn == Turn::Gained {
-            for key in self.mirror.everything() {
-                Self::enqueue_one(&self.queue, self.fold_window, key);
-            }
-        }
-    }
-
-    /// Works until `stop`, then finishes the keys in hand.
-    pub async fn run(self, stop: CancellationToken) {
-        let worker = Arc::new(self);
-        let slots = Arc::new(Semaphore::new(CONCURRENT_KEYS));
-        let tasks = TaskTracker::new();
-        let mut leadership = worker.leadership.clone();
-        loop {
-            let next = async {
-                let slot = slots.clone().acquire_owned().await;
-                (slot, worker.queue.next().await)
-            };
-            let (slot, key) = tokio::select! {
-                () = stop.cancelled() => break,
-                turn = leadership.turn() => {
-                    worker.turned(turn);
-                    continue;
-                }
-                next = next => next,
-            };
-            let worker = worker.clone();
-            let watched = worker.tasks.clone();
-            tasks.spawn(watched.watch("key", async move { worker.work(&key, slot).await }));
-        }
-        tasks.close();
-        tasks.wait().await;
-    }
-
-    async fn work(&self, key: &Key, slot: Slot) {
-        // A follower decides what it watches, and nothing else.
-        if *key != Key::Watches && !self.leadership.leads() {
-            return self.queue.done(key);
-        }
-        let started = Instant::now();
-        let outcome = self.carry_out(key, Some(slot)).await;
-        let result = outcome.as_ref().map_or_else(ApplyError::category, |()| "success");
-        self.metrics.reconciled(key.category(), result, started.elapsed().as_secs_f64());
-        let refusal = outcome.as_ref().err().and_then(ApplyError::refusal);
-        let subject = || subject::of(self.mirror.read().view(self.clock.now()), key);
-        self.reports.refused(key, refusal, subject);
-        match outcome {
-            Ok(()) => self.queue.done(key),
-            Err(error) => {
-                match &error {
-                    error if error.is_routine() => {
-                        debug!(?key, error = with_causes(error), "will be planned again");
-                    }
-                    error => warn!(?key, error = with_causes(error), "will be planned again"),
-                }
-                self.queue.failed(key);
-            }
-        }
-    }
-
-    async fn carry_out(&self, key: &Key, mut slot: Option<Slot>) -> Result<(), ApplyError> {
+    async fn plan_and_write(&self, key: &Key, mut slot: Option<Slot>) -> Result<(), ApplyError> {
         if let Key::Works(parent) | Key::Fold(parent) = key
             && !self.made_ahead(parent, &mut slot).await
         {
@@ -206,7 +131,7 @@ impl Worker {
             Key::Watches => self.watches(),
             Key::Class(class) => return self.class(key, class).await,
             Key::Access(cluster) => {
-                let decision = self.decide(key, |view, unseen| decide::access(view, unseen, cluster));
+                let decision = self.decide(key, |view, own| decide::access(view, own, cluster));
                 return self.write_works(key, decision, slot).await;
             }
             Key::Works(parent) => return self.works(key, parent, slot).await,
@@ -217,10 +142,10 @@ impl Worker {
     }
 
     /// Decides from one look at the mirror, and from what `key` wrote that is not in it yet.
-    fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut Unseen) -> T) -> T {
+    fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut OwnWrites) -> T) -> T {
         let (guard, refused) = (self.mirror.read(), self.refused.read());
         let view = guard.view(self.clock.now()).refusing(&refused);
-        self.pending.with(key, |unseen| decide(view, unseen))
+        self.expectations.with(key, |own| decide(view, own))
     }
 
     fn watches(&self) {
@@ -228,7 +153,8 @@ impl Worker {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
             self.look_again(&Key::Watches, view, view.next_departure());
-            let watched = decide::watches(view, |kind| self.pending.annotated(view, kind));
+            let watched =
+                decide::watches(view, |kind| self.expectations.look(|all| annotated(view, kind, all)));
             Wants { watched, others: watches::others(view) }
         };
         self.wanted.send_if_modified(|current| {
@@ -239,19 +165,19 @@ impl Worker {
     }
 
     async fn class(&self, key: &Key, class: &ObjectKey) -> Result<(), ApplyError> {
-        let status = self.decide(key, |view, unseen| decide::class(view, unseen, class));
+        let status = self.decide(key, |view, own| decide::class(view, own, class));
         let Some(status) = status else { return Ok(()) };
         let manager = self.manager();
         let written =
             objects::class_status(&self.requests, &manager, class, &status.uid, &status.conditions).await?;
-        self.pending.note(key, |unseen| unseen.wrote_object(written));
+        self.expectations.note(key, |own| own.wrote_object(written));
         Ok(())
     }
 
     async fn works(&self, key: &Key, parent: &Parent, slot: Option<Slot>) -> Result<(), ApplyError> {
-        let decision = self.decide(key, |view, unseen| {
-            let crossed = || self.pending.crossed(view, parent);
-            let mut decision = decide::works(view, &self.settings, unseen, parent, crossed);
+        let decision = self.decide(key, |view, own| {
+            let crossed = || self.expectations.look(|all| crossed(view, parent, all));
+            let mut decision = decide::works(view, &self.settings, own, parent, crossed);
             let problems = std::mem::take(&mut decision.problems);
             self.reports.problems(key, subject::of(view, key), problems);
             self.look_again(key, view, decision.recheck);
@@ -259,7 +185,7 @@ impl Worker {
         });
         self.forget_refused(parent, &decision.writes);
         let written = self.write_works(key, decision, slot).await;
-        self.pending.note(key, Unseen::sent);
+        self.expectations.note(key, OwnWrites::sent);
         written
     }
 
@@ -325,7 +251,7 @@ impl Worker {
                 let written = written?;
                 if let Some(written) = written {
                     let work = (action.name().clone(), action.cluster().clone());
-                    self.pending.note(key, |unseen| unseen.wrote(work, written));
+                    self.expectations.note(key, |own| own.wrote(work, written));
                 }
                 Ok(())
             })
@@ -343,7 +269,7 @@ impl Worker {
         }
         let awaiting: Vec<Parent> = order::awaiting(self.mirror.read().view(now), parent).collect();
         for key in awaiting.into_iter().flat_map(|parent| [Key::Works(parent.clone()), Key::Fold(parent)]) {
-            Self::enqueue_one(&self.queue, self.fold_window, key);
+            self.queue.affect(key);
         }
     }
 

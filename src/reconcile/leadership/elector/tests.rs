@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::super::Leadership;
 use super::{Elector, ElectorOptions};
-use crate::apply::Leadership;
 use crate::clock::Clock;
 
 const DURATION: Duration = Duration::from_secs(15);

@@ -7,51 +7,42 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::super::Keys;
-use super::super::rows::cluster::Cluster;
-use super::super::rows::gateway::Gateway;
-use super::super::rows::policy::Policy;
-use super::super::tables::Tables;
-use super::both;
+use super::{Triggers, both};
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::mirror::rows::cluster::Cluster;
+use crate::mirror::rows::gateway::Gateway;
+use crate::mirror::rows::policy::Policy;
 
-impl Tables {
+impl Triggers<'_> {
     /// A ManagedCluster came, went or changed; `before` is what it was. A Gateway's labels tell of its clusters, it has a
     /// grace only where they exist, and it waits only for policies that select them.
-    pub(in super::super) fn cluster_changed(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
-        let after = self.clusters.get(key);
-        if before == after {
-            return Keys::new();
-        }
-        self.when_ready(|| {
-            let cluster = ClusterName(key.name.clone());
-            let gateways: Vec<Parent> = self.gateways_on(&cluster).collect();
-            let namespaces: HashSet<&Arc<str>> =
-                gateways.iter().map(|gateway| &gateway.object.namespace).collect();
-            let changed = changed_labels(before, after);
-            let policies = self.policies.iter().flat_map(|(kind, table)| {
-                let asking = table.iter().filter(|(_, policy)| asks(policy, &changed));
-                asking.map(|(key, _)| Parent { kind: kind.clone(), object: key.clone() })
-            });
-            let policies = policies.filter(|policy| {
-                namespaces.contains(&policy.object.namespace) || self.work_of(policy, &cluster).is_some()
-            });
-            gateways.iter().cloned().chain(policies).flat_map(|parent| both(&parent)).collect()
-        })
+    pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
+        let cluster = ClusterName(key.name.clone());
+        let gateways: Vec<Parent> = self.gateways_on(&cluster).collect();
+        let namespaces: HashSet<&Arc<str>> =
+            gateways.iter().map(|gateway| &gateway.object.namespace).collect();
+        let changed = changed_labels(before, self.0.cluster(&cluster));
+        let asking = self.0.policies().filter(|(_, policy)| asks(policy, &changed));
+        let policies = asking.map(|(policy, _)| policy).filter(|policy| {
+            namespaces.contains(&policy.object.namespace) || self.0.work_of(policy, &cluster).is_some()
+        });
+        gateways.iter().cloned().chain(policies).flat_map(|parent| both(&parent)).collect()
     }
 
     /// The Gateways that are placed on `cluster`, or have a work there.
     fn gateways_on(&self, cluster: &ClusterName) -> impl Iterator<Item = Parent> {
-        let choosing = self.decisions.iter().filter(|(_, decision)| decision.clusters.contains(cluster));
+        let choosing =
+            self.0.placement_decisions().filter(|(_, decision)| decision.clusters.contains(cluster));
         let placements: HashSet<(&str, &str)> = choosing
             .filter_map(|(key, decision)| Some((&*key.namespace, decision.placement.as_deref()?)))
             .collect();
         let is_placed = move |key: &ObjectKey, gateway: &Gateway| {
             gateway.placement().is_some_and(|placement| placements.contains(&(&*key.namespace, placement)))
         };
-        self.gateways.iter().filter_map(move |(key, gateway)| {
+        self.0.gateways().filter_map(move |(key, gateway)| {
             let parent = Parent::gateway(key.clone());
-            let is_there = is_placed(key, gateway) || self.work_of(&parent, cluster).is_some();
+            let is_there = is_placed(key, gateway) || self.0.work_of(&parent, cluster).is_some();
             is_there.then_some(parent)
         })
     }

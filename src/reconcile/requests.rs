@@ -57,7 +57,7 @@ pub enum RequestError {
 
 impl RequestError {
     /// The server's status code, 0 where there was no answer.
-    pub(super) fn code(&self) -> u16 {
+    pub(crate) fn code(&self) -> u16 {
         match self {
             Self::Refused(status) | Self::Stale(status) => status.code,
             _ => 0,
@@ -65,7 +65,7 @@ impl RequestError {
     }
 
     /// A stable word for metrics.
-    pub(super) fn category(&self) -> &'static str {
+    pub(crate) fn category(&self) -> &'static str {
         match self {
             Self::Refused(status) => match status.code {
                 403 => "forbidden",
@@ -85,21 +85,21 @@ impl RequestError {
 
 /// The metadata of an object, as a write is answered.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Written {
+pub(crate) struct Written {
     #[serde(default)]
-    pub(super) metadata: Metadata,
+    pub(crate) metadata: Metadata,
 }
 
 /// How much of an object is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(crate) enum Extent {
     Metadata,
     Whole,
 }
 
 /// Sends requests.
 #[derive(Clone)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     client: Client,
     leadership: Leadership,
     metrics: Metrics,
@@ -107,12 +107,12 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(client: Client, leadership: Leadership, metrics: Metrics) -> Self {
+    pub(crate) fn new(client: Client, leadership: Leadership, metrics: Metrics) -> Self {
         Self { client, leadership, metrics, slots: Arc::new(Semaphore::new(CONCURRENT)) }
     }
 
     /// Sends a request about one object and returns the object's metadata.
-    pub(super) async fn write(
+    pub(crate) async fn write(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -122,7 +122,7 @@ impl Requests {
     }
 
     /// Reads an object.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -135,7 +135,7 @@ impl Requests {
     /// Sends a request that tests what it was decided from, as [`Requests::write`] does. The server answers 422 where
     /// such a test fails, and where it will not have what is written, now or ever. So the object is read once, by
     /// `read`: where it `is_stale`, or cannot be read, the test has failed.
-    pub(super) async fn write_guarded(
+    pub(crate) async fn write_guarded(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -155,7 +155,7 @@ impl Requests {
     }
 
     /// Lists objects, and returns the token for the next page where there is one.
-    pub(super) async fn list(
+    pub(crate) async fn list(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -205,7 +205,7 @@ impl Requests {
 }
 
 /// The requests for the objects of a kind in a namespace, an empty one for cluster-scoped objects.
-pub(super) fn of_kind(gvr: &GroupVersionResource, namespace: &str) -> request::Request {
+pub(crate) fn of_kind(gvr: &GroupVersionResource, namespace: &str) -> request::Request {
     request::Request::new(gvr.path(namespace))
 }
 

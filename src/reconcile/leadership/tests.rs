@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use tokio::time::{Instant, advance};
 
 use super::record::{self, Observed};
-use super::{Leadership, Terms, Turn};
+use super::{Leadership, LeadershipChange, Terms};
 
 const DURATION: Duration = Duration::from_secs(15);
 
@@ -78,20 +78,20 @@ async fn leadership_ends_by_itself() {
 async fn a_term_that_lapsed_unseen_is_followed_by_a_new_one() {
     let (terms, mut leadership) = Terms::new();
     terms.extend(Instant::now() + DURATION);
-    assert_eq!(leadership.turn().now_or_never(), Some(Turn::Gained));
+    assert_eq!(leadership.changed().now_or_never(), Some(LeadershipChange::Gained));
     terms.extend(Instant::now() + DURATION);
-    assert!(leadership.turn().now_or_never().is_none(), "it was renewed in time");
+    assert!(leadership.changed().now_or_never().is_none(), "it was renewed in time");
     advance(DURATION).await;
     terms.extend(Instant::now() + DURATION);
-    assert_eq!(leadership.turn().now_or_never(), Some(Turn::Gained));
+    assert_eq!(leadership.changed().now_or_never(), Some(LeadershipChange::Gained));
     terms.end();
-    assert_eq!(leadership.turn().now_or_never(), Some(Turn::Lost));
+    assert_eq!(leadership.changed().now_or_never(), Some(LeadershipChange::Lost));
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_rivals_it_leads_from_the_start_and_for_ever() {
     let mut leadership = Leadership::always();
     assert!(leadership.leads());
-    assert_eq!(leadership.turn().now_or_never(), Some(Turn::Gained));
-    assert!(leadership.turn().now_or_never().is_none());
+    assert_eq!(leadership.changed().now_or_never(), Some(LeadershipChange::Gained));
+    assert!(leadership.changed().now_or_never().is_none());
 }

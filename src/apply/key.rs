@@ -1,0 +1,49 @@
+//! What the sync plans at a time.
+
+use std::collections::BTreeSet;
+
+use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::reconcile::{self, Priority};
+
+/// Something to plan for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// Which watches should run.
+    Watches,
+    /// The status of a GatewayClass.
+    Class(ObjectKey),
+    /// The access work of a cluster.
+    Access(ClusterName),
+    /// The works of a Gateway or of a policy, whether or not it still exists.
+    Works(Parent),
+    /// What a hub policy, or a Gateway, says of its clusters.
+    Fold(Parent),
+}
+
+/// The keys that a change affects.
+pub type Keys = BTreeSet<Key>;
+
+impl reconcile::Key for Key {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Watches => "watches",
+            Self::Class(_) => "class",
+            Self::Access(_) => "access",
+            Self::Works(parent) if parent.is_gateway() => "gateway",
+            Self::Works(_) => "policy",
+            Self::Fold(_) => "fold",
+        }
+    }
+
+    fn priority(&self) -> Priority {
+        match self {
+            Self::Watches | Self::Class(_) | Self::Access(_) => Priority::First,
+            Self::Works(parent) | Self::Fold(parent) => Priority::InTurn(parent.object.namespace.clone()),
+        }
+    }
+
+    /// Many answers become one write.
+    fn is_batched(&self) -> bool {
+        matches!(self, Self::Fold(_))
+    }
+}
