@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::mirror::Moment;
+use crate::hub::Moment;
 
 /// The wall clock of the process's start, carried on by a clock that never runs backwards.
 #[derive(Clone, Copy, Debug)]

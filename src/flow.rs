@@ -8,19 +8,21 @@ use std::time::Duration;
 
 use futures::future::OptionFuture;
 use kube::{Client, Config};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::names::ControllerName;
 use crate::apply::{PolicySync, PolicySyncOptions, triggers};
 use crate::clock::Clock;
-use crate::mirror::Mirror;
+use crate::hub::watch::{Feed, Supervisor};
 use crate::plan::Settings;
 use crate::reconcile::{Elector, Leadership, Queue, Worker};
+use crate::sync::Mirror;
+use crate::sync::definitions::{follow_work_schema, look_up};
+use crate::sync::kinds::NEEDED;
 use crate::tasks::{Ended, Tasks};
 use crate::telemetry::metrics::Metrics;
-use crate::watch::{Feed, Supervisor};
 
 /// How long the hub may be silent before a connection is given up: longer than a watch, which has a bookmark every
 /// minute.
@@ -63,18 +65,18 @@ impl Flow {
     /// given back.
     pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), Ended>> {
         let (stop, tasks) = (stop.child_token(), self.tasks);
-        let (affected, keys) = mpsc::unbounded_channel();
-        let (wanted, wants) = watch::channel(Default::default());
-        let feed = Feed::new(self.mirror.clone(), self.controller, self.clock, move |changes| {
-            for key in triggers::affected(changes) {
-                // The receiver is gone only while the process stops.
-                let _ = affected.send(key);
-            }
-        });
-        let supervisor = Supervisor::new(self.client.clone(), feed, tasks.clone());
-        tokio::spawn(tasks.clone().watch("watches", supervisor.run(wants)));
         let queue = Arc::new(Queue::new(self.fold_window, self.metrics.clone()));
-        tokio::spawn(tasks.clone().watch("enqueue", queue.clone().follow(keys)));
+        let affected = queue.clone();
+        let feed = Feed::new(self.mirror.clone(), self.controller, self.clock, move |changes| {
+            triggers::affected(changes).into_iter().for_each(|key| affected.affect(key));
+        });
+        let (wanted, watched) = watch::channel(Default::default());
+        let (others, looked_up) = watch::channel(Default::default());
+        let mut supervisor = Supervisor::new(self.client.clone(), feed.clone(), tasks.clone());
+        let definitions = supervisor.definitions();
+        supervisor.spawn(follow_work_schema(self.client.clone(), feed.clone(), definitions.clone()));
+        supervisor.spawn(look_up(looked_up, self.client.clone(), feed, definitions, tasks.clone()));
+        tokio::spawn(tasks.clone().watch("watches", supervisor.run(&NEEDED, watched)));
         let electing = self.elector.map(|elector| {
             let (mirror, clock) = (self.mirror.clone(), self.clock);
             let electing = elector.run(move || mirror.read().view(clock.now()).ready(), stop.clone());
@@ -85,6 +87,7 @@ impl Flow {
             settings: self.settings,
             leadership: leadership.clone(),
             wanted,
+            others,
             tasks: tasks.clone(),
         };
         let sync =

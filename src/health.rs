@@ -6,8 +6,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::mirror::{Source, View};
+use crate::hub::Source;
 use crate::plan::watches;
+use crate::sync::View;
+use crate::sync::kinds::needed;
 use crate::telemetry::metrics::Metrics;
 
 /// Whether the controller is ready, with a line for each source that is not.
@@ -24,18 +26,17 @@ pub enum Health {
 pub fn of(view: View<'_>) -> Health {
     let failing = view.failing();
     let wanted = watches::plan(view);
-    let sources: BTreeSet<&Source> = Source::FIXED.iter().chain(wanted.keys()).collect();
+    let sources: BTreeSet<Source> = needed().chain(wanted.into_keys()).collect();
     let mut ready = true;
     let mut text = String::new();
     for source in sources {
-        let name = name(source);
         // Writing to a String cannot fail.
-        let _ = match (failing.get(source), view.synced(source)) {
-            (Some(fault), _) => writeln!(text, "[!]{name} failing: {fault}"),
-            (None, Some(_)) => writeln!(text, "[+]{name} ok"),
+        let _ = match (failing.get(&source), view.synced(&source)) {
+            (Some(fault), _) => writeln!(text, "[!]{source} failing: {fault}"),
+            (None, Some(_)) => writeln!(text, "[+]{source} ok"),
             (None, None) => {
                 ready = false;
-                writeln!(text, "[-]{name} not listed yet")
+                writeln!(text, "[-]{source} not listed yet")
             }
         };
     }
@@ -52,21 +53,6 @@ pub fn of(view: View<'_>) -> Health {
 /// Brings the metrics that show the mirror up to date.
 pub fn measure(view: View<'_>, metrics: &Metrics) {
     metrics.works(view.work_counts());
-    let failing: Vec<String> = view.failing().keys().map(|source| name(source)).collect();
+    let failing: Vec<String> = view.failing().keys().map(|source| source.to_string()).collect();
     metrics.failing(failing.iter().map(String::as_str));
-}
-
-fn name(source: &Source) -> String {
-    match source {
-        Source::Classes => "gatewayclasses".to_owned(),
-        Source::ConfigMap(key) => format!("configmap {key}"),
-        Source::Gateways => "gateways".to_owned(),
-        Source::Clusters => "managedclusters".to_owned(),
-        Source::Placements => "placements".to_owned(),
-        Source::Decisions => "placementdecisions".to_owned(),
-        Source::Works => "manifestworks".to_owned(),
-        Source::Policies(kind) => kind.to_string(),
-        Source::Secrets => "secrets".to_owned(),
-        Source::Grants => "referencegrants".to_owned(),
-    }
 }

@@ -12,14 +12,14 @@
 //!              a kind          no I/O           no clock, no async   leader only
 //! ```
 //!
-//! - [`watch`] owns connections: one task for each kind, started and stopped while the process runs.
-//! - [`mirror`] owns facts: tables that say what a change was, and a read-only view.
+//! - [`hub::watch`] owns connections: one task for each source, started and stopped while the process runs.
+//! - [`hub::mirror`] owns facts: tables that say what a change was, and what [`sync`] derives from them and looks at.
 //! - [`plan`] owns decisions: functions from a view, a key and a moment to what should exist.
 //! - [`apply`] owns effects: it writes the difference between plan and mirror.
 //!
-//! Nothing flows back against the arrows. [`reconcile`] is what any capability needs to have its keys carried out: a queue,
-//! workers, leadership, requests and Events. [`flow`] starts all of it, and [`api`] holds the wire types that all of them
-//! share.
+//! Nothing flows back against the arrows. [`hub`] knows no kind of objects: [`sync::kinds`] is the registry. [`reconcile`] is
+//! what any capability needs to have its keys carried out: a queue, workers, leadership, requests and Events. [`flow`] starts
+//! all of it, and [`api`] holds the wire types that all of them share.
 
 pub mod api;
 pub mod apply;
@@ -27,11 +27,11 @@ pub mod cli;
 pub mod clock;
 pub mod flow;
 pub mod health;
-pub mod mirror;
+pub mod hub;
 pub mod plan;
 pub mod reconcile;
 pub mod server;
 mod shrink;
+pub mod sync;
 pub mod tasks;
 pub mod telemetry;
-pub mod watch;

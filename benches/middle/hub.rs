@@ -5,10 +5,14 @@ use std::sync::Arc;
 use policy_sync::api::annotations::REVISION;
 use policy_sync::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
-use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
-use policy_sync::mirror::rows::schema::WorkSchema;
-use policy_sync::mirror::{Change, Mirror, Moment, Row, Source, View};
+use policy_sync::hub::{Change, Moment, Source};
 use policy_sync::plan::{self, Outcome, PlannedWork, Settings};
+use policy_sync::sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
+};
+use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::sync::rows::schema::WorkSchema;
+use policy_sync::sync::{Mirror, View, found};
 use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,
@@ -34,11 +38,11 @@ impl Hub {
     pub(crate) fn new(policies: usize, clusters: usize) -> Self {
         let controller = ControllerName::new(CONTROLLER);
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
-        let source = Source::Policies(gvr.kind.clone());
+        let source = POLICIES.resource(gvr.kind.clone());
         let mirror = Mirror::new(controller.clone());
-        mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(0));
+        mirror.change(found::work_schema(WorkSchema::FULL), Moment(0));
         let info = PolicyKindInfo::named("RateLimitPolicy");
-        mirror.change(Change::Resolved(gvr, Resolution::Resolved(info)), Moment(0));
+        mirror.change(found::resolved(&gvr, Resolution::Resolved(info)), Moment(0));
         let mut hub =
             Self { mirror, settings: Settings::default(), controller, policies: source, works: Vec::new() };
 
@@ -46,13 +50,13 @@ impl Hub {
         let chosen: Vec<&str> = names.iter().map(String::as_str).collect();
         let params = ObjectKey::new("shop", "params");
         let kinds = json!({"policiesToSync": [rate_limit_policies()]});
-        hub.list(&Source::Classes, [gateway_class("multi", CONTROLLER, Some(("shop", "params")))]);
-        hub.list(&Source::ConfigMap(params), [params_config_map("shop", "params", &kinds)]);
-        hub.list(&Source::Gateways, [gateway("shop", "web", "multi", Some("all"))]);
-        hub.list(&Source::Clusters, names.iter().map(|name| managed_cluster(name, &Default::default())));
-        hub.list(&Source::Placements, [placement("shop", "all", clusters)]);
-        hub.list(&Source::Decisions, [placement_decision("shop", "all", 1, &chosen)]);
-        hub.list(&Source::Works, []);
+        hub.list(&CLASSES.all(), [gateway_class("multi", CONTROLLER, Some(("shop", "params")))]);
+        hub.list(&CONFIG_MAPS.object(params), [params_config_map("shop", "params", &kinds)]);
+        hub.list(&GATEWAYS.all(), [gateway("shop", "web", "multi", Some("all"))]);
+        hub.list(&CLUSTERS.all(), names.iter().map(|name| managed_cluster(name, &Default::default())));
+        hub.list(&PLACEMENTS.all(), [placement("shop", "all", clusters)]);
+        hub.list(&DECISIONS.all(), [placement_decision("shop", "all", 1, &chosen)]);
+        hub.list(&WORKS.all(), []);
         let source = hub.policies.clone();
         hub.list(&source, (0..policies).map(|index| rate_limit_policy("shop", &name(index), "web")));
 
@@ -75,15 +79,15 @@ impl Hub {
 
     /// Lists all works anew, as a start does.
     pub(crate) fn list_works(&self) {
-        self.mirror.begin_resync(&Source::Works);
-        self.works.iter().for_each(|work| self.show(&Source::Works, work));
-        self.mirror.end_resync(&Source::Works, 1, Moment(0));
+        self.mirror.begin_resync(&WORKS.all());
+        self.works.iter().for_each(|work| self.show(&WORKS.all(), work));
+        self.mirror.end_resync(&WORKS.all(), 1, Moment(0));
     }
 
     /// Takes in an object as it comes off the wire.
     pub(crate) fn show(&self, source: &Source, text: &str) {
         let object: HubObject = serde_json::from_str(text).unwrap();
-        let row = Row::prune(source, &object, &self.controller);
+        let row = source.prune(&object, &self.controller).unwrap();
         let key = ObjectKey::new(&object.metadata.namespace, &object.metadata.name);
         self.mirror.change(Change::Applied { source: source.clone(), key, version: 1, row }, NOW);
     }

@@ -10,9 +10,9 @@ mod hub;
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use policy_sync::mirror::Source;
 use policy_sync::plan::fold::Fold;
 use policy_sync::plan::{self, diff, fold};
+use policy_sync::sync::kinds::WORKS;
 
 use hub::{Hub, parent};
 
@@ -51,7 +51,7 @@ fn middle(criterion: &mut Criterion) {
         black_box(hub.see(|view| fold::plan(view, &hub.settings, &policy)));
     });
     measure(criterion, "take in a work that says something else", 1, || {
-        hub.show(&Source::Works, &hub.works[0]);
+        hub.show(&WORKS.all(), &hub.works[0]);
     });
     measure(criterion, "list 10,000 works", POLICIES * CLUSTERS, || hub.list_works());
 }

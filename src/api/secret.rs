@@ -6,6 +6,8 @@ use super::json::Hash;
 
 /// Their type.
 pub const TLS: &str = "kubernetes.io/tls";
+/// The field selector of those alone.
+pub const TLS_ONLY: &str = "type=kubernetes.io/tls";
 /// What of them is read.
 pub const DATA: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
 

@@ -16,8 +16,9 @@ use super::ApplyError;
 use crate::api::cluster::{GROUP, PLACEMENT_LABEL};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
-use crate::plan::cause::{Read, clusters};
+use crate::plan::cause::Read;
 use crate::reconcile::{Extent, RequestError, Requests, of_kind};
+use crate::sync::kinds::CLUSTERS;
 use crate::tasks::Tasks;
 
 /// How many keys are answered together at most.
@@ -162,7 +163,7 @@ impl Place {
         match read {
             Read::Object(_, gvr, key, _) | Read::Absent(gvr, key) => Self::Object(gvr.clone(), key.clone()),
             Read::Decisions(placement, _) => Self::Decisions(placement.clone()),
-            Read::Leaving(name) => Self::Object(clusters(), ObjectKey::new("", &name.0)),
+            Read::Leaving(name) => Self::Object(CLUSTERS.gvr(), ObjectKey::new("", &name.0)),
             Read::Namespace(name) => {
                 let namespaces = GroupVersionResource::new("", "v1", "namespaces");
                 Self::Object(namespaces, ObjectKey { namespace: "".into(), name: name.clone() })

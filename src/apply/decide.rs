@@ -8,14 +8,16 @@ use std::time::Duration;
 use super::Key;
 use super::own_writes::{OwnWrites, Passage, seen_of};
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
-use crate::mirror::{Moment, Source, View};
+use crate::hub::Moment;
+use crate::hub::watch::Wanted;
 use crate::plan::cause::{Cause, Read};
 use crate::plan::class::ClassStatus;
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::fold::FoldPlan;
 use crate::plan::gateway::fold::GatewayFold;
-use crate::plan::watches::Wanted;
 use crate::plan::{self, Problem, Settings, diff};
+use crate::sync::View;
+use crate::sync::kinds::{CLASSES, GATEWAYS, POLICIES};
 
 /// When to look again at what gives way to a write that is under way.
 const PASSES: Duration = Duration::from_secs(1);
@@ -60,7 +62,7 @@ impl Decision {
 pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wanted {
     let mut wanted = plan::watches::plan(view);
     for (gvr, _) in view.resolved_kinds() {
-        let source = Source::Policies(gvr.kind.clone());
+        let source = POLICIES.resource(gvr.kind.clone());
         if !wanted.contains_key(&source) && annotated(&gvr.kind) {
             wanted.insert(source, gvr.clone());
         }
@@ -148,13 +150,13 @@ pub fn gateway(
     own: &mut OwnWrites,
     gateway: &ObjectKey,
 ) -> Option<GatewayFold> {
-    let visible = own.is_visible(view.version(&Source::Gateways));
+    let visible = own.is_visible(view.version(&GATEWAYS.all()));
     visible.then(|| plan::gateway::fold::plan(view, settings, gateway))
 }
 
 /// Decides on the status of a GatewayClass.
 #[must_use]
 pub fn class(view: View<'_>, own: &mut OwnWrites, class: &ObjectKey) -> Option<ClassStatus> {
-    let visible = own.is_visible(view.version(&Source::Classes));
+    let visible = own.is_visible(view.version(&CLASSES.all()));
     visible.then(|| plan::class::plan(view, class)).flatten()
 }

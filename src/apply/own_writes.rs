@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::Key;
 use crate::api::names::{ClusterName, GroupResource, Parent};
-use crate::mirror::{Source, View, WorkKey};
 use crate::plan::diff::WorkAction;
 use crate::reconcile::Expected;
+use crate::sync::kinds::{CLASSES, GATEWAYS, POLICIES, WORKS};
+use crate::sync::{View, WorkKey};
 
 /// A write of a work that the watch has not brought yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +50,7 @@ impl OwnWrites {
     #[must_use]
     pub fn visible(&mut self, view: View<'_>, actions: Vec<WorkAction>) -> Vec<WorkAction> {
         self.works.retain(|(name, cluster), write| match write {
-            Written::At(version) => view.version(&Source::Works) < *version,
+            Written::At(version) => view.version(&WORKS.all()) < *version,
             Written::Deleted(uid) => {
                 view.work(name, cluster).is_some_and(|work| work.uid == *uid && work.deleting.is_none())
             }
@@ -79,7 +80,7 @@ impl OwnWrites {
             let work = view.work(name, cluster);
             match (written, passage) {
                 (Written::At(version), Passage::Comes) => {
-                    work.is_none() && view.version(&Source::Works) < *version
+                    work.is_none() && view.version(&WORKS.all()) < *version
                 }
                 (Written::Deleted(uid), Passage::Goes) => {
                     work.is_some_and(|work| work.uid == *uid && work.deleting.is_none())
@@ -135,7 +136,7 @@ pub fn crossed<'a>(
 
 /// The highest version that was seen of policies of `kind`. What is no longer watched brings nothing to wait for.
 pub(super) fn seen_of(view: View<'_>, kind: &GroupResource) -> u64 {
-    let source = Source::Policies(kind.clone());
+    let source = POLICIES.resource(kind.clone());
     view.synced(&source).map_or(u64::MAX, |_| view.version(&source))
 }
 
@@ -145,7 +146,7 @@ pub(super) fn annotated<'a>(
     kind: &GroupResource,
     all: impl IntoIterator<Item = (&'a Key, &'a OwnWrites)>,
 ) -> bool {
-    let seen = view.version(&Source::Policies(kind.clone()));
+    let seen = view.version(&POLICIES.resource(kind.clone()));
     let of_kind = |key: &Key| matches!(key, Key::Fold(parent) if parent.kind == *kind);
     let mut all = all.into_iter();
     all.any(|(key, own)| of_kind(key) && own.object.is_some_and(|written| seen < written))
@@ -155,9 +156,9 @@ impl OwnWrites {
     /// Forgets what the mirror shows of the writes of `key`.
     pub(super) fn forget_visible(&mut self, view: View<'_>, key: &Key) {
         let seen = match key {
-            Key::Fold(parent) if parent.is_gateway() => view.version(&Source::Gateways),
+            Key::Fold(parent) if parent.is_gateway() => view.version(&GATEWAYS.all()),
             Key::Fold(parent) => seen_of(view, &parent.kind),
-            _ => view.version(&Source::Classes),
+            _ => view.version(&CLASSES.all()),
         };
         let _ = (self.visible(view, Vec::new()), self.is_visible(seen));
     }

@@ -18,13 +18,15 @@ use super::own_writes::{OwnWrites, annotated, crossed};
 use super::reports::Reports;
 use super::rivals::Rivals;
 use super::{ApplyError, Key, Keys, objects, subject, triggers, works};
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent};
 use crate::clock::Clock;
-use crate::mirror::{Mirror, Moment, Refused, View, Wants};
+use crate::hub::Moment;
+use crate::hub::watch::Wanted;
 use crate::plan::cause::Read;
 use crate::plan::diff::WorkAction;
 use crate::plan::{Settings, order, watches};
 use crate::reconcile::{Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot};
+use crate::sync::{Mirror, Refused, View};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
@@ -44,7 +46,8 @@ pub struct PolicySync {
     refused: RwLock<Refused>,
     reports: Reports,
     clock: Clock,
-    wanted: watch::Sender<Wants>,
+    wanted: watch::Sender<Wanted>,
+    others: watch::Sender<BTreeSet<GroupVersionResource>>,
 }
 
 /// What it needs to know.
@@ -54,7 +57,9 @@ pub struct PolicySyncOptions {
     /// Whether this process may write.
     pub leadership: Leadership,
     /// Where it says what should be watched.
-    pub wanted: watch::Sender<Wants>,
+    pub wanted: watch::Sender<Wanted>,
+    /// Where it says which versions are to be looked up that are not watched.
+    pub others: watch::Sender<BTreeSet<GroupVersionResource>>,
     /// What notices that a task of it panics.
     pub tasks: Tasks,
 }
@@ -100,7 +105,7 @@ impl PolicySync {
         metrics: Metrics,
         options: PolicySyncOptions,
     ) -> Self {
-        let PolicySyncOptions { settings, leadership, wanted, tasks } = options;
+        let PolicySyncOptions { settings, leadership, wanted, others, tasks } = options;
         let controller = mirror.read().view(clock.now()).controller().clone();
         let requests = Requests::new(client.clone(), leadership, metrics.clone());
         Self {
@@ -116,6 +121,7 @@ impl PolicySync {
             refused: RwLock::default(),
             clock,
             wanted,
+            others,
         }
     }
 
@@ -149,19 +155,16 @@ impl PolicySync {
     }
 
     fn watches(&self) {
-        let wanted = {
+        let (wanted, others) = {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
             self.look_again(&Key::Watches, view, view.next_departure());
             let watched =
                 decide::watches(view, |kind| self.expectations.look(|all| annotated(view, kind, all)));
-            Wants { watched, others: watches::others(view) }
+            (watched, watches::others(view))
         };
-        self.wanted.send_if_modified(|current| {
-            let changed = *current != wanted;
-            *current = wanted;
-            changed
-        });
+        replace(&self.wanted, wanted);
+        replace(&self.others, others);
     }
 
     async fn class(&self, key: &Key, class: &ObjectKey) -> Result<(), ApplyError> {
@@ -290,4 +293,13 @@ impl PolicySync {
     fn manager(&self) -> String {
         self.mirror.read().view(self.clock.now()).controller().hub_field_manager()
     }
+}
+
+/// Sends `value` where it is another than before.
+fn replace<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
+    sender.send_if_modified(|current| {
+        let changed = *current != value;
+        *current = value;
+        changed
+    });
 }

@@ -13,7 +13,7 @@ use heard::Heard;
 
 use super::{Key, Refusal};
 use crate::api::names::Parent;
-use crate::mirror::Moment;
+use crate::hub::Moment;
 use crate::plan::{Notice, Problem};
 use crate::reconcile::Events;
 use crate::shrink::give_back;

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::Key;
 use crate::api::{cluster, gateway};
-use crate::mirror::View;
+use crate::sync::View;
 
 /// The policy, Gateway, GatewayClass or ManagedCluster that `key` is about, where it is there.
 pub(super) fn of(view: View<'_>, key: &Key) -> Option<ObjectReference> {

@@ -10,11 +10,16 @@ use std::sync::Arc;
 
 use super::{Key, Keys};
 use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
-use crate::mirror::rows::class::Class;
-use crate::mirror::rows::cluster::Decision;
-use crate::mirror::rows::gateway::Gateway;
-use crate::mirror::rows::work::{Purpose, Work};
-use crate::mirror::{Changed, Changes, PolicyKind, Row, Source, View};
+use crate::hub::{Changed, Source};
+use crate::sync::found::{VERSIONS, WORK_SCHEMA};
+use crate::sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, WORKS,
+};
+use crate::sync::rows::class::Class;
+use crate::sync::rows::cluster::Decision;
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::work::{Purpose, Work};
+use crate::sync::{Changes, PolicyKind, View};
 
 /// The keys whose plan may be another after `changes`.
 #[must_use]
@@ -38,31 +43,51 @@ struct Triggers<'m>(View<'m>);
 
 impl<'m> Triggers<'m> {
     fn of(&self, changed: &Changed) -> Keys {
-        let (source, key, before) = match changed {
+        match changed {
             Changed::Everything => return self.everything(),
-            Changed::Kind(kind) => return self.kind(kind),
             Changed::Listed(source) => return self.listed(source),
+            Changed::Forgotten(source) => return self.forgotten(source),
             Changed::Failing { source, toggled } => return self.failing(source, *toggled),
-            Changed::Object { source, key, before } => (source, key, before.as_ref()),
-        };
-        match (source, before) {
-            (Source::Classes, Some(Row::Class(before))) => self.class(key, Some(before)),
+            Changed::Object { .. } => {}
+        }
+        if let Some((key, before)) = changed.of(&CLASSES) {
+            self.class(key, before)
+        } else if changed.of(&CONFIG_MAPS).is_some() {
             // Classes can bear on each other, and so can their parameters.
-            (Source::Classes | Source::ConfigMap(_), _) => self.of_classes(),
-            (Source::Gateways, Some(Row::Gateway(before))) => self.gateway(key, Some(before)),
-            (Source::Gateways, _) => self.gateway(key, None),
-            (Source::Clusters, Some(Row::Cluster(before))) => self.cluster(key, Some(before)),
-            (Source::Clusters, _) => self.cluster(key, None),
-            (Source::Placements, _) => self.of_namespace(&key.namespace),
-            (Source::Decisions, Some(Row::Decision(before))) => self.decision(key, Some(before)),
-            (Source::Decisions, _) => self.decision(key, None),
-            (Source::Policies(kind), _) => self.policy(kind, key),
-            (Source::Works, Some(Row::Work(before))) => self.work(key, Some(before)),
-            (Source::Works, _) => self.work(key, None),
-            (Source::Secrets, _) => self.when_listed(source, |_, secret| secret == key),
-            (Source::Grants, _) => self.when_listed(source, |gateway, secret| {
-                secret.namespace == key.namespace && secret.namespace != gateway.namespace
-            }),
+            self.of_classes()
+        } else if let Some((key, before)) = changed.of(&GATEWAYS) {
+            self.gateway(key, before)
+        } else if let Some((key, before)) = changed.of(&CLUSTERS) {
+            self.cluster(key, before)
+        } else if let Some((key, _)) = changed.of(&PLACEMENTS) {
+            self.of_namespace(&key.namespace)
+        } else if let Some((key, before)) = changed.of(&DECISIONS) {
+            self.decision(key, before)
+        } else if let Some((key, before)) = changed.of(&WORKS) {
+            self.work(key, before)
+        } else if let Some((secret, _)) = changed.of(&SECRETS) {
+            self.when_listed(&SECRETS.all(), |_, named| named == secret)
+        } else if let Some((grant, _)) = changed.of(&GRANTS) {
+            self.when_listed(&GRANTS.all(), |gateway, secret| {
+                secret.namespace == grant.namespace && secret.namespace != gateway.namespace
+            })
+        } else if changed.of(&WORK_SCHEMA).is_some() {
+            self.everything()
+        } else if let Changed::Object { source, key, .. } = changed {
+            self.of_resource(source, key)
+        } else {
+            Keys::new()
+        }
+    }
+
+    /// An object of a kind of many resources changed.
+    fn of_resource(&self, source: &Source, key: &ObjectKey) -> Keys {
+        if let Some(kind) = POLICIES.resource_of(source) {
+            self.policy(kind, key)
+        } else if let Some(kind) = VERSIONS.resource_of(source) {
+            self.kind(kind)
+        } else {
+            Keys::new()
         }
     }
 
@@ -71,17 +96,28 @@ impl<'m> Triggers<'m> {
         keys.extend(self.0.carrying().map(|cluster| Key::Access(cluster.clone())));
         // An access work may outlive the works that it was for.
         let access = self.0.works().filter(|(.., work)| matches!(work.purpose, Purpose::Access(_)));
-        keys.extend(access.map(|(_, cluster, _)| Key::Access(cluster.clone())));
+        keys.extend(access.map(|(_, cluster, _)| Key::Access(cluster)));
         keys
     }
 
     /// `source` was listed whole for the first time.
     fn listed(&self, source: &Source) -> Keys {
-        match source {
-            Source::Policies(kind) => self.of_kind(kind),
-            Source::ConfigMap(_) => self.of_classes(),
-            Source::Secrets | Source::Grants => self.naming(|_, _| true),
-            _ => Keys::new(),
+        if let Some(kind) = POLICIES.resource_of(source) { self.of_kind(kind) } else { self.known_of(source) }
+    }
+
+    /// `source` is watched no longer.
+    fn forgotten(&self, source: &Source) -> Keys {
+        POLICIES.resource_of(source).map(|kind| self.kind(kind)).unwrap_or_default()
+    }
+
+    /// It is known of ConfigMaps, Secrets or ReferenceGrants what was not known.
+    fn known_of(&self, source: &Source) -> Keys {
+        if source.is(&CONFIG_MAPS) {
+            self.of_classes()
+        } else if source.is(&SECRETS) || source.is(&GRANTS) {
+            self.naming(|_, _| true)
+        } else {
+            Keys::new()
         }
     }
 
@@ -91,12 +127,7 @@ impl<'m> Triggers<'m> {
         if self.0.synced(source).is_some() {
             return Keys::new();
         }
-        match source {
-            Source::Policies(_) if toggled => self.waiting(),
-            Source::ConfigMap(_) => self.of_classes(),
-            Source::Secrets | Source::Grants => self.naming(|_, _| true),
-            _ => Keys::new(),
-        }
+        if toggled && source.is(&POLICIES) { self.waiting() } else { self.known_of(source) }
     }
 
     /// The Gateways that may wait for what happened, and say so.
@@ -329,3 +360,6 @@ impl<'m> Triggers<'m> {
 fn both(parent: &Parent) -> [Key; 2] {
     [Key::Works(parent.clone()), Key::Fold(parent.clone())]
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -12,7 +12,7 @@ use crate::api::annotations::{DISPLACED_SINCE, PARENT};
 use crate::api::names::{ClusterName, GroupVersionResource, WorkName};
 use crate::api::object::Metadata;
 use crate::api::work::GROUP;
-use crate::mirror::Moment;
+use crate::hub::Moment;
 use crate::plan::diff::WorkAction;
 use crate::plan::{PlannedWork, Problem};
 use crate::reconcile::{RequestError, Requests, of_kind};

@@ -17,8 +17,8 @@ use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::api::object::HubObject;
 use crate::cli::scratch::Scratch;
 use crate::clock::Clock;
-use crate::mirror::Source;
 use crate::plan::explain::explain;
+use crate::sync::kinds::POLICIES;
 use told::Told;
 
 /// Arguments of `policy-sync explain`.
@@ -74,7 +74,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let found = super::plan::read(&live, &controller).await?;
     let parent = Parent { kind: kind.gvr.kind.clone(), object: key };
     // One of a kind that is not synced is explained by what it is.
-    let source = Source::Policies(parent.kind.clone());
+    let source = POLICIES.resource(parent.kind.clone());
     let is_known = |scratch: &Scratch| scratch.read().view(Scratch::settled()).synced(&source).is_some();
     if !parent.is_gateway() && !is_known(&found.scratch) {
         found.scratch.list(&source, [&object]);

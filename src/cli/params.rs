@@ -21,7 +21,7 @@ use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
 use crate::api::names::GroupVersionResource;
-use crate::mirror::rows::kind::Resolution;
+use crate::sync::rows::kind::Resolution;
 use hub::{Asker, ClassFault};
 use sources::Source;
 

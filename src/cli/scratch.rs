@@ -4,9 +4,11 @@ use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::HubObject;
 use crate::apply::{Keys, triggers};
 use crate::clock::Clock;
-use crate::mirror::rows::kind::Resolution;
-use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::{Change, Mirror, MirrorGuard, Moment, PLACEMENT_SETTLES, Row, Source};
+use crate::hub::{Change, Moment, Source};
+use crate::sync::kinds::WORKS;
+use crate::sync::rows::kind::Resolution;
+use crate::sync::rows::schema::WorkSchema;
+use crate::sync::{Mirror, MirrorGuard, PLACEMENT_SETTLES, found};
 
 /// When everything in it was seen.
 const SEEN: Moment = Moment(0);
@@ -41,27 +43,23 @@ impl Scratch {
     pub fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>) {
         self.mirror.begin_resync(source);
         // When a grace began stands on a work, and counts as far as it is not later than this.
-        let seen = if *source == Source::Works { Clock::start().now() } else { SEEN };
+        let seen = if source.is(&WORKS) { Clock::start().now() } else { SEEN };
         for object in objects {
-            let change = Change::Applied {
-                source: source.clone(),
-                key: object.key(),
-                version: object.metadata.version(),
-                row: Row::prune(source, object, &self.controller),
-            };
-            self.mirror.change(change, seen);
+            let Some(row) = source.prune(object, &self.controller) else { continue };
+            let (source, key, version) = (source.clone(), object.key(), object.metadata.version());
+            self.mirror.change(Change::Applied { source, key, version, row }, seen);
         }
         self.mirror.end_resync(source, 0, SEEN);
     }
 
     /// Takes in whether the kind `gvr` can be synced.
     pub fn resolve(&self, gvr: &GroupVersionResource, resolution: Resolution) {
-        self.mirror.change(Change::Resolved(gvr.clone(), resolution), SEEN);
+        self.mirror.change(found::resolved(gvr, resolution), SEEN);
     }
 
     /// Takes in what the hub's ManifestWork can say.
     pub fn work_schema(&self, schema: WorkSchema) {
-        self.mirror.change(Change::WorkSchema(schema), SEEN);
+        self.mirror.change(found::work_schema(schema), SEEN);
     }
 
     /// Every key there is, none before anything can be planned.

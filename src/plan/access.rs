@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::work::{self, schema};
 use super::{Outcome, PlannedWork, WorksPlan};
 use crate::api::names::{ClusterName, GroupResource, WorkName};
-use crate::mirror::rows::work::Purpose;
-use crate::mirror::{PolicyKind, View};
+use crate::sync::rows::work::Purpose;
+use crate::sync::{PolicyKind, View};
 
 /// Plans the access work of `cluster`.
 #[must_use]

@@ -9,7 +9,7 @@
 use super::policy::ahead;
 use super::{Settings, order};
 use crate::api::names::Parent;
-use crate::mirror::View;
+use crate::sync::View;
 
 /// How many bytes of copies a plan may make while it looks at the hub: what a few milliseconds are enough for.
 pub(super) const AT_ONCE: usize = 256 * 1024;

@@ -12,10 +12,11 @@ use super::standing::{KindStanding, of_kind, versions};
 use crate::api::json::Hash;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
 use crate::api::object::HubObject;
-use crate::api::{cluster, gateway};
-use crate::mirror::rows::cluster::Decision;
-use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Moment, Row, Source, View};
+use crate::hub::{Moment, Source};
+use crate::sync::View;
+use crate::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS, POLICIES};
+use crate::sync::rows::cluster::Decision;
+use crate::sync::rows::kind::Resolution;
 
 /// One thing to read before deleting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,7 +49,8 @@ impl Read {
         let mut found = found.into_iter();
         match self {
             Self::Object(source, _, _, expected) => found.next().is_some_and(|object| {
-                Row::prune(source, object, controller).decides().is_some_and(|found| found == *expected)
+                let row = source.prune(object, controller);
+                row.and_then(|row| row.decides()).is_some_and(|found| found == *expected)
             }),
             Self::Absent(..) => found.next().is_none(),
             Self::Decisions(_, expected) => {
@@ -118,7 +120,7 @@ impl<'v> Cause<'v> {
             reads.extend(places.without_grace(view, key, cluster));
         }
         if self.deselected.contains(cluster) {
-            reads.insert(object(view, Source::Clusters, clusters(), ObjectKey::new("", &cluster.0)));
+            reads.insert(object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0)));
         }
         let mut next = None;
         let standing = served.iter().filter_map(|key| order::stands(view, key, cluster));
@@ -134,7 +136,7 @@ impl<'v> Cause<'v> {
 fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
     match of_kind(view, &parent.kind) {
         KindStanding::Listed(gvr, _) => {
-            reads.insert(object(view, Source::Policies(parent.kind.clone()), gvr, parent.object.clone()));
+            reads.insert(object(view, POLICIES.resource(parent.kind.clone()), gvr, parent.object.clone()));
         }
         KindStanding::Unlisted => {
             // Either no parameters list the kind, or its definition is gone.
@@ -154,11 +156,6 @@ fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
     }
 }
 
-/// The kind of ManagedClusters.
-pub(crate) fn clusters() -> GroupVersionResource {
-    GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters")
-}
-
 /// That the server shows the object `key` as the mirror does, be it that there is none.
 fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Read {
     match view.decides(&source, &key) {
@@ -169,15 +166,13 @@ fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: Object
 
 impl Places {
     fn of(view: View<'_>, key: &ObjectKey) -> Self {
-        let gateways = GroupVersionResource::new(gateway::GROUP, "v1", "gateways");
-        let mut reads = BTreeSet::from([object(view, Source::Gateways, gateways, key.clone())]);
+        let mut reads = BTreeSet::from([object(view, GATEWAYS.all(), GATEWAYS.gvr(), key.clone())]);
         let mut decided = BTreeSet::new();
         if let Some(found) = view.gateway(key) {
             of_class(view, &found.class, &mut reads);
             if let Some(placement) = found.placement() {
                 let placement = ObjectKey::new(&key.namespace, placement);
-                let placements = GroupVersionResource::new(cluster::GROUP, "v1beta1", "placements");
-                reads.insert(object(view, Source::Placements, placements, placement.clone()));
+                reads.insert(object(view, PLACEMENTS.all(), PLACEMENTS.gvr(), placement.clone()));
                 decided = view.decided(&placement);
                 reads.insert(Read::Decisions(placement, Read::decided(&decided)));
             }
@@ -197,12 +192,11 @@ impl Places {
 fn of_class(view: View<'_>, name: &str, reads: &mut BTreeSet<Read>) {
     let key = ObjectKey::new("", name);
     let class = view.class(&key);
-    let classes = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
-    reads.insert(object(view, Source::Classes, classes, key));
+    reads.insert(object(view, CLASSES.all(), CLASSES.gvr(), key));
     // Whatever the parameters of another controller's class say, they say nothing to us, and are not watched.
     let ours = class.filter(|_| view.class_params(name).is_some());
     if let Some(Ok(Some(config_map))) = ours.map(|class| class.config_map()) {
-        let source = Source::ConfigMap(config_map.clone());
-        reads.insert(object(view, source, GroupVersionResource::new("", "v1", "configmaps"), config_map));
+        let source = CONFIG_MAPS.object(config_map.clone());
+        reads.insert(object(view, source, CONFIG_MAPS.gvr(), config_map));
     }
 }

@@ -9,8 +9,8 @@ use super::standing::conflict;
 use crate::api::names::ObjectKey;
 use crate::api::params::Params;
 use crate::api::text::capped;
-use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{ClassParams, View};
+use crate::sync::rows::kind::Resolution;
+use crate::sync::{ClassParams, View};
 
 /// The most bytes of one fault: it may quote what users wrote, and a condition's message has 32,768 characters.
 const TEXT_LIMIT: usize = 1024;

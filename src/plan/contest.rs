@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Problem;
 use crate::api::names::Parent;
-use crate::mirror::View;
+use crate::sync::View;
 
 /// Who wants to write an object's fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Problem, Settings};
 use crate::api::annotations;
 use crate::api::json::{DEPTH_LIMIT, Hash, Joined, depth, type_of};
-use crate::mirror::rows::Strings;
+use crate::sync::rows::Strings;
 
 /// Labels and annotations that stay on the hub: ours, and those that hand an object to another tool.
 const STAYS: [&str; 9] = [

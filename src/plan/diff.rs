@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::{Outcome, PlannedWork, Problem, WorksPlan};
 use crate::api::names::{ClusterName, Parent, WorkName};
-use crate::mirror::rows::work::{Purpose, Work};
-use crate::mirror::{Moment, View};
+use crate::hub::Moment;
+use crate::sync::View;
+use crate::sync::rows::work::{Purpose, Work};
 
 /// Within this time a moment that its spoke rewrites is put right once.
 const SELDOM: Duration = Duration::from_secs(60);

@@ -20,8 +20,9 @@ use super::{Outcome, Problem, Settings, WorksPlan, diff, fold, plan_works};
 use crate::api::annotations::{GRACE_TIMEOUT, Synced};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
-use crate::mirror::rows::work::Work;
-use crate::mirror::{Moment, View};
+use crate::hub::Moment;
+use crate::sync::View;
+use crate::sync::rows::work::Work;
 
 /// What stands in sentences and names of objects for the cluster that they are about.
 pub const CLUSTER: &str = "<cluster>";

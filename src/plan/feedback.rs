@@ -1,6 +1,6 @@
 //! What a spoke's agent is asked to feed back of a copy.
 //!
-//! A name that starts with `_` is ours; [`crate::mirror::rows::work`] reads them back. One path gives one scalar,
+//! A name that starts with `_` is ours; [`crate::sync::rows::work`] reads them back. One path gives one scalar,
 //! because lists and objects would need a feature gate of the agent. So a Gateway is asked for each address by its
 //! index, and for each listener by the name that the hub's Gateway gives it. An index past the end is an error of its
 //! path alone: the agent says so in the manifest's `StatusFeedbackSynced`, and sends all other values.

@@ -15,11 +15,12 @@ use crate::api::annotations::{
     Summary, Synced,
 };
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
-use crate::mirror::rows::policy::Folded;
-use crate::mirror::rows::work::Work;
-use crate::mirror::{Moment, View};
+use crate::hub::Moment;
 use crate::plan::condition::named;
 use crate::plan::standing::{KindStanding, of_kind};
+use crate::sync::View;
+use crate::sync::rows::policy::Folded;
+use crate::sync::rows::work::Work;
 
 /// The most bytes that our annotations may have together, keys and values.
 pub const OUR_LIMIT: usize = 128 * 1024;

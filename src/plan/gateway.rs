@@ -16,8 +16,8 @@ use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, order}
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, TlsSecrets};
-use crate::mirror::View;
-use crate::mirror::rows::gateway::Gateway;
+use crate::sync::View;
+use crate::sync::rows::gateway::Gateway;
 
 /// Plans the works of the Gateway `key`.
 #[must_use]

@@ -43,7 +43,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::names::{ClusterName, Parent, WorkName};
-use crate::mirror::{Moment, View};
+use crate::hub::Moment;
+use crate::sync::View;
 
 pub use notice::Notice;
 pub use order::Waiting;

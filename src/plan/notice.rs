@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::condition::named;
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::names::{ClusterName, Parent};
-use crate::mirror::{Moment, View};
+use crate::hub::Moment;
+use crate::sync::View;
 
 /// After so long without a word from a cluster, what is sent there counts as stuck.
 const STUCK: Duration = Duration::from_secs(300);

@@ -22,10 +22,12 @@ use super::standing::{GatewayStanding, of_gateway, of_target};
 use super::{Outcome, Problem, Settings, WorksPlan, policy};
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, PolicyWaitAction};
-use crate::mirror::rows::kind::Resolution;
-use crate::mirror::rows::policy::Policy;
-use crate::mirror::rows::work::Content;
-use crate::mirror::{Moment, Source, View};
+use crate::hub::Moment;
+use crate::sync::View;
+use crate::sync::kinds::{POLICIES, WORKS};
+use crate::sync::rows::kind::Resolution;
+use crate::sync::rows::policy::Policy;
+use crate::sync::rows::work::Content;
 
 /// What a Gateway waits for on one cluster before its work is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub(super) fn wait(
     let wait = Duration::from_secs(params.policy_wait_seconds.into());
     let (policies, unlisted) = policies(view, settings, key, params);
     // After a start it is a matter of moments until all kinds are known, but where one is not, only it is to blame.
-    let started = view.synced(&Source::Works).unwrap_or_default().after(wait);
+    let started = view.synced(&WORKS.all()).unwrap_or_default().after(wait);
     let unread = unlisted.iter().find(|kind| !is_failing(view, kind) && started > view.now);
     if let Some(kind) = unread {
         plan.problems.push(Problem::Unread(kind.to_string()));
@@ -166,7 +168,7 @@ impl Unapplied {
 }
 
 fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
-    view.failure(&Source::Policies(kind.clone())).is_some()
+    view.failure(&POLICIES.resource(kind.clone())).is_some()
 }
 
 /// What a policy plans on each cluster: the name and the content of a work, or to keep what is there. The works

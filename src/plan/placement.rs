@@ -19,8 +19,9 @@ use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::json::tree::shown;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::api::params::Params;
-use crate::mirror::rows::gateway::Gateway;
-use crate::mirror::{Moment, View};
+use crate::hub::Moment;
+use crate::sync::View;
+use crate::sync::rows::gateway::Gateway;
 
 /// Where a Gateway is placed.
 #[derive(Clone, Debug, Default)]

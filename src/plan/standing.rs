@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::Problem;
 use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::Params;
-use crate::mirror::rows::gateway::Gateway;
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
-use crate::mirror::{ClassParams, PolicyKind, View};
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::{ClassParams, PolicyKind, View};
 
 /// Where a kind stands on this hub.
 #[derive(Clone, Debug)]

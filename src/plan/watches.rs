@@ -3,16 +3,14 @@
 //! So are the kinds of a class that went a moment ago, as it may return.
 //! Secrets and ReferenceGrants only while one of these classes copies TLS Secrets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::standing::{held, versions};
-use crate::api::gateway;
 use crate::api::names::GroupVersionResource;
 use crate::api::params::TlsSecrets;
-use crate::mirror::{Source, View};
-
-/// The sources to watch, and the kind of each.
-pub type Wanted = BTreeMap<Source, GroupVersionResource>;
+use crate::hub::watch::Wanted;
+use crate::sync::View;
+use crate::sync::kinds::{CONFIG_MAPS, GRANTS, POLICIES, SECRETS, config_map, policies};
 
 /// Plans the watches. A kind that only invalid parameters used to list is watched on.
 #[must_use]
@@ -25,26 +23,22 @@ pub fn plan(view: View<'_>) -> Wanted {
     // One that may return finds everything as it was.
     let departed = view.departed().map(|(_, class, params)| (class, params.cloned()));
     for (class, params) in ours.chain(departed) {
-        if let Ok(Some(config_map)) = class.config_map() {
-            wanted.insert(Source::ConfigMap(config_map), GroupVersionResource::new("", "v1", "configmaps"));
+        if let Ok(Some(key)) = class.config_map() {
+            wanted.insert(config_map(&key), CONFIG_MAPS.gvr());
         }
         let Some(params) = params else { continue };
         if params.tls_secrets == TlsSecrets::Copy {
-            wanted.insert(Source::Secrets, GroupVersionResource::new("", "v1", "secrets"));
-            wanted.insert(
-                Source::Grants,
-                GroupVersionResource::new(gateway::GROUP, "v1beta1", "referencegrants"),
-            );
+            wanted.extend([(SECRETS.all(), SECRETS.gvr()), (GRANTS.all(), GRANTS.gvr())]);
         }
         for kind in params.policies_to_sync.iter().map(|policy| policy.gvr().kind) {
             if let Some(gvr) = held(view, &versions(view, &kind)) {
-                wanted.insert(Source::Policies(kind), gvr.clone());
+                wanted.insert(policies(&kind), gvr.clone());
             }
         }
     }
     for (gvr, info) in view.resolved_kinds() {
         let annotated = || view.policies_of(&gvr.kind).any(|(_, policy)| policy.folded.is_ours_to_remove());
-        let source = Source::Policies(gvr.kind.clone());
+        let source = policies(&gvr.kind);
         if info.can_patch && !wanted.contains_key(&source) && annotated() {
             wanted.insert(source, gvr.clone());
         }
@@ -56,10 +50,7 @@ pub fn plan(view: View<'_>) -> Wanted {
 #[must_use]
 pub fn others(view: View<'_>) -> BTreeSet<GroupVersionResource> {
     let wanted = plan(view);
-    let kinds = wanted.keys().filter_map(|source| match source {
-        Source::Policies(kind) => Some(kind),
-        _ => None,
-    });
+    let kinds = wanted.keys().filter_map(|source| POLICIES.resource_of(source));
     let listed: BTreeSet<_> = kinds.flat_map(|kind| versions(view, kind)).map(|(gvr, _)| gvr).collect();
     listed.into_iter().filter(|gvr| wanted.values().all(|watched| watched != gvr)).collect()
 }

@@ -17,10 +17,10 @@ use crate::api::work::{
     DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
     ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
 };
-use crate::mirror::View;
-use crate::mirror::rows::Strings;
-use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::rows::work::Content;
+use crate::sync::View;
+use crate::sync::rows::Strings;
+use crate::sync::rows::schema::WorkSchema;
+use crate::sync::rows::work::Content;
 
 /// The most bytes that the manifests of one work may have: what Open Cluster Management's webhook takes.
 pub const SIZE_LIMIT: usize = 500 * 1024;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{Key, Priority};
@@ -155,13 +155,6 @@ impl<K: Key> Queue<K> {
     #[must_use]
     pub fn new(window: Duration, metrics: Metrics) -> Self {
         Self { state: Mutex::default(), changed: Notify::new(), window, metrics }
-    }
-
-    /// Adds the keys that changes affect until there are no more.
-    pub async fn follow(self: Arc<Self>, mut affected: mpsc::UnboundedReceiver<K>) {
-        while let Some(key) = affected.recv().await {
-            self.affect(key);
-        }
     }
 
     /// Adds a key that a change affects: to be worked on as soon as possible, or within the window.

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::health::{self, Health};
-use crate::mirror::Mirror;
 use crate::reconcile::Leadership;
+use crate::sync::Mirror;
 use crate::telemetry::metrics::Metrics;
 
 /// What the handlers ask.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use parking_lot::Mutex;
 use policy_sync::flow::READ_TIMEOUT;
-use policy_sync::watch::ANSWERED_WITHIN;
+use policy_sync::hub::watch::ANSWERED_WITHIN;
 use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, MemoryServer};
 use tokio::time::{Instant, sleep};
 

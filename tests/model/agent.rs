@@ -2,7 +2,7 @@
 
 use policy_sync::api::names::ObjectKey;
 use policy_sync::api::work::ManifestWork;
-use policy_sync::mirror::Source;
+use policy_sync::sync::kinds::WORKS;
 use policy_sync_testenv::hostile::ROGUE;
 use policy_sync_testenv::world::Answer;
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use crate::hub::{Contents, Hub, selected};
 /// The works that an agent has not looked at since they were written. A hostile spoke's agent does not.
 pub(crate) fn waiting(hub: &Hub) -> impl Iterator<Item = ObjectKey> + '_ {
     let works = hub.objects.iter();
-    let works = works.filter(|((source, key), _)| *source == Source::Works && *key.namespace != *ROGUE);
+    let works = works.filter(|((source, key), _)| *source == WORKS.all() && *key.namespace != *ROGUE);
     let waiting = works.filter(|(_, entry)| {
         let work = &entry.content.json;
-        *entry.content.waits.get_or_init(|| selected(&Source::Works, work) && waits(work))
+        *entry.content.waits.get_or_init(|| selected(&WORKS.all(), work) && waits(work))
     });
     waiting.map(|((_, key), _)| key.clone())
 }
@@ -27,7 +27,7 @@ fn waits(work: &Value) -> bool {
 
 /// An agent looks at the work `key`.
 pub(crate) fn look(hub: &mut Hub, contents: &mut Contents, key: &ObjectKey) {
-    hub.look_after(contents, &Source::Works, key, |work| {
+    hub.look_after(contents, &WORKS.all(), key, |work| {
         if !work["metadata"]["deletionTimestamp"].is_null() {
             work["metadata"]["finalizers"] = json!([]);
             return;

@@ -13,14 +13,16 @@ use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, GroupV
 use policy_sync::apply::decide::{self, Decision};
 use policy_sync::apply::triggers::affected;
 use policy_sync::apply::{Key, Keys, OwnWrites, crossed, objects, works};
-use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
-use policy_sync::mirror::rows::schema::WorkSchema;
-use policy_sync::mirror::{Change, Mirror, Moment, Source};
+use policy_sync::hub::watch::Wanted;
+use policy_sync::hub::{Change, Moment, Source};
 use policy_sync::plan::diff::WorkAction;
 use policy_sync::plan::fold::Fold;
 use policy_sync::plan::gateway::fold::GatewayFold;
-use policy_sync::plan::watches::Wanted;
 use policy_sync::plan::{self, Settings};
+use policy_sync::sync::kinds::POLICIES;
+use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::sync::rows::schema::WorkSchema;
+use policy_sync::sync::{Mirror, found};
 
 use crate::facts::{self, Place};
 use crate::fingerprint::fingerprint;
@@ -68,10 +70,8 @@ impl Mind {
     pub(crate) fn has_heard_of(&self, kind: &GroupResource) -> bool {
         let guard = self.mirror.read();
         let view = guard.view(Moment::default());
-        let wanted = plan::watches::plan(view).into_keys().filter(|source| match source {
-            Source::Policies(found) => found == kind,
-            _ => true,
-        });
+        let of_kind = |source: &Source| POLICIES.resource_of(source).is_none_or(|found| found == kind);
+        let wanted = plan::watches::plan(view).into_keys().filter(of_kind);
         wanted.into_iter().all(|source| view.synced(&source).is_some())
     }
 }
@@ -175,7 +175,7 @@ impl Controller {
     /// A mirror that was told nothing.
     pub(crate) fn newborn(&mut self) -> Arc<Mind> {
         let mirror = Mirror::new(self.name.clone());
-        mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment::default());
+        mirror.change(found::work_schema(WorkSchema::FULL), Moment::default());
         self.known(mirror, Objects::new(), Listings::new())
     }
 
@@ -194,7 +194,7 @@ impl Controller {
                 Keys::new()
             }
             Told::Object(source, key, entry) => {
-                let (version, row) = (entry.version, entry.content.row(&source, &self.name, entry.version));
+                let (version, row) = (entry.version, entry.content.row(&source, &self.name));
                 if let Some(Some(brought)) = listing.get_mut(&source) {
                     brought.insert(key.clone());
                 }
@@ -212,7 +212,7 @@ impl Controller {
             }
             Told::Resolved(gvr, kind) => {
                 let info = PolicyKindInfo::named(kind);
-                affected(&mirror.change(Change::Resolved(gvr, Resolution::Resolved(info)), now))
+                affected(&mirror.change(found::resolved(&gvr, Resolution::Resolved(info)), now))
             }
             Told::Forget(source) => {
                 shown.retain(|(of, _), _| *of != source);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use http::{Method, Request};
 use policy_sync::api::annotations::OF_POLICY;
 use policy_sync::api::names::ControllerName;
-use policy_sync::mirror::Source;
-use policy_sync::mirror::rows::told::Told;
+use policy_sync::hub::Source;
+use policy_sync::sync::kinds::GATEWAYS;
+use policy_sync::sync::rows::told::Told;
 use serde_json::{Map, Value, json};
 
 use crate::controller::CONTROLLER;
@@ -47,7 +48,7 @@ pub(crate) fn served(
         (&Method::PATCH, Some(APPLY), Some(there)) if other(&body["metadata"]["uid"], there) => {
             Effect::Refused(409)
         }
-        (&Method::PATCH, Some(APPLY), Some(there)) if *source == Source::Gateways => {
+        (&Method::PATCH, Some(APPLY), Some(there)) if *source == GATEWAYS.all() => {
             let in_status = request.uri().path().ends_with("/status");
             edited(
                 contents,

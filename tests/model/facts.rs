@@ -9,7 +9,10 @@ use std::time::Duration;
 use policy_sync::api::annotations::{CLUSTER_SELECTOR, PARENT};
 use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
-use policy_sync::mirror::Source;
+use policy_sync::hub::Source;
+use policy_sync::sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
+};
 use policy_sync_testenv::hostile::{MOB, ROGUE};
 use serde_json::Value;
 
@@ -39,9 +42,9 @@ fn alive(json: &Value) -> bool {
 /// Where each Gateway and each policy should be.
 pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
     let mut wanted = BTreeSet::new();
-    for (_, key, gateway) in all(objects, |source| *source == Source::Gateways) {
+    for (_, key, gateway) in all(objects, |source| *source == GATEWAYS.all()) {
         let class = gateway["spec"]["gatewayClassName"].as_str().unwrap_or_default();
-        let class = all(objects, |source| *source == Source::Classes).find(|(_, key, _)| *key.name == *class);
+        let class = all(objects, |source| *source == CLASSES.all()).find(|(_, key, _)| *key.name == *class);
         let ours = class.is_some_and(|(.., class)| class["spec"]["controllerName"] == CONTROLLER);
         if ours && alive(gateway) {
             let placement = &gateway["metadata"]["labels"][PLACEMENT_LABEL];
@@ -53,8 +56,8 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
         }
     }
     let gateways = wanted.clone();
-    for (source, key, policy) in all(objects, |source| matches!(source, Source::Policies(_))) {
-        let Source::Policies(kind) = source else { continue };
+    for (source, key, policy) in all(objects, |source| source.is(&POLICIES)) {
+        let Some(kind) = POLICIES.resource_of(source) else { continue };
         if !alive(policy) || !lists(objects, &kind.resource) {
             continue;
         }
@@ -73,7 +76,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
 
 /// The Gateways that the policy `parent` targets, where it is there, of a listed kind, and wants to be in `cluster`.
 pub(crate) fn targeted(objects: &Objects, parent: &Parent, cluster: &ClusterName) -> Vec<Parent> {
-    let found = objects.get(&(Source::Policies(parent.kind.clone()), parent.object.clone()));
+    let found = objects.get(&(POLICIES.resource(parent.kind.clone()), parent.object.clone()));
     let found = found.map(|entry| &entry.content.json).filter(|policy| {
         alive(policy) && lists(objects, &parent.kind.resource) && selects(objects, policy, cluster)
     });
@@ -92,7 +95,7 @@ pub(crate) struct Wait {
 
 /// How the parameters have Gateways and policies wait.
 pub(crate) fn wait(objects: &Objects) -> Wait {
-    let mut params = all(objects, |source| matches!(source, Source::ConfigMap(_)))
+    let mut params = all(objects, |source| source.is(&CONFIG_MAPS))
         .filter_map(|(.., config)| serde_json::from_str::<Value>(config["data"]["params"].as_str()?).ok());
     let params = params.next().unwrap_or_default();
     let seconds = params["policyWaitSeconds"].as_u64().unwrap_or(10);
@@ -101,7 +104,7 @@ pub(crate) fn wait(objects: &Objects) -> Wait {
 
 /// The work of `parent` in `cluster`, one that was asked to go included.
 pub(crate) fn work_of<'o>(objects: &'o Objects, parent: &Parent, cluster: &ClusterName) -> Option<&'o Value> {
-    let works = all(objects, |source| *source == Source::Works);
+    let works = all(objects, |source| *source == WORKS.all());
     let mut works = works.filter(|(_, key, _)| key.namespace == cluster.0).map(|(.., work)| work);
     works.find(|work| self::parent(work).as_ref() == Some(parent))
 }
@@ -116,7 +119,7 @@ pub(crate) fn is_applied(work: &Value) -> bool {
 
 /// Whether a Gateway is there that some Placement may place.
 pub(crate) fn may_be_placed(objects: &Objects, gateway: &ObjectKey) -> bool {
-    let found = objects.get(&(Source::Gateways, gateway.clone()));
+    let found = objects.get(&(GATEWAYS.all(), gateway.clone()));
     found.is_some_and(|entry| {
         alive(&entry.content.json) && entry.content.json["metadata"]["labels"][PLACEMENT_LABEL].is_string()
     })
@@ -124,7 +127,7 @@ pub(crate) fn may_be_placed(objects: &Objects, gateway: &ObjectKey) -> bool {
 
 /// Whether a Placement's decisions are fewer than it says: then a cluster that is missing may not have left.
 pub(crate) fn incomplete(objects: &Objects) -> bool {
-    all(objects, |source| *source == Source::Placements).any(|(_, key, placement)| {
+    all(objects, |source| *source == PLACEMENTS.all()).any(|(_, key, placement)| {
         let selected = placement["status"]["numberOfSelectedClusters"].as_u64().unwrap_or_default();
         (decided(objects, &key.namespace, &Value::from(&*key.name)).len() as u64) < selected
     })
@@ -138,7 +141,7 @@ fn targets(policy: &Value) -> Vec<String> {
 }
 
 fn decided(objects: &Objects, namespace: &str, placement: &Value) -> BTreeSet<ClusterName> {
-    let slices = all(objects, |source| *source == Source::Decisions);
+    let slices = all(objects, |source| *source == DECISIONS.all());
     let of = slices.filter(|(_, key, slice)| {
         *key.namespace == *namespace
             && !placement.is_null()
@@ -149,7 +152,7 @@ fn decided(objects: &Objects, namespace: &str, placement: &Value) -> BTreeSet<Cl
 }
 
 fn lists(objects: &Objects, resource: &str) -> bool {
-    all(objects, |source| matches!(source, Source::ConfigMap(_))).any(|(.., config)| {
+    all(objects, |source| source.is(&CONFIG_MAPS)).any(|(.., config)| {
         let params =
             config["data"]["params"].as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
         let listed =
@@ -161,14 +164,14 @@ fn lists(objects: &Objects, resource: &str) -> bool {
 fn selects(objects: &Objects, policy: &Value, cluster: &ClusterName) -> bool {
     let selector = policy["metadata"]["annotations"][CLUSTER_SELECTOR].as_str();
     selector.and_then(|selector| selector.split_once('=')).is_none_or(|(key, value)| {
-        all(objects, |source| *source == Source::Clusters)
+        all(objects, |source| *source == CLUSTERS.all())
             .any(|(_, found, json)| found.name == cluster.0 && json["metadata"]["labels"][key] == value)
     })
 }
 
 /// The works that were not asked to go: what they are for, `None` for those that are for no object.
 pub(crate) fn works(objects: &Objects) -> Vec<(Option<Parent>, ClusterName)> {
-    let works = all(objects, |source| *source == Source::Works).filter(|(.., work)| alive(work));
+    let works = all(objects, |source| *source == WORKS.all()).filter(|(.., work)| alive(work));
     works.map(|(_, key, work)| (parent(work), ClusterName(key.namespace.clone()))).collect()
 }
 

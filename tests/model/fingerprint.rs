@@ -6,7 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use policy_sync::api::names::ObjectKey;
-use policy_sync::mirror::{Mirror, Moment, Source};
+use policy_sync::hub::Moment;
+use policy_sync::sync::Mirror;
+use policy_sync::sync::kinds::{PLACEMENTS, WORKS};
 
 use crate::controller::Listings;
 use crate::hub::Objects;
@@ -31,11 +33,11 @@ pub(crate) fn fingerprint(
     let mut exact = DefaultHasher::new();
     for ((source, key), entry) in shown {
         (source, key, entry.content.id).hash(&mut shape);
-        entry.version.hash(if *source == Source::Works { &mut exact } else { &mut shape });
+        entry.version.hash(if *source == WORKS.all() { &mut exact } else { &mut shape });
     }
     let mut works: Vec<_> =
         view.works().map(|(name, cluster, work)| (cluster, name, &work.purpose, &work.uid)).collect();
-    works.sort_by_key(|(cluster, name, ..)| (*cluster, *name));
+    works.sort_by_key(|(cluster, name, ..)| (cluster.clone(), name.clone()));
     works.hash(&mut shape);
     let parents: BTreeSet<_> =
         view.works().filter_map(|(.., work)| work.parent().map(|parent| (**parent).clone())).collect();
@@ -57,7 +59,7 @@ pub(crate) fn fingerprint(
     kinds.hash(&mut shape);
     let mut settles: BTreeMap<ObjectKey, Moment> = shown
         .keys()
-        .filter(|(source, _)| *source == Source::Placements)
+        .filter(|(source, _)| *source == PLACEMENTS.all())
         .filter_map(|(_, key)| Some((key.clone(), view.placement_settles(key)?)))
         .collect();
     // And for how long Gateways and their policies wait for each other.

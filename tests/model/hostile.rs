@@ -3,7 +3,7 @@
 
 use policy_sync::api::annotations::DISPLACED_SINCE;
 use policy_sync::api::names::{ControllerName, ObjectKey, Parent, WorkName};
-use policy_sync::mirror::Source;
+use policy_sync::sync::kinds::{CLUSTERS, DECISIONS, GATEWAYS, PLACEMENTS, WORKS};
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
 use policy_sync_testenv::hostile::{Hostile, MOB, ROGUE};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const SEEDS: u64 = 6;
 
 /// The spoke writes something else into the work `name`.
 fn forge(seed: u64, name: &str) -> Change {
-    edit_in(ROGUE, Source::Works, name, move |work| {
+    edit_in(ROGUE, WORKS.all(), name, move |work| {
         let mut hostile = Hostile::new(seed);
         (0..3).for_each(|_| hostile.work(work));
         // These worlds take it that time changes nothing once Placements have settled; `tests/soak` has moments.
@@ -32,7 +32,7 @@ fn forge(seed: u64, name: &str) -> Change {
 
 /// And into its ManagedCluster.
 fn relabel(seed: u64) -> Change {
-    edit_in("", Source::Clusters, ROGUE, move |cluster| Hostile::new(seed).cluster(cluster))
+    edit_in("", CLUSTERS.all(), ROGUE, move |cluster| Hostile::new(seed).cluster(cluster))
 }
 
 fn gateway_work() -> String {
@@ -79,11 +79,11 @@ fn users_write_what_they_may_while_those_of_another_namespace_do() {
             .without("quota")
             .without("all")
             .without("all-decision-1")
-            .with(Source::Placements, placement(SHOP, "all", 1))
-            .with(Source::Decisions, placement_decision(SHOP, "all", 1, &["eu"]))
-            .with(Source::Placements, placement(MOB, "all", 2))
-            .with(Source::Decisions, placement_decision(MOB, "all", 1, &["eu", "us"]))
-            .with(Source::Gateways, gateway(MOB, "web", SHOP, Some("all")));
+            .with(PLACEMENTS.all(), placement(SHOP, "all", 1))
+            .with(DECISIONS.all(), placement_decision(SHOP, "all", 1, &["eu"]))
+            .with(PLACEMENTS.all(), placement(MOB, "all", 2))
+            .with(DECISIONS.all(), placement_decision(MOB, "all", 1, &["eu", "us"]))
+            .with(GATEWAYS.all(), gateway(MOB, "web", SHOP, Some("all")));
         let changed = edit_in(MOB, limits(), "one", move |policy| {
             let metadata = policy["metadata"].clone();
             *policy = theirs(seed + 100);
@@ -91,7 +91,7 @@ fn users_write_what_they_may_while_those_of_another_namespace_do() {
             policy["metadata"]["generation"] = metadata["generation"].clone();
             policy["metadata"]["creationTimestamp"] = metadata["creationTimestamp"].clone();
         });
-        let untouched = edit_in(MOB, Source::Gateways, "web", |json| {
+        let untouched = edit_in(MOB, GATEWAYS.all(), "web", |json| {
             json["metadata"]["labels"] = json!({});
         });
         let attack = [create(limits(), theirs(seed)), changed, untouched];

@@ -11,7 +11,9 @@ use http::Request;
 use policy_sync::api::annotations::CONTROLLER;
 use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey, WorkName};
 use policy_sync::api::object::{HubObject, Metadata};
-use policy_sync::mirror::{Row, Source};
+use policy_sync::hub::AnyRow;
+use policy_sync::hub::Source;
+use policy_sync::sync::kinds::{GATEWAYS, POLICIES, WORKS};
 use serde_json::Value;
 
 use crate::effect::{Effect, created, deleted, edited, served};
@@ -23,29 +25,16 @@ pub(crate) struct Content {
     pub(crate) id: usize,
     pub(crate) json: Value,
     pub(crate) metadata: Metadata,
-    row: OnceLock<Row>,
+    row: OnceLock<AnyRow>,
     /// Whether it is a work that its agent has not looked at.
     pub(crate) waits: OnceLock<bool>,
 }
 
 impl Content {
-    /// What the mirror keeps of it at `version`.
-    pub(crate) fn row(&self, source: &Source, controller: &ControllerName, version: u64) -> Row {
-        let pruned = || Row::prune(source, &object(&self.json), controller);
-        let mut row = self.row.get_or_init(pruned).clone();
-        match &mut row {
-            Row::Class(row) => row.version.0 = version,
-            Row::ConfigMap(row) => row.version.0 = version,
-            Row::Gateway(row) => row.version.0 = version,
-            Row::Placement(row) => row.version.0 = version,
-            Row::Decision(row) => row.version.0 = version,
-            Row::Policy(row) => Arc::make_mut(row).version.0 = version,
-            Row::Work(row) => row.version.0 = version,
-            Row::Cluster(row) => row.version.0 = version,
-            Row::Secret(row) => row.version.0 = version,
-            Row::Grant(row) => row.version.0 = version,
-        }
-        row
+    /// What the mirror keeps of it.
+    pub(crate) fn row(&self, source: &Source, controller: &ControllerName) -> AnyRow {
+        let pruned = || source.prune(&object(&self.json), controller).unwrap();
+        self.row.get_or_init(pruned).clone()
     }
 }
 
@@ -185,7 +174,7 @@ impl Hub {
         if before.is_none() {
             *self.made.entry(place).or_default() += 1;
         }
-        if *source != Source::Works {
+        if *source != WORKS.all() {
             self.wanted = Arc::default();
         }
         let content = content.filter(|content| selected(source, &content.json));
@@ -208,7 +197,7 @@ impl Hub {
 
     /// The metadata of a work, if it is there.
     pub(crate) fn look(&self, cluster: &ClusterName, name: &WorkName) -> Option<Metadata> {
-        self.metadata(&Source::Works, &ObjectKey::new(&cluster.0, &name.0))
+        self.metadata(&WORKS.all(), &ObjectKey::new(&cluster.0, &name.0))
     }
 
     /// Carries a request out, which `id` tells from others, and answers with the object's metadata or a status code.
@@ -235,7 +224,7 @@ impl Hub {
 
 /// The versions of works count for nothing: no cause of a delete is a work.
 fn digest(place: &(Source, ObjectKey), entry: &Entry) -> u64 {
-    let version = if place.0 == Source::Works { 0 } else { entry.version };
+    let version = if place.0 == WORKS.all() { 0 } else { entry.version };
     let mut hasher = DefaultHasher::new();
     (place, entry.content.id, version).hash(&mut hasher);
     hasher.finish()
@@ -243,7 +232,7 @@ fn digest(place: &(Source, ObjectKey), entry: &Entry) -> u64 {
 
 /// Whether a watch of `source` shows an object: works are selected by the label of their controller.
 pub(crate) fn selected(source: &Source, json: &Value) -> bool {
-    *source != Source::Works || json["metadata"]["labels"][CONTROLLER].is_string()
+    *source != WORKS.all() || json["metadata"]["labels"][CONTROLLER].is_string()
 }
 
 pub(crate) fn key_of(json: &Value) -> ObjectKey {
@@ -252,18 +241,7 @@ pub(crate) fn key_of(json: &Value) -> ObjectKey {
 }
 
 pub(crate) fn category(source: &Source) -> &str {
-    match source {
-        Source::Classes => "class",
-        Source::ConfigMap(_) => "params",
-        Source::Gateways => "gateway",
-        Source::Clusters => "cluster",
-        Source::Placements => "placement",
-        Source::Decisions => "decision",
-        Source::Works => "work",
-        Source::Policies(kind) => &kind.resource,
-        Source::Secrets => "secret",
-        Source::Grants => "grant",
-    }
+    POLICIES.resource_of(source).map_or_else(|| source.name(), |kind| &kind.resource)
 }
 
 /// What a request is about: `/apis/<group>/<version>/namespaces/<namespace>/<resource>[/<name>[/status]]`.
@@ -274,9 +252,9 @@ fn addressed(request: &Request<Vec<u8>>) -> (Source, ObjectKey) {
         panic!("a path that is not expected: {path}");
     };
     let source = match *resource {
-        "manifestworks" => Source::Works,
-        "gateways" => Source::Gateways,
-        _ => Source::Policies(GroupResource::new(group, resource)),
+        "manifestworks" => WORKS.all(),
+        "gateways" => GATEWAYS.all(),
+        _ => POLICIES.resource(GroupResource::new(group, resource)),
     };
     let key = match name {
         [name] | [name, "status"] => ObjectKey::new(namespace, name),

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
 use policy_sync::apply::Key;
-use policy_sync::mirror::rows::told::Told;
-use policy_sync::mirror::{Moment, PLACEMENT_SETTLES, Source};
+use policy_sync::hub::{Moment, Source};
 use policy_sync::plan::diff::WorkAction;
+use policy_sync::sync::PLACEMENT_SETTLES;
+use policy_sync::sync::kinds::{GATEWAYS, POLICIES, WORKS};
+use policy_sync::sync::rows::told::Told;
 use policy_sync_testenv::hostile::ROGUE;
 use serde_json::Value;
 
@@ -162,14 +164,14 @@ fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
     for ((source, key), entry) in before.iter().filter(changed) {
         let was = &entry.content.json;
         let now = after.get(&(source.clone(), key.clone())).map(|entry| &entry.content.json);
-        let ours = match source {
+        let ours = if source.is(&WORKS) && *key.namespace == *ROGUE {
             // Its spoke may have taken away what says so.
-            Source::Works if *key.namespace == *ROGUE => was["metadata"]["labels"][THEIRS].is_null(),
-            Source::Works => parent(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access",
-            Source::Policies(_) | Source::Gateways => {
-                now.is_some_and(|now| without_ours(was) == without_ours(now))
-            }
-            _ => false,
+            was["metadata"]["labels"][THEIRS].is_null()
+        } else if source.is(&WORKS) {
+            parent(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access"
+        } else {
+            (source.is(&POLICIES) || source.is(&GATEWAYS))
+                && now.is_some_and(|now| without_ours(was) == without_ours(now))
         };
         if !ours {
             return Err(format!("{source:?} {key} is not ours, and was changed"));
@@ -208,7 +210,7 @@ fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String>
         _ => return Ok(()),
     };
     let Some(action) = sending.work() else { return Ok(()) };
-    let place = (Source::Works, ObjectKey::new(&action.cluster().0, &action.name().0));
+    let place = (WORKS.all(), ObjectKey::new(&action.cluster().0, &action.name().0));
     let (Some(found), after) = (before.hub.objects.get(&place), happened.after.hub.objects.get(&place))
     else {
         return Ok(());
@@ -253,7 +255,7 @@ fn settled_as_the_hub_says(happened: &Happening<'_>) -> Result<(), String> {
 fn ours(objects: &Objects) -> Vec<String> {
     let works = objects
         .iter()
-        .filter(|((source, key), _)| *source == Source::Works && *key.namespace != *ROGUE)
+        .filter(|((source, key), _)| *source == WORKS.all() && *key.namespace != *ROGUE)
         .filter(|((source, _), entry)| selected(source, &entry.content.json));
     let (mut names, mut others) = (Vec::new(), BTreeSet::new());
     for ((_, key), entry) in works {
@@ -293,8 +295,8 @@ fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Send(Key::Fold(parent), index, _) = happened.step else { return Ok(()) };
     let before = happened.before;
     let source = match parent.is_gateway() {
-        true => Source::Gateways,
-        false => Source::Policies(parent.kind.clone()),
+        true => GATEWAYS.all(),
+        false => POLICIES.resource(parent.kind.clone()),
     };
     let place = (source, parent.object.clone());
     let Some(found) = before.hub.objects.get(&place) else { return Ok(()) };
@@ -359,12 +361,12 @@ fn serves(work: &Value, now: Moment, objects: &Objects) -> bool {
 /// policies, and with each applied at least once.
 pub(crate) fn no_unprotected_moment(happened: &Happening<'_>) -> Result<(), String> {
     let objects = &happened.after.hub.objects;
-    for ((_, key), entry) in objects.iter().filter(|((source, _), _)| *source == Source::Works) {
+    for ((_, key), entry) in objects.iter().filter(|((source, _), _)| *source == WORKS.all()) {
         let (work, cluster) = (&entry.content.json, ClusterName(key.namespace.clone()));
         let gateway = parent(work).filter(Parent::is_gateway);
         let Some(gateway) = gateway.filter(|_| serves(work, happened.after.now, objects)) else { continue };
         for ((source, object), _) in objects.iter() {
-            let Source::Policies(kind) = source else { continue };
+            let Some(kind) = POLICIES.resource_of(source) else { continue };
             let policy = Parent { kind: kind.clone(), object: object.clone() };
             let protects = |work: &Value| work["status"]["conditions"][0]["status"] == "True";
             let is_protected = work_of(objects, &policy, &cluster).is_some_and(protects);

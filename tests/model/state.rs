@@ -7,8 +7,12 @@ use std::sync::{Arc, LazyLock};
 
 use policy_sync::api::names::{ControllerName, ObjectKey, Parent};
 use policy_sync::apply::{Key, OwnWrites, Written};
-use policy_sync::mirror::{Moment, PLACEMENT_SETTLES, Row, Source, WorkKey};
+use policy_sync::hub::Part;
+use policy_sync::hub::{Moment, Source};
 use policy_sync::plan::cause::Read;
+use policy_sync::sync::kinds::WORKS;
+use policy_sync::sync::rows::cluster::Decision;
+use policy_sync::sync::{PLACEMENT_SETTLES, WorkKey};
 
 use crate::controller::{CONTROLLER, Mind, Sending};
 use crate::hub::{Entry, Event, Hub};
@@ -99,7 +103,7 @@ impl State {
             source.hash(&mut hasher);
             for event in &feed.events {
                 (&event.key, event.content.as_ref().map(|content| content.id)).hash(&mut hasher);
-                if *source != Source::Works || works_count {
+                if *source != WORKS.all() || works_count {
                     event.version.hash(&mut hasher);
                 }
             }
@@ -151,7 +155,7 @@ impl State {
 /// Whether the hub shows all of `reads` as the mirror did.
 pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
     static CONTROLLER_NAME: LazyLock<ControllerName> = LazyLock::new(|| ControllerName::new(CONTROLLER));
-    let row = |source: &Source, entry: &Entry| entry.content.row(source, &CONTROLLER_NAME, entry.version);
+    let row = |source: &Source, entry: &Entry| entry.content.row(source, &CONTROLLER_NAME);
     reads.iter().all(|read| match read {
         Read::Object(source, _, key, expected) => {
             let found = hub.objects.get(&(source.clone(), key.clone()));
@@ -163,11 +167,11 @@ pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
         Read::Decisions(placement, expected) => {
             let mut clusters = BTreeSet::new();
             for ((source, key), entry) in &hub.objects {
-                if let Row::Decision(decision) = row(source, entry)
+                if let Some(decision) = row(source, entry).get::<Decision>()
                     && key.namespace == placement.namespace
                     && decision.placement.as_deref() == Some(&*placement.name)
                 {
-                    clusters.extend(decision.clusters);
+                    clusters.extend(decision.clusters.clone());
                 }
             }
             Read::decided(&clusters) == *expected
@@ -178,16 +182,8 @@ pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
 }
 
 fn is_of(source: &Source, resource: &str) -> bool {
-    match source {
-        Source::Classes => resource == "gatewayclasses",
-        Source::ConfigMap(_) => resource == "configmaps",
-        Source::Gateways => resource == "gateways",
-        Source::Clusters => resource == "managedclusters",
-        Source::Placements => resource == "placements",
-        Source::Decisions => resource == "placementdecisions",
-        Source::Works => resource == "manifestworks",
-        Source::Policies(kind) => &*kind.resource == resource,
-        Source::Secrets => resource == "secrets",
-        Source::Grants => resource == "referencegrants",
+    match source.part() {
+        Part::Resource(kind) => &*kind.resource == resource,
+        _ => source.name() == resource,
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use policy_sync::api::names::ObjectKey;
 use policy_sync::apply::Key;
-use policy_sync::mirror::{Moment, Source};
+use policy_sync::hub::{Moment, Source};
 
 use crate::agent;
 use crate::controller::Controller;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use policy_sync::api::names::ObjectKey;
 use policy_sync::apply::works::{self, Found, Refused};
 use policy_sync::apply::{Key, Keys, OwnWrites, Written};
-use policy_sync::mirror::{Moment, Source, WorkKey};
+use policy_sync::hub::{Moment, Source};
 use policy_sync::plan::diff::WorkAction;
 use policy_sync::reconcile::Expected;
+use policy_sync::sync::WorkKey;
+use policy_sync::sync::kinds::{DECISIONS, PLACEMENTS, POLICIES, needed};
 
 use crate::agent;
 use crate::controller::{Told, What, id_of};
@@ -86,7 +88,7 @@ impl Model<'_> {
         state.timers.clear();
         state.jobs.clear();
         state.own.clear();
-        for source in Source::FIXED {
+        for source in needed() {
             self.tell(state, &Told::Begin(source.clone()));
             for (key, entry) in listed(&state.hub, &source) {
                 self.tell(state, &Told::Object(source.clone(), key, entry));
@@ -111,7 +113,9 @@ impl Model<'_> {
     }
 
     fn tell(&mut self, state: &mut State, told: &Told) {
-        if let Told::Object(source @ (Source::Placements | Source::Decisions), key, entry) = told {
+        if let Told::Object(source, key, entry) = told
+            && (source.is(&PLACEMENTS) || source.is(&DECISIONS))
+        {
             let known = state.mind.shown.get(&(source.clone(), key.clone()));
             if known.is_none_or(|known| known.version != entry.version) {
                 state.tally.placed = state.now;
@@ -194,7 +198,8 @@ impl Model<'_> {
 
     fn watch(&mut self, state: &mut State) {
         let wanted = self.controller.wanted(&state.mind);
-        let stale = |source: &&Source| !Source::FIXED.contains(source) && !wanted.contains_key(source);
+        let stale =
+            |source: &&Source| needed().all(|needed| needed != **source) && !wanted.contains_key(source);
         let stale: Vec<Source> = state.feeds.keys().filter(stale).cloned().collect();
         for source in stale {
             state.feeds.remove(&source);
@@ -203,7 +208,8 @@ impl Model<'_> {
         for (source, gvr) in wanted.iter() {
             if !state.feeds.contains_key(source) {
                 state.feeds.insert(source.clone(), Feed::default());
-                if let (Source::Policies(_), Some(kind)) = (source, self.world.kinds.get(&*gvr.kind.resource))
+                if let Some(kind) = self.world.kinds.get(&*gvr.kind.resource)
+                    && source.is(&POLICIES)
                 {
                     self.tell(state, &Told::Resolved(gvr.clone(), kind));
                 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent, WorkName};
-use policy_sync::mirror::Source;
+use policy_sync::hub::Source;
+use policy_sync::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES};
 use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,
@@ -63,13 +64,13 @@ impl World {
         let parameters = json!({"policiesToSync": [rate_limit_policies()]});
         let region = |region: &str| BTreeMap::from([("region".to_owned(), region.to_owned())]);
         let objects = vec![
-            (Source::Classes, gateway_class(SHOP, CONTROLLER, Some((SHOP, "params")))),
+            (CLASSES.all(), gateway_class(SHOP, CONTROLLER, Some((SHOP, "params")))),
             (params(), params_config_map(SHOP, "params", &parameters)),
-            (Source::Clusters, managed_cluster("eu", &region("eu"))),
-            (Source::Clusters, managed_cluster("us", &region("us"))),
-            (Source::Placements, placement(SHOP, "all", 2)),
-            (Source::Decisions, placement_decision(SHOP, "all", 1, &["eu", "us"])),
-            (Source::Gateways, gateway(SHOP, "web", SHOP, Some("all"))),
+            (CLUSTERS.all(), managed_cluster("eu", &region("eu"))),
+            (CLUSTERS.all(), managed_cluster("us", &region("us"))),
+            (PLACEMENTS.all(), placement(SHOP, "all", 2)),
+            (DECISIONS.all(), placement_decision(SHOP, "all", 1, &["eu", "us"])),
+            (GATEWAYS.all(), gateway(SHOP, "web", SHOP, Some("all"))),
             (limits(), policy("limits", "web")),
             (limits(), policy("quota", "web")),
         ];
@@ -93,9 +94,9 @@ impl World {
             .without("us")
             .without("all")
             .without("all-decision-1")
-            .with(Source::Clusters, managed_cluster(ROGUE, &BTreeMap::new()))
-            .with(Source::Placements, placement(SHOP, "all", 2))
-            .with(Source::Decisions, placement_decision(SHOP, "all", 1, &["eu", ROGUE]))
+            .with(CLUSTERS.all(), managed_cluster(ROGUE, &BTreeMap::new()))
+            .with(PLACEMENTS.all(), placement(SHOP, "all", 2))
+            .with(DECISIONS.all(), placement_decision(SHOP, "all", 1, &["eu", ROGUE]))
     }
 
     pub(crate) fn with(mut self, source: Source, json: Value) -> Self {
@@ -171,12 +172,12 @@ impl World {
 
 /// RateLimitPolicies.
 pub(crate) fn limits() -> Source {
-    Source::Policies(GroupResource::new("kuadrant.io", "ratelimitpolicies"))
+    POLICIES.resource(GroupResource::new("kuadrant.io", "ratelimitpolicies"))
 }
 
 /// The ConfigMap with the parameters.
 pub(crate) fn params() -> Source {
-    Source::ConfigMap(ObjectKey::new(SHOP, "params"))
+    CONFIG_MAPS.object(ObjectKey::new(SHOP, "params"))
 }
 
 /// The name of the works of the policy `name`.
@@ -200,7 +201,7 @@ pub(crate) fn create(source: Source, json: Value) -> Change {
 
 /// Someone changes an object of the shop, or one that has no namespace.
 pub(crate) fn edit(source: Source, name: &str, edit: impl Fn(&mut Value) + 'static) -> Change {
-    edit_in(if source == Source::Clusters { "" } else { SHOP }, source, name, edit)
+    edit_in(if source == CLUSTERS.all() { "" } else { SHOP }, source, name, edit)
 }
 
 /// Someone changes an object.
@@ -247,8 +248,8 @@ pub(crate) fn place(placement: &'static str, clusters: &'static [&'static str]) 
         clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
     let slice = format!("{placement}-decision-1");
     [
-        edit(Source::Decisions, &slice, move |json| json["status"]["decisions"] = json!(decided)),
-        edit(Source::Placements, placement, move |json| {
+        edit(DECISIONS.all(), &slice, move |json| json["status"]["decisions"] = json!(decided)),
+        edit(PLACEMENTS.all(), placement, move |json| {
             json["status"]["numberOfSelectedClusters"] = json!(clusters.len());
         }),
     ]
@@ -256,5 +257,5 @@ pub(crate) fn place(placement: &'static str, clusters: &'static [&'static str]) 
 
 /// Someone places the Gateway `name` by another Placement.
 pub(crate) fn place_by(name: &str, placement: &'static str) -> Change {
-    edit(Source::Gateways, name, move |json| json["metadata"]["labels"][PLACEMENT_LABEL] = json!(placement))
+    edit(GATEWAYS.all(), name, move |json| json["metadata"]["labels"][PLACEMENT_LABEL] = json!(placement))
 }

@@ -1,7 +1,7 @@
 //! The worlds, and how far each is followed.
 
 use policy_sync::api::annotations::{CONTROLLER, GATEWAYS, PARENT};
-use policy_sync::mirror::Source;
+use policy_sync::sync::kinds::{self, CLUSTERS, DECISIONS, PLACEMENTS, WORKS};
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
 use policy_sync_testenv::world::{auth_policies, rate_limit_policies};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn expect(report: &Report, least: usize) {
 
 /// Someone makes the Gateway that the policies are for.
 fn make_web() -> Change {
-    create(Source::Gateways, gateway(SHOP, "web", SHOP, Some("all")))
+    create(kinds::GATEWAYS.all(), gateway(SHOP, "web", SHOP, Some("all")))
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_policy_is_made_anew_and_a_request_fails() {
 #[test]
 fn a_gateway_is_placed_by_another_placement() {
     let world = World::new("another placement")
-        .with(Source::Placements, placement(SHOP, "edge", 1))
-        .with(Source::Decisions, placement_decision(SHOP, "edge", 1, &["us"]))
+        .with(PLACEMENTS.all(), placement(SHOP, "edge", 1))
+        .with(DECISIONS.all(), placement_decision(SHOP, "edge", 1, &["us"]))
         .actor([place_by("web", "edge")])
         .actor([tighten("limits", 20)]);
     whole(&world, 3_000);
@@ -112,7 +112,7 @@ fn a_kind_is_listed_no_more() {
 fn someone_takes_the_labels_of_works_away() {
     let world = World::new("labels taken away").agents();
     let strip = |work: &mut Value| work["metadata"]["labels"] = json!({"team": "a"});
-    let change = edit_in("eu", Source::Works, &work_name("limits"), strip);
+    let change = edit_in("eu", WORKS.all(), &work_name("limits"), strip);
     whole(&world.actor([change, tighten("limits", 20)]), 600);
 }
 
@@ -125,14 +125,14 @@ fn a_work_that_is_not_ours_says_that_it_is() {
         },
         "spec": {"workload": {"manifests": []}},
     });
-    let world = World::new("theirs").with(Source::Works, theirs).crashes(1);
+    let world = World::new("theirs").with(WORKS.all(), theirs).crashes(1);
     whole(&world.actor([delete(limits(), "limits")]), 1_400);
 }
 
 #[test]
 fn a_gateway_is_made_anew() {
     let world = World::new("a gateway anew").without("quota").without("limits").agents();
-    part(&world.actor([delete(Source::Gateways, "web"), make_web()]), 6_000);
+    part(&world.actor([delete(kinds::GATEWAYS.all(), "web"), make_web()]), 6_000);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn all_at_once() {
 
 #[test]
 fn a_policy_moves_to_a_gateway_that_is_just_made() {
-    let made = create(Source::Gateways, gateway(SHOP, "api", SHOP, Some("all")));
+    let made = create(kinds::GATEWAYS.all(), gateway(SHOP, "api", SHOP, Some("all")));
     let world = World::new("retarget").without("quota").actor([made, retarget("limits", "api")]);
     whole(&world, 1_800);
 }
@@ -158,7 +158,7 @@ fn a_gateway_says_what_its_clusters_do_whatever_goes_wrong_once() {
 #[test]
 fn what_a_gateway_says_follows_its_clusters() {
     let labelled =
-        edit(Source::Clusters, "eu", |json| json["metadata"]["labels"]["kuadrant.io/tier"] = json!("a"));
+        edit(CLUSTERS.all(), "eu", |json| json["metadata"]["labels"]["kuadrant.io/tier"] = json!("a"));
     let world = World::new("labels of a Gateway").without("quota").without("limits").tells();
     whole(&world.actor([labelled]).actor(place("all", &["eu"])), 2_000);
 }
@@ -166,7 +166,7 @@ fn what_a_gateway_says_follows_its_clusters() {
 #[test]
 fn clusters_change_their_labels() {
     let region = |region: &'static str| {
-        edit(Source::Clusters, "eu", move |json| json["metadata"]["labels"]["region"] = json!(region))
+        edit(CLUSTERS.all(), "eu", move |json| json["metadata"]["labels"]["region"] = json!(region))
     };
     let select = edit(limits(), "limits", |json| {
         json["metadata"]["annotations"]["kuadrant.io/cluster-selector"] = json!("region=eu");
@@ -184,7 +184,7 @@ fn a_gateway_comes_after_its_policies() {
 #[test]
 fn a_gateway_goes_before_its_policies() {
     let world = World::new("a Gateway goes").holds().faults(1).rule(no_unprotected_moment);
-    part(&world.actor([delete(Source::Gateways, "web")]), 12_000);
+    part(&world.actor([delete(kinds::GATEWAYS.all(), "web")]), 12_000);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_gateway_moves_after_and_before_its_policies() {
 #[test]
 fn a_gateway_waits_while_its_policies_and_their_works_come_and_go() {
     let world = World::new("policies come and go").without("web").holds();
-    let taken = delete_in("eu", Source::Works, &work_name("limits"));
+    let taken = delete_in("eu", WORKS.all(), &work_name("limits"));
     part(&world.actor([make_web()]).actor([delete(limits(), "quota"), taken]), 12_000);
 }
 

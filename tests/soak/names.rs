@@ -16,11 +16,15 @@ use policy_sync::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync::api::object::HubObject;
 use policy_sync::apply::{Key, PolicySync, PolicySyncOptions, triggers};
 use policy_sync::clock::Clock;
-use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
-use policy_sync::mirror::rows::schema::WorkSchema;
-use policy_sync::mirror::{Change, Changes, Mirror, Row, Source};
+use policy_sync::hub::{Change, Source};
 use policy_sync::plan::Settings;
 use policy_sync::reconcile::{Leadership, Queue, Worker};
+use policy_sync::sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS, needed,
+};
+use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::sync::rows::schema::WorkSchema;
+use policy_sync::sync::{Changes, Mirror, found};
 use policy_sync::tasks::Tasks;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::fixtures::{
@@ -30,7 +34,7 @@ use policy_sync_testenv::fixtures::{
 use policy_sync_testenv::hostile::{Deed, Hostile};
 use policy_sync_testenv::world::rate_limit_policies;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -107,7 +111,7 @@ impl Server {
 struct Hub {
     mirror: Arc<Mirror>,
     server: Server,
-    keys: mpsc::UnboundedSender<Key>,
+    queue: Arc<Queue<Key>>,
     controller: ControllerName,
     clock: Clock,
     policies: Source,
@@ -121,37 +125,36 @@ impl Hub {
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
         let metrics = Metrics::new().unwrap();
         let queue = Arc::new(Queue::new(Duration::from_secs(1), metrics.clone()));
-        let (keys, affected) = mpsc::unbounded_channel();
-        tokio::spawn(queue.clone().follow(affected));
         let (leadership, tasks) = (Leadership::always(), Tasks::new(metrics.clone()));
         let options = PolicySyncOptions {
             settings: Settings::default(),
             leadership: leadership.clone(),
             wanted: watch::channel(Default::default()).0,
+            others: watch::channel(Default::default()).0,
             tasks: tasks.clone(),
         };
         let (client, looked) = (server.client(), mirror.clone());
         let sync = PolicySync::new(client, looked, queue.clone(), clock, metrics.clone(), options);
-        tokio::spawn(Worker::new(sync, queue, leadership, metrics, tasks).run(stop));
+        tokio::spawn(Worker::new(sync, queue.clone(), leadership, metrics, tasks).run(stop));
         let hub =
-            Self { mirror, server, keys, controller, clock, policies: Source::Policies(gvr.kind.clone()) };
-        hub.change(Change::WorkSchema(WorkSchema::FULL));
-        hub.change(Change::Resolved(gvr, Resolution::Resolved(PolicyKindInfo::named("RateLimitPolicy"))));
+            Self { mirror, server, queue, controller, clock, policies: POLICIES.resource(gvr.kind.clone()) };
+        hub.change(found::work_schema(WorkSchema::FULL));
+        hub.change(found::resolved(&gvr, Resolution::Resolved(PolicyKindInfo::named("RateLimitPolicy"))));
         let kinds = json!({"policiesToSync": [rate_limit_policies()]});
-        hub.list(&Source::Classes, &[gateway_class("shop", CONTROLLER, Some(("shop", "params")))]);
-        let params = Source::ConfigMap(ObjectKey::new("shop", "params"));
+        hub.list(&CLASSES.all(), &[gateway_class("shop", CONTROLLER, Some(("shop", "params")))]);
+        let params = CONFIG_MAPS.object(ObjectKey::new("shop", "params"));
         hub.list(&params, &[params_config_map("shop", "params", &kinds)]);
-        hub.list(&Source::Gateways, &[gateway("shop", "web", "shop", Some("all"))]);
-        hub.list(&Source::Clusters, &[managed_cluster("eu-1", &Default::default())]);
-        hub.list(&Source::Placements, &[placement("shop", "all", 1)]);
-        hub.list(&Source::Decisions, &[placement_decision("shop", "all", 1, &["eu-1"])]);
+        hub.list(&GATEWAYS.all(), &[gateway("shop", "web", "shop", Some("all"))]);
+        hub.list(&CLUSTERS.all(), &[managed_cluster("eu-1", &Default::default())]);
+        hub.list(&PLACEMENTS.all(), &[placement("shop", "all", 1)]);
+        hub.list(&DECISIONS.all(), &[placement_decision("shop", "all", 1, &["eu-1"])]);
         hub.list(&hub.policies, &[]);
-        hub.list(&Source::Works, &[]);
+        hub.list(&WORKS.all(), &[]);
         hub
     }
 
     fn pass(&self, changes: &Changes<'_>) {
-        triggers::affected(changes).into_iter().for_each(|key| self.keys.send(key).unwrap());
+        triggers::affected(changes).into_iter().for_each(|key| self.queue.affect(key));
     }
 
     fn change(&self, change: Change) {
@@ -174,7 +177,7 @@ impl Hub {
             object["metadata"]["uid"] = object["metadata"]["name"].clone();
         }
         let read: HubObject = serde_json::from_str(&object.to_string()).unwrap();
-        let row = Row::prune(source, &read, &self.controller);
+        let row = source.prune(&read, &self.controller).unwrap();
         self.change(Change::Applied { source: source.clone(), key: read.key(), version, row });
         object
     }
@@ -195,8 +198,8 @@ impl Hub {
             sleep(LONG).await;
             let works = std::mem::take(&mut *self.server.works.lock());
             let version = self.version();
-            let sources = Source::FIXED.iter().chain([&self.policies]);
-            sources.for_each(|source| self.mirror.bookmark(source, version));
+            let sources = needed().chain([self.policies.clone()]);
+            sources.for_each(|source| self.mirror.bookmark(&source, version));
             if works.is_empty() {
                 return made;
             }
@@ -204,10 +207,10 @@ impl Hub {
                 match work {
                     Ok(work) => {
                         let version = work["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
-                        self.show(&Source::Works, work.clone(), version);
+                        self.show(&WORKS.all(), work.clone(), version);
                         made.push(work);
                     }
-                    Err(key) => self.takes_out(&Source::Works, key),
+                    Err(key) => self.takes_out(&WORKS.all(), key),
                 }
             }
         }
@@ -220,9 +223,9 @@ impl Hub {
             let Deed::Write(object) = hostile.deed(&format!("mob-{wave}"), &["eu-1"]) else { continue };
             let source = match object["kind"].as_str().unwrap_or_default() {
                 "RateLimitPolicy" => self.policies.clone(),
-                "Gateway" => Source::Gateways,
-                "Placement" => Source::Placements,
-                "PlacementDecision" => Source::Decisions,
+                "Gateway" => GATEWAYS.all(),
+                "Placement" => PLACEMENTS.all(),
+                "PlacementDecision" => DECISIONS.all(),
                 _ => continue,
             };
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -238,7 +241,7 @@ impl Hub {
         let names: Vec<String> = (0..NAMES).map(|number| format!("n{wave}-{number}")).collect();
         for name in &names {
             self.show(&self.policies, rate_limit_policy("shop", name, "web"), self.version());
-            self.show(&Source::Gateways, gateway(name, name, "shop", None), self.version());
+            self.show(&GATEWAYS.all(), gateway(name, name, "shop", None), self.version());
         }
         let made = self.settles().await;
         assert!(made.len() >= NAMES, "{} works were made", made.len());
@@ -246,22 +249,22 @@ impl Hub {
             for _ in 0..2 {
                 hostile.work(&mut work);
                 hostile.answer(&mut work);
-                self.show(&Source::Works, work.clone(), self.version());
+                self.show(&WORKS.all(), work.clone(), self.version());
             }
         }
         let mut cluster = managed_cluster("eu-1", &Default::default());
         (0..10).for_each(|_| hostile.cluster(&mut cluster));
-        self.show(&Source::Clusters, cluster, self.version());
+        self.show(&CLUSTERS.all(), cluster, self.version());
         let theirs = self.attack(&mut hostile, wave);
         self.settles().await;
         for name in &names {
             self.takes_out(&self.policies, ObjectKey::new("shop", name));
-            self.takes_out(&Source::Gateways, ObjectKey::new(name, name));
+            self.takes_out(&GATEWAYS.all(), ObjectKey::new(name, name));
         }
         for (source, key) in theirs {
             self.takes_out(&source, key);
         }
-        self.show(&Source::Clusters, managed_cluster("eu-1", &Default::default()), self.version());
+        self.show(&CLUSTERS.all(), managed_cluster("eu-1", &Default::default()), self.version());
         self.settles().await;
         let work = |work: &Value| {
             let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
@@ -279,7 +282,7 @@ impl Hub {
         }
         // What a spoke has taken the names from is the spoke's.
         for work in made.iter().skip(NAMES / 2).map(work).filter(is_there) {
-            self.takes_out(&Source::Works, work);
+            self.takes_out(&WORKS.all(), work);
         }
         self.settles().await;
         let kept = self.mirror.read().view(self.clock.now()).works().count();

@@ -15,11 +15,15 @@ use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
 use policy_sync::api::schema::Schema;
 use policy_sync::apply::{Key, Keys, triggers};
-use policy_sync::mirror::rows::kind::{PolicyKindInfo, Resolution};
-use policy_sync::mirror::rows::schema::WorkSchema;
-use policy_sync::mirror::{Change, Mirror, Moment, Row, Source, View};
+use policy_sync::hub::{Change, Moment, Source};
 use policy_sync::plan::fold::{self, FoldPlan};
 use policy_sync::plan::{self, Settings, WorksPlan, watches};
+use policy_sync::sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, needed,
+};
+use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::sync::rows::schema::WorkSchema;
+use policy_sync::sync::{Mirror, View, found};
 use serde_json::{Value, json};
 
 pub(super) use model::names;
@@ -58,8 +62,8 @@ impl Hub {
     /// A hub that was listed long ago and holds nothing.
     pub(super) fn new() -> Self {
         let mirror = Mirror::new(ControllerName::new(CONTROLLER));
-        mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(START));
-        for source in Source::FIXED {
+        mirror.change(found::work_schema(WorkSchema::FULL), Moment(START));
+        for source in needed() {
             mirror.begin_resync(&source);
             mirror.end_resync(&source, 1, Moment(START));
         }
@@ -68,7 +72,7 @@ impl Hub {
             settings: Settings::default(),
             now: START + 3_600_000,
             version: 1,
-            followed: BTreeSet::from(Source::FIXED),
+            followed: needed().collect(),
             kinds: BTreeMap::new(),
             schema: Arc::new(schema()),
             has_ancestors: false,
@@ -139,17 +143,17 @@ impl Hub {
         let name = text("name").filter(|name| is_name(name, 253, true))?;
         let kind = object["kind"].as_str()?;
         if matches!(kind, "GatewayClass" | "ManagedCluster") {
-            let source = if kind == "GatewayClass" { Source::Classes } else { Source::Clusters };
+            let source = if kind == "GatewayClass" { CLASSES.all() } else { CLUSTERS.all() };
             return Some((source, ObjectKey::new("", name)));
         }
         let key = ObjectKey::new(text("namespace").filter(|name| is_name(name, 63, false))?, name);
         let source = match kind {
-            "ConfigMap" => Source::ConfigMap(key.clone()),
-            "Gateway" => Source::Gateways,
-            "Placement" => Source::Placements,
-            "PlacementDecision" => Source::Decisions,
-            "Secret" => Source::Secrets,
-            "ReferenceGrant" => Source::Grants,
+            "ConfigMap" => CONFIG_MAPS.object(key.clone()),
+            "Gateway" => GATEWAYS.all(),
+            "Placement" => PLACEMENTS.all(),
+            "PlacementDecision" => DECISIONS.all(),
+            "Secret" => SECRETS.all(),
+            "ReferenceGrant" => GRANTS.all(),
             kind => {
                 let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
                 let lower = kind.to_ascii_lowercase();
@@ -162,7 +166,7 @@ impl Hub {
                 if self.kinds.entry(resource.clone()).or_insert_with(|| kind.to_owned()) != kind {
                     return None;
                 }
-                Source::Policies(resource)
+                POLICIES.resource(resource)
             }
         };
         Some((source, key))
@@ -183,21 +187,22 @@ impl Hub {
 
     fn show_text(&self, source: &Source, key: &ObjectKey, text: &str) {
         let object: HubObject = serde_json::from_str(text).expect("it was read before");
-        let row = Row::prune(source, &object, &ControllerName::new(CONTROLLER));
+        let row = source.prune(&object, &ControllerName::new(CONTROLLER)).expect("objects come from it");
         self.change(Change::Applied { source: source.clone(), key: key.clone(), version: self.version, row });
     }
 
     /// Watches what the plan wants to be watched.
     fn follow(&mut self) {
         let wanted = self.see(watches::plan);
-        let stale = |source: &&Source| !Source::FIXED.contains(source) && !wanted.contains_key(source);
+        let stale =
+            |source: &&Source| needed().all(|needed| needed != **source) && !wanted.contains_key(source);
         for source in self.followed.iter().filter(stale).cloned().collect::<Vec<_>>() {
             self.mirror.forget(&source, Moment(self.now));
             self.followed.remove(&source);
         }
         let mut started = false;
         for (source, gvr) in wanted {
-            if let Source::Policies(kind) = &source {
+            if let Some(kind) = POLICIES.resource_of(&source) {
                 let name = self.kinds.get(kind).cloned();
                 let resolution = name.map_or(Resolution::Gone, |name| {
                     let schema = (name == TYPED).then(|| self.schema.clone());
@@ -209,7 +214,7 @@ impl Hub {
                     })
                 });
                 let resolves = resolution != Resolution::Gone;
-                self.change(Change::Resolved(gvr, resolution));
+                self.change(found::resolved(&gvr, resolution));
                 if !resolves {
                     continue;
                 }

@@ -11,10 +11,10 @@ use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
 use policy_sync::api::params::{Params, TlsSecrets};
 use policy_sync::api::work::ManifestWorkSpec;
-use policy_sync::mirror::Source;
 use policy_sync::plan::selector::parse;
 use policy_sync::plan::work::SIZE_LIMIT;
 use policy_sync::plan::{Outcome, PlannedWork, WorksPlan};
+use policy_sync::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, POLICIES};
 use serde_json::{Value, json};
 
 use super::hub::{CONTROLLER, Hub};
@@ -69,7 +69,7 @@ fn holds(hub: &Hub) {
 fn within_placement(hub: &Hub, parent: &Parent, plan: &WorksPlan) {
     let namespace = &parent.object.namespace;
     let gateways = hub.objects.keys().filter(|(source, key)| {
-        *source == Source::Gateways
+        *source == GATEWAYS.all()
             && key.namespace == *namespace
             && (!parent.is_gateway() || *key == parent.object)
     });
@@ -110,8 +110,8 @@ fn is_whole<'w>(
 
 /// The valid parameters of the class of the Gateway `key`, where it is ours.
 fn params(hub: &Hub, key: &ObjectKey) -> Option<Params> {
-    let class = hub.objects.get(&(Source::Gateways, key.clone()))?["spec"]["gatewayClassName"].as_str()?;
-    let spec = &hub.objects.get(&(Source::Classes, ObjectKey::new("", class)))?["spec"];
+    let class = hub.objects.get(&(GATEWAYS.all(), key.clone()))?["spec"]["gatewayClassName"].as_str()?;
+    let spec = &hub.objects.get(&(CLASSES.all(), ObjectKey::new("", class)))?["spec"];
     if spec["controllerName"] != CONTROLLER {
         return None;
     }
@@ -120,7 +120,7 @@ fn params(hub: &Hub, key: &ObjectKey) -> Option<Params> {
         return Some(Params::default());
     }
     let key = ObjectKey::new(reference["namespace"].as_str()?, reference["name"].as_str()?);
-    let config_map = hub.objects.get(&(Source::ConfigMap(key.clone()), key))?;
+    let config_map = hub.objects.get(&(CONFIG_MAPS.object(key.clone()), key))?;
     Params::parse(config_map["data"]["params"].as_str()?).ok()
 }
 
@@ -157,8 +157,8 @@ fn references_are_placed(hub: &Hub, parent: &Parent, cluster: &str, work: &Plann
 
 /// Beside its references, the copy has what the matching overrides make of the policy's spec, one after the other.
 fn only_matching_patches_differ(hub: &Hub, parent: &Parent, cluster: &str, copy: &Value) {
-    let policy = &hub.objects[&(Source::Policies(parent.kind.clone()), parent.object.clone())];
-    let labels = hub.objects.get(&(Source::Clusters, ObjectKey::new("", cluster)));
+    let policy = &hub.objects[&(POLICIES.resource(parent.kind.clone()), parent.object.clone())];
+    let labels = hub.objects.get(&(CLUSTERS.all(), ObjectKey::new("", cluster)));
     let labels: BTreeMap<String, String> = labels
         .and_then(|cluster| serde_json::from_value(cluster["metadata"]["labels"].clone()).ok())
         .unwrap_or_default();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use policy_sync::api::gateway::GROUP;
 use policy_sync::api::names::ObjectKey;
-use policy_sync::mirror::Source;
+use policy_sync::sync::kinds::{GATEWAYS, GRANTS, SECRETS};
 use serde_json::{Value, json};
 
 use super::hub::Hub;
@@ -30,7 +30,7 @@ pub(super) fn only_what_may_travels(hub: &Hub, key: &ObjectKey, copies: bool, co
     for secret in of("Secret") {
         let (namespace, name) = address(secret);
         let hub_key = ObjectKey::new(namespace.trim_start_matches(PREFIX), &name);
-        let found = &hub.objects[&(Source::Secrets, hub_key)];
+        let found = &hub.objects[&(SECRETS.all(), hub_key)];
         assert_eq!((&secret["type"], &secret["apiVersion"]), (&TYPE.into(), &"v1".into()));
         for (name, value) in secret["data"].as_object().expect("data is an object") {
             assert!(NAMES.contains(&name.as_str()) && found["data"][name] == *value, "{name}");
@@ -62,7 +62,7 @@ pub(super) fn only_what_may_travels(hub: &Hub, key: &ObjectKey, copies: bool, co
 
 /// The Secrets that the Gateway's listeners name and may have, by namespace and name.
 fn allowed(hub: &Hub, key: &ObjectKey) -> BTreeSet<(String, String)> {
-    let gateway = &hub.objects[&(Source::Gateways, key.clone())];
+    let gateway = &hub.objects[&(GATEWAYS.all(), key.clone())];
     let mut allowed = BTreeSet::new();
     for listener in gateway["spec"]["listeners"].as_array().into_iter().flatten() {
         if listener["tls"]["mode"] == "Passthrough" {
@@ -91,7 +91,7 @@ fn allowed(hub: &Hub, key: &ObjectKey) -> BTreeSet<(String, String)> {
 }
 
 fn may_travel(hub: &Hub, gateway: &str, namespace: &str, name: &str) -> bool {
-    let Some(secret) = hub.objects.get(&(Source::Secrets, ObjectKey::new(namespace, name))) else {
+    let Some(secret) = hub.objects.get(&(SECRETS.all(), ObjectKey::new(namespace, name))) else {
         return false;
     };
     let downstream = format!("{PREFIX}{namespace}");
@@ -120,6 +120,6 @@ fn is_granted(hub: &Hub, gateway: &str, namespace: &str, name: &str) -> bool {
     let mut grants = hub
         .objects
         .iter()
-        .filter(|((source, key), _)| *source == Source::Grants && *key.namespace == *namespace);
+        .filter(|((source, key), _)| *source == GRANTS.all() && *key.namespace == *namespace);
     grants.any(|(_, grant)| lets(grant))
 }

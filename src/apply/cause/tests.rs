@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::mirror::{Row, Source};
 use crate::reconcile::{Failure, Leadership};
+use crate::sync::kinds::POLICIES;
 use crate::telemetry::metrics::Metrics;
 
 /// How long an answer takes.
@@ -90,9 +90,9 @@ impl Server {
 fn object(resource: &str, name: &str, generation: Option<i64>) -> Read {
     let (gvr, key) = (GroupVersionResource::new("example.com", "v1", resource), ObjectKey::new("shop", name));
     let Some(generation) = generation else { return Read::Absent(gvr, key) };
-    let source = Source::Policies(gvr.kind.clone());
+    let source = POLICIES.resource(gvr.kind.clone());
     let object: HubObject = serde_json::from_value(json!({"metadata": {"generation": generation}})).unwrap();
-    let decides = Row::prune(&source, &object, &ControllerName::new("example.com/controller")).decides();
+    let decides = source.prune(&object, &ControllerName::new("example.com/controller")).unwrap().decides();
     Read::Object(source, gvr, key, decides.unwrap())
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::tests::objects::{policy, policy_parent};
 use crate::plan::tests::world::{World, shop};
 use crate::reconcile::Expectations;
+use crate::sync::kinds::WORKS;
 
 fn key() -> Key {
     Key::Works(policy_parent("limits"))
@@ -28,7 +29,7 @@ fn to_delete() -> World {
 }
 
 fn seen(world: &World) -> u64 {
-    world.mirror.version(&Source::Works)
+    world.mirror.version(&WORKS.all())
 }
 
 #[test]
@@ -52,9 +53,9 @@ fn once_the_watch_is_that_far_it_is_written_again_where_it_must_be() {
     let created = visible(&world, &mut own).remove(0);
     let version = seen(&world) + 5;
     wrote(&mut own, &created, Written::At(version));
-    world.mirror.bookmark(&Source::Works, version - 1);
+    world.mirror.bookmark(&WORKS.all(), version - 1);
     assert_eq!(visible(&world, &mut own).len(), 1);
-    world.mirror.bookmark(&Source::Works, version);
+    world.mirror.bookmark(&WORKS.all(), version);
     assert_eq!(visible(&world, &mut own).len(), 2, "deleted again by someone, say");
     assert!(own.is_met(), "and nothing is kept");
 }
@@ -65,7 +66,7 @@ fn a_work_is_not_deleted_twice() {
     let deleted = visible(&world, &mut own).remove(0);
     let WorkAction::Delete { uid, .. } = &deleted else { panic!() };
     wrote(&mut own, &deleted, Written::Deleted(uid.clone()));
-    world.mirror.bookmark(&Source::Works, 1_000_000);
+    world.mirror.bookmark(&WORKS.all(), 1_000_000);
     assert_eq!(visible(&world, &mut own).len(), 1, "whatever else the watch brings");
 }
 

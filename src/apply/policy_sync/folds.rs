@@ -8,11 +8,12 @@ use crate::api::annotations::Summary;
 use crate::api::names::{ObjectKey, Parent};
 use crate::apply::rivals::Look;
 use crate::apply::{ApplyError, Key, decide, objects, subject};
-use crate::mirror::{Moment, View};
+use crate::hub::Moment;
 use crate::plan::Notice;
 use crate::plan::contest::Contest;
 use crate::plan::fold::Fold;
 use crate::plan::gateway::fold::GatewayFold;
+use crate::sync::View;
 
 /// When it is looked at again whether what another controller writes is still for it to write.
 const CONTEST_AGAIN: Duration = Duration::from_secs(30);

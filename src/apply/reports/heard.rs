@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::api::names::{ClusterName, Parent};
-use crate::mirror::Moment;
+use crate::hub::Moment;
 use crate::plan::Notice;
 use crate::shrink::give_back;
 

@@ -10,9 +10,9 @@ use super::super::Keys;
 use super::{Triggers, both};
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::names::{ClusterName, ObjectKey, Parent};
-use crate::mirror::rows::cluster::Cluster;
-use crate::mirror::rows::gateway::Gateway;
-use crate::mirror::rows::policy::Policy;
+use crate::sync::rows::cluster::Cluster;
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::policy::Policy;
 
 impl Triggers<'_> {
     /// A ManagedCluster came, went or changed; `before` is what it was. A Gateway's labels tell of its clusters, it has a

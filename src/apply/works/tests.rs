@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::api::annotations::CONTROLLER;
-use crate::mirror::rows::Strings;
 use crate::plan::tests::objects::{gateway_parent, policy, policy_parent};
 use crate::plan::tests::world::{World, shop};
 use crate::plan::{Outcome, access};
+use crate::sync::rows::Strings;
 
 fn world() -> World {
     shop(&["eu-1"]).with(policy("limits").targets("web"))

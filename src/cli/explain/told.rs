@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::names::{ClusterName, Parent};
 use crate::cli::text::printable;
-use crate::mirror::Moment;
+use crate::hub::Moment;
 use crate::plan::explain::{CLUSTER, Explanation, Reason, Step, Verdict, When};
 
 /// How many clusters of a group are named.

@@ -11,8 +11,8 @@ use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::params::{Params, ParamsError};
 use crate::cli::live::{Live, is_forbidden};
-use crate::mirror::rows::kind::Resolution;
-use crate::watch::resolve_for;
+use crate::sync::definitions::resolve_for;
+use crate::sync::rows::kind::Resolution;
 
 /// Who asks a hub.
 pub(super) struct Asker {

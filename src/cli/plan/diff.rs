@@ -24,9 +24,11 @@ use read::Found;
 use super::remark::{Remark, Subject};
 use crate::api::names::Parent;
 use crate::apply::Key;
-use crate::mirror::{Moment, Source, View};
+use crate::hub::Moment;
 use crate::plan::Settings;
 use crate::plan::standing::{KindStanding, of_kind};
+use crate::sync::View;
+use crate::sync::kinds::WORKS;
 
 pub(in crate::cli) use read::read;
 pub(super) use show::{list, table, text};
@@ -44,7 +46,7 @@ pub(super) fn plan(mut found: Found, settings: &Settings, now: Moment) -> anyhow
     let (actions, said) = works::works(&found, settings, now);
     remarks.extend(said);
     let mut works = found.carry_out(actions)?;
-    found.scratch.list(&Source::Works, found.works.values());
+    found.scratch.list(&WORKS.all(), found.works.values());
     let access = works::access_works(&found, now);
     works.extend(found.carry_out(access)?);
     works.sort_by(|left, right| left.key.cmp(&right.key));

@@ -10,9 +10,11 @@ use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Parent}
 use crate::api::params::Params;
 use crate::cli::manifests::Manifest;
 use crate::cli::scratch::Scratch;
-use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::{ClassParams, Source, View};
+use crate::hub::watch::Wanted;
 use crate::plan::watches;
+use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, POLICIES, SECRETS, needed};
+use crate::sync::rows::schema::WorkSchema;
+use crate::sync::{ClassParams, View};
 
 /// The definition of works.
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";
@@ -32,10 +34,10 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
         parents: BTreeMap::new(),
         remarks: inventory.remarks.clone(),
     };
-    for source in Source::FIXED {
+    for source in needed() {
         filled.scratch.list(&source, inventory.of(&source).map(|(_, manifest)| &manifest.object));
     }
-    for (key, manifest) in inventory.of(&Source::Gateways) {
+    for (key, manifest) in inventory.of(&GATEWAYS.all()) {
         filled.parents.insert(Parent::gateway(key.clone()), Subject::of(manifest));
     }
     filled.classes(inventory, controller);
@@ -57,7 +59,7 @@ impl Filled {
         at(self.scratch.read().view(Scratch::settled()))
     }
 
-    fn wanted(&self) -> watches::Wanted {
+    fn wanted(&self) -> Wanted {
         self.look(watches::plan)
     }
 
@@ -75,7 +77,7 @@ impl Filled {
 
     fn classes(&mut self, inventory: &Inventory, controller: &ControllerName) {
         let ours: BTreeSet<ObjectKey> = self.look(|view| view.our_classes().into_keys().cloned().collect());
-        let others = inventory.of(&Source::Classes).filter(|(key, _)| !ours.contains(*key));
+        let others = inventory.of(&CLASSES.all()).filter(|(key, _)| !ours.contains(*key));
         for (_, manifest) in others {
             let text = format!("not used: spec.controllerName is not {}", controller.as_str());
             self.remarks.push(Subject::of(manifest).note(text));
@@ -85,14 +87,14 @@ impl Filled {
     fn parameters(&mut self, inventory: &Inventory) {
         let wanted = self.wanted();
         for source in wanted.keys() {
-            if let Source::ConfigMap(key) = source {
+            if let Some(key) = source.object() {
                 self.scratch.list(source, inventory.config_maps.get(key).map(|manifest| &manifest.object));
             }
         }
         let unused = inventory
             .config_maps
             .iter()
-            .filter(|(key, _)| !wanted.contains_key(&Source::ConfigMap((*key).clone())));
+            .filter(|(key, _)| !wanted.contains_key(&CONFIG_MAPS.object((*key).clone())));
         let notes = unused.map(|(_, manifest)| {
             Subject::of(manifest).note("not used: it holds the parameters of no GatewayClass of ours")
         });
@@ -102,7 +104,7 @@ impl Filled {
     /// Secrets, and the grants for them, where a class copies them.
     fn secrets(&mut self, inventory: &Inventory) {
         let wanted = self.wanted();
-        for source in [Source::Secrets, Source::Grants] {
+        for source in [SECRETS.all(), GRANTS.all()] {
             let given = inventory.of(&source).map(|(_, manifest)| manifest);
             if wanted.contains_key(&source) {
                 self.scratch.list(&source, given.map(|manifest| &manifest.object));
@@ -124,7 +126,7 @@ impl Filled {
         told.iter().for_each(|(gvr, told)| self.scratch.resolve(gvr, told.resolution()));
         let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
         for (source, gvr) in self.wanted() {
-            let (Source::Policies(_), Some(told)) = (&source, told.get(&gvr)) else { continue };
+            let Some(told) = told.get(&gvr).filter(|_| source.is(&POLICIES)) else { continue };
             let name = told.kind().unwrap_or_default();
             let objects =
                 inventory.others.iter().find(|((group, kind), _)| **group == *gvr.kind.group && kind == name);

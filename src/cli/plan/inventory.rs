@@ -11,7 +11,8 @@ use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 use crate::api::{cluster, gateway};
 use crate::cli::manifests::Manifest;
-use crate::mirror::Source;
+use crate::hub::Source;
+use crate::sync::kinds::{CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, SECRETS};
 
 /// Objects of one kind, by namespace and name.
 pub(super) type Objects = BTreeMap<ObjectKey, Manifest>;
@@ -44,13 +45,13 @@ enum Role {
 
 fn role(group: &str, kind: &str) -> Role {
     match (group, kind) {
-        (gateway::GROUP, "GatewayClass") => Role::Of(Source::Classes),
-        (gateway::GROUP, "Gateway") => Role::Of(Source::Gateways),
-        (cluster::GROUP, "ManagedCluster") => Role::Of(Source::Clusters),
-        (cluster::GROUP, "Placement") => Role::Of(Source::Placements),
-        (cluster::GROUP, "PlacementDecision") => Role::Of(Source::Decisions),
-        (gateway::GROUP, "ReferenceGrant") => Role::Of(Source::Grants),
-        ("", "Secret") => Role::Of(Source::Secrets),
+        (gateway::GROUP, "GatewayClass") => Role::Of(CLASSES.all()),
+        (gateway::GROUP, "Gateway") => Role::Of(GATEWAYS.all()),
+        (cluster::GROUP, "ManagedCluster") => Role::Of(CLUSTERS.all()),
+        (cluster::GROUP, "Placement") => Role::Of(PLACEMENTS.all()),
+        (cluster::GROUP, "PlacementDecision") => Role::Of(DECISIONS.all()),
+        (gateway::GROUP, "ReferenceGrant") => Role::Of(GRANTS.all()),
+        ("", "Secret") => Role::Of(SECRETS.all()),
         ("", "ConfigMap") => Role::ConfigMap,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => Role::Definition,
         _ => Role::Other,
@@ -68,21 +69,25 @@ impl Inventory {
     }
 
     /// The objects of a kind that every plan may depend on.
-    pub(super) fn of(&self, source: &Source) -> impl Iterator<Item = (&ObjectKey, &Manifest)> {
+    pub(super) fn of<'i>(
+        &'i self,
+        source: &Source,
+    ) -> impl Iterator<Item = (&'i ObjectKey, &'i Manifest)> + use<'i> {
         self.by_source.get(source).into_iter().flatten()
     }
 
     /// A GatewayClass.
     pub(super) fn class(&self, name: &str) -> Option<&Manifest> {
-        self.by_source.get(&Source::Classes)?.get(&ObjectKey::new("", name))
+        self.by_source.get(&CLASSES.all())?.get(&ObjectKey::new("", name))
     }
 
     fn add(&mut self, mut manifest: Manifest, namespace: &str) {
         let (group, kind) = (group(&manifest.object.api_version).to_owned(), manifest.object.kind.clone());
         let role = role(&group, &kind);
         let namespaced = match role {
-            Role::Of(Source::Classes | Source::Clusters) | Role::Definition => false,
-            Role::Of(_) | Role::ConfigMap => true,
+            Role::Of(ref source) => !source.is(&CLASSES) && !source.is(&CLUSTERS),
+            Role::ConfigMap => true,
+            Role::Definition => false,
             // Of what is no policy, nothing is known.
             Role::Other => is_policy(&manifest.object),
         };

@@ -5,7 +5,7 @@ use kube::discovery::ApiResource;
 
 use super::inventory::Inventory;
 use crate::api::names::{GroupResource, GroupVersionResource};
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution, check};
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution, check};
 
 /// How a kind was told.
 #[derive(Debug, PartialEq, Eq)]

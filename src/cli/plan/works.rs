@@ -11,8 +11,9 @@ use super::remark::{Remark, Subject};
 use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
 use crate::api::object::HubObject;
 use crate::cli::scratch::Scratch;
-use crate::mirror::{Source, View};
 use crate::plan::{Outcome, PlannedWork, Settings, WorksPlan, access, plan_works};
+use crate::sync::View;
+use crate::sync::kinds::WORKS;
 
 /// Planned works, by cluster and name.
 type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
@@ -40,7 +41,7 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
         .map(|((cluster, _), work)| anyhow::Ok(serde_json::from_value(work.object(&cluster.0)?)?))
         .collect::<Result<_, _>>()
         .context("cannot read a planned work back")?;
-    scratch.list(&Source::Works, &created);
+    scratch.list(&WORKS.all(), &created);
     let guard = scratch.read();
     let view = guard.view(Scratch::settled());
     let clusters: Vec<ClusterName> = works.keys().map(|(cluster, _)| cluster.clone()).collect();

@@ -11,8 +11,8 @@ use crate::api::names::{ControllerName, Parent};
 use crate::api::object::HubObject;
 use crate::api::work::{ManifestWorkSpec, ManifestWorkStatus};
 use crate::cli::kinds::PolicyKind;
-use crate::mirror::rows::work::{Purpose, Work};
 use crate::plan::fold::said;
+use crate::sync::rows::work::{Purpose, Work};
 
 pub(super) const ROW: [&str; 5] = ["APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
 

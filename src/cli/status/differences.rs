@@ -11,7 +11,7 @@ use super::view::{Rows, View};
 use crate::api::annotations::CLUSTER_OVERRIDES;
 use crate::cli::output::say;
 use crate::cli::text::printable;
-use crate::mirror::rows::Strings;
+use crate::sync::rows::Strings;
 
 /// The labels of clusters, `None` where they may not be read.
 #[derive(Clone, Debug)]

@@ -15,8 +15,8 @@ use crate::api::gateway::{CONDITIONS, GatewayStatus};
 use crate::api::names::ClusterName;
 use crate::api::object::HubObject;
 use crate::cli::kinds::PolicyKind;
-use crate::mirror::rows::work::Work;
 use crate::plan::gateway::fold::lacks;
+use crate::sync::rows::work::Work;
 pub(super) use cluster::GatewayOnCluster;
 pub(super) use row::{ON_CLUSTER, ON_CLUSTER_WIDE, ROW, ROW_WIDE, on_cluster, row};
 
@@ -60,7 +60,7 @@ impl Copy {
         Self {
             applied: work.answer.as_ref().is_some_and(|answer| answer.applied),
             lacks: lacks(work),
-            displaced: work.displaced.map(crate::mirror::Moment::rfc3339),
+            displaced: work.displaced.map(crate::hub::Moment::rfc3339),
             deleting: work.deleting.is_some(),
         }
     }

@@ -8,7 +8,7 @@ use crate::api::annotations::{CONTROLLER, WORK_FOR};
 use crate::api::gateway::GatewaySpec;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey};
 use crate::api::object::HubObject;
-use crate::mirror::rows::work::Work;
+use crate::sync::rows::work::Work;
 
 /// The Gateways of our classes.
 #[derive(Debug)]

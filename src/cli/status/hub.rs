@@ -12,16 +12,18 @@ use kube::{Api, Client, Config};
 use crate::api::cluster::{self, ManagedCluster};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
-use crate::api::{gateway, work};
+use crate::api::work;
 use crate::cli::kinds::PolicyKind;
 use crate::cli::listing::Part;
 use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
-use crate::mirror::rows::Strings;
-use crate::mirror::{ClassParams, Source};
+use crate::hub::watch::SILENCE;
+use crate::hub::watch::Wanted;
 use crate::plan::standing::versions;
 use crate::plan::watches;
-use crate::watch::SILENCE;
+use crate::sync::ClassParams;
+use crate::sync::kinds::{CLASSES, POLICIES};
+use crate::sync::rows::Strings;
 
 /// A hub to read.
 pub(super) struct Hub {
@@ -104,11 +106,10 @@ impl Hub {
     /// The GatewayClasses of the hub, in a mirror for `controller`.
     pub(super) async fn classes(&self, controller: &ControllerName) -> anyhow::Result<Scratch> {
         self.live.is_hub().await?;
-        let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gatewayclasses");
-        let classes = self.live.pages(&gvr, "", ListParams::default(), Part::Whole).await;
+        let classes = self.live.pages(&CLASSES.gvr(), "", ListParams::default(), Part::Whole).await;
         let classes = classes.map_err(|error| self.live.failure("list GatewayClasses", &error))?;
         let scratch = Scratch::new(controller.clone());
-        scratch.list(&Source::Classes, &classes);
+        scratch.list(&CLASSES.all(), &classes);
         Ok(scratch)
     }
 
@@ -116,7 +117,7 @@ impl Hub {
     pub(super) async fn kinds(&self, classes: &Scratch) -> anyhow::Result<Kinds> {
         let (mut faults, mut unread) = (Vec::new(), Vec::new());
         for (source, gvr) in &wanted(classes) {
-            if let Source::ConfigMap(key) = source {
+            if let Some(key) = source.object() {
                 match self.live.find::<HubObject>(gvr, key).await {
                     Ok(config_map) => classes.list(source, &config_map),
                     Err(error) => {
@@ -136,12 +137,10 @@ impl Hub {
                 faults.push(format!("GatewayClass {class}: {place}: {error}"));
             }
         }
-        let listed = |source| match source {
-            Source::Policies(kind) => Some(versions(view, &kind).into_iter().map(|(gvr, _)| gvr).collect()),
-            _ => None,
-        };
+        let watched = watches::plan(view);
+        let kinds = watched.keys().filter_map(|source| POLICIES.resource_of(source));
         let listed: Vec<Vec<GroupVersionResource>> =
-            watches::plan(view).into_keys().filter_map(listed).collect();
+            kinds.map(|kind| versions(view, kind).into_iter().map(|(gvr, _)| gvr).collect()).collect();
         drop(guard);
         let kinds = self.resolve(listed, &mut faults).await?;
         Ok(Kinds { kinds, faults, unread })
@@ -281,7 +280,7 @@ fn works() -> GroupVersionResource {
     GroupVersionResource::new(work::GROUP, "v1", "manifestworks")
 }
 
-fn wanted(scratch: &Scratch) -> watches::Wanted {
+fn wanted(scratch: &Scratch) -> Wanted {
     watches::plan(scratch.read().view(Scratch::settled()))
 }
 

@@ -6,15 +6,15 @@ use super::Explainer;
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GRACE_TIMEOUT};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::api::params::KEY;
-use crate::mirror::rows::kind::Resolution;
 use crate::plan::Problem;
 use crate::plan::problem::SecretFault;
+use crate::sync::rows::kind::Resolution;
 
 impl Explainer<'_> {
     /// Where the parameters of the class `name` are.
     pub(super) fn parameters(&self, name: &str) -> String {
         let class = self.view.class(&ObjectKey::new("", name));
-        match class.map(crate::mirror::rows::class::Class::config_map) {
+        match class.map(crate::sync::rows::class::Class::config_map) {
             Some(Ok(Some(config_map))) => format!("ConfigMap {config_map} key {KEY}"),
             _ => format!("GatewayClass {name} spec.parametersRef"),
         }

@@ -2,10 +2,10 @@
 
 use super::{Explainer, Reason, Step};
 use crate::api::names::ObjectKey;
-use crate::mirror::rows::kind::Resolution;
 use crate::plan::Problem;
 use crate::plan::class::PARAMETERS_UNREAD;
 use crate::plan::standing::{GatewayStanding, KindStanding, of_gateway, of_kind};
+use crate::sync::rows::kind::Resolution;
 
 impl Explainer<'_> {
     pub(super) fn gateway_steps(&self) -> Vec<Step> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::conditions;
 use crate::api::annotations::Synced;
 use crate::api::names::ClusterName;
-use crate::mirror::rows::ancestors::Ancestors;
-use crate::mirror::rows::work::Work;
 use crate::plan::{Outcome, answer};
+use crate::sync::rows::ancestors::Ancestors;
+use crate::sync::rows::work::Work;
 
 pub(super) struct CopyName {
     pub(super) name: String,

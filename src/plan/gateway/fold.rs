@@ -22,15 +22,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use crate::api::gateway::GatewayStatus;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::api::text::capped;
-use crate::mirror::rows::gateway::Gateway;
-use crate::mirror::rows::work::{Answer, Work};
-use crate::mirror::{Moment, View};
+use crate::hub::Moment;
 use crate::plan::condition::{named, transition};
 use crate::plan::contest::Contest;
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::placement::{Unplaced, placement};
 use crate::plan::standing::of_gateway;
 use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff, notice};
+use crate::sync::View;
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::work::{Answer, Work};
 
 pub use metadata::Metadata;
 

@@ -25,13 +25,15 @@ use crate::api::json::tree::cut;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::api::params::Params;
 use crate::api::secret::TLS;
-use crate::mirror::rows::grant::Grant;
-use crate::mirror::rows::secret::{Secret, SecretData};
-use crate::mirror::{Source, View};
+use crate::hub::Source;
 use crate::plan::copy::travelling;
 use crate::plan::problem::SecretFault;
 use crate::plan::work::Companion;
 use crate::plan::{Problem, Settings};
+use crate::sync::View;
+use crate::sync::kinds::{GRANTS, SECRETS};
+use crate::sync::rows::grant::Grant;
+use crate::sync::rows::secret::{Secret, SecretData};
 
 /// How many Secrets that do not travel are told one by one.
 const TOLD: usize = 10;
@@ -63,10 +65,10 @@ pub(super) fn of(
     if named.is_empty() {
         return Ok(Secrets::default());
     }
-    listed(view, &Source::Secrets, "secrets")?;
+    listed(view, &SECRETS.all(), "secrets")?;
     let mut granted = Granted::default();
     if named.keys().any(|secret| secret.namespace != key.namespace) {
-        listed(view, &Source::Grants, "referencegrants")?;
+        listed(view, &GRANTS.all(), "referencegrants")?;
         granted = Granted::of(view, key);
     }
     let mut secrets = Secrets::default();

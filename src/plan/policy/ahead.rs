@@ -11,10 +11,10 @@ use super::{Planner, remembered};
 use crate::api::annotations::CLUSTER_OVERRIDES;
 use crate::api::json::Hash;
 use crate::api::names::Parent;
-use crate::mirror::View;
-use crate::mirror::rows::policy::Policy;
 use crate::plan::copy::read_spec;
 use crate::plan::{Problem, Settings};
+use crate::sync::View;
+use crate::sync::rows::policy::Policy;
 
 /// The copies of one policy that are to be made.
 #[derive(Debug)]

@@ -10,13 +10,13 @@ use super::recipe::Terms;
 use super::{COPIES_LIMIT, NO_LABELS, Planner, name, remembered};
 use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{ClusterName, ObjectKey};
-use crate::mirror::Moment;
-use crate::mirror::rows::policy::Policy;
+use crate::hub::Moment;
 use crate::plan::copy::travelling_bytes;
 use crate::plan::overrides::{Choice, Chosen};
 use crate::plan::placement::{Placed, placed};
 use crate::plan::standing::{GatewayStanding, of_target};
 use crate::plan::{Outcome, PlannedWork, Problem, WorksPlan, selector};
+use crate::sync::rows::policy::Policy;
 
 /// What makes works differ.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

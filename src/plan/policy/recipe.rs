@@ -18,13 +18,13 @@ use crate::api::json::Hash;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Conflicts, Params, StatusField};
 use crate::api::work::ManifestWorkSpec;
-use crate::mirror::rows::kind::PolicyKindInfo;
-use crate::mirror::rows::policy::Policy;
-use crate::mirror::rows::schema::WorkSchema;
 use crate::plan::copy::{copy, read_spec, travelling};
 use crate::plan::overrides::{Chosen, Overrides};
 use crate::plan::work::{PlannedWork, WorkTemplate};
 use crate::plan::{Problem, feedback};
+use crate::sync::rows::kind::PolicyKindInfo;
+use crate::sync::rows::policy::Policy;
+use crate::sync::rows::schema::WorkSchema;
 
 /// What all copies of a policy are made of.
 #[derive(Debug)]

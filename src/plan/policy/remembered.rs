@@ -12,10 +12,10 @@ use super::target::{Targets, targets};
 use crate::api::annotations::CLUSTER_OVERRIDES;
 use crate::api::json::Hash;
 use crate::api::schema::Schema;
-use crate::mirror::rows::policy::Policy;
 use crate::plan::Problem;
 use crate::plan::copy::read_spec;
 use crate::plan::overrides::Choice;
+use crate::sync::rows::policy::Policy;
 
 /// From so many bytes on a spec is not read again only for its target references, nor overrides for who gets them.
 const LARGE: usize = 16 * 1024;

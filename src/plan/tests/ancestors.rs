@@ -6,11 +6,10 @@ use super::answers::{Answer, applied, refused};
 use super::objects::{policy, policy_parent};
 use super::world::{World, shop};
 use crate::api::annotations::{Summary, Synced};
-use crate::mirror::Change;
-use crate::mirror::rows::ancestors::tests::{Ancestor, ancestor, message};
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
-use crate::mirror::rows::schema::WorkSchema;
 use crate::plan::Outcome;
+use crate::sync::rows::ancestors::tests::{Ancestor, ancestor, message};
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::rows::schema::WorkSchema;
 
 fn with_ancestors() -> Resolution {
     Resolution::Resolved(PolicyKindInfo { has_ancestors: true, ..PolicyKindInfo::named("RateLimitPolicy") })
@@ -72,7 +71,7 @@ fn only_kinds_with_ancestors_are_asked_for_them() {
 fn a_hub_whose_works_have_no_rules_asks_without_them() {
     let world = written();
     let older = WorkSchema { condition_rules: false, ..WorkSchema::FULL };
-    world.change(Change::WorkSchema(older));
+    world.change(crate::sync::found::work_schema(older));
     assert_eq!(rules(&world), json!([]));
     let world = world.settled(&[policy_parent("limits")]).answered("eu-1", &applied());
     assert!(!world.entries()[0].pending, "what cannot be asked is not waited for");

@@ -13,9 +13,9 @@ use super::world::{World, shop};
 use crate::api::annotations::{CLUSTER_SELECTOR, GRACE_TIMEOUT};
 use crate::api::names::{ControllerName, Parent};
 use crate::api::object::HubObject;
-use crate::mirror::Moment;
-use crate::mirror::rows::kind::Resolution;
+use crate::hub::Moment;
 use crate::plan::cause::{Cause, Read};
+use crate::sync::rows::kind::Resolution;
 
 /// The reads before the work on `eu-1` is deleted, each as `<resource> <key>`, with `absent` where it should not exist.
 fn reads(world: &World, parent: &Parent) -> Vec<String> {

@@ -7,10 +7,10 @@ use super::objects::{class, config_map, gateway, gateway_parent, listing, policy
 use super::world::{World, resolved, shop, world};
 use crate::api::names::ObjectKey;
 use crate::apply::{Key, Keys};
-use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Failure};
+use crate::hub::{Change, Failure};
 use crate::plan::class::{self as planned, ClassStatus};
 use crate::plan::gateway::fold;
+use crate::sync::rows::kind::Resolution;
 
 fn status(world: &World) -> Option<ClassStatus> {
     world.see(|view| planned::plan(view, &ObjectKey::new("", "multi")))

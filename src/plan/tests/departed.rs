@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::objects::{CONTROLLER, class, config_map, gateway, gateway_parent, listing, policy};
 use super::world::{World, shop};
 use crate::api::names::ControllerName;
-use crate::mirror::Moment;
+use crate::hub::Moment;
 use crate::plan::gateway::fold::{GatewayFold, plan};
 
 /// For how long what a class went with may return.

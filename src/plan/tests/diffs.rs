@@ -120,10 +120,10 @@ fn works_of_a_kind_that_was_renamed_are_replaced() {
 
 #[test]
 fn a_schema_without_scrape_types_is_written_without_them() {
-    use crate::mirror::{Change, rows::schema::WorkSchema};
+    use crate::sync::rows::schema::WorkSchema;
     let world = written();
     let older = WorkSchema { feedback_scrape_type: false, ..WorkSchema::FULL };
-    world.change(Change::WorkSchema(older));
+    world.change(crate::sync::found::work_schema(older));
     match &world.diff_of(&policy_parent("limits")).actions[..] {
         [WorkAction::Update { work, .. }] => {
             assert!(!work.object("eu-1").unwrap().to_string().contains("feedbackScrapeType"));

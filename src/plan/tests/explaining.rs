@@ -8,9 +8,9 @@ use super::objects::{
 };
 use super::world::{World, resolved, shop};
 use crate::api::names::{ClusterName, Parent};
-use crate::mirror::Moment;
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use crate::hub::Moment;
 use crate::plan::explain::{Explanation, Reason, Silent, Verdict, When, explain};
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 
 fn explained(world: &World, parent: &Parent, silent: &Silent) -> Explanation {
     let kind = if parent.is_gateway() { "Gateway" } else { "RateLimitPolicy" };

@@ -7,8 +7,9 @@ use super::objects::{CLASS, cluster, listing, policy, policy_parent};
 use super::world::{World, shop};
 use crate::api::annotations::Summary;
 use crate::api::names::ControllerName;
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
 use crate::plan::fold::{Fold, FoldPlan};
+use crate::sync::kinds::CONFIG_MAPS;
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 
 fn written() -> World {
     shop(&["eu-1"]).with(policy("limits").targets("web")).written()
@@ -357,7 +358,7 @@ fn a_policy_that_is_going_or_gone_is_left() {
 #[test]
 fn while_parameters_are_unread_nothing_is_told() {
     let world = written();
-    world.forget(&crate::mirror::Source::ConfigMap(crate::api::names::ObjectKey::new("params", "multi")));
+    world.forget(&CONFIG_MAPS.object(crate::api::names::ObjectKey::new("params", "multi")));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
 }
 

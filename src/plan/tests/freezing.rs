@@ -6,8 +6,8 @@ use super::objects::{
 };
 use super::world::{World, resolved, shop};
 use crate::api::names::{GroupVersionResource, Parent};
-use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Source};
+use crate::sync::kinds::POLICIES;
+use crate::sync::rows::kind::Resolution;
 
 const NOTHING: [&str; 0] = [];
 
@@ -201,7 +201,7 @@ fn while_what_is_there_was_read_in_another_version_nothing_is_planned_of_it() {
     let world = growing();
     let followed = |version: &str| {
         let gvr = GroupVersionResource::new("kuadrant.io", version, "ratelimitpolicies");
-        world.change(Change::Followed(gvr));
+        world.change(crate::sync::found::followed(&gvr));
         world.writes("limits")
     };
     assert_eq!(followed("v0"), NOTHING);
@@ -311,7 +311,7 @@ fn policies_that_were_not_listed_keep_their_works() {
     assert_eq!(world.writes("limits"), NOTHING, "kind not looked up yet");
     let mut world = world.resolution("ratelimitpolicies", resolved("RateLimitPolicy"));
     assert_eq!(world.writes("limits"), NOTHING, "looked up, not listed");
-    world.list(&Source::Policies(kind("ratelimitpolicies")), &[]);
+    world.list(&POLICIES.resource(kind("ratelimitpolicies")), &[]);
     assert_eq!(world.writes("limits"), ["delete eu-1"], "listed, and not there");
 }
 
@@ -319,7 +319,7 @@ fn policies_that_were_not_listed_keep_their_works() {
 fn a_half_listed_kind_keeps_the_works_of_what_is_not_there_yet() {
     let world = restarted(&[]).params("multi", &listing(&["ratelimitpolicies"]).to_string());
     let mut world = world.resolution("ratelimitpolicies", resolved("RateLimitPolicy"));
-    let source = Source::Policies(kind("ratelimitpolicies"));
+    let source = POLICIES.resource(kind("ratelimitpolicies"));
     world.mirror.begin_resync(&source);
     world.apply(&policy("another").targets("web"));
     assert_eq!(world.writes("limits"), NOTHING);

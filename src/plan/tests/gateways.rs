@@ -11,8 +11,9 @@ use super::objects::{CONTROLLER, Object, class, cluster, gateway, gateway_parent
 use super::world::{World, shop};
 use crate::api::gateway::GatewayStatus;
 use crate::api::names::ControllerName;
-use crate::mirror::Moment;
+use crate::hub::Moment;
 use crate::plan::gateway::fold::{GatewayFold, Metadata, plan};
+use crate::sync::kinds::CONFIG_MAPS;
 
 fn web() -> Object {
     gateway("web").placed_on("all")
@@ -67,7 +68,7 @@ fn told(object: &Object, fold: &GatewayFold) -> Object {
     let mut entries = object.json["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     if let Some(Metadata { labels, annotations }) = &fold.metadata {
         entries.retain(|entry| entry["manager"] != manager.as_str() || !entry["subresource"].is_null());
-        let owned = |strings: &crate::mirror::rows::Strings| -> Value {
+        let owned = |strings: &crate::sync::rows::Strings| -> Value {
             strings
                 .keys()
                 .map(|key| (format!("f:{key}"), json!({})))
@@ -78,7 +79,7 @@ fn told(object: &Object, fold: &GatewayFold) -> Object {
         entries.push(json!({"manager": manager, "operation": "Apply", "fieldsV1": fields}));
         for (field, strings) in [("labels", labels), ("annotations", annotations)] {
             let found = object.json["metadata"][field].as_object().cloned().unwrap_or_default();
-            let ours = crate::mirror::rows::told::Told::is_ours;
+            let ours = crate::sync::rows::told::Told::is_ours;
             let others = found.into_iter().filter(|(key, _)| !ours(key));
             let ours = strings.iter().map(|(key, value)| (key.clone(), json!(value)));
             object.json["metadata"][field] = others.chain(ours).collect::<serde_json::Map<_, _>>().into();
@@ -267,7 +268,7 @@ fn one_that_cannot_be_planned_is_not_accepted() {
 #[test]
 fn what_is_not_known_yet_says_nothing() {
     let world = shop(&["eu-1"]);
-    world.forget(&crate::mirror::Source::ConfigMap(crate::api::names::ObjectKey::new("params", "multi")));
+    world.forget(&CONFIG_MAPS.object(crate::api::names::ObjectKey::new("params", "multi")));
     assert_eq!(fold(&world), GatewayFold::default());
     assert_eq!(fold(&shop(&["eu-1"]).with(web().deleting())), GatewayFold::default());
     assert_eq!(fold(&shop(&["eu-1"]).without(web())), GatewayFold::default());

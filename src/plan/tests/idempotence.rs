@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::objects::{gateway, gateway_parent, policy, policy_parent, target};
 use super::world::shop;
+use crate::sync::kinds::WORKS;
 
 /// Any JSON, numbers at the edges of what is held exactly among it.
 pub(super) fn any_json() -> impl Strategy<Value = Value> {
@@ -86,7 +87,7 @@ proptest! {
         prop_assert_eq!(world.writes("limits"), Vec::<String>::new());
 
         // Nor does it matter in which order and form the same is sent.
-        let source = crate::mirror::Source::Works;
+        let source = WORKS.all();
         for (name, cluster) in world.work_names() {
             let work = world.work_text(&name, &cluster, rewritten);
             world.apply_text(&source, &work);

@@ -3,7 +3,7 @@
 use super::answers::{Answer, applied, refused};
 use super::objects::{policy, policy_parent};
 use super::world::{World, shop};
-use crate::mirror::Moment;
+use crate::hub::Moment;
 
 const STUCK: i64 = 300_000;
 

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::names::{GroupResource, ObjectKey, Parent};
-use crate::mirror::Source;
+use crate::hub::Source;
+use crate::sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS,
+};
 
 /// The namespace of everything that does not say otherwise.
 pub(crate) const SHOP: &str = "shop";
@@ -136,7 +139,7 @@ pub(crate) fn limits() -> GroupResource {
 }
 
 pub(crate) fn policy_of(resource: &str, name: &str) -> Object {
-    Object::new(Source::Policies(kind(resource)), SHOP, name)
+    Object::new(POLICIES.resource(kind(resource)), SHOP, name)
 }
 
 pub(crate) fn policy(name: &str) -> Object {
@@ -146,37 +149,37 @@ pub(crate) fn policy(name: &str) -> Object {
 /// A Gateway that goes at once where it is no longer placed.
 pub(crate) fn gateway(name: &str) -> Object {
     let listeners = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
-    let gateway = Object::new(Source::Gateways, SHOP, name).annotation(GRACE_TIMEOUT, "0");
+    let gateway = Object::new(GATEWAYS.all(), SHOP, name).annotation(GRACE_TIMEOUT, "0");
     gateway.of_class(CLASS).spec("listeners", listeners)
 }
 
 pub(crate) fn placement(name: &str) -> Object {
-    Object::new(Source::Placements, SHOP, name)
+    Object::new(PLACEMENTS.all(), SHOP, name)
 }
 
 /// One slice of a Placement's decisions.
 pub(crate) fn decision(placement: &str, name: &str, clusters: &[&str]) -> Object {
     let decisions: Vec<Value> =
         clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
-    Object::new(Source::Decisions, SHOP, name)
+    Object::new(DECISIONS.all(), SHOP, name)
         .label(PLACEMENT_LABEL, placement)
         .status(json!({"decisions": decisions}))
 }
 
 pub(crate) fn cluster(name: &str) -> Object {
-    Object::new(Source::Clusters, "", name)
+    Object::new(CLUSTERS.all(), "", name)
 }
 
 /// A GatewayClass of ours whose parameters are in the ConfigMap `params/<name>`.
 pub(crate) fn class(name: &str) -> Object {
-    Object::new(Source::Classes, "", name)
+    Object::new(CLASSES.all(), "", name)
         .spec("controllerName", CONTROLLER.into())
         .spec("parametersRef", json!({"group": "", "kind": "ConfigMap", "namespace": "params", "name": name}))
 }
 
 /// The ConfigMap with the parameters of the class `name`.
 pub(crate) fn config_map(name: &str, params: &str) -> Object {
-    let mut object = Object::new(Source::ConfigMap(ObjectKey::new("params", name)), "params", name);
+    let mut object = Object::new(CONFIG_MAPS.object(ObjectKey::new("params", name)), "params", name);
     object.json["data"] = json!({"params": params});
     object
 }
@@ -192,7 +195,7 @@ pub(crate) fn listing(resources: &[&str]) -> Value {
 
 /// A Secret with a certificate.
 pub(crate) fn secret(name: &str) -> Object {
-    let mut object = Object::new(Source::Secrets, SHOP, name);
+    let mut object = Object::new(SECRETS.all(), SHOP, name);
     object.json["type"] = "kubernetes.io/tls".into();
     object.json["data"] = json!({"tls.crt": "Y2VydA==", "tls.key": "a2V5"});
     object
@@ -200,7 +203,7 @@ pub(crate) fn secret(name: &str) -> Object {
 
 /// A ReferenceGrant of `tls` that lets Gateways of `shop` name all Secrets there.
 pub(crate) fn grant(name: &str) -> Object {
-    Object::new(Source::Grants, "tls", name)
+    Object::new(GRANTS.all(), "tls", name)
         .spec("from", json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": SHOP}]))
         .spec("to", json!([{"group": "", "kind": "Secret"}]))
 }

@@ -11,9 +11,10 @@ use super::world::{World, resolved, shop};
 use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
 use crate::apply::Key;
-use crate::mirror::rows::kind::Resolution;
-use crate::mirror::{Change, Failure, Moment, Source};
+use crate::hub::{Change, Failure, Moment};
 use crate::plan::{Problem, Waiting};
+use crate::sync::kinds::POLICIES;
+use crate::sync::rows::kind::Resolution;
 
 const WAIT: i64 = 10_000;
 const NOTHING: [&str; 0] = [];
@@ -196,7 +197,7 @@ fn a_restart_forgets_nothing() {
     let mut world = world;
     world.resolve("v1", "ratelimitpolicies", resolved("RateLimitPolicy"));
     assert_eq!(gateway_writes(&world), NOTHING, "its policies are not listed");
-    world.list(&Source::Policies(kind("ratelimitpolicies")), &[policy("limits").targets("web")]);
+    world.list(&POLICIES.resource(kind("ratelimitpolicies")), &[policy("limits").targets("web")]);
     assert_eq!(gateway_writes(&world), ["create eu-1", "create us-1"], "the time before counts");
 }
 
@@ -222,8 +223,8 @@ fn a_kind_that_cannot_be_listed_is_waited_for_as_long_as_the_class_says() {
         params["policiesToSync"] = listing(&["ratelimitpolicies", "authpolicies"])["policiesToSync"].clone();
         world = world.params("multi", &params.to_string());
         let gvr = GroupVersionResource::new("kuadrant.io", "v1", "authpolicies");
-        world.change(Change::Resolved(gvr, resolved("AuthPolicy")));
-        let failing = Change::Failing(Source::Policies(kind("authpolicies")), Some(Failure::passing("500")));
+        world.change(crate::sync::found::resolved(&gvr, resolved("AuthPolicy")));
+        let failing = Change::Failing(POLICIES.resource(kind("authpolicies")), Some(Failure::passing("500")));
         let keys = world.change(failing);
         assert!(keys.contains(&Key::Works(gateway_parent("web"))));
         assert_eq!(gateway_writes(&world), writes, "{action}");

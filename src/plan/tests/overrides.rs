@@ -11,7 +11,7 @@ use super::idempotence::any_json;
 use super::objects::{Object, cluster, policy, target};
 use super::world::{World, shop};
 use crate::api::schema::tests::schema;
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 
 /// Two clusters in two regions, and the policy `limits` with these overrides.
 fn with(overrides: &Value) -> World {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::objects::{CLASS, gateway_parent, policy_parent};
 use super::world::{World, shop};
 use crate::api::names::{GroupVersionResource, ObjectKey};
-use crate::mirror::rows::kind::Resolution;
 use crate::plan::Problem;
 use crate::plan::explain::advice;
 use crate::plan::problem::SecretFault;
+use crate::sync::rows::kind::Resolution;
 
 /// Whose problem it can be.
 #[derive(Clone, Copy, PartialEq)]

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::objects::{Object, gateway, gateway_parent, grant, secret};
 use super::world::{World, shop};
-use crate::mirror::Source;
+use crate::hub::Source;
 use crate::plan::work::SIZE_LIMIT;
 use crate::plan::{Outcome, PlannedWork};
+use crate::sync::kinds::{GRANTS, SECRETS};
 
 /// The Gateway `web` with these references.
 fn web(references: &[Value]) -> Object {
@@ -30,7 +31,7 @@ fn of_tls(name: &str) -> Value {
 /// The Gateway `web` on `eu-1`, of a class that copies Secrets; they and grants were listed, and are these.
 fn copying(references: &[Value], objects: &[Object]) -> World {
     let mut world = shop(&["eu-1"]).class("multi", &json!({"tlsSecrets": "copy"})).with(web(references));
-    for source in [Source::Secrets, Source::Grants] {
+    for source in [SECRETS.all(), GRANTS.all()] {
         let of_source: Vec<Object> =
             objects.iter().filter(|object| object.source == source).cloned().collect();
         world.list(&source, &of_source);

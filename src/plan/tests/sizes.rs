@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::objects::{Object, cluster, gateway, gateway_parent, listing, policy, policy_parent};
 use super::world::{World, shop};
 use crate::api::names::Parent;
-use crate::mirror::rows::work::Content;
 use crate::plan::ahead::unmade;
 use crate::plan::gateway::fold;
 use crate::plan::{Outcome, plan_works};
+use crate::sync::rows::work::Content;
 
 /// How many clusters there are, each with a label of its own.
 const CLUSTERS: usize = 64;

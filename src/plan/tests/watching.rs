@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::objects::{class, listing, policy};
 use super::world::{World, shop, world};
-use crate::mirror::rows::kind::Resolution;
 use crate::plan::watches;
+use crate::sync::rows::kind::Resolution;
 
 fn watched(world: &World) -> Vec<String> {
     world.see(watches::plan).values().map(ToString::to_string).collect()
@@ -77,7 +77,7 @@ fn annotations_that_another_controller_owns_keep_no_watch() {
 
 #[test]
 fn secrets_and_grants_are_watched_only_while_a_class_of_ours_copies_them() {
-    let both = ["/v1 secrets", "gateway.networking.k8s.io/v1beta1 referencegrants"];
+    let both = ["gateway.networking.k8s.io/v1beta1 referencegrants", "/v1 secrets"];
     let world = shop(&[]).class("multi", &json!({"tlsSecrets": "copy"}));
     assert_eq!(watched(&world), [&[PARAMS], &both[..]].concat());
     let world = world.params("multi", "nonsense");

@@ -10,8 +10,9 @@ use crate::api::annotations::DISPLACED_SINCE;
 use crate::api::json::normalize;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::apply::Keys;
-use crate::mirror::{Change, Moment, Source};
+use crate::hub::{Change, Moment};
 use crate::plan::diff::WorkAction;
+use crate::sync::kinds::WORKS;
 
 impl World {
     /// Writes what the plans of these objects want, as often as that changes something, and shows it to the mirror as
@@ -86,7 +87,7 @@ impl World {
         self.works.remove(key);
         self.version += 1;
         let (name, version) = (ObjectKey::new(&key.1, &key.0), self.version);
-        let change = Change::Deleted { source: Source::Works, key: name, version };
+        let change = Change::Deleted { source: WORKS.all(), key: name, version };
         self.mirror.change(change, Moment(self.now));
     }
 
@@ -95,7 +96,7 @@ impl World {
         let work = self.works.get_mut(key).unwrap();
         work["metadata"]["resourceVersion"] = self.version.to_string().into();
         let work = work.clone();
-        self.apply_as_it_is(&Source::Works, &work)
+        self.apply_as_it_is(&WORKS.all(), &work)
     }
 
     fn work_name(&self, parent: &Parent, cluster: &str) -> String {

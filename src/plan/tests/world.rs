@@ -13,12 +13,14 @@ use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Paren
 use crate::api::object::HubObject;
 use crate::apply::Keys;
 use crate::apply::triggers::affected;
-use crate::mirror::rows::kind::{PolicyKindInfo, Resolution};
-use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::{Change, Mirror, MirrorGuard, Moment, Refused, Row, Source, View};
+use crate::hub::{Change, Moment, Source};
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::fold::{Fold, FoldPlan};
 use crate::plan::{self, Problem, Settings, WorksPlan, fold};
+use crate::sync::kinds::{POLICIES, WORKS, needed};
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::rows::schema::WorkSchema;
+use crate::sync::{Mirror, MirrorGuard, Refused, View, found};
 
 /// When worlds start; a round number that is not zero, because a moment of zero stands for never.
 pub(crate) const START: i64 = 1_000_000_000_000;
@@ -40,7 +42,7 @@ pub(crate) fn world() -> World {
 /// A hub that was listed this moment and holds nothing.
 pub(crate) fn started() -> World {
     let world = unlisted();
-    for source in Source::FIXED {
+    for source in needed() {
         world.mirror.begin_resync(&source);
         world.mirror.end_resync(&source, 1, Moment(START));
     }
@@ -50,7 +52,7 @@ pub(crate) fn started() -> World {
 /// A hub of which nothing was listed.
 pub(crate) fn unlisted() -> World {
     let mirror = Mirror::new(ControllerName::new(CONTROLLER));
-    mirror.change(Change::WorkSchema(WorkSchema::FULL), Moment(START));
+    mirror.change(found::work_schema(WorkSchema::FULL), Moment(START));
     let (settings, refused) = (Settings::default(), Refused::default());
     World { mirror, settings, refused, now: START, version: 1, works: BTreeMap::new() }
 }
@@ -103,7 +105,7 @@ impl World {
     /// Takes an object in as it came off the wire.
     pub(crate) fn apply_text(&self, source: &Source, text: &str) -> Keys {
         let object: HubObject = serde_json::from_str(text).unwrap();
-        let row = Row::prune(source, &object, &ControllerName::new(CONTROLLER));
+        let row = source.prune(&object, &ControllerName::new(CONTROLLER)).unwrap();
         let key = object.key();
         let version = object.metadata.version();
         self.change(Change::Applied { source: source.clone(), key, version, row })
@@ -156,7 +158,7 @@ impl World {
     /// A kind that resolves, whose policies are listed.
     pub(crate) fn kind(mut self, resource: &str, name: &str) -> Self {
         self.resolve("v1", resource, resolved(name));
-        self.list(&Source::Policies(kind(resource)), &[]);
+        self.list(&POLICIES.resource(kind(resource)), &[]);
         self
     }
 
@@ -169,13 +171,13 @@ impl World {
     /// What was found out about a kind in one version, and its policies were listed.
     pub(crate) fn resolution_of(mut self, version: &str, resource: &str, resolution: Resolution) -> Self {
         self.resolve(version, resource, resolution);
-        self.list(&Source::Policies(kind(resource)), &[]);
+        self.list(&POLICIES.resource(kind(resource)), &[]);
         self
     }
 
     pub(crate) fn resolve(&mut self, version: &str, resource: &str, resolution: Resolution) -> Keys {
         let gvr = GroupVersionResource::new("kuadrant.io", version, resource);
-        self.change(Change::Resolved(gvr, resolution))
+        self.change(found::resolved(&gvr, resolution))
     }
 
     /// A full listing that brings these objects.
@@ -192,13 +194,13 @@ impl World {
     /// The process starts again: what was known but not written is lost, and `list` brings what there is.
     pub(crate) fn restarted(self, objects: Vec<Object>) -> Self {
         let mut next = World { works: self.works, version: self.version, now: self.now, ..unlisted() };
-        for source in Source::FIXED {
+        for source in needed() {
             next.mirror.begin_resync(&source);
         }
         let works: Vec<Value> = next.works.values().cloned().collect();
-        works.iter().for_each(|work| drop(next.apply_as_it_is(&Source::Works, work)));
+        works.iter().for_each(|work| drop(next.apply_as_it_is(&WORKS.all(), work)));
         objects.iter().for_each(|object| drop(next.apply(object)));
-        for source in Source::FIXED {
+        for source in needed() {
             next.mirror.end_resync(&source, next.version, Moment(next.now));
         }
         next

@@ -175,7 +175,7 @@ async fn parameters_that_cannot_be_used() -> Result<()> {
     goes_on(&world, &limits).await?;
     // Each is told once.
     let before = world.settled(&controller).await?.len();
-    let after = world.settled(&controller).await?.len();
-    anyhow::ensure!(before == after, "it goes on writing");
+    let after = world.settled(&controller).await?;
+    anyhow::ensure!(before == after.len(), "it goes on writing: {:?}", &after[before..]);
     holds("parameters", &rows)
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
-use policy_sync::mirror::Source;
+use policy_sync::hub::Source;
+use policy_sync::sync::kinds::{DECISIONS, GATEWAYS, PLACEMENTS};
 use serde_json::Value;
 
 use super::{Hub, START, is_name};
@@ -29,7 +30,7 @@ impl Hub {
     /// The clusters that the decisions of the Placement `placement` name.
     pub(in crate::bodies) fn decided(&self, placement: &ObjectKey) -> BTreeSet<String> {
         let decisions = self.objects.iter().filter(|(address, object)| {
-            address.0 == Source::Decisions && placement_of(address, object).as_ref() == Some(placement)
+            address.0 == DECISIONS.all() && placement_of(address, object).as_ref() == Some(placement)
         });
         let names = decisions.flat_map(|(_, object)| {
             let decisions = object["status"]["decisions"].as_array().into_iter().flatten();
@@ -40,7 +41,7 @@ impl Hub {
 
     /// Whether a cluster that the decisions do not name has really left the Placement.
     pub(in crate::bodies) fn is_settled(&self, placement: &ObjectKey) -> bool {
-        let found = self.objects.get(&(Source::Placements, placement.clone()));
+        let found = self.objects.get(&(PLACEMENTS.all(), placement.clone()));
         let selected = found.map_or(0, |found| {
             let selected = found["status"]["numberOfSelectedClusters"].as_i64();
             selected.and_then(|selected| i32::try_from(selected).ok()).unwrap_or_default().max(0)
@@ -52,7 +53,7 @@ impl Hub {
 
     /// Where the Gateway `key` may be: where it is placed, and where it only may have left.
     pub(in crate::bodies) fn placed(&self, key: &ObjectKey) -> BTreeSet<String> {
-        let Some(gateway) = self.objects.get(&(Source::Gateways, key.clone())) else {
+        let Some(gateway) = self.objects.get(&(GATEWAYS.all(), key.clone())) else {
             return BTreeSet::new();
         };
         let Some(placement) =
@@ -71,14 +72,11 @@ impl Hub {
 
 /// The Placement that an object belongs to, where it is one or a decision of one.
 pub(super) fn placement_of((source, key): &(Source, ObjectKey), object: &Value) -> Option<ObjectKey> {
-    match source {
-        Source::Placements => Some(key.clone()),
-        Source::Decisions => {
-            let name = object["metadata"]["labels"][PLACEMENT_LABEL].as_str()?;
-            Some(ObjectKey::new(&key.namespace, name))
-        }
-        _ => None,
+    if source.is(&PLACEMENTS) {
+        return Some(key.clone());
     }
+    let name = object["metadata"]["labels"][PLACEMENT_LABEL].as_str().filter(|_| source.is(&DECISIONS))?;
+    Some(ObjectKey::new(&key.namespace, name))
 }
 
 /// The names of clusters, as plans have them.

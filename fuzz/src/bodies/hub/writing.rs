@@ -4,11 +4,12 @@ use policy_sync::api::annotations::{DISPLACED_SINCE, OF_POLICY};
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
 use policy_sync::apply::Key;
-use policy_sync::mirror::{Change, Source};
+use policy_sync::hub::Change;
 use policy_sync::plan::cause::Cause;
 use policy_sync::plan::diff::{self, WorkAction};
 use policy_sync::plan::fold::Fold;
 use policy_sync::plan::{access, class};
+use policy_sync::sync::kinds::{CLASSES, POLICIES, WORKS};
 use serde_json::{Value, json};
 
 use super::Hub;
@@ -66,7 +67,7 @@ impl Hub {
         for condition in &status.conditions {
             assert!(condition.message.len() <= 32_768, "no server takes {} bytes", condition.message.len());
         }
-        let address = (Source::Classes, name.clone());
+        let address = (CLASSES.all(), name.clone());
         let object = self.objects.get_mut(&address).expect("only a class that is there gets a status");
         object["status"] = json!({"conditions": status.conditions});
         self.show(&address);
@@ -76,7 +77,7 @@ impl Hub {
     /// Writes the annotations of a policy, and tells whether there was anything to write.
     pub(in crate::bodies) fn write_fold(&mut self, parent: &Parent) -> bool {
         let Fold::Write { annotations, .. } = self.fold(parent).fold else { return false };
-        let address = (Source::Policies(parent.kind.clone()), parent.object.clone());
+        let address = (POLICIES.resource(parent.kind.clone()), parent.object.clone());
         let object = self.objects.get_mut(&address).expect("only a policy that is there is annotated");
         let metadata = object["metadata"].as_object_mut().expect("it has metadata");
         // A forced apply takes what it writes from other owners.
@@ -97,7 +98,7 @@ impl Hub {
             WorkAction::Delete { .. } => {
                 self.works.remove(&key);
                 return self.change(Change::Deleted {
-                    source: Source::Works,
+                    source: WORKS.all(),
                     key: name,
                     version: self.version,
                 });
@@ -132,7 +133,7 @@ impl Hub {
         let work = self.works.get_mut(key).expect("a work that is there");
         work["metadata"]["resourceVersion"] = self.version.to_string().into();
         let text = work.to_string();
-        self.show_text(&Source::Works, &ObjectKey::new(&key.0, &key.1), &text);
+        self.show_text(&WORKS.all(), &ObjectKey::new(&key.0, &key.1), &text);
     }
 }
 

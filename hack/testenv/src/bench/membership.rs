@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use kube::api::{Api, DeleteParams, ListParams, Preconditions};
 use policy_sync::api::work::ManifestWork;
-use policy_sync::mirror::PLACEMENT_SETTLES;
+use policy_sync::sync::PLACEMENT_SETTLES;
 
 use super::agents;
 use super::observer::Observer;

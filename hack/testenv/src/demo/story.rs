@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, DynamicObject};
 use policy_sync::api::annotations::{
     CLUSTER_OVERRIDES, GATEWAY_CLUSTERS, GRACE_TIMEOUT, MANAGED, POLICY_SYNCED, REVISION, Synced,
 };
-use policy_sync::mirror::PLACEMENT_SETTLES;
+use policy_sync::sync::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
 
 use super::look::{self, Fold};

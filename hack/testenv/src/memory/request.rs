@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::Method;
 use http::request::Parts;
-use policy_sync::mirror::Moment;
+use policy_sync::hub::Moment;
 use serde_json::Value;
 
 /// A request, as hooks and logs see it.

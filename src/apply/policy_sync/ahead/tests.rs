@@ -9,11 +9,13 @@ use tokio::sync::{Semaphore, watch};
 use super::*;
 use crate::apply::PolicySyncOptions;
 use crate::clock::Clock;
-use crate::mirror::{Mirror, Moment, Source};
+use crate::hub::Moment;
 use crate::plan::tests::objects::policy_parent;
 use crate::plan::tests::sizes::{TENTH, fleet, varied};
 use crate::plan::tests::world::World;
 use crate::reconcile::{Leadership, Queue};
+use crate::sync::Mirror;
+use crate::sync::kinds::WORKS;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
@@ -27,6 +29,7 @@ fn sync(world: World) -> (PolicySync, Arc<Mirror>) {
         settings: world.settings,
         leadership: Leadership::always(),
         wanted: watch::channel(Default::default()).0,
+        others: watch::channel(Default::default()).0,
         tasks: Tasks::new(metrics.clone()),
     };
     let clock = Clock::starting_at(Moment(world.now));
@@ -44,7 +47,7 @@ async fn what_takes_long_is_made_while_others_are_worked_on_and_watches_write() 
         assert!((&mut made).now_or_never().is_none(), "it waits for its turn");
         assert_eq!(slots.available_permits(), 1, "it keeps others from being worked on");
         // This would wait for ever if it kept looking at the mirror.
-        mirror.bookmark(&Source::Works, u64::MAX);
+        mirror.bookmark(&WORKS.all(), u64::MAX);
         drop(turn);
         assert!(made.await);
     }

@@ -8,9 +8,9 @@ use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 use crate::api::secret;
 use crate::api::work::ManifestWorkSpec;
-use crate::mirror::Moment;
-use crate::mirror::rows::Strings;
-use crate::mirror::rows::work::{ANNOTATIONS, LABELS};
+use crate::hub::Moment;
+use crate::sync::rows::Strings;
+use crate::sync::rows::work::{ANNOTATIONS, LABELS};
 
 /// What would be done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

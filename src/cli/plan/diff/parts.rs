@@ -11,12 +11,13 @@ use crate::api::gateway::{self, GatewayStatus};
 use crate::api::names::{ObjectKey, Parent};
 use crate::apply::Key;
 use crate::cli::plan::remark::{Remark, Subject};
-use crate::mirror::{ClassParams, Moment, View};
+use crate::hub::Moment;
 use crate::plan::contest::Contest;
 use crate::plan::fold::{self, Fold};
 use crate::plan::gateway::fold::GatewayFold;
 use crate::plan::standing::conflict;
 use crate::plan::{self, Settings, class};
+use crate::sync::{ClassParams, View};
 
 /// The status of our classes.
 pub(super) fn classes(found: &Found, now: Moment) -> Planned {

@@ -18,14 +18,16 @@ use crate::api::work;
 use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
 use crate::cli::silence::silent_since;
-use crate::mirror::rows::Strings;
-use crate::mirror::rows::kind::Resolution;
-use crate::mirror::rows::schema::WorkSchema;
-use crate::mirror::rows::told::Told;
-use crate::mirror::{Moment, Source};
+use crate::hub::watch::Wanted;
+use crate::hub::{Moment, Source};
 use crate::plan::explain::Silent;
-use crate::plan::watches::{self, Wanted};
-use crate::watch::{defined, field_selector, fixed_kind, work_selector};
+use crate::plan::watches;
+use crate::sync::definitions::defined;
+use crate::sync::kinds::{CLUSTERS, GATEWAYS, POLICIES, WORKS, needed};
+use crate::sync::rows::Strings;
+use crate::sync::rows::kind::Resolution;
+use crate::sync::rows::schema::WorkSchema;
+use crate::sync::rows::told::Told;
 
 /// A hub as it was read.
 pub(in crate::cli) struct Found {
@@ -52,39 +54,32 @@ pub(in crate::cli) async fn read(live: &Live, controller: &ControllerName) -> an
         annotations: BTreeMap::new(),
         silent: Silent::new(),
     };
-    let fixed = Source::FIXED.into_iter().filter_map(|source| fixed_kind(&source).map(|gvr| (source, gvr)));
-    let selector = work_selector(controller);
-    let selector = selector.as_str();
+    let fixed = needed().filter_map(|source| source.gvr().map(|gvr| (source, gvr)));
     let listed = join_all(fixed.map(|(source, gvr)| async move {
-        let label_selector = (source == Source::Works).then(|| selector.to_owned());
-        let params = ListParams { label_selector, ..ListParams::default() };
+        let params = ListParams { label_selector: source.labels(controller), ..ListParams::default() };
         live.list(&gvr, params).await.map(|objects| (source, objects))
     }));
     // All at once, but of several failures always the same one is told.
     for listed in listed.await {
         let (source, objects) = listed?;
         found.scratch.list(&source, &objects);
-        match source {
-            Source::Works => {
-                found.works = objects.into_iter().map(|work| (place(&work), work)).collect();
+        if source.is(&WORKS) {
+            found.works = objects.into_iter().map(|work| (place(&work), work)).collect();
+        } else if source.is(&CLUSTERS) {
+            let silent = objects.iter().filter_map(|cluster| {
+                let since = Moment(silent_since(cluster)?.as_millisecond());
+                Some((ClusterName::from(cluster.metadata.name.as_str()), since))
+            });
+            found.silent = silent.collect();
+        } else if source.is(&GATEWAYS) {
+            for gateway in objects {
+                found.annotated(Parent::gateway(gateway.key()), gateway, Told::is_ours);
             }
-            Source::Clusters => {
-                let silent = objects.iter().filter_map(|cluster| {
-                    let since = Moment(silent_since(cluster)?.as_millisecond());
-                    Some((ClusterName::from(cluster.metadata.name.as_str()), since))
-                });
-                found.silent = silent.collect();
-            }
-            Source::Gateways => objects.into_iter().for_each(|gateway| {
-                let parent = Parent::gateway(gateway.key());
-                found.annotated(parent, gateway, Told::is_ours);
-            }),
-            _ => {}
         }
     }
     found.work_schema(live).await?;
     for (source, gvr) in found.wanted() {
-        if let Source::ConfigMap(key) = &source {
+        if let Some(key) = source.object() {
             let config_map: Option<HubObject> = live.get(&gvr, "ConfigMap", key).await?;
             found.scratch.list(&source, &config_map);
         }
@@ -93,13 +88,11 @@ pub(in crate::cli) async fn read(live: &Live, controller: &ControllerName) -> an
         found.resolve(live, &gvr).await?;
     }
     for (source, gvr) in found.wanted() {
-        match source {
-            Source::Policies(_) => found.policies(live, &source, &gvr).await?,
-            Source::Secrets | Source::Grants => {
-                let params = ListParams { field_selector: field_selector(&source), ..ListParams::default() };
-                found.scratch.list(&source, &live.list(&gvr, params).await?);
-            }
-            _ => {}
+        if source.is(&POLICIES) {
+            found.policies(live, &source, &gvr).await?;
+        } else if source.object().is_none() {
+            let params = ListParams { field_selector: source.fields(), ..ListParams::default() };
+            found.scratch.list(&source, &live.list(&gvr, params).await?);
         }
     }
     Ok(found)
@@ -131,7 +124,7 @@ impl Found {
     fn versions(&self) -> BTreeSet<GroupVersionResource> {
         let others = watches::others(self.scratch.read().view(Scratch::settled()));
         let wanted = self.wanted().into_iter();
-        let watched = wanted.filter(|(source, _)| matches!(source, Source::Policies(_))).map(|(_, gvr)| gvr);
+        let watched = wanted.filter(|(source, _)| source.is(&POLICIES)).map(|(_, gvr)| gvr);
         watched.chain(others).collect()
     }
 

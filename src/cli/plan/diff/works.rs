@@ -14,10 +14,11 @@ use crate::apply::Key;
 use crate::cli::plan::remark::Remark;
 use crate::cli::plan::works::incomplete;
 use crate::cli::scratch::Scratch;
-use crate::mirror::rows::work::Content;
-use crate::mirror::{Moment, PLACEMENT_SETTLES, View};
+use crate::hub::Moment;
 use crate::plan::diff::{self, WorkAction};
 use crate::plan::{Outcome, Problem, Settings, WorksPlan, access, plan_works};
+use crate::sync::rows::work::Content;
+use crate::sync::{PLACEMENT_SETTLES, View};
 
 /// Something to write about a work, and what the controller would wait for.
 pub(super) struct Awaited {

@@ -13,10 +13,10 @@ use crate::api::gateway::{
     MULTI_CLUSTER_IP_ADDRESS, RouteKind, is_subdomain,
 };
 use crate::api::names::ClusterName;
-use crate::mirror::Moment;
-use crate::mirror::rows::gateway::Gateway;
-use crate::mirror::rows::gateway_answer::{AnsweredListener, ListenerCondition};
+use crate::hub::Moment;
 use crate::plan::condition::transition;
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::gateway_answer::{AnsweredListener, ListenerCondition};
 
 /// What a listener says in any case.
 const PROGRAMMED: &str = "Programmed";

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::api::annotations::{CLUSTER_ATTRIBUTES, CLUSTER_LABELS, GATEWAY_CLUSTERS};
 use crate::api::names::ClusterName;
-use crate::mirror::View;
-use crate::mirror::rows::Strings;
-use crate::mirror::rows::gateway::Gateway;
-use crate::mirror::rows::told::Told;
 use crate::plan::WorksPlan;
 use crate::plan::fold::{ALL_LIMIT, OUR_LIMIT};
+use crate::sync::View;
+use crate::sync::rows::Strings;
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::told::Told;
 
 /// The most characters of a label's key behind its prefix.
 const NAME_LIMIT: usize = 63;

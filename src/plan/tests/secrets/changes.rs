@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::apply::{Key, Keys};
-use crate::mirror::{Change, Failure};
+use crate::hub::{Change, Failure};
+use crate::sync::kinds::SECRETS;
 
 fn settled(references: &[Value], objects: &[Object]) -> World {
     copying(references, objects).settled(&[gateway_parent("web")])
@@ -91,13 +92,13 @@ fn only_gateways_that_name_it_are_affected() {
 #[test]
 fn once_they_are_listed_all_gateways_that_name_any_are_planned() {
     let mut world = settled(&[own("a")], &[secret("a")]).with(gateway("api"));
-    world.forget(&Source::Secrets);
+    world.forget(&SECRETS.all());
     let fault = Some(Failure::passing("secrets is forbidden (403)"));
-    let failing = |world: &World| world.change(Change::Failing(Source::Secrets, fault.clone()));
+    let failing = |world: &World| world.change(Change::Failing(SECRETS.all(), fault.clone()));
     assert_eq!(failing(&world), of(&["web"]));
     assert_eq!(failing(&world), of(&[]), "it says the same again");
-    world.mirror.begin_resync(&Source::Secrets);
+    world.mirror.begin_resync(&SECRETS.all());
     assert_eq!(world.apply(&secret("a")), of(&[]), "the list is not whole yet");
-    assert_eq!(world.end_resync(&Source::Secrets), of(&["web"]));
+    assert_eq!(world.end_resync(&SECRETS.all()), of(&["web"]));
     assert_eq!(failing(&world), of(&[]), "what was listed is planned from");
 }

@@ -1,0 +1,27 @@
+//! Sources that cannot be listed or watched.
+
+use std::time::Duration;
+
+use super::super::Moment;
+use super::Failure;
+
+/// A failure that may pass counts as lasting once each attempt has failed for so long.
+const LASTS: Duration = Duration::from_secs(5);
+
+/// Why a source cannot be listed or watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing {
+    /// In the hub's words, where it gave any.
+    pub text: String,
+    since: Moment,
+    /// Whether it is more than a moment's.
+    pub lasting: bool,
+}
+
+impl Failing {
+    /// What it is now that it fails again, or for the first time.
+    pub(super) fn of(failure: Failure, before: Option<&Self>, now: Moment) -> Self {
+        let since = before.map_or(now, |before| before.since);
+        Self { text: failure.text, since, lasting: failure.refused || since.after(LASTS) <= now }
+    }
+}

@@ -1,0 +1,187 @@
+//! The mirror: what is known of the hub, pruned to what decisions read.
+//!
+//! ```text
+//! watch ──apply, delete, resync──▶ [ tables, index ] ──view──▶ plan
+//!                                      │
+//!                                      └──changes──▶ triggers
+//! ```
+//!
+//! No I/O and no await: the one lock is held for the length of a table operation or of a plan, because a plan needs one
+//! consistent look at everything. Every operation returns what has [changed](Changed), and nothing where only a resource
+//! version did. Which plans that affects is for others to know.
+
+mod change;
+mod failing;
+mod state;
+mod table;
+mod tables;
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use self::state::State;
+use super::{AnyRow, Line, Moment, Source};
+use crate::api::names::{ControllerName, ObjectKey};
+
+pub use change::{Change, Changed, Failure};
+pub use failing::Failing;
+pub use state::Cascade;
+pub(super) use table::AnyTable;
+pub use table::Table;
+pub use tables::Tables;
+
+/// What a capability derives from rows as they come and go. It is kept beside them, under the same lock.
+pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// What has to be listed before anything is planned.
+    const NEEDED: &'static [&'static Line];
+
+    /// The mirror as its plans see it.
+    type View<'m>;
+
+    /// What is derived from nothing, for `controller`.
+    fn new(controller: ControllerName) -> Self;
+
+    /// A look at `tables` and at what is derived from them, at the moment `now`.
+    fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> Self::View<'m>;
+
+    /// Whether all else is known without which nothing is planned.
+    fn ready(&self, _tables: &Tables) -> bool {
+        true
+    }
+
+    /// Completes a row of `source` that is about to be put in, seen at `now`: from the one that it replaces, or with values
+    /// that it shares with others.
+    fn complete(
+        &mut self,
+        _tables: &Tables,
+        _source: &Source,
+        _key: &mut ObjectKey,
+        _row: &mut AnyRow,
+        _now: Moment,
+    ) {
+    }
+
+    /// An object has `changed`, seen at `now`; returns what goes along with that.
+    fn changed(&mut self, _tables: &Tables, _changed: &Changed, _now: Moment) -> Vec<Cascade> {
+        Vec::new()
+    }
+
+    /// `source` is watched no longer, and its rows are gone; returns what goes along with that.
+    fn forgot(&mut self, _tables: &Tables, _source: &Source) -> Vec<Cascade> {
+        Vec::new()
+    }
+}
+
+/// What is known of the hub.
+#[derive(Debug)]
+pub struct Mirror<I> {
+    state: RwLock<State<I>>,
+}
+
+impl<I: Index> Mirror<I> {
+    /// An empty mirror for `controller`.
+    #[must_use]
+    pub fn new(controller: ControllerName) -> Self {
+        Self { state: RwLock::new(State { tables: Tables::default(), index: I::new(controller) }) }
+    }
+
+    /// Takes a change in, seen at `now`, and returns what it came to.
+    pub fn change(&self, change: Change, now: Moment) -> Changes<'_, I> {
+        self.write(now, |state| state.change(change, now))
+    }
+
+    /// Starts a full listing of `source`: what it does not bring until [`Mirror::end_resync`] is gone.
+    pub fn begin_resync(&self, source: &Source) {
+        self.state.write().begin_resync(source);
+    }
+
+    /// Ends a full listing of `source` that showed the hub at `version`.
+    pub fn end_resync(&self, source: &Source, version: u64, now: Moment) -> Changes<'_, I> {
+        self.write(now, |state| state.end_resync(source, version, now))
+    }
+
+    /// Notes that `source` has seen everything up to `version`.
+    pub fn bookmark(&self, source: &Source, version: u64) {
+        self.state.write().tables.entry(source).bookmark(version);
+    }
+
+    /// Forgets a source that is no longer watched, at `now`.
+    pub fn forget(&self, source: &Source, now: Moment) -> Changes<'_, I> {
+        self.write(now, |state| state.forget(source, now))
+    }
+
+    fn write(&self, now: Moment, write: impl FnOnce(&mut State<I>) -> Vec<Changed>) -> Changes<'_, I> {
+        let mut state = self.state.write();
+        let changed = write(&mut state);
+        Changes { changed, now, guard: MirrorGuard(RwLockWriteGuard::downgrade(state)) }
+    }
+
+    /// The highest version that `source` has seen, 0 before the first listing.
+    #[must_use]
+    pub fn version(&self, source: &Source) -> u64 {
+        self.state.read().tables.version(source)
+    }
+
+    /// A consistent look at everything. It holds the lock: take it, plan, drop it.
+    #[must_use]
+    pub fn read(&self) -> MirrorGuard<'_, I> {
+        MirrorGuard(self.state.read())
+    }
+}
+
+/// A mirror of its own, that knows the same.
+impl<I: Index> Clone for Mirror<I> {
+    fn clone(&self) -> Self {
+        Self { state: RwLock::new(self.state.read().clone()) }
+    }
+}
+
+/// What a change came to, and a look at the mirror just after it: it holds the lock while it lives.
+#[derive(Debug)]
+pub struct Changes<'m, I> {
+    changed: Vec<Changed>,
+    now: Moment,
+    guard: MirrorGuard<'m, I>,
+}
+
+impl<I: Index> Changes<'_, I> {
+    /// What has changed, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Changed> {
+        self.changed.iter()
+    }
+
+    /// The mirror just after it.
+    #[must_use]
+    pub fn view(&self) -> I::View<'_> {
+        self.guard.view(self.now)
+    }
+
+    /// Whether plans can be made.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.guard.ready()
+    }
+}
+
+/// Keeps a look at the mirror consistent while it lives.
+#[derive(Debug)]
+pub struct MirrorGuard<'m, I>(RwLockReadGuard<'m, State<I>>);
+
+impl<I: Index> MirrorGuard<'_, I> {
+    /// The view of the mirror at the moment `now`.
+    #[must_use]
+    pub fn view(&self, now: Moment) -> I::View<'_> {
+        self.0.index.view(&self.0.tables, now)
+    }
+
+    /// The rows.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.0.tables
+    }
+
+    /// Whether all that is needed was listed, so that plans can be made.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.0.ready()
+    }
+}

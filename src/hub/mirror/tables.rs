@@ -1,0 +1,121 @@
+//! The tables of all sources.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+
+use super::super::{Family, Line, Moment, Registered, Row, Source};
+use super::failing::Failing;
+use super::table::{AnyTable, Table};
+use super::{Changed, Failure};
+use crate::api::json::Hash;
+use crate::api::names::{GroupResource, ObjectKey};
+
+/// The rows of each source that is watched.
+#[derive(Debug, Default)]
+pub struct Tables {
+    sources: HashMap<Source, Box<dyn AnyTable>>,
+    failing: HashMap<Source, Failing>,
+}
+
+impl Clone for Tables {
+    fn clone(&self) -> Self {
+        let sources = self.sources.iter().map(|(source, table)| (source.clone(), table.copy())).collect();
+        Self { sources, failing: self.failing.clone() }
+    }
+}
+
+fn downcast<R: Row>(table: &dyn AnyTable) -> Option<&Table<R>> {
+    let table: &dyn Any = table;
+    table.downcast_ref()
+}
+
+impl Tables {
+    /// The table of `source`, which is one of a kind whose rows are `R`; none before it is first listed.
+    #[must_use]
+    pub fn table<R: Row>(&self, source: &Source) -> Option<&Table<R>> {
+        downcast(&**self.sources.get(source)?)
+    }
+
+    /// The row of `key`.
+    #[must_use]
+    pub fn get<K: Registered>(&self, kind: &'static K, key: &ObjectKey) -> Option<&K::Row> {
+        self.table(&Source::from(kind.line()))?.get(key)
+    }
+
+    /// All rows, in no order.
+    pub fn rows<K: Registered>(&self, kind: &'static K) -> impl Iterator<Item = (&ObjectKey, &K::Row)> {
+        self.table::<K::Row>(&Source::from(kind.line())).into_iter().flat_map(Table::iter)
+    }
+
+    /// The resources of a family of which there are tables, in no order, each with its table.
+    pub fn resources<R: Row>(
+        &self,
+        kind: &'static Family<R>,
+    ) -> impl Iterator<Item = (&GroupResource, &Table<R>)> {
+        let sources = self.sources.iter();
+        sources.filter_map(|(source, table)| Some((kind.resource_of(source)?, downcast(&**table)?)))
+    }
+
+    /// The row of `key` of `source` by the hash of what deletes are decided from.
+    #[must_use]
+    pub fn decides(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
+        self.sources.get(source)?.decides(key)
+    }
+
+    /// The highest version that `source` has seen, 0 before the first listing.
+    #[must_use]
+    pub fn version(&self, source: &Source) -> u64 {
+        self.state(source).0
+    }
+
+    /// When `source` was first listed whole.
+    #[must_use]
+    pub fn synced(&self, source: &Source) -> Option<Moment> {
+        self.state(source).1
+    }
+
+    fn state(&self, source: &Source) -> (u64, Option<Moment>) {
+        self.sources.get(source).map(|table| table.state()).unwrap_or_default()
+    }
+
+    /// Whether each of `needed` has been listed whole.
+    #[must_use]
+    pub fn listed(&self, needed: &[&'static Line]) -> bool {
+        needed.iter().all(|line| self.synced(&Source::from(*line)).is_some())
+    }
+
+    /// What cannot be listed or watched, and why.
+    #[must_use]
+    pub fn failing(&self) -> BTreeMap<&Source, &str> {
+        self.failing.iter().map(|(source, failing)| (source, failing.text.as_str())).collect()
+    }
+
+    /// Why `source` cannot be listed or watched, `None` where it can.
+    #[must_use]
+    pub fn failure(&self, source: &Source) -> Option<&Failing> {
+        self.failing.get(source)
+    }
+
+    pub(super) fn entry(&mut self, source: &Source) -> &mut dyn AnyTable {
+        &mut **self.sources.entry(source.clone()).or_insert_with(|| source.new_table())
+    }
+
+    pub(super) fn take(&mut self, source: &Source) -> Option<Box<dyn AnyTable>> {
+        self.sources.remove(source)
+    }
+
+    /// Notes whether `source` can be listed and watched, and returns what that comes to.
+    pub(super) fn fail(&mut self, source: Source, failure: Option<Failure>, now: Moment) -> Option<Changed> {
+        let before = self.failing.remove(&source);
+        let after = failure.map(|failure| Failing::of(failure, before.as_ref(), now));
+        if let Some(after) = &after {
+            self.failing.insert(source.clone(), after.clone());
+        }
+        let toggled = before.is_some() != after.is_some();
+        (before != after).then_some(Changed::Failing { source, toggled })
+    }
+
+    pub(super) fn forget_failure(&mut self, source: &Source) {
+        self.failing.remove(source);
+    }
+}

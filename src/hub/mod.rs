@@ -1,0 +1,18 @@
+//! The hub's API: what is watched of it, kept, and looked at.
+//!
+//! ```text
+//! registry of kinds ──▶ watch ──apply, delete, resync──▶ mirror ──changes──▶ capabilities
+//!                                                          └──view──▶ plans
+//! ```
+//!
+//! Nothing here knows what an object is for. A capability has a line for each [`Kind`] of which it keeps rows, and an
+//! [`Index`] for what it derives from them.
+
+mod kind;
+pub mod mirror;
+mod moment;
+pub mod watch;
+
+pub use kind::{AnyRow, Family, Kind, Line, Part, Pruned, Registered, Row, Source};
+pub use mirror::{Change, Changed, Changes, Failure, Index, Mirror, MirrorGuard, Table, Tables};
+pub use moment::Moment;

@@ -1,0 +1,254 @@
+//! Follows one kind: lists it page by page, then watches it from there.
+//!
+//! Why not a ready-made watcher: a list that is older than what was seen must be refused, which needs the list's own
+//! resource version, and a page must be pruned before the next one is read.
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kube::Client;
+use kube::api::{ListParams, WatchParams};
+use kube::core::{ObjectList, Request, WatchEvent};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tracing::{debug, error, warn};
+
+use super::super::{Change, Failure, Source};
+use super::Feed;
+use super::answer::answered;
+use crate::api::names::GroupVersionResource;
+use crate::api::object::HubObject;
+use crate::api::text::with_causes;
+use crate::tasks::{Ended, Tasks};
+
+/// How many objects a page has: enough to list fast, and few enough that a page costs little memory.
+const PAGE: u32 = 100;
+/// How long the server keeps a watch open.
+const WATCH_SECONDS: u32 = 290;
+/// How long a watch may be silent; the server sends a bookmark every minute.
+pub(crate) const SILENCE: Duration = Duration::from_secs(180);
+/// A watch that lasts for less than this and brings nothing counts as a failure, however it ends.
+const BRIEF: Duration = Duration::from_secs(1);
+
+/// Once each list of a kind has been older than what was seen of it for so long, the hub was restored from a backup: it
+/// will not catch up soon, and until then nothing new is seen.
+const RESTORED: Duration = Duration::from_secs(5 * 60);
+
+/// One source to follow.
+#[derive(Debug)]
+pub struct Followed {
+    pub(crate) source: Source,
+    pub(crate) gvr: GroupVersionResource,
+    tasks: Tasks,
+    /// Since when each list of it has been older than what was seen.
+    stale: Mutex<Option<Instant>>,
+}
+
+/// Why following stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The hub does not answer, or says no.
+    #[error("request refused")]
+    Request(#[source] kube::Error),
+    /// There is no such request.
+    #[error("request cannot be made")]
+    Build(#[source] kube::core::request::Error),
+    /// The hub is behind what it has shown before.
+    #[error("the hub shows version {shown}, but version {seen} was seen already")]
+    Stale {
+        /// What it shows.
+        shown: u64,
+        /// What it has shown before.
+        seen: u64,
+    },
+}
+
+enum WatchEnd {
+    /// It can be resumed where it ended.
+    Resume,
+    /// The server no longer knows the version that it would resume from.
+    Expired,
+}
+
+impl Followed {
+    /// The kind `gvr`, which is `source`; `tasks` end where it shows that the hub was restored.
+    pub(super) fn new(source: Source, gvr: GroupVersionResource, tasks: Tasks) -> Self {
+        Self { source, gvr, tasks, stale: Mutex::default() }
+    }
+
+    /// Follows the kind for ever, with a backoff between failures.
+    pub(crate) async fn forever(self, client: Client, feed: Feed) {
+        let mut backoff = DefaultBackoff::default();
+        loop {
+            let error = self.until_failure(&client, &feed, &mut backoff).await;
+            tokio::time::sleep(self.failed(&feed, &error, &mut backoff)).await;
+        }
+    }
+
+    /// Notes a failure and returns how long to wait before the next attempt.
+    pub(crate) fn failed(&self, feed: &Feed, error: &FollowError, backoff: &mut DefaultBackoff) -> Duration {
+        let message = describe(error);
+        warn!(kind = %self.gvr, error = message, "cannot list or watch");
+        if matches!(error, FollowError::Stale { .. }) {
+            let since = *self.stale.lock().get_or_insert_with(Instant::now);
+            if since.elapsed() >= RESTORED {
+                error!(kind = %self.gvr, error = message, "the hub was restored: the process ends, to start anew");
+                self.tasks.end(Ended::HubRestored);
+            }
+        }
+        let failure = Failure { text: message, refused: is_refused(error) };
+        feed.change(Change::Failing(self.source.clone(), Some(failure)));
+        backoff.next().unwrap_or(SILENCE)
+    }
+
+    /// Lists and watches until a request fails.
+    pub(crate) async fn until_failure(
+        &self,
+        client: &Client,
+        feed: &Feed,
+        backoff: &mut DefaultBackoff,
+    ) -> FollowError {
+        loop {
+            let mut version = match self.list(client, feed).await {
+                Ok(version) => version,
+                Err(error) => return error,
+            };
+            *self.stale.lock() = None;
+            feed.change(Change::Failing(self.source.clone(), None));
+            loop {
+                let (began, from) = (Instant::now(), version.clone());
+                let end = match self.watch(client, feed, &mut version).await {
+                    Ok(end) => end,
+                    Err(error) => return error,
+                };
+                pace(backoff, began, version != from).await;
+                if matches!(end, WatchEnd::Expired) {
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
+        let mut params =
+            ListParams { label_selector: feed.labels(&self.source), ..ListParams::default() }.limit(PAGE);
+        params.field_selector = self.source.fields();
+        feed.begin_resync(&self.source);
+        let mut page = self.page(client, &params).await?;
+        let (shown, seen) = (version_of(&page), feed.version(&self.source));
+        if shown < seen {
+            return Err(FollowError::Stale { shown, seen });
+        }
+        loop {
+            let prune = |page: &Page| page.items.iter().for_each(|object| feed.applied(&self.source, object));
+            let token = page.metadata.continue_.take().filter(|token| !token.is_empty());
+            if token.is_none() {
+                prune(&page);
+                feed.end_resync(&self.source, version_of(&page));
+                let version = page.metadata.resource_version.unwrap_or_default();
+                debug!(kind = %self.gvr, version, "listed");
+                return Ok(version);
+            }
+            params.continue_token = token;
+            // The hub makes the next page meanwhile: its request is sent first. None of it is read before this one is
+            // pruned.
+            let prune = async {
+                tokio::task::yield_now().await;
+                prune(&page);
+            };
+            let (next, ()) = futures::join!(self.page(client, &params), prune);
+            page = next?;
+        }
+    }
+
+    async fn page(&self, client: &Client, params: &ListParams) -> Result<Page, FollowError> {
+        let request = self.request().list(params).map_err(FollowError::Build)?;
+        answered(client.request(request)).await.map_err(FollowError::Request)
+    }
+
+    async fn watch(
+        &self,
+        client: &Client,
+        feed: &Feed,
+        version: &mut String,
+    ) -> Result<WatchEnd, FollowError> {
+        let mut params = WatchParams { label_selector: feed.labels(&self.source), ..WatchParams::default() };
+        params.field_selector = self.source.fields();
+        let request =
+            self.request().watch(&params.timeout(WATCH_SECONDS), version).map_err(FollowError::Build)?;
+        let events = match answered(client.request_events::<HubObject>(request)).await {
+            Ok(events) => events,
+            Err(kube::Error::Api(status)) if status.code == 410 => return Ok(WatchEnd::Expired),
+            Err(error) => return Err(FollowError::Request(error)),
+        };
+        let mut events = std::pin::pin!(events);
+        loop {
+            let event = match tokio::time::timeout(SILENCE, events.try_next()).await {
+                Err(_) | Ok(Ok(None)) => return Ok(WatchEnd::Resume),
+                Ok(Ok(Some(event))) => event,
+                Ok(Err(kube::Error::Api(status))) if status.code == 410 => return Ok(WatchEnd::Expired),
+                Ok(Err(error)) => return Err(FollowError::Request(error)),
+            };
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    version.clone_from(&object.metadata.resource_version);
+                    feed.applied(&self.source, &object);
+                }
+                WatchEvent::Deleted(object) => {
+                    version.clone_from(&object.metadata.resource_version);
+                    feed.deleted(&self.source, &object);
+                }
+                WatchEvent::Bookmark(bookmark) => {
+                    *version = bookmark.metadata.resource_version;
+                    let (shown, seen) = (version.parse().unwrap_or_default(), feed.version(&self.source));
+                    if shown < seen {
+                        return Err(FollowError::Stale { shown, seen });
+                    }
+                    feed.bookmark(&self.source, shown);
+                }
+                WatchEvent::Error(status) if status.code == 410 => return Ok(WatchEnd::Expired),
+                WatchEvent::Error(status) => return Err(FollowError::Request(kube::Error::Api(status))),
+            }
+        }
+    }
+
+    fn request(&self) -> Request {
+        Request::new(self.gvr.path(self.source.namespace()))
+    }
+}
+
+type Page = ObjectList<HubObject>;
+
+/// At which version a page shows the hub.
+fn version_of(page: &Page) -> u64 {
+    page.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// Waits before a watch is begun again that `began` then and has `brought` something or not: who ends each at once is not
+/// asked again at that pace.
+pub(super) async fn pace(backoff: &mut DefaultBackoff, began: Instant, brought: bool) {
+    if brought || began.elapsed() >= BRIEF {
+        backoff.reset();
+    } else {
+        tokio::time::sleep(backoff.next().unwrap_or(SILENCE)).await;
+    }
+}
+
+/// Whether the hub does not let us, and will not before somebody changes something.
+fn is_refused(error: &FollowError) -> bool {
+    matches!(error, FollowError::Request(kube::Error::Api(status)) if matches!(status.code, 401 | 403))
+}
+
+/// The words of an error, which for a refused request are the server's own.
+pub(super) fn describe(error: &FollowError) -> String {
+    match error {
+        FollowError::Request(kube::Error::Api(status)) => format!("{} ({})", status.message, status.code),
+        FollowError::Request(error) => with_causes(error),
+        other => with_causes(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! The watch: connections to the hub, one task for each source, each with its own backoff.
+//!
+//! ```text
+//! needed kinds ─────────────────────▶ list, then watch ──prune──▶ mirror ──changes──▶ triggers
+//! wanted sources ──▶ (found out?) ──▶ list, then watch ──prune──▶   "
+//!                         ▲
+//! definitions ────────────┘ a CustomResourceDefinition came, went or changed
+//! ```
+//!
+//! Tasks know nothing of what an object is for: they prune it, hand it to the mirror and pass on what that changed.
+
+mod answer;
+mod definitions;
+mod feed;
+mod follow;
+mod supervisor;
+
+pub use answer::ANSWERED_WITHIN;
+pub(crate) use answer::answered;
+pub use definitions::Definitions;
+pub use feed::Feed;
+pub(crate) use follow::SILENCE;
+pub use follow::{FollowError, Followed};
+pub use supervisor::{Supervisor, Wanted};

@@ -1,0 +1,102 @@
+//! Finds out whether a kind that parameters list can be synced: it is there and namespaced, it has a target
+//! reference, and we may read and annotate it.
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::{Api, Client};
+
+use crate::api::names::GroupVersionResource;
+use crate::api::text::with_causes;
+use crate::hub::watch::answered;
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution, check};
+use crate::sync::rows::schema::WorkSchema;
+
+/// Who it is that is asked about, in words.
+pub(super) const CONTROLLER: &str = "the controller";
+/// The rights without which a kind cannot be synced.
+const NEEDED: [&str; 3] = ["get", "list", "watch"];
+
+/// Resolves `gvr` by its CustomResourceDefinition and by what we may do.
+pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Resolution {
+    resolve_for(client, gvr, CONTROLLER).await
+}
+
+/// The same for any user; `who` it is, is for the words.
+pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who: &str) -> Resolution {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let definition = match answered(definitions.get_opt(&gvr.kind.to_string())).await {
+        Ok(Some(definition)) => definition,
+        Ok(None) => return Resolution::Gone,
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            return Resolution::Forbidden(status.message.clone());
+        }
+        Err(error) => return Resolution::Unknown(with_causes(&error)),
+    };
+    match defined(&definition, gvr) {
+        Ok(info) => rights(client, gvr, info, who).await,
+        Err(resolution) => resolution,
+    }
+}
+
+/// Resolves `gvr`, which is `info` by its definition, by what `who` may do now.
+pub(super) async fn rights(
+    client: &Client,
+    gvr: &GroupVersionResource,
+    info: PolicyKindInfo,
+    who: &str,
+) -> Resolution {
+    for verb in NEEDED {
+        match allowed(client, gvr, verb).await {
+            Ok(true) => {}
+            Ok(false) => return Resolution::Forbidden(format!("{who} may not {verb} it")),
+            Err(error) => return Resolution::Unknown(with_causes(&error)),
+        }
+    }
+    match allowed(client, gvr, "patch").await {
+        Ok(can_patch) => Resolution::Resolved(PolicyKindInfo { can_patch, ..info }),
+        Err(error) => Resolution::Unknown(with_causes(&error)),
+    }
+}
+
+/// What the kind of `gvr` is by its definition alone: whatever the rights.
+///
+/// # Errors
+///
+/// What it resolves to where it cannot be synced.
+pub(crate) fn defined(
+    definition: &CustomResourceDefinition,
+    gvr: &GroupVersionResource,
+) -> Result<PolicyKindInfo, Resolution> {
+    let mut conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
+        return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
+    }
+    check(&definition.spec, gvr)
+}
+
+/// Reads what the ManifestWork of the definition `name` can say.
+pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchema, kube::Error> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    Ok(WorkSchema::of(&answered(definitions.get(name)).await?))
+}
+
+async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Result<bool, kube::Error> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                group: Some(gvr.kind.group.to_string()),
+                resource: Some(gvr.kind.resource.to_string()),
+                verb: Some(verb.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = answered(reviews.create(&PostParams::default(), &review)).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}

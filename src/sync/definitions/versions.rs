@@ -1,0 +1,138 @@
+//! Whether versions of kinds can be synced, found out again and again.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use kube::runtime::watcher::DefaultBackoff;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::resolve;
+use crate::api::names::GroupVersionResource;
+use crate::hub::watch::{Definitions, Feed, Followed};
+use crate::hub::{Change, Failure};
+use crate::sync::found::{followed as read_in, resolved};
+use crate::sync::rows::kind::Resolution;
+use crate::tasks::Tasks;
+
+/// How often it is looked at again whether a kind can be synced.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// Finds out of the versions of `wanted` whether they could be synced, although they are not followed, until the sender of it
+/// is gone.
+pub(crate) async fn look_up(
+    mut wanted: watch::Receiver<BTreeSet<GroupVersionResource>>,
+    client: Client,
+    feed: Feed,
+    definitions: Definitions,
+    tasks: Tasks,
+) {
+    let mut running = JoinSet::new();
+    let mut looking: HashMap<GroupVersionResource, AbortHandle> = HashMap::new();
+    loop {
+        let now = wanted.borrow_and_update().clone();
+        looking.retain(|gvr, task| {
+            let stays = now.contains(gvr);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for gvr in now {
+            looking.entry(gvr.clone()).or_insert_with(|| {
+                let look = look_at(gvr, client.clone(), feed.clone(), definitions.clone());
+                running.spawn(tasks.clone().watch("watch", look))
+            });
+        }
+        while running.try_join_next().is_some() {}
+        if wanted.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Finds out whether a version could be synced that is not followed, and looks again as [`while_resolved`] does.
+async fn look_at(gvr: GroupVersionResource, client: Client, feed: Feed, mut definitions: Definitions) {
+    let name = gvr.kind.to_string();
+    loop {
+        let resolution = resolve::resolve(&client, &gvr).await;
+        let is_resolved = matches!(resolution, Resolution::Resolved(_));
+        feed.change(resolved(&gvr, resolution));
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_AGAIN), if !is_resolved => {}
+            () = definitions.changed(&name) => {}
+        }
+    }
+}
+
+/// Follows a kind while it resolves, and looks again when its definition changes, when following it fails, and every now
+/// and then: at what the controller may do, of which nothing else tells while a watch lasts, and at all of it while
+/// something is missing.
+pub(crate) fn while_resolved(
+    followed: Followed,
+    client: Client,
+    feed: Feed,
+    definitions: Definitions,
+) -> BoxFuture<'static, ()> {
+    follow_resolved(followed, client, feed, definitions).boxed()
+}
+
+async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut definitions: Definitions) {
+    let name = followed.gvr.kind.to_string();
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        let mut current = resolve::resolve(&client, &followed.gvr).await;
+        feed.change(resolved(&followed.gvr, current.clone()));
+        if !matches!(current, Resolution::Resolved(_)) {
+            let refused = matches!(current, Resolution::Forbidden(_));
+            let failure = Failure { text: current.fault().to_owned(), refused };
+            feed.change(Change::Failing(followed.source.clone(), Some(failure)));
+            let wait = match current {
+                // A server that was away for a moment is asked again soon.
+                Resolution::Unknown(_) => backoff.next().unwrap_or(LOOK_AGAIN),
+                _ => LOOK_AGAIN,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = definitions.changed(&name) => {}
+            }
+            continue;
+        }
+        feed.change(read_in(&followed.gvr));
+        let mut waits = DefaultBackoff::default();
+        let following = followed.until_failure(&client, &feed, &mut waits);
+        let mut following = std::pin::pin!(following);
+        let (mut redefined, mut pauses) = (false, DefaultBackoff::default());
+        let wait = loop {
+            // What the server did not say it is asked again soon.
+            let again = if redefined { pauses.next().unwrap_or(LOOK_AGAIN) } else { LOOK_AGAIN };
+            tokio::select! {
+                error = &mut following => break followed.failed(&feed, &error, &mut backoff),
+                () = definitions.changed(&name) => redefined = true,
+                () = tokio::time::sleep(again) => {}
+            }
+            // Following goes on while this is found out, and longer where it still can.
+            let found = match &current {
+                Resolution::Resolved(info) if !redefined => {
+                    resolve::rights(&client, &followed.gvr, info.clone(), resolve::CONTROLLER).await
+                }
+                _ => resolve::resolve(&client, &followed.gvr).await,
+            };
+            match found {
+                Resolution::Unknown(_) => {}
+                Resolution::Resolved(_) => {
+                    feed.change(resolved(&followed.gvr, found.clone()));
+                    (current, redefined, pauses) = (found, false, DefaultBackoff::default());
+                }
+                _ => {
+                    feed.change(resolved(&followed.gvr, found));
+                    break Duration::ZERO;
+                }
+            }
+        };
+        tokio::time::sleep(wait).await;
+    }
+}

@@ -1,0 +1,39 @@
+//! What ManifestWorks can say, found out again whenever their definition changes.
+
+use kube::Client;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
+use tracing::warn;
+
+use super::resolve;
+use crate::api::text::with_causes;
+use crate::api::work::GROUP;
+use crate::hub::watch::{Definitions, Feed, SILENCE};
+use crate::sync::found::work_schema;
+
+/// Finds out what the hub's ManifestWork can say, again whenever its definition changes.
+pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitions: Definitions) {
+    let name = format!("manifestworks.{GROUP}");
+    let mut backoff = DefaultBackoff::default();
+    loop {
+        match resolve::work_schema(&client, &name).await {
+            Ok(schema) => {
+                backoff.reset();
+                if !schema.feedback_scrape_type {
+                    warn!("the hub's ManifestWork has no feedbackScrapeType: spokes' answers will come late");
+                }
+                if !schema.condition_rules {
+                    warn!(
+                        "the hub's ManifestWork has no conditionRules: status.ancestors will not come back"
+                    );
+                }
+                feed.change(work_schema(schema));
+                definitions.changed(&name).await;
+            }
+            Err(error) => {
+                warn!(error = with_causes(&error), "cannot read the definition of ManifestWork");
+                tokio::time::sleep(backoff.next().unwrap_or(SILENCE)).await;
+            }
+        }
+    }
+}

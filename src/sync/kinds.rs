@@ -1,0 +1,61 @@
+//! The registry: what the sync watches, and what it keeps of it.
+
+use std::sync::Arc;
+
+use super::PolicyKind;
+use super::definitions::while_resolved;
+use super::rows::class::{Class, ConfigMap};
+use super::rows::cluster::{Cluster, Decision, Placement};
+use super::rows::gateway::Gateway;
+use super::rows::grant::Grant;
+use super::rows::policy::Policy;
+use super::rows::secret::Secret;
+use super::rows::work::Work;
+use crate::api::names::{ControllerName, ObjectKey};
+use crate::api::{annotations, cluster, gateway, secret, work};
+use crate::hub::{Family, Kind, Line, Source};
+
+/// GatewayClasses.
+pub static CLASSES: Kind<Class> = Kind::of(gateway::GROUP, "v1", "gatewayclasses");
+/// The ConfigMaps that classes name, one by one.
+pub static CONFIG_MAPS: Kind<ConfigMap> = Kind::of("", "v1", "configmaps");
+/// Gateways.
+pub static GATEWAYS: Kind<Gateway> = Kind::of(gateway::GROUP, "v1", "gateways");
+/// ReferenceGrants.
+pub static GRANTS: Kind<Grant> = Kind::of(gateway::GROUP, "v1beta1", "referencegrants");
+/// Secrets with the certificates of listeners.
+pub static SECRETS: Kind<Secret> = Kind::of("", "v1", "secrets").with_fields(secret::TLS_ONLY);
+/// ManagedClusters.
+pub static CLUSTERS: Kind<Cluster> = Kind::of(cluster::GROUP, "v1", "managedclusters");
+/// Placements.
+pub static PLACEMENTS: Kind<Placement> = Kind::of(cluster::GROUP, "v1beta1", "placements");
+/// PlacementDecisions.
+pub static DECISIONS: Kind<Decision> = Kind::of(cluster::GROUP, "v1beta1", "placementdecisions");
+/// ManifestWorks of this controller.
+pub static WORKS: Kind<Work> = Kind::of(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
+/// Policies of the kinds that parameters list, each in one version, while that can be synced.
+pub static POLICIES: Family<Arc<Policy>> = Family::followed_by("policies", while_resolved);
+/// What has to be listed before anything is planned.
+pub const NEEDED: [&Line; 6] =
+    [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];
+
+/// The sources of [`NEEDED`].
+pub fn needed() -> impl Iterator<Item = Source> {
+    NEEDED.into_iter().map(Source::from)
+}
+
+fn of_controller(controller: &ControllerName) -> String {
+    format!("{}={}", annotations::CONTROLLER, controller.hash())
+}
+
+/// The policies of `kind`.
+#[must_use]
+pub fn policies(kind: &PolicyKind) -> Source {
+    POLICIES.resource(kind.clone())
+}
+
+/// The ConfigMap `key`.
+#[must_use]
+pub fn config_map(key: &ObjectKey) -> Source {
+    CONFIG_MAPS.object(key.clone())
+}

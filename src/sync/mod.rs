@@ -1,0 +1,39 @@
+//! What the sync knows of the hub: its [kinds], what it keeps of each in [rows], what it derives from these, and how a plan
+//! [looks](View) at all of it.
+
+mod counts;
+pub(crate) mod definitions;
+mod displaced;
+pub mod found;
+mod index;
+mod interned;
+pub mod kinds;
+mod params;
+mod recent;
+mod refused;
+pub mod rows;
+mod view;
+mod works;
+
+use crate::api::names::GroupResource;
+use crate::hub;
+
+pub use displaced::Displacement;
+pub use index::{Index, WorkKey};
+pub use refused::Refused;
+pub use view::{CLASS_RETURNS, ClassParams, PLACEMENT_SETTLES, View};
+
+/// What is known of the hub.
+pub type Mirror = hub::Mirror<Index>;
+
+/// What a change of it came to.
+pub type Changes<'m> = hub::Changes<'m, Index>;
+
+/// A look at it.
+pub type MirrorGuard<'m> = hub::MirrorGuard<'m, Index>;
+
+/// A kind of policies, as keys of tables name it.
+pub type PolicyKind = GroupResource;
+
+#[cfg(test)]
+mod tests;

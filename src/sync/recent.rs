@@ -1,0 +1,70 @@
+//! When something last happened to each of many things, for as long as that matters.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::hub::Moment;
+
+/// Moments by key. Those that are older than a span are forgotten when the next is noted: names that come and go leave
+/// nothing behind.
+#[derive(Clone, Debug)]
+pub(super) struct Recent<K> {
+    span: Duration,
+    moments: HashMap<K, Moment>,
+    /// The same in the order of time, and what was there before.
+    order: VecDeque<(Moment, K)>,
+}
+
+impl<K: Clone + Eq + Hash> Recent<K> {
+    /// Nothing happened yet; what is older than `span` matters no more.
+    pub(super) fn within(span: Duration) -> Self {
+        Self { span, moments: HashMap::new(), order: VecDeque::new() }
+    }
+
+    /// Notes that something happened to `key` at `now`.
+    pub(super) fn note(&mut self, key: K, now: Moment) {
+        while let Some((moment, _)) = self.order.front()
+            && moment.after(self.span) < now
+        {
+            if let Some((moment, key)) = self.order.pop_front()
+                && self.moments.get(&key) == Some(&moment)
+            {
+                self.moments.remove(&key);
+            }
+        }
+        if self.moments.insert(key.clone(), now) != Some(now) {
+            self.order.push_back((now, key));
+        }
+    }
+
+    /// When something last happened to `key`; none where that is forgotten, and so at least the span ago.
+    pub(super) fn last<Q>(&self, key: &Q) -> Option<Moment>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.moments.get(key).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_is_known_for_the_span_and_then_leaves_nothing() {
+        let mut recent: Recent<usize> = Recent::within(Duration::from_secs(5));
+        recent.note(0, Moment(0));
+        recent.note(1, Moment(4_000));
+        recent.note(0, Moment(4_000));
+        recent.note(2, Moment(9_000));
+        assert_eq!([0, 1, 2].map(|key| recent.last(&key)), [4_000, 4_000, 9_000].map(|at| Some(Moment(at))));
+        for name in 10..10_010 {
+            recent.note(name, Moment(10_000 + i64::try_from(name).unwrap() * 1_000));
+        }
+        assert!(recent.moments.len() <= 7 && recent.order.len() <= 7, "{recent:?}");
+        assert_eq!(recent.last(&0), None);
+    }
+}

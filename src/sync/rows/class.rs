@@ -1,0 +1,132 @@
+//! GatewayClasses and the ConfigMaps that hold their parameters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Deserialize;
+
+use crate::api::gateway::{GatewayClassSpec, ParametersReference};
+use crate::api::json::Hash;
+use crate::api::names::{ControllerName, ObjectKey};
+use crate::api::object::HubObject;
+use crate::api::params::{self, Params, ParamsError};
+use crate::hub::Moment;
+use crate::hub::{Pruned, Row};
+
+/// A GatewayClass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Unique over time.
+    pub uid: Arc<str>,
+    /// When it was made.
+    pub created: Moment,
+    /// Changes with the spec.
+    pub generation: i64,
+    /// Who implements the class.
+    pub controller_name: Arc<str>,
+    /// Where its parameters are.
+    pub parameters_ref: Option<ParametersReference>,
+    /// The conditions of its status, of any writer.
+    pub conditions: Vec<Condition>,
+}
+
+impl From<&HubObject> for Class {
+    fn from(object: &HubObject) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Status {
+            #[serde(default)]
+            conditions: Vec<Condition>,
+        }
+        let spec: GatewayClassSpec = object.spec_as();
+        let created = object.metadata.creation_timestamp.as_ref();
+        Self {
+            uid: object.metadata.uid.as_str().into(),
+            created: created.map(|time| Moment(time.0.as_millisecond())).unwrap_or_default(),
+            generation: object.metadata.generation,
+            controller_name: spec.controller_name.into(),
+            parameters_ref: spec.parameters_ref,
+            conditions: object.status_as::<Status>().conditions,
+        }
+    }
+}
+
+impl Class {
+    /// Whether `other` differs in its status alone, or in what nothing is decided from.
+    #[must_use]
+    pub fn is_as(&self, other: &Self) -> bool {
+        fn decides(row: &Class) -> impl PartialEq + '_ {
+            (&row.uid, &row.controller_name, &row.parameters_ref)
+        }
+        decides(self) == decides(other)
+    }
+
+    /// The ConfigMap that holds the parameters: `None` where there is no reference, an error where it is to
+    /// something else.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with `spec.parametersRef`.
+    pub fn config_map(&self) -> Result<Option<ObjectKey>, ParamsError> {
+        let Some(reference) = &self.parameters_ref else { return Ok(None) };
+        let fault = |field: &str, fault: String| {
+            Err(ParamsError { place: format!("spec.parametersRef.{field}"), fault })
+        };
+        if !reference.group.is_empty() || reference.kind != "ConfigMap" {
+            return fault(
+                "kind",
+                format!("expected a core ConfigMap, found {} of {:?}", reference.kind, reference.group),
+            );
+        }
+        match reference.namespace.as_deref() {
+            None | Some("") => fault("namespace", "is required for a ConfigMap".into()),
+            Some(namespace) => Ok(Some(ObjectKey::new(namespace, &reference.name))),
+        }
+    }
+}
+
+/// A ConfigMap that a class names: its parameters, read once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigMap {
+    /// What its key `params` holds.
+    pub params: Result<Arc<Params>, ParamsError>,
+    /// The hash of its text.
+    text: Hash,
+}
+
+impl From<&HubObject> for ConfigMap {
+    fn from(object: &HubObject) -> Self {
+        let data: BTreeMap<String, String> =
+            object.data.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let text = data.get(params::KEY);
+        let params = match text {
+            Some(text) => Params::parse(text).map(Arc::new),
+            None => Err(ParamsError { place: String::new(), fault: format!("has no key {:?}", params::KEY) }),
+        };
+        Self { params, text: Hash::of(&text) }
+    }
+}
+
+impl Row for Class {
+    fn decides(&self) -> Option<Hash> {
+        Some(Hash::of(&(&self.uid, self.generation)))
+    }
+}
+
+impl Pruned for Class {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        object.into()
+    }
+}
+
+impl Row for ConfigMap {
+    fn decides(&self) -> Option<Hash> {
+        Some(self.text)
+    }
+}
+
+impl Pruned for ConfigMap {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        object.into()
+    }
+}

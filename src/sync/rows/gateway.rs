@@ -1,0 +1,91 @@
+//! Gateways.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::told::Told;
+use super::{RawSpec, Strings, raw_spec};
+use crate::api::annotations::GRACE_TIMEOUT;
+use crate::api::cluster::PLACEMENT_LABEL;
+use crate::api::gateway::{GatewaySpec, named_secrets};
+use crate::api::json::Hash;
+use crate::api::names::{ControllerName, ObjectKey};
+use crate::api::object::HubObject;
+use crate::hub::{Pruned, Row};
+
+/// A Gateway on the hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gateway {
+    /// Unique over time.
+    pub uid: Arc<str>,
+    /// Changes with the spec.
+    pub generation: i64,
+    /// Whether it was asked to go.
+    pub deleting: bool,
+    /// Its GatewayClass.
+    pub class: Arc<str>,
+    /// Labels, without ours.
+    pub labels: Strings,
+    /// Annotations, without ours.
+    pub annotations: Strings,
+    /// Spec.
+    pub spec: RawSpec,
+    /// The Secrets that its listeners name, each once.
+    pub secrets: Box<[ObjectKey]>,
+    /// What stands where it is ours to write.
+    pub told: Told,
+}
+
+impl Gateway {
+    /// The row of `object`, where we write as `field_manager`.
+    #[must_use]
+    pub fn new(object: &HubObject, field_manager: &str) -> Self {
+        let others = |strings: &Strings| {
+            let others = strings.iter().filter(|(key, _)| !Told::is_ours(key));
+            others.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let named = object.spec_value();
+        let named = named_secrets(&named, &object.metadata.namespace).map(|named| named.secret);
+        let secrets: BTreeSet<ObjectKey> = named.collect();
+        Self {
+            uid: object.metadata.uid.as_str().into(),
+            generation: object.metadata.generation,
+            deleting: object.metadata.deletion_timestamp.is_some(),
+            class: object.spec_as::<GatewaySpec>().gateway_class_name.into(),
+            labels: others(&object.metadata.labels),
+            annotations: others(&object.metadata.annotations),
+            spec: raw_spec(object),
+            secrets: secrets.into_iter().collect(),
+            told: Told::of(object, field_manager),
+        }
+    }
+
+    /// The Placement that its label names.
+    #[must_use]
+    pub fn placement(&self) -> Option<&str> {
+        self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Whether `other` differs in nothing that decides on works.
+    #[must_use]
+    pub fn is_as(&self, other: &Self) -> bool {
+        fn decides(row: &Gateway) -> impl PartialEq + '_ {
+            (&row.uid, row.deleting, &row.class, &row.labels, &row.annotations, &row.spec)
+        }
+        decides(self) == decides(other)
+    }
+}
+
+impl Row for Gateway {
+    /// Its metadata says it all.
+    fn decides(&self) -> Option<Hash> {
+        let grace = self.annotations.get(GRACE_TIMEOUT);
+        Some(Hash::of(&(&self.uid, self.generation, self.deleting, self.placement(), grace)))
+    }
+}
+
+impl Pruned for Gateway {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        Self::new(object, &controller.hub_field_manager())
+    }
+}

@@ -1,0 +1,147 @@
+//! What is known of a kind that parameters list.
+
+use std::sync::Arc;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, JSONSchemaProps,
+};
+
+use crate::api::names::GroupVersionResource;
+use crate::api::schema::Schema;
+use crate::hub::Row;
+
+/// A kind of policies that can be synced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyKindInfo {
+    /// Its name in objects (`RateLimitPolicy`).
+    pub kind: Arc<str>,
+    /// Whether its objects' annotations may be written.
+    pub can_patch: bool,
+    /// Whether its objects' statuses list ancestors.
+    pub has_ancestors: bool,
+    /// What its objects' specs may be, where there is a definition to tell.
+    pub schema: Option<Arc<Schema>>,
+}
+
+impl PolicyKindInfo {
+    /// A kind of which no more is known than its name in objects.
+    #[must_use]
+    pub fn named(kind: &str) -> Self {
+        Self { kind: kind.into(), can_patch: true, has_ancestors: false, schema: None }
+    }
+}
+
+/// Whether a kind that parameters list can be synced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// It can.
+    Resolved(PolicyKindInfo),
+    /// Its CustomResourceDefinition is gone: so are its objects.
+    Gone,
+    /// The definition does not serve the version, or is not established yet.
+    UnknownVersion(String),
+    /// It is cluster-scoped, or has no target reference.
+    NotAPolicy(String),
+    /// A right is missing.
+    Forbidden(String),
+    /// The server did not say.
+    Unknown(String),
+}
+
+impl Resolution {
+    /// The reason of the condition `PoliciesResolved` that this stands for.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Resolved(_) => "Resolved",
+            Self::Gone | Self::UnknownVersion(_) | Self::Unknown(_) => "UnknownResource",
+            Self::NotAPolicy(_) => "NotAPolicy",
+            Self::Forbidden(_) => "Forbidden",
+        }
+    }
+
+    /// What is wrong, empty where nothing is.
+    #[must_use]
+    pub fn fault(&self) -> &str {
+        match self {
+            Self::Resolved(_) => "",
+            Self::Gone => "the hub has no such custom resource",
+            Self::UnknownVersion(fault)
+            | Self::NotAPolicy(fault)
+            | Self::Forbidden(fault)
+            | Self::Unknown(fault) => fault,
+        }
+    }
+}
+
+/// What is known of one version of a kind that parameters list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindState {
+    /// The version.
+    pub gvr: GroupVersionResource,
+    /// Whether it can be synced.
+    pub resolution: Resolution,
+    /// What it was when it last could.
+    pub known: Option<PolicyKindInfo>,
+}
+
+impl KindState {
+    /// Keeps of what is known, `before` this, what still holds.
+    pub(in crate::sync) fn follows(&mut self, before: Option<&Self>) {
+        let known = before.and_then(|before| before.known.clone());
+        // That the server did not say for once changes nothing that it said before.
+        if let (Resolution::Unknown(_), Some(before)) = (&self.resolution, before)
+            && !matches!(before.resolution, Resolution::Unknown(_))
+        {
+            self.resolution = before.resolution.clone();
+        }
+        self.known = match &self.resolution {
+            Resolution::Resolved(info) => Some(info.clone()),
+            Resolution::Gone => None,
+            _ => known,
+        };
+    }
+}
+
+/// What `definition` tells of the kind `gvr`, whatever the rights, where it can be synced: the version is served, it is
+/// namespaced, and its schema has a target reference.
+///
+/// # Errors
+///
+/// What it resolves to instead.
+pub fn check(
+    definition: &CustomResourceDefinitionSpec,
+    gvr: &GroupVersionResource,
+) -> Result<PolicyKindInfo, Resolution> {
+    if definition.scope != "Namespaced" {
+        return Err(Resolution::NotAPolicy("it is cluster-scoped".into()));
+    }
+    let served: Vec<&CustomResourceDefinitionVersion> =
+        definition.versions.iter().filter(|version| version.served).collect();
+    let Some(version) = served.iter().find(|version| version.name == *gvr.version) else {
+        let names: Vec<&str> = served.iter().map(|version| version.name.as_str()).collect();
+        return Err(Resolution::UnknownVersion(format!("the hub serves {}", names.join(", "))));
+    };
+    let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+    let property = |name| schema.and_then(|schema| schema.properties.as_ref()?.get(name));
+    let ancestors = property("status").and_then(|status| status.properties.as_ref()?.get("ancestors"));
+    let refers = |spec: &&JSONSchemaProps| {
+        let has = |name| spec.properties.as_ref().is_some_and(|properties| properties.contains_key(name));
+        has("targetRef") || has("targetRefs")
+    };
+    match property("spec").filter(refers) {
+        Some(spec) => Ok(PolicyKindInfo {
+            has_ancestors: ancestors.is_some_and(|ancestors| ancestors.type_.as_deref() == Some("array")),
+            schema: Some(Arc::new(Schema::of(spec))),
+            ..PolicyKindInfo::named(&definition.names.kind)
+        }),
+        None => {
+            Err(Resolution::NotAPolicy("its schema has neither spec.targetRef nor spec.targetRefs".into()))
+        }
+    }
+}
+
+impl Row for KindState {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! What is kept of each kind, and how it is made from an object off the wire.
+//!
+//! No row has its object's resource version: two are equal where only that differs, so that such a change affects nothing.
+
+pub mod ancestors;
+mod answer;
+pub mod aside;
+pub mod class;
+pub mod cluster;
+mod content;
+mod dropped;
+pub mod gateway;
+pub mod gateway_answer;
+pub mod grant;
+pub mod kind;
+pub mod policy;
+mod room;
+pub mod schema;
+pub mod secret;
+mod served;
+pub mod told;
+pub mod work;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::object::HubObject;
+use crate::hub::Moment;
+
+/// Since when something has been seen, which takes no part in comparisons.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen(pub Option<Moment>);
+
+impl PartialEq for Seen {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// Labels or annotations.
+pub type Strings = BTreeMap<String, String>;
+
+/// The spec of a policy or of a Gateway: its text and nothing else, parsed only where a plan needs it.
+pub type RawSpec = Arc<str>;
+
+fn raw_spec(object: &HubObject) -> RawSpec {
+    object.spec.as_ref().map_or("null", |spec| spec.get()).into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! TLS Secrets: the only rows whose content is nobody's to see.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::Strings;
+use crate::api::names::ControllerName;
+use crate::api::object::HubObject;
+use crate::api::secret::{DATA, TLS};
+use crate::hub::{Pruned, Row};
+
+/// An annotation in which kubectl keeps the whole object once more.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// A TLS Secret.
+#[derive(Clone, PartialEq)]
+pub struct Secret {
+    /// Labels.
+    pub labels: Strings,
+    /// Annotations.
+    pub annotations: Strings,
+    /// What it holds, `None` where that goes nowhere: it is of another type, or asked to go.
+    pub data: Option<SecretData>,
+}
+
+/// The certificate, its key and its authority, in base64 as they came, each under its name.
+#[derive(Clone, PartialEq)]
+pub struct SecretData(pub BTreeMap<String, String>);
+
+impl From<&HubObject> for Secret {
+    fn from(object: &HubObject) -> Self {
+        let metadata = &object.metadata;
+        let travels = object.is_of_type(TLS) && metadata.deletion_timestamp.is_none();
+        let data = travels.then(|| {
+            let mut data: BTreeMap<String, String> = object.data_as();
+            data.retain(|name, _| DATA.contains(&name.as_str()));
+            SecretData(data)
+        });
+        let mut annotations = metadata.annotations.clone();
+        annotations.remove(LAST_APPLIED);
+        Self { labels: metadata.labels.clone(), annotations, data }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Annotations may hold what the Secret does.
+        f.debug_struct("Secret").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SecretData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretData(hidden)")
+    }
+}
+
+impl Row for Secret {}
+
+impl Pruned for Secret {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        object.into()
+    }
+}

@@ -1,0 +1,207 @@
+//! Works: of each only what comparing it with the plan, and folding its answer, needs.
+//!
+//! The spoke's agent may write anything into its works. So the payload is kept as a hash of what the work really
+//! holds, never as one that it says it holds, and of all texts in it only so much as an honest one has.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+pub use super::content::{ANNOTATIONS, Content, LABELS};
+use super::{Strings, answer, served};
+use crate::api::annotations;
+use crate::api::gateway;
+use crate::api::names::{ControllerName, GroupResource, HASH_DIGITS, Parent, WorkName};
+use crate::api::object::HubObject;
+use crate::api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
+use crate::hub::Moment;
+use crate::hub::{Pruned, Row};
+
+pub use super::answer::{Answer, AnsweredCondition, TEXT_LIMIT};
+
+/// What a work is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// A Gateway or a policy.
+    Parent(Arc<Parent>),
+    /// The agent's access to the kinds that our works there carry.
+    Access(Vec<GroupResource>),
+    /// Not proven to be ours: its name does not follow from its parent.
+    Foreign,
+}
+
+/// A work on the hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// Unique over time.
+    pub uid: Arc<str>,
+    /// Changes with the spec.
+    pub generation: i64,
+    /// When it was made.
+    pub created: Moment,
+    /// When it was asked to go.
+    pub deleting: Option<Moment>,
+    /// Since when the cluster of a Gateway's work is no longer chosen. The spoke's agent may have written it.
+    pub displaced: Option<Moment>,
+    /// Since when its agent has applied what it holds; `None` where it has not. The agent may have written any moment.
+    pub applied_since: Option<Moment>,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What it holds.
+    pub content: Content,
+    /// The names of the hub Gateways that it serves, by its own word: whether there is anything to it,
+    /// [`crate::sync::View::served`] says.
+    pub gateways: Arc<[Arc<str>]>,
+    /// The revision of the copy that it holds.
+    pub revision: Option<Arc<str>>,
+    /// Whether it is a Gateway's and carries ReferenceGrants.
+    pub grants: bool,
+    /// What the spoke's agent says.
+    pub answer: Option<Arc<Answer>>,
+}
+
+impl Work {
+    /// The row of `object`, for the works of `controller`.
+    #[must_use]
+    pub fn new(object: &HubObject, controller: &ControllerName) -> Self {
+        let metadata = &object.metadata;
+        let spec: ManifestWorkSpec = object.spec_as();
+        let purpose = purpose(object, &spec, controller);
+        let status: Option<ManifestWorkStatus> = object.status.is_some().then(|| object.status_as());
+        let served = metadata.annotations.get(annotations::GATEWAYS);
+        let none = Strings::default();
+        let compared = match purpose {
+            // It is planned without annotations, and a patch takes none away: what its spoke puts there is no difference.
+            Purpose::Access(_) => &none,
+            _ => &metadata.annotations,
+        };
+        Self {
+            uid: metadata.uid.as_str().into(),
+            generation: metadata.generation,
+            created: moment(metadata.creation_timestamp.as_ref()).unwrap_or_default(),
+            deleting: moment(metadata.deletion_timestamp.as_ref()),
+            displaced: displaced(object, &purpose),
+            content: Content::of(&spec, &metadata.labels, compared),
+            gateways: served.map(|text| served::named(text)).unwrap_or_default(),
+            revision: revision(&spec),
+            applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
+            grants: carries_grants(&spec, &purpose),
+            answer: status.map(|status| Arc::new(answer::of(object, &status, &purpose, &spec))),
+            purpose,
+        }
+    }
+
+    /// `deleting`, `applied`, `refused` or, while its agent has not answered for what it holds now, `pending`.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match &self.answer {
+            _ if self.deleting.is_some() => "deleting",
+            Some(answer) if answer.applied => "applied",
+            Some(answer) if answer.message.is_some() => "refused",
+            _ => "pending",
+        }
+    }
+
+    /// Its parent, where it is proven to have one.
+    #[must_use]
+    pub fn parent(&self) -> Option<&Arc<Parent>> {
+        match &self.purpose {
+            Purpose::Parent(parent) => Some(parent),
+            Purpose::Access(_) | Purpose::Foreign => None,
+        }
+    }
+}
+
+fn moment(time: Option<&Time>) -> Option<Moment> {
+    time.map(|time| Moment(time.0.as_millisecond()))
+}
+
+/// What is no moment is none.
+fn displaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
+    let text = object.metadata.annotations.get(annotations::DISPLACED_SINCE)?;
+    let of_gateway = matches!(purpose, Purpose::Parent(parent) if parent.is_gateway());
+    let time: Timestamp = text.parse().ok().filter(|_| of_gateway)?;
+    Some(Moment(time.as_millisecond()))
+}
+
+fn purpose(object: &HubObject, spec: &ManifestWorkSpec, controller: &ControllerName) -> Purpose {
+    let name = WorkName(object.metadata.name.as_str().into());
+    if name == WorkName::access(controller) {
+        return Purpose::Access(access_kinds(spec));
+    }
+    let parent = object.metadata.annotations.get(annotations::PARENT).and_then(|text| Parent::parse(text));
+    match parent {
+        Some(parent)
+            if name.is_for(controller, &parent) || is_for_carried_kind(&name, spec, controller, &parent) =>
+        {
+            Purpose::Parent(Arc::new(parent))
+        }
+        _ => Purpose::Foreign,
+    }
+}
+
+/// A kind too long to stand whole in a name is taken from the manifests instead; the hash still proves it.
+fn is_for_carried_kind(
+    name: &WorkName,
+    spec: &ManifestWorkSpec,
+    controller: &ControllerName,
+    parent: &Parent,
+) -> bool {
+    let kinds = spec.workload.manifests.iter().filter_map(|manifest| manifest.0["kind"].as_str());
+    kinds.into_iter().any(|kind| WorkName::of(controller, kind, parent) == *name)
+}
+
+fn access_kinds(spec: &ManifestWorkSpec) -> Vec<GroupResource> {
+    let rules =
+        spec.workload.manifests.iter().filter_map(|manifest| manifest.0["rules"].as_array()).flatten();
+    let first = |rule: &Value, field: &str| rule[field][0].as_str().unwrap_or_default().to_owned();
+    rules.map(|rule| GroupResource::new(&first(rule, "apiGroups"), &first(rule, "resources"))).collect()
+}
+
+fn revision(spec: &ManifestWorkSpec) -> Option<Arc<str>> {
+    let mut revisions = spec
+        .workload
+        .manifests
+        .iter()
+        .filter_map(|manifest| manifest.0["metadata"]["annotations"][annotations::REVISION].as_str());
+    revisions.next().and_then(as_revision).map(Into::into)
+}
+
+fn carries_grants(spec: &ManifestWorkSpec, purpose: &Purpose) -> bool {
+    let is_grant = |manifest: &Manifest| {
+        let group = manifest.0["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+        manifest.0["kind"] == "ReferenceGrant" && group.is_some_and(|(group, _)| group == gateway::GROUP)
+    };
+    let of_gateway = matches!(purpose, Purpose::Parent(parent) if parent.is_gateway());
+    of_gateway && spec.workload.manifests.iter().any(is_grant)
+}
+
+/// What the agent says of having applied what `object` holds now.
+pub(super) fn applied<'s>(object: &HubObject, status: &'s ManifestWorkStatus) -> Option<&'s Condition> {
+    let current = |applied: &&Condition| applied.observed_generation == Some(object.metadata.generation);
+    condition(&status.conditions, "Applied").filter(current)
+}
+
+fn applied_since(object: &HubObject, status: &ManifestWorkStatus) -> Option<Moment> {
+    let applied = applied(object, status).filter(|applied| applied.status == "True")?;
+    moment(Some(&applied.last_transition_time))
+}
+
+/// A revision is a hash. What is longer is none.
+pub(super) fn as_revision(text: &str) -> Option<&str> {
+    (text.len() <= HASH_DIGITS).then_some(text)
+}
+
+pub(super) fn condition<'c>(conditions: &'c [Condition], condition_type: &str) -> Option<&'c Condition> {
+    conditions.iter().find(|condition| condition.type_ == condition_type)
+}
+
+impl Row for Work {}
+
+impl Pruned for Work {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        Self::new(object, controller)
+    }
+}

@@ -1,0 +1,75 @@
+//! How many works there are, as metrics ask.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::sync::kinds::WORKS;
+use rows::work::{Purpose, Work};
+
+/// The counts, made by looking at every work.
+fn counted_anew(world: &World) -> BTreeMap<(&'static str, &'static str), usize> {
+    let purpose = |work: &Work| match &work.purpose {
+        Purpose::Access(_) => "access",
+        Purpose::Foreign => "foreign",
+        Purpose::Parent(parent) if parent.is_gateway() => "gateway",
+        Purpose::Parent(_) => "policy",
+    };
+    let mut counts = BTreeMap::new();
+    world.see(|view| {
+        view.works().for_each(|(.., work)| *counts.entry((purpose(work), work.state())).or_default() += 1);
+    });
+    counts
+}
+
+fn holds(world: &World) {
+    assert_eq!(world.see(|view| view.work_counts()), counted_anew(world));
+}
+
+#[test]
+fn works_are_counted_as_they_come_change_and_go() {
+    let parents = [policy_parent("limits"), gateway_parent("web")];
+    let mut world = shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).settled(&parents);
+    holds(&world);
+    let deleted =
+        |work: &mut serde_json::Value| work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    world.edit(&parents[0], "eu-1", |work| work["status"] = applied().status(work));
+    holds(&world);
+    world.edit(&parents[1], "us-1", |work| work["metadata"]["annotations"] = json!({}));
+    holds(&world);
+    world.edit(&parents[0], "us-1", deleted);
+    holds(&world);
+    let mut world = world.gone(&parents[0], "us-1");
+    holds(&world);
+    world.list(&WORKS.all(), &[]);
+    assert_eq!(world.see(|view| view.work_counts()), BTreeMap::new());
+}
+
+#[test]
+fn to_ask_how_many_works_there_are_takes_no_longer_for_many() {
+    let world = hub();
+    let (name, row) = world.see(|view| {
+        let (name, _, row) = view.works_of(&policy_parent("limits")).next().unwrap();
+        (name.clone(), row.clone())
+    });
+    for number in 0..100_000 {
+        world.mirror.change(
+            Change::Applied {
+                source: WORKS.all(),
+                key: ObjectKey::new(&format!("c{number}"), &name.0),
+                version: 1,
+                row: crate::hub::AnyRow::new(row.clone()),
+            },
+            Moment(world.now),
+        );
+    }
+    let ask = || {
+        let start = Instant::now();
+        let counts = world.see(|view| view.work_counts());
+        assert_eq!(counts[&("policy", "pending")], 100_001);
+        start.elapsed()
+    };
+    // Whatever else the machine does.
+    let least = (0..5).map(|_| ask()).min().unwrap();
+    assert!(least < Duration::from_millis(10), "{least:?}");
+}

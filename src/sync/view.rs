@@ -1,0 +1,346 @@
+//! The mirror as a plan sees it: read-only, consistent, at one moment.
+
+mod works;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::PolicyKind;
+use super::displaced::decisions_of;
+use super::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
+use super::index::Index;
+use super::kinds::{
+    CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, config_map, policies,
+};
+use super::refused::Refused;
+use super::rows::Strings;
+use super::rows::class::Class;
+use super::rows::cluster::{Cluster, Decision, Placement};
+use super::rows::gateway::Gateway;
+use super::rows::grant::Grant;
+use super::rows::kind::{KindState, PolicyKindInfo, Resolution};
+use super::rows::policy::Policy;
+use super::rows::schema::WorkSchema;
+use super::rows::secret::Secret;
+use crate::api::json::Hash;
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
+use crate::api::params::{Params, ParamsError};
+use crate::hub::{Index as _, Moment, Source, Table, Tables};
+
+/// How long the number of clusters that a Placement selects, and its decisions, must not change before a cluster that
+/// left them counts as gone.
+pub const PLACEMENT_SETTLES: Duration = Duration::from_secs(5);
+
+/// How long after a class went nothing is withdrawn on its account: `kubectl replace --force` and a reinstall make it anew.
+pub const CLASS_RETURNS: Duration = Duration::from_secs(60);
+
+/// The mirror at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'m> {
+    tables: &'m Tables,
+    index: &'m Index,
+    refused: Option<&'m Refused>,
+    /// The moment.
+    pub now: Moment,
+}
+
+/// What the parameters of a class of ours say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClassParams {
+    /// They are valid.
+    Valid(Arc<Params>),
+    /// They are not. What they last were is kept.
+    Invalid {
+        /// The object that holds them: `GatewayClass shop` or `parameters shop/params`.
+        place: String,
+        /// What is wrong.
+        error: ParamsError,
+        /// The last valid ones that this process has seen.
+        known: Option<Arc<Params>>,
+    },
+    /// They were not read yet.
+    Unread {
+        /// Why not, where that is more than a moment's: `parameters shop/params cannot be read: …`.
+        fault: Option<String>,
+        /// The last valid ones that this process has seen.
+        known: Option<Arc<Params>>,
+    },
+}
+
+impl ClassParams {
+    /// The valid parameters, or the last valid ones.
+    #[must_use]
+    pub fn known(&self) -> Option<&Arc<Params>> {
+        match self {
+            Self::Valid(params) => Some(params),
+            Self::Invalid { known, .. } | Self::Unread { known, .. } => known.as_ref(),
+        }
+    }
+}
+
+impl<'m> View<'m> {
+    pub(super) fn new(tables: &'m Tables, index: &'m Index, now: Moment) -> Self {
+        Self { tables, index, refused: None, now }
+    }
+
+    /// The same with what this process has found out by writing.
+    #[must_use]
+    pub fn refusing(self, refused: &'m Refused) -> Self {
+        Self { refused: Some(refused), ..self }
+    }
+
+    /// Since when the hub refuses to have the work of `parent` made in `cluster`, `None` where it does not.
+    #[must_use]
+    pub fn refused_since(&self, parent: &Parent, cluster: &ClusterName) -> Option<Moment> {
+        self.refused?.since(parent, cluster)
+    }
+
+    /// Whether the kinds without which nothing can be planned have been listed, and works can say what they must.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.tables.listed(Index::NEEDED) && self.index.ready(self.tables)
+    }
+
+    /// What the hub's ManifestWork can say, once that is known.
+    #[must_use]
+    pub fn work_schema(&self) -> Option<WorkSchema> {
+        self.tables.rows(&WORK_SCHEMA).map(|(_, schema)| *schema).next()
+    }
+
+    /// The controller that this mirror is for.
+    #[must_use]
+    pub fn controller(&self) -> &'m ControllerName {
+        &self.index.controller
+    }
+
+    /// When `source` was first listed whole.
+    #[must_use]
+    pub fn synced(&self, source: &Source) -> Option<Moment> {
+        self.tables.synced(source)
+    }
+
+    /// The highest version that `source` has seen.
+    #[must_use]
+    pub fn version(&self, source: &Source) -> u64 {
+        self.tables.version(source)
+    }
+
+    /// What cannot be listed or watched, and why.
+    #[must_use]
+    pub fn failing(&self) -> BTreeMap<&'m Source, &'m str> {
+        self.tables.failing()
+    }
+
+    /// Why `source` cannot be listed or watched, `None` where it can.
+    #[must_use]
+    pub fn failure(&self, source: &Source) -> Option<&'m str> {
+        self.tables.failure(source).map(|failing| failing.text.as_str())
+    }
+
+    /// A GatewayClass of any controller.
+    #[must_use]
+    pub fn class(&self, key: &ObjectKey) -> Option<&'m Class> {
+        self.tables.get(&CLASSES, key)
+    }
+
+    /// The GatewayClasses of all controllers, in no order.
+    pub fn classes(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Class)> {
+        self.tables.rows(&CLASSES)
+    }
+
+    /// The GatewayClasses of ours, by name.
+    #[must_use]
+    pub fn our_classes(&self) -> BTreeMap<&'m ObjectKey, &'m Class> {
+        self.classes().filter(|(_, class)| self.index.is_ours(class)).collect()
+    }
+
+    /// The GatewayClasses of ours that went so short a while ago that they may return, each with its last valid
+    /// parameters.
+    pub fn departed(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Class, Option<&'m Arc<Params>>)> {
+        let now = self.now;
+        let departed = self.index.departed.iter();
+        let departed = departed.filter(move |(_, departed)| departed.since.after(CLASS_RETURNS) > now);
+        departed.map(|(key, departed)| (key, &departed.class, departed.params.as_ref()))
+    }
+
+    /// Until when a class called `name`, which does not exist, may return: counted from when this process saw it go, or
+    /// began to see; `None` where it exists, or that is over.
+    #[must_use]
+    pub fn class_returns(&self, name: &str) -> Option<Moment> {
+        let key = ObjectKey::new("", name);
+        if self.class(&key).is_some() {
+            return None;
+        }
+        let gone = self.index.departed.get(&key).map(|departed| departed.since);
+        let ends = gone.max(self.synced(&CLASSES.all()))?.after(CLASS_RETURNS);
+        (ends > self.now).then_some(ends)
+    }
+
+    /// When the next class that went has been gone for too long to return.
+    #[must_use]
+    pub fn next_departure(&self) -> Option<Moment> {
+        let ends = self.index.departed.values().map(|departed| departed.since.after(CLASS_RETURNS));
+        ends.filter(|ends| *ends > self.now).min()
+    }
+
+    /// The parameters of the class `name`, `None` where it is gone or not ours.
+    #[must_use]
+    pub fn class_params(&self, name: &str) -> Option<ClassParams> {
+        let key = ObjectKey::new("", name);
+        let class = self.class(&key).filter(|class| self.index.is_ours(class))?;
+        let known = || self.index.known_params.get(&key).cloned();
+        Some(match self.index.params_of(self.tables, name, class) {
+            None => ClassParams::Unread { fault: self.unread(class), known: known() },
+            Some(Ok(params)) => ClassParams::Valid(params),
+            Some(Err((place, error))) => ClassParams::Invalid { place, error, known: known() },
+        })
+    }
+
+    /// The hash of what decisions on what is where read of the object `key` of `source`, as [`crate::hub::Row::decides`] has
+    /// it; `None` where it does not exist.
+    #[must_use]
+    pub fn decides(&self, source: &Source, key: &ObjectKey) -> Option<Hash> {
+        self.tables.decides(source, key)
+    }
+
+    /// A Gateway.
+    #[must_use]
+    pub fn gateway(&self, key: &ObjectKey) -> Option<&'m Gateway> {
+        self.tables.get(&GATEWAYS, key)
+    }
+
+    /// A ManagedCluster.
+    #[must_use]
+    pub fn cluster(&self, name: &ClusterName) -> Option<&'m Cluster> {
+        self.tables.get(&CLUSTERS, &ObjectKey { namespace: "".into(), name: name.0.clone() })
+    }
+
+    /// The labels of a ManagedCluster; those last seen where it is gone and a work of ours is there, `None` where none were.
+    #[must_use]
+    pub fn labels(&self, name: &ClusterName) -> Option<&'m Strings> {
+        self.cluster(name).map(|cluster| &cluster.labels).or_else(|| self.index.last_labels.get(name))
+    }
+
+    /// All ManagedClusters, in no order.
+    pub fn clusters(&self) -> impl Iterator<Item = (ClusterName, &'m Cluster)> {
+        self.tables.rows(&CLUSTERS).map(|(key, cluster)| (ClusterName(key.name.clone()), cluster))
+    }
+
+    /// A Placement.
+    #[must_use]
+    pub fn placement(&self, key: &ObjectKey) -> Option<&'m Placement> {
+        self.tables.get(&PLACEMENTS, key)
+    }
+
+    /// The clusters that the decisions of a Placement name.
+    #[must_use]
+    pub fn decided(&self, placement: &ObjectKey) -> BTreeSet<ClusterName> {
+        self.decisions(placement).flat_map(|decision| decision.clusters.iter().cloned()).collect()
+    }
+
+    fn decisions(&self, placement: &ObjectKey) -> impl Iterator<Item = &'m Decision> {
+        decisions_of(self.tables, placement)
+    }
+
+    /// A PlacementDecision.
+    #[must_use]
+    pub fn placement_decision(&self, key: &ObjectKey) -> Option<&'m Decision> {
+        self.tables.get(&DECISIONS, key)
+    }
+
+    /// All PlacementDecisions, in no order.
+    pub fn placement_decisions(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Decision)> {
+        self.tables.rows(&DECISIONS)
+    }
+
+    /// From when on a cluster that is missing in the decisions of a Placement has really left.
+    #[must_use]
+    pub fn placement_settles(&self, placement: &ObjectKey) -> Option<Moment> {
+        let changed = self.index.placement_changed.last(placement).unwrap_or_default();
+        let placements = self.synced(&PLACEMENTS.all())?;
+        let decisions = self.synced(&DECISIONS.all())?;
+        Some(changed.max(placements).max(decisions).after(PLACEMENT_SETTLES))
+    }
+
+    /// Why the parameters of `class`, which were never read, cannot be, where that is more than a moment's.
+    fn unread(&self, class: &Class) -> Option<String> {
+        let key = class.config_map().ok()??;
+        let failing = self.tables.failure(&config_map(&key)).filter(|failing| failing.lasting)?;
+        Some(format!("parameters {key} cannot be read: {}", failing.text))
+    }
+
+    /// Whether the policies of `kind` have been listed whole, so that one that is not here does not exist.
+    #[must_use]
+    pub fn policies_synced(&self, kind: &PolicyKind) -> bool {
+        self.synced(&policies(kind)).is_some()
+    }
+
+    fn policy_table(&self, kind: &PolicyKind) -> Option<&'m Table<Arc<Policy>>> {
+        self.tables.table(&policies(kind))
+    }
+
+    /// A policy.
+    #[must_use]
+    pub fn policy(&self, parent: &Parent) -> Option<&'m Policy> {
+        self.policy_row(parent).map(|policy| &**policy)
+    }
+
+    /// A policy, for what outlives this look at the mirror.
+    #[must_use]
+    pub fn policy_row(&self, parent: &Parent) -> Option<&'m Arc<Policy>> {
+        self.policy_table(&parent.kind)?.get(&parent.object)
+    }
+
+    /// All policies, in no order.
+    pub fn policies(&self) -> impl Iterator<Item = (Parent, &'m Policy)> {
+        self.tables.resources(&POLICIES).flat_map(|(kind, table)| {
+            table.iter().map(|(key, policy)| (Parent { kind: kind.clone(), object: key.clone() }, &**policy))
+        })
+    }
+
+    /// All Gateways, in no order.
+    pub fn gateways(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Gateway)> {
+        self.tables.rows(&GATEWAYS)
+    }
+
+    /// What is known of a kind that parameters list.
+    #[must_use]
+    pub fn kind(&self, gvr: &GroupVersionResource) -> Option<&'m KindState> {
+        let key = super::found::version_key(gvr);
+        self.tables.table::<KindState>(&VERSIONS.resource(gvr.kind.clone()))?.get(&key)
+    }
+
+    /// The version in which the policies of `kind` are read, where that was said.
+    #[must_use]
+    pub fn followed(&self, kind: &PolicyKind) -> Option<&'m GroupVersionResource> {
+        let rows = self.tables.table::<GroupVersionResource>(&FOLLOWED.resource(kind.clone()))?;
+        rows.iter().map(|(_, gvr)| gvr).next()
+    }
+
+    /// The kinds that resolve, whether or not parameters still list them, each with its version.
+    pub fn resolved_kinds(&self) -> impl Iterator<Item = (&'m GroupVersionResource, &'m PolicyKindInfo)> {
+        let states = self.tables.resources(&VERSIONS).flat_map(|(_, table)| table.iter());
+        states.filter_map(|(_, state)| match &state.resolution {
+            Resolution::Resolved(info) => Some((&state.gvr, info)),
+            _ => None,
+        })
+    }
+
+    /// The policies of one kind, in no order.
+    pub fn policies_of(&self, kind: &PolicyKind) -> impl Iterator<Item = (&'m ObjectKey, &'m Policy)> {
+        let policies = self.policy_table(kind).into_iter().flat_map(Table::iter);
+        policies.map(|(key, policy)| (key, &**policy))
+    }
+
+    /// A Secret of the type `kubernetes.io/tls`.
+    #[must_use]
+    pub fn secret(&self, key: &ObjectKey) -> Option<&'m Secret> {
+        self.tables.get(&SECRETS, key)
+    }
+
+    /// All ReferenceGrants, in no order.
+    pub fn grants(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Grant)> {
+        self.tables.rows(&GRANTS)
+    }
+}

@@ -1,0 +1,85 @@
+//! The works that a plan sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::View;
+use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::sync::index::{row_key, work_key};
+use crate::sync::kinds::WORKS;
+use crate::sync::rows::work::Work;
+use crate::sync::{Displacement, PolicyKind};
+
+impl<'m> View<'m> {
+    /// A work by its name.
+    #[must_use]
+    pub fn work(&self, name: &WorkName, cluster: &ClusterName) -> Option<&'m Work> {
+        let key = ObjectKey { namespace: cluster.0.clone(), name: name.0.clone() };
+        self.tables.get(&WORKS, &key)
+    }
+
+    /// The works that are for `parent`, by cluster. There can be more than one in a cluster only where a kind's
+    /// name changed.
+    pub fn works_of(
+        &self,
+        parent: &Parent,
+    ) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
+        let tables = self.tables;
+        let keys = self.index.works_of.get(parent).into_iter().flatten();
+        keys.filter_map(move |key| Some((&key.0, &key.1, tables.get(&WORKS, &row_key(key))?)))
+    }
+
+    /// The Gateways and policies that there are works for, whether or not they exist, in no order.
+    pub fn parents(&self) -> impl Iterator<Item = &'m Arc<Parent>> {
+        self.index.works_of.keys()
+    }
+
+    /// The work that is for `parent` in `cluster`.
+    #[must_use]
+    pub fn work_of(&self, parent: &Parent, cluster: &ClusterName) -> Option<&'m Work> {
+        self.index.work_of(self.tables, parent, cluster)
+    }
+
+    /// The Gateways of its policy's namespace that the work `work` in `cluster` serves, by its own word: those that exist, or
+    /// have a work of ours there.
+    pub fn served(&self, cluster: &'m ClusterName, work: &'m Work) -> impl Iterator<Item = ObjectKey> + 'm {
+        self.index.served(self.tables, cluster, work)
+    }
+
+    /// What this process has seen of a Gateway's work in a cluster that is not chosen.
+    #[must_use]
+    pub fn displacement(&self, name: &WorkName, cluster: &ClusterName) -> Displacement {
+        self.index.displaced.get(&(name.clone(), cluster.clone()))
+    }
+
+    /// All works and what they are for, in no order.
+    pub fn works(&self) -> impl Iterator<Item = (WorkName, ClusterName, &'m Work)> {
+        self.tables.rows(&WORKS).map(|(key, work)| {
+            let (name, cluster) = work_key(key);
+            (name, cluster, work)
+        })
+    }
+
+    /// The clusters that have works for Gateways or policies, in no order.
+    pub fn carrying(&self) -> impl Iterator<Item = &'m ClusterName> {
+        self.index.carried.keys()
+    }
+
+    /// The kinds that works of ours in `cluster` carry, those that are being deleted included.
+    #[must_use]
+    pub fn carried(&self, cluster: &ClusterName) -> BTreeSet<PolicyKind> {
+        self.index.carried.get(cluster).map(|kinds| kinds.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// How many bytes of works' texts are kept, those that no work has any more included.
+    #[cfg(test)]
+    pub(crate) fn work_text_bytes(&self) -> usize {
+        self.index.text_bytes()
+    }
+
+    /// How many works there are, by what they are for and by the state they are in.
+    #[must_use]
+    pub fn work_counts(&self) -> BTreeMap<(&'static str, &'static str), usize> {
+        self.index.counts.all()
+    }
+}
