@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Key;
 use crate::api::names::{ClusterName, GroupResource, Parent};
 use crate::plan::diff::WorkAction;
-use crate::reconcile::Expected;
+use crate::reconcile::{Expected, LastWrite};
 use crate::sync::kinds::{CLASSES, GATEWAYS, POLICIES, WORKS};
 use crate::sync::{View, WorkKey};
 
@@ -42,7 +42,7 @@ impl Passage {
 pub struct OwnWrites {
     works: BTreeMap<WorkKey, Written>,
     sending: BTreeMap<WorkKey, Passage>,
-    object: Option<u64>,
+    object: LastWrite,
 }
 
 impl OwnWrites {
@@ -99,19 +99,18 @@ impl OwnWrites {
     /// Whether the mirror, which has seen `version`, shows the key's own object as our last write left it.
     #[must_use]
     pub fn is_visible(&mut self, version: u64) -> bool {
-        self.object = self.object.filter(|written| version < *written);
-        self.object.is_none()
+        self.object.is_visible(version)
     }
 
     /// Notes a write of the key's own object, which is now at `version`.
     pub fn wrote_object(&mut self, version: u64) {
-        self.object = Some(version);
+        self.object.wrote(version);
     }
 }
 
 impl Expected for OwnWrites {
     fn is_met(&self) -> bool {
-        self.works.is_empty() && self.sending.is_empty() && self.object.is_none()
+        self.works.is_empty() && self.sending.is_empty() && self.object.is_met()
     }
 }
 
@@ -149,7 +148,7 @@ pub(super) fn annotated<'a>(
     let seen = view.version(&POLICIES.resource(kind.clone()));
     let of_kind = |key: &Key| matches!(key, Key::Fold(parent) if parent.kind == *kind);
     let mut all = all.into_iter();
-    all.any(|(key, own)| of_kind(key) && own.object.is_some_and(|written| seen < written))
+    all.any(|(key, own)| of_kind(key) && !own.object.is_visible_at(seen))
 }
 
 impl OwnWrites {

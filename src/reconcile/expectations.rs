@@ -14,6 +14,36 @@ pub trait Expected: Default {
     fn is_met(&self) -> bool;
 }
 
+/// The last write of one object, until the watch has brought it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LastWrite(Option<u64>);
+
+impl LastWrite {
+    /// Notes a write that left the object at `version`.
+    pub fn wrote(&mut self, version: u64) {
+        self.0 = Some(version);
+    }
+
+    /// Whether the mirror, which has seen `version`, shows the object as the last write left it. Then that is forgotten.
+    #[must_use]
+    pub fn is_visible(&mut self, version: u64) -> bool {
+        self.0 = self.0.filter(|written| version < *written);
+        self.is_met()
+    }
+
+    /// The same, without forgetting anything.
+    #[must_use]
+    pub fn is_visible_at(&self, version: u64) -> bool {
+        self.0.is_none_or(|written| written <= version)
+    }
+}
+
+impl Expected for LastWrite {
+    fn is_met(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 /// What each key expects. Of one whose expectations are met nothing is kept.
 #[derive(Debug)]
 pub struct Expectations<K, E>(Mutex<HashMap<K, E>>);

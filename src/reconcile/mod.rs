@@ -24,11 +24,12 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 pub(crate) use events::Events;
-pub use expectations::{Expectations, Expected};
+pub use expectations::{Expectations, Expected, LastWrite};
 pub use leadership::{Elector, ElectorOptions, Leadership, LeadershipChange};
 pub use queue::Queue;
 pub use requests::RequestError;
-pub(crate) use requests::{Extent, Requests, of_kind};
+pub(crate) use requests::of_kind;
+pub use requests::{Extent, Requests};
 pub use worker::{Slot, Worker};
 
 /// Something that is kept as its plan has it.
@@ -40,7 +41,9 @@ pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
     fn priority(&self) -> Priority;
 
     /// Whether changes that affect it within the queue's window are carried out together.
-    fn is_batched(&self) -> bool;
+    fn is_batched(&self) -> bool {
+        false
+    }
 }
 
 /// Which keys come before others.
@@ -63,10 +66,12 @@ pub trait Capability: Send + Sync + 'static {
     fn everything(&self) -> BTreeSet<Self::Key>;
 
     /// Whether a process that does not lead carries `key` out as well: it writes nothing.
-    fn is_for_followers(&self, key: &Self::Key) -> bool;
+    fn is_for_followers(&self, _key: &Self::Key) -> bool {
+        false
+    }
 
     /// Forgets what counts within one term only.
-    fn leadership_changed(&self);
+    fn leadership_changed(&self) {}
 
     /// Plans `key` and carries the plan out. `slot` is its share of the work that is done at a time: where it is dropped,
     /// others are carried out meanwhile.

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::Leadership;
+use super::{Failure, Leadership};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::{HubObject, Metadata};
 use crate::telemetry::metrics::Metrics;
@@ -63,9 +63,10 @@ impl RequestError {
             _ => 0,
         }
     }
+}
 
-    /// A stable word for metrics.
-    pub(crate) fn category(&self) -> &'static str {
+impl Failure for RequestError {
+    fn category(&self) -> &'static str {
         match self {
             Self::Refused(status) => match status.code {
                 403 => "forbidden",
@@ -81,25 +82,31 @@ impl RequestError {
             Self::Build(_) => "build",
         }
     }
+
+    fn is_routine(&self) -> bool {
+        matches!(self, Self::NotLeader)
+    }
 }
 
 /// The metadata of an object, as a write is answered.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Written {
+struct Written {
     #[serde(default)]
-    pub(crate) metadata: Metadata,
+    metadata: Metadata,
 }
 
 /// How much of an object is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub enum Extent {
+    /// Its metadata.
     Metadata,
+    /// All of it.
     Whole,
 }
 
 /// Sends requests.
 #[derive(Clone)]
-pub(crate) struct Requests {
+pub struct Requests {
     client: Client,
     leadership: Leadership,
     metrics: Metrics,
@@ -107,12 +114,18 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    pub(crate) fn new(client: Client, leadership: Leadership, metrics: Metrics) -> Self {
+    /// Requests by `client`; those that would change something only while `leadership` lets them.
+    #[must_use]
+    pub fn new(client: Client, leadership: Leadership, metrics: Metrics) -> Self {
         Self { client, leadership, metrics, slots: Arc::new(Semaphore::new(CONCURRENT)) }
     }
 
     /// Sends a request about one object and returns the object's metadata.
-    pub(crate) async fn write(
+    ///
+    /// # Errors
+    ///
+    /// Where it is not carried out, or nobody knows.
+    pub async fn write(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -122,7 +135,11 @@ impl Requests {
     }
 
     /// Reads an object.
-    pub(crate) async fn read(
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read.
+    pub async fn read(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -135,7 +152,11 @@ impl Requests {
     /// Sends a request that tests what it was decided from, as [`Requests::write`] does. The server answers 422 where
     /// such a test fails, and where it will not have what is written, now or ever. So the object is read once, by
     /// `read`: where it `is_stale`, or cannot be read, the test has failed.
-    pub(crate) async fn write_guarded(
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Requests::write`]; [`RequestError::Stale`] where the test has failed.
+    pub async fn write_guarded(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
@@ -155,7 +176,11 @@ impl Requests {
     }
 
     /// Lists objects, and returns the token for the next page where there is one.
-    pub(crate) async fn list(
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be listed.
+    pub async fn list(
         &self,
         resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,

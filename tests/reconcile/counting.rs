@@ -1,0 +1,147 @@
+//! A capability beside the sync: ConfigMaps with a label are annotated with how many keys they have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use kube::core::Request;
+use policy_sync::api::names::{ControllerName, ObjectKey};
+use policy_sync::api::object::HubObject;
+use policy_sync::clock::Clock;
+use policy_sync::hub::watch::{Feed, Supervisor, Wanted};
+use policy_sync::hub::{Changed, Changes, Index, Kind, Line, Mirror, Moment, Pruned, Row, Tables};
+use policy_sync::reconcile::{
+    Capability, Expectations, Key, LastWrite, Leadership, Priority, Queue, RequestError, Requests, Slot,
+    Worker,
+};
+use policy_sync::tasks::Tasks;
+use policy_sync::telemetry::metrics::Metrics;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// The annotation that says how many keys there are.
+pub(crate) const COUNT: &str = "example.com/keys";
+
+static CONFIG_MAPS: Kind<Counted> =
+    Kind::of("", "v1", "configmaps").with_labels(|_| "example.com/count=true".to_owned());
+const NEEDED: [&Line; 1] = [CONFIG_MAPS.line()];
+
+#[derive(Clone, Debug, PartialEq)]
+struct Counted {
+    uid: String,
+    keys: usize,
+    annotated: Option<String>,
+}
+
+impl Row for Counted {}
+
+impl Pruned for Counted {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        let (uid, keys) = (object.metadata.uid.clone(), object.data_as::<BTreeMap<String, Value>>().len());
+        Self { uid, keys, annotated: object.metadata.annotations.get(COUNT).cloned() }
+    }
+}
+
+/// Nothing is derived from rows.
+#[derive(Clone, Debug)]
+struct Nothing;
+
+impl Index for Nothing {
+    const NEEDED: &'static [&'static Line] = &NEEDED;
+    type View<'m> = &'m Tables;
+
+    fn new(_: ControllerName) -> Self {
+        Self
+    }
+
+    fn view<'m>(&'m self, tables: &'m Tables, _: Moment) -> &'m Tables {
+        tables
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct ConfigMap(ObjectKey);
+
+impl Key for ConfigMap {
+    fn category(&self) -> &'static str {
+        "configmap"
+    }
+
+    fn priority(&self) -> Priority {
+        Priority::InTurn(self.0.namespace.clone())
+    }
+}
+
+/// Which keys `changes` affect.
+fn affected(changes: &Changes<'_, Nothing>) -> BTreeSet<ConfigMap> {
+    let of = |changed: &Changed| match changed {
+        Changed::Everything => everything(changes.view()),
+        changed => changed.of(&CONFIG_MAPS).map(|(key, _)| ConfigMap(key.clone())).into_iter().collect(),
+    };
+    changes.iter().flat_map(of).collect()
+}
+
+fn everything(tables: &Tables) -> BTreeSet<ConfigMap> {
+    tables.rows(&CONFIG_MAPS).map(|(key, _)| ConfigMap(key.clone())).collect()
+}
+
+struct Counting {
+    mirror: Arc<Mirror<Nothing>>,
+    queue: Arc<Queue<ConfigMap>>,
+    requests: Requests,
+    written: Expectations<ConfigMap, LastWrite>,
+}
+
+impl Capability for Counting {
+    type Key = ConfigMap;
+    type Error = RequestError;
+
+    fn everything(&self) -> BTreeSet<ConfigMap> {
+        everything(self.mirror.read().tables())
+    }
+
+    async fn carry_out(&self, key: &ConfigMap, _slot: Slot) -> Result<(), RequestError> {
+        let (row, seen) = {
+            let guard = self.mirror.read();
+            let tables = guard.tables();
+            (tables.get(&CONFIG_MAPS, &key.0).cloned(), tables.version(&CONFIG_MAPS.all()))
+        };
+        let is_visible = self.written.with(key, |last| last.is_visible(seen));
+        let Some(row) = row.filter(|row| row.annotated != Some(row.keys.to_string())) else { return Ok(()) };
+        if !is_visible {
+            self.queue.add_later(key.clone());
+            return Ok(());
+        }
+        let (namespace, name) = (&key.0.namespace, &key.0.name);
+        let metadata = json!({"name": name, "namespace": namespace, "uid": row.uid,
+            "annotations": {COUNT: row.keys.to_string()}});
+        let body = Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
+        let request = Request::new(CONFIG_MAPS.gvr().path(namespace));
+        let request = request.patch(name, &PatchParams::apply("counting").force(), &body);
+        let written = self.requests.write("configmaps", request).await?;
+        self.written.note(key, |last| last.wrote(written.version()));
+        Ok(())
+    }
+}
+
+/// Starts it; it ends with `stop`, and as long as the sender is kept it watches.
+pub(crate) fn start(client: Client, clock: Clock, stop: CancellationToken) -> Result<watch::Sender<Wanted>> {
+    let (name, metrics) = (ControllerName::new("example.com/counting"), Metrics::new()?);
+    let (tasks, leadership) = (Tasks::new(metrics.clone()), Leadership::always());
+    let mirror = Arc::new(Mirror::new(name.clone()));
+    let queue = Arc::new(Queue::new(Duration::from_secs(1), metrics.clone()));
+    let adding = queue.clone();
+    let feed = Feed::new(mirror.clone(), name, clock, move |changes| {
+        affected(changes).into_iter().for_each(|key| adding.affect(key));
+    });
+    let (wanted, watched) = watch::channel(Wanted::new());
+    tokio::spawn(Supervisor::new(client.clone(), feed, tasks.clone()).run(&NEEDED, watched));
+    let requests = Requests::new(client, leadership.clone(), metrics.clone());
+    let counting = Counting { mirror, queue: queue.clone(), requests, written: Expectations::default() };
+    tokio::spawn(Worker::new(counting, queue, leadership, metrics, tasks).run(stop));
+    Ok(wanted)
+}

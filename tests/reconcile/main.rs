@@ -1,0 +1,167 @@
+//! That `hub` and `reconcile` take more than the sync: a second capability over them alone, on an API server in memory, with
+//! each thing that can go wrong with each of its requests and with each event of its watches.
+
+#![allow(clippy::unwrap_used)]
+
+mod counting;
+#[path = "../faults/plan.rs"]
+#[allow(dead_code, reason = "the sync's own sweep needs more of it")]
+mod plan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams};
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::memory::{Asked, MemoryServer};
+use serde_json::json;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::counting::COUNT;
+use crate::plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
+
+/// As whom the capability asks.
+const USER: &str = "counting";
+/// Longer than a watch lasts: nothing is held back for longer.
+const LIMIT: Duration = Duration::from_secs(300);
+/// How soon everything is as it should be, where nothing goes wrong any more: the longest backoff and some more.
+const SOON: Duration = Duration::from_secs(65);
+/// Longer than a watch lasts, after which something else might be tried.
+const QUIET: Duration = Duration::from_secs(350);
+
+/// What a user does with a ConfigMap.
+#[derive(Clone, Copy)]
+enum Act {
+    /// Writes it with so many keys, and asks for them to be counted or does not.
+    Write(&'static str, usize, bool),
+    Delete(&'static str),
+}
+
+const STORY: [Act; 7] = [
+    Act::Write("asked", 2, true),
+    Act::Write("unasked", 3, false),
+    Act::Write("empty", 0, true),
+    Act::Write("asked", 5, true),
+    Act::Write("unasked", 1, true),
+    Act::Delete("empty"),
+    Act::Write("empty", 4, true),
+];
+/// How many writes that takes: one for each count that is another.
+const WRITES: usize = 5;
+
+#[derive(Clone)]
+struct Stage {
+    server: MemoryServer,
+    config_maps: Api<ConfigMap>,
+}
+
+impl Stage {
+    async fn act(&self, act: Act, counts: &mut BTreeMap<String, usize>) -> Result<()> {
+        match act {
+            Act::Write(name, keys, asked) => {
+                let data: BTreeMap<String, &str> = (0..keys).map(|key| (format!("k{key}"), "")).collect();
+                let labels = json!({"example.com/count": asked.to_string()});
+                let metadata = json!({"name": name, "namespace": "default", "labels": labels});
+                let object =
+                    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+                apply(&self.server.client(), &object).await?;
+                counts.extend(asked.then(|| (name.to_owned(), keys)));
+            }
+            Act::Delete(name) => {
+                self.config_maps.delete(name, &DeleteParams::default()).await?;
+                counts.remove(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until each ConfigMap that asked for it is annotated, and no other.
+    async fn until(&self, counts: &BTreeMap<String, usize>, limit: Duration) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let found = self.config_maps.list(&Default::default()).await?.items.into_iter();
+            let found: BTreeMap<String, usize> = found
+                .filter_map(|object| {
+                    let count = object.metadata.annotations?.remove(COUNT)?;
+                    Some((object.metadata.name?, count.parse().ok()?))
+                })
+                .collect();
+            if found == *counts {
+                return Ok(());
+            }
+            ensure!(start.elapsed() < limit, "{counts:?} are expected, and {found:?} are there");
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    fn writes(&self) -> usize {
+        self.server.count(|asked: &Asked| asked.user == USER && asked.is_write() && asked.code == 200)
+    }
+}
+
+/// Plays the story under `faults`, and returns how many writes were carried out.
+async fn play(faults: &Faults) -> Result<usize> {
+    let server = MemoryServer::new();
+    let stage = Stage { config_maps: Api::namespaced(server.client(), "default"), server };
+    let stop = CancellationToken::new();
+    let client = stage.server.client_of(USER, faults.clone());
+    let _watching = counting::start(client, stage.server.clock(), stop.clone())?;
+    let (mut counts, over) = (BTreeMap::new(), faults.over(&stage.server, LIMIT));
+    let story = async {
+        for act in STORY {
+            stage.act(act, &mut counts).await?;
+            stage.until(&counts, LIMIT + SOON).await?;
+        }
+        Ok(())
+    };
+    match faults.plan() {
+        Some(_) => drop(tokio::try_join!(story, over)?),
+        None => story.await?,
+    }
+    stage.until(&counts, SOON).await?;
+    let writes = stage.writes();
+    sleep(QUIET).await;
+    ensure!(stage.writes() == writes, "it goes on writing");
+    stage.until(&counts, Duration::ZERO).await?;
+    stop.cancel();
+    Ok(writes)
+}
+
+fn played(faults: &Faults) -> Result<usize> {
+    Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(play(faults))
+}
+
+/// Plays each of `plans`.
+fn sweep(plans: &[Plan], faults: &[&str]) {
+    let tried: BTreeSet<&str> = plans.iter().map(|plan| plan.fault).collect();
+    assert_eq!(tried.len(), faults.len(), "{tried:?}");
+    for plan in plans {
+        let writes = played(&Faults::of(plan)).with_context(|| plan.to_string()).unwrap();
+        // What is not answered may have been carried out, and is sent again. What arrives late undoes a later write, which
+        // is then sent again too.
+        assert!((WRITES..=WRITES + 2).contains(&writes), "{plan}: {writes} writes");
+    }
+}
+
+#[test]
+fn what_asks_for_it_is_counted_with_one_write_each() {
+    assert_eq!(played(&Faults::default()).unwrap(), WRITES);
+}
+
+#[test]
+fn whatever_goes_wrong_with_a_request_it_is_counted() {
+    let faults = Faults::default();
+    played(&faults).unwrap();
+    sweep(&faults.request_plans(), &OF_REQUESTS.map(|(fault, _)| fault));
+}
+
+#[test]
+fn whatever_goes_wrong_with_an_event_it_is_counted() {
+    let faults = Faults::default();
+    played(&faults).unwrap();
+    sweep(&faults.event_plans(), &OF_EVENTS.map(|(fault, _)| fault));
+}
