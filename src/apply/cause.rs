@@ -13,12 +13,12 @@ use kube::api::{GetParams, ListParams};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::ApplyError;
-use crate::api::cluster::{GROUP, PLACEMENT_LABEL};
+use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::plan::cause::Read;
 use crate::reconcile::{Extent, RequestError, Requests, of_kind};
-use crate::sync::kinds::CLUSTERS;
+use crate::sync::kinds::{CLUSTERS, DECISIONS};
 use crate::tasks::Tasks;
 
 /// How many keys are answered together at most.
@@ -215,7 +215,7 @@ impl Place {
                 }
             }
             Self::Decisions(placement) => {
-                let gvr = GroupVersionResource::new(GROUP, "v1beta1", "placementdecisions");
+                let gvr = DECISIONS.gvr();
                 let params = ListParams::default().labels(&format!("{PLACEMENT_LABEL}={}", placement.name));
                 let request = of_kind(&gvr, &placement.namespace).list(&params);
                 requests.list(&gvr.kind.resource, request, Extent::Whole).await.map(|(found, _)| found)

@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::ApplyError;
-use crate::api::gateway::{GROUP, GatewayStatus};
+use crate::api::gateway::GatewayStatus;
 use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
 use crate::api::object;
 use crate::plan::gateway::fold::Metadata;
 use crate::reconcile::{RequestError, Requests, of_kind};
+use crate::sync::kinds::{CLASSES, GATEWAYS};
 
 /// The request that writes our annotations of a policy, all of them.
 ///
@@ -37,7 +38,7 @@ pub fn annotating(
         "metadata": {"name": key.name, "namespace": key.namespace, "uid": uid, "annotations": annotations},
     });
     let params = PatchParams::apply(manager).force();
-    of_kind(gvr, &key.namespace).patch(&key.name, &params, &Patch::Apply(as_yaml(&body)))
+    of_kind(gvr, &key.namespace).patch(&key.name, &params, &Patch::Apply(as_yaml(&body)?))
 }
 
 /// Writes our annotations of a policy; returns its new resource version.
@@ -78,8 +79,8 @@ pub fn labelling(
         }
     }
     let params = PatchParams::apply(manager).force();
-    let gateways = of_kind(&gateways(), &gateway.namespace);
-    gateways.patch(&gateway.name, &params, &Patch::Apply(as_yaml(&body)))
+    let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
+    gateways.patch(&gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
 }
 
 /// The request that writes the status of a Gateway, as far as it is ours.
@@ -96,8 +97,8 @@ pub fn telling(
     let mut body = gateway_body(gateway, uid);
     body["status"] = json!(status);
     let params = PatchParams::apply(manager).force();
-    let gateways = of_kind(&gateways(), &gateway.namespace);
-    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)))
+    let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
+    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
 }
 
 /// The request that leaves only `conditions` of our status of a Gateway.
@@ -117,17 +118,13 @@ pub fn parting(
         body["status"] = json!({"conditions": conditions});
     }
     let params = PatchParams::apply(manager).force();
-    let gateways = of_kind(&gateways(), &gateway.namespace);
-    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)))
-}
-
-fn gateways() -> GroupVersionResource {
-    GroupVersionResource::new(GROUP, "v1", "gateways")
+    let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
+    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
 }
 
 fn gateway_body(gateway: &ObjectKey, uid: &str) -> Value {
     json!({
-        "apiVersion": gateways().api_version(),
+        "apiVersion": GATEWAYS.gvr().api_version(),
         "kind": "Gateway",
         "metadata": {"name": gateway.name, "namespace": gateway.namespace, "uid": uid},
     })
@@ -142,7 +139,7 @@ pub(super) async fn write_gateway(
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> Result<u64, ApplyError> {
     let object = format!("Gateway {gateway}");
-    let written = write(requests, &gateways(), gateway, uid, request).await;
+    let written = write(requests, &GATEWAYS.gvr(), gateway, uid, request).await;
     let metadata =
         written.map_err(|source| ApplyError::Request { verb: action, object: object.clone(), source })?;
     info!(object, action, "wrote what a Gateway says of its clusters");
@@ -157,7 +154,7 @@ pub(super) async fn class_status(
     uid: &str,
     conditions: &[Condition],
 ) -> Result<u64, ApplyError> {
-    let gvr = GroupVersionResource::new(GROUP, "v1", "gatewayclasses");
+    let gvr = CLASSES.gvr();
     let body = json!({
         "apiVersion": gvr.api_version(),
         "kind": "GatewayClass",
@@ -165,8 +162,9 @@ pub(super) async fn class_status(
         "status": {"conditions": conditions},
     });
     let params = PatchParams::apply(manager).force();
-    let request =
-        of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &Patch::Apply(as_yaml(&body)));
+    let request = as_yaml(&body).and_then(|body| {
+        of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &Patch::Apply(body))
+    });
     let written = write(requests, &gvr, class, uid, request).await;
     let metadata = written.map_err(|source| ApplyError::Request {
         verb: "update",
@@ -191,7 +189,7 @@ async fn write(
 
 /// `value` as JSON that is YAML, too. The server reads an apply as YAML, which allows fewer characters than JSON does;
 /// one that a spoke put into a message would have the whole apply refused.
-fn as_yaml(value: &Value) -> Box<RawValue> {
+fn as_yaml(value: &Value) -> Result<Box<RawValue>, request::Error> {
     let breaks_yaml = |c: char| {
         matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
     };
@@ -204,5 +202,5 @@ fn as_yaml(value: &Value) -> Box<RawValue> {
             text.push(c);
         }
     }
-    RawValue::from_string(text).unwrap_or_default()
+    RawValue::from_string(text).map_err(request::Error::SerializeBody)
 }

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 
 use super::ApplyError;
 use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, PARENT};
-use crate::api::names::{ControllerName, GroupVersionResource, Parent};
-use crate::api::work::GROUP;
+use crate::api::names::{ControllerName, Parent};
 use crate::reconcile::{Extent, Requests, of_kind};
+use crate::sync::kinds::WORKS;
 
 /// How long after one look the next one may begin.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -103,7 +103,7 @@ impl Rivals {
 
     /// The managers that have works for those that are asked for.
     async fn list(&self) -> Result<HashMap<Parent, BTreeSet<Arc<str>>>, ApplyError> {
-        let works = GroupVersionResource::new(GROUP, "v1", "manifestworks");
+        let works = WORKS.gvr();
         let labels = format!("{MANAGED_BY}={MANAGED_BY_US},{CONTROLLER}!={}", self.controller.hash());
         let mut params = ListParams::default().labels(&labels).limit(PAGE);
         let mut standing: HashMap<Parent, BTreeSet<Arc<str>>> = HashMap::new();

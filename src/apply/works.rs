@@ -1,6 +1,8 @@
 //! Writes works: a create, a patch of what differs guarded by uid and generation, or a delete guarded by uid.
 
 use http::Request;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request;
 use serde_json::{Value, json};
@@ -9,13 +11,13 @@ use tracing::info;
 use super::ApplyError;
 use super::own_writes::Written;
 use crate::api::annotations::{DISPLACED_SINCE, PARENT};
-use crate::api::names::{ClusterName, GroupVersionResource, WorkName};
+use crate::api::names::{ClusterName, WorkName};
 use crate::api::object::Metadata;
-use crate::api::work::GROUP;
 use crate::hub::Moment;
 use crate::plan::diff::WorkAction;
 use crate::plan::{PlannedWork, Problem};
 use crate::reconcile::{RequestError, Requests, of_kind};
+use crate::sync::kinds::WORKS;
 
 const RESOURCE: &str = "manifestworks";
 
@@ -32,7 +34,7 @@ pub(super) async fn write(
     let (cluster, name) = (action.cluster(), action.name());
     let sent = match action {
         WorkAction::Update { .. } | WorkAction::Mark { .. } => {
-            let get = of_kind(&kind(), &cluster.0).get(&name.0, &GetParams::default());
+            let get = of_kind(&WORKS.gvr(), &cluster.0).get(&name.0, &GetParams::default());
             requests.write_guarded(RESOURCE, request, get, |found| is_stale(action, found)).await
         }
         WorkAction::Create { .. } | WorkAction::Delete { .. } => requests.write(RESOURCE, request).await,
@@ -55,7 +57,7 @@ pub(super) async fn write(
 ///
 /// Where it cannot be made.
 pub fn request(action: &WorkAction) -> Made {
-    let works = of_kind(&kind(), &action.cluster().0);
+    let works = of_kind(&WORKS.gvr(), &action.cluster().0);
     match action {
         WorkAction::Create { cluster, work } => {
             let object = work.object(&cluster.0).map_err(unmade)?;
@@ -127,10 +129,6 @@ fn unmade(problem: Problem) -> request::Error {
     request::Error::Validation(problem.to_string())
 }
 
-fn kind() -> GroupVersionResource {
-    GroupVersionResource::new(GROUP, "v1", RESOURCE)
-}
-
 fn verb(action: &WorkAction) -> &'static str {
     match action {
         WorkAction::Update { .. } | WorkAction::Mark { .. } => "patch",
@@ -175,7 +173,7 @@ async fn adopt(
     work: &PlannedWork,
     conflict: RequestError,
 ) -> Result<Written, ApplyError> {
-    let get = of_kind(&kind(), &cluster.0).get(&work.name.0, &GetParams::default());
+    let get = of_kind(&WORKS.gvr(), &cluster.0).get(&work.name.0, &GetParams::default());
     let there = requests.write(RESOURCE, get).await;
     let there = there.map_err(|source| failed("get", cluster, &work.name, source))?;
     match found(cluster, work, &there) {
@@ -197,36 +195,42 @@ fn update(
     generation: i64,
     without_labels: bool,
 ) -> Made {
-    let mut patch = vec![
-        json!({"op": "test", "path": "/metadata/uid", "value": uid}),
-        json!({"op": "test", "path": "/metadata/generation", "value": generation}),
-        json!({"op": "add", "path": "/spec", "value": work.spec().map_err(unmade)?}),
+    let spec = serde_json::to_value(work.spec().map_err(unmade)?).map_err(request::Error::SerializeBody)?;
+    let mut operations = vec![
+        test(["metadata", "uid"], uid.into()),
+        test(["metadata", "generation"], generation.into()),
+        add(["spec"], spec),
     ];
     if without_labels {
-        patch.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));
+        operations.push(add(["metadata", "labels"], json!({})));
     }
-    patch.extend(work.labels.iter().map(|(key, value)| add("labels", key, value)));
-    patch.extend(work.annotations.iter().map(|(key, value)| add("annotations", key, value)));
-    let patch = serde_json::from_value(Value::Array(patch)).unwrap_or_default();
-    of_kind(&kind(), &cluster.0).patch(&work.name.0, &PatchParams::default(), &Patch::<()>::Json(patch))
+    for (field, texts) in [("labels", &work.labels), ("annotations", &work.annotations)] {
+        operations
+            .extend(texts.iter().map(|(key, text)| add(["metadata", field, key], text.as_str().into())));
+    }
+    patch(cluster, &work.name, operations)
 }
 
 fn mark(cluster: &ClusterName, name: &WorkName, uid: &str, displaced: Option<Moment>) -> Made {
+    let place = ["metadata", "annotations", DISPLACED_SINCE];
     let change = match displaced {
-        Some(since) => add("annotations", DISPLACED_SINCE, &since.rfc3339()),
-        None => json!({"op": "remove", "path": path("annotations", DISPLACED_SINCE)}),
+        Some(since) => add(place, since.rfc3339().into()),
+        None => PatchOperation::Remove(RemoveOperation { path: PointerBuf::from_tokens(place) }),
     };
-    let patch = json!([{"op": "test", "path": "/metadata/uid", "value": uid}, change]);
-    let patch = serde_json::from_value(patch).unwrap_or_default();
-    of_kind(&kind(), &cluster.0).patch(&name.0, &PatchParams::default(), &Patch::<()>::Json(patch))
+    patch(cluster, name, vec![test(["metadata", "uid"], uid.into()), change])
 }
 
-fn add(field: &str, key: &str, value: &str) -> Value {
-    json!({"op": "add", "path": path(field, key), "value": value})
+fn patch(cluster: &ClusterName, name: &WorkName, operations: Vec<PatchOperation>) -> Made {
+    let patch = Patch::<()>::Json(json_patch::Patch(operations));
+    of_kind(&WORKS.gvr(), &cluster.0).patch(&name.0, &PatchParams::default(), &patch)
 }
 
-fn path(field: &str, key: &str) -> String {
-    format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"))
+fn test<const N: usize>(place: [&str; N], value: Value) -> PatchOperation {
+    PatchOperation::Test(TestOperation { path: PointerBuf::from_tokens(place), value })
+}
+
+fn add<const N: usize>(place: [&str; N], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(place), value })
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use kube::core::discovery::v2::APIResourceDiscovery;
 use kube::core::{ApiResource, GroupVersionKind};
 
 use super::live::Live;
-use crate::api::gateway;
 use crate::api::names::GroupVersionResource;
+use crate::sync::kinds::GATEWAYS;
 
 /// A kind of policies that the hub serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(in crate::cli) struct PolicyKind {
 impl PolicyKind {
     /// The kind of Gateways, which are called as policies are.
     pub(in crate::cli) fn gateways() -> Self {
-        let gvr = GroupVersionResource::new(gateway::GROUP, "v1", "gateways");
+        let gvr = GATEWAYS.gvr();
         Self { singular: "gateway".to_owned(), short: vec!["gtw".to_owned()], ..Self::named(gvr, "Gateway") }
     }
 

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::*;
 use crate::api::annotations::CONTROLLER;
@@ -46,6 +47,34 @@ fn a_work_of_ours_that_has_lost_a_label_gets_it_back() {
         }
         let found = found(&"eu-1".into(), &work, &metadata(&work, work.labels.clone()));
         assert!(matches!(found, Found::Lagging), "{}: {found:?}", work.name);
+    }
+}
+
+#[test]
+fn each_patch_tests_first_what_it_was_decided_from() {
+    let (cluster, uid) = (ClusterName::from("eu-1"), "uid-1".into());
+    for work in one_of_each() {
+        let name = work.name.clone();
+        let marks = [None, Some(Moment(1_000))].map(|displaced| WorkAction::Mark {
+            cluster: cluster.clone(),
+            name: name.clone(),
+            uid: Arc::clone(&uid),
+            displaced,
+        });
+        let update = WorkAction::Update {
+            cluster: cluster.clone(),
+            work: Arc::new(work),
+            uid: uid.clone(),
+            generation: 3,
+        };
+        for action in marks.into_iter().chain([update]) {
+            let patch: Value = serde_json::from_slice(request(&action).unwrap().body()).unwrap();
+            assert_eq!(patch[0], json!({"op": "test", "path": "/metadata/uid", "value": "uid-1"}));
+            if matches!(action, WorkAction::Update { .. }) {
+                assert_eq!(patch[1], json!({"op": "test", "path": "/metadata/generation", "value": 3}));
+            }
+            assert!(patch.as_array().unwrap().iter().any(|operation| operation["op"] != "test"), "{patch}");
+        }
     }
 }
 

@@ -9,10 +9,9 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Config};
 
-use crate::api::cluster::{self, ManagedCluster};
+use crate::api::cluster::ManagedCluster;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
-use crate::api::work;
 use crate::cli::kinds::PolicyKind;
 use crate::cli::listing::Part;
 use crate::cli::live::Live;
@@ -22,7 +21,7 @@ use crate::hub::watch::Wanted;
 use crate::plan::standing::versions;
 use crate::plan::watches;
 use crate::sync::ClassParams;
-use crate::sync::kinds::{CLASSES, POLICIES};
+use crate::sync::kinds::{CLASSES, CLUSTERS, POLICIES, WORKS};
 use crate::sync::rows::Strings;
 
 /// A hub to read.
@@ -67,7 +66,7 @@ impl Watched {
     }
 
     pub(super) fn works(cluster: Option<&str>, selector: String) -> Self {
-        let kind = PolicyKind::named(works(), "ManifestWork");
+        let kind = PolicyKind::named(WORKS.gvr(), "ManifestWork");
         Self::Works { kind, cluster: cluster.map(str::to_owned), selector }
     }
 
@@ -202,12 +201,12 @@ impl Hub {
     /// The works of `selector`, of all clusters where `cluster` is empty.
     pub(super) async fn works(&self, cluster: &str, selector: &str) -> Result<Vec<HubObject>, kube::Error> {
         let params = ListParams { label_selector: Some(selector.to_owned()), ..ListParams::default() };
-        self.live.pages(&works(), cluster, params, Part::Whole).await
+        self.live.pages(&WORKS.gvr(), cluster, params, Part::Whole).await
     }
 
     /// The ManagedCluster `name`, `None` where the hub has none of this name.
     pub(super) async fn cluster(&self, name: &str) -> Result<Option<HubObject>, kube::Error> {
-        let gvr = GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters");
+        let gvr = CLUSTERS.gvr();
         self.live.find(&gvr, &ObjectKey::new("", name)).await
     }
 
@@ -220,7 +219,7 @@ impl Hub {
 
     /// The labels of all ManagedClusters.
     pub(super) async fn all_labels(&self) -> Result<BTreeMap<String, Strings>, kube::Error> {
-        let gvr = GroupVersionResource::new(cluster::GROUP, "v1", "managedclusters");
+        let gvr = CLUSTERS.gvr();
         let clusters = self.live.pages(&gvr, "", ListParams::default(), Part::Metadata).await?;
         Ok(clusters.into_iter().map(|cluster| (cluster.metadata.name, cluster.metadata.labels)).collect())
     }
@@ -273,11 +272,6 @@ impl Hub {
     pub(super) fn failure(&self, what: &str, error: &kube::Error) -> anyhow::Error {
         self.live.failure(what, error)
     }
-}
-
-/// The kind of works.
-fn works() -> GroupVersionResource {
-    GroupVersionResource::new(work::GROUP, "v1", "manifestworks")
 }
 
 fn wanted(scratch: &Scratch) -> Wanted {
