@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::hub::Moment;
+use crate::api::moment::Moment;
 
 /// The wall clock of the process's start, carried on by a clock that never runs backwards.
 #[derive(Clone, Copy, Debug)]

@@ -19,8 +19,8 @@ use crate::hub::watch::{Feed, Supervisor};
 use crate::plan::Settings;
 use crate::reconcile::{Elector, Leadership, Queue, Worker};
 use crate::sync::Mirror;
-use crate::sync::definitions::{follow_work_schema, look_up};
-use crate::sync::kinds::NEEDED;
+use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
+use crate::sync::kinds::{NEEDED, POLICIES};
 use crate::tasks::{Ended, Tasks};
 use crate::telemetry::metrics::Metrics;
 
@@ -72,7 +72,8 @@ impl Flow {
         });
         let (wanted, watched) = watch::channel(Default::default());
         let (others, looked_up) = watch::channel(Default::default());
-        let mut supervisor = Supervisor::new(self.client.clone(), feed.clone(), tasks.clone());
+        let supervisor = Supervisor::new(self.client.clone(), feed.clone(), tasks.clone());
+        let mut supervisor = supervisor.following(&POLICIES, while_resolved);
         let definitions = supervisor.definitions();
         supervisor.spawn(follow_work_schema(self.client.clone(), feed.clone(), definitions.clone()));
         supervisor.spawn(look_up(looked_up, self.client.clone(), feed, definitions, tasks.clone()));

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use policy_sync::api::annotations::REVISION;
+use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
-use policy_sync::hub::{Change, Moment, Source};
+use policy_sync::hub::{Change, Source};
 use policy_sync::plan::{self, Outcome, PlannedWork, Settings};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,

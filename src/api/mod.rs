@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod condition;
 pub mod gateway;
 pub mod json;
+pub mod moment;
 pub mod names;
 pub mod object;
 pub mod params;

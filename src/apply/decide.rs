@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::Key;
 use super::own_writes::{OwnWrites, Passage, seen_of};
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
-use crate::hub::Moment;
 use crate::hub::watch::Wanted;
 use crate::plan::cause::{Cause, Read};
 use crate::plan::class::ClassStatus;

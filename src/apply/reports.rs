@@ -12,8 +12,8 @@ use tracing::warn;
 use heard::Heard;
 
 use super::{Key, Refusal};
+use crate::api::moment::Moment;
 use crate::api::names::Parent;
-use crate::hub::Moment;
 use crate::plan::{Notice, Problem};
 use crate::reconcile::Events;
 use crate::shrink::give_back;

@@ -1,10 +1,11 @@
 //! A mirror that nothing watches, filled by hand: with it, a command decides as the controller would.
 
+use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::HubObject;
 use crate::apply::{Keys, triggers};
 use crate::clock::Clock;
-use crate::hub::{Change, Moment, Source};
+use crate::hub::{Change, Source};
 use crate::sync::kinds::WORKS;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::rows::schema::WorkSchema;

@@ -10,9 +10,11 @@
 
 mod kind;
 pub mod mirror;
-mod moment;
+mod row;
+mod source;
 pub mod watch;
 
-pub use kind::{AnyRow, Family, Kind, Line, Part, Pruned, Registered, Row, Source};
+pub use kind::{Family, Kind};
 pub use mirror::{Change, Changed, Changes, Failure, Index, Mirror, MirrorGuard, Table, Tables};
-pub use moment::Moment;
+pub use row::{AnyRow, Pruned, Row};
+pub use source::{Line, Part, Registered, Source};

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::hub::Moment;
+use crate::api::moment::Moment;
 
 /// How many things a message names.
 pub(super) const NAMED: usize = 10;

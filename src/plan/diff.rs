@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Outcome, PlannedWork, Problem, WorksPlan};
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent, WorkName};
-use crate::hub::Moment;
 use crate::sync::View;
 use crate::sync::rows::work::{Purpose, Work};
 

@@ -19,8 +19,8 @@ use super::placement::{Placed, Unplaced, placed, placement, serves_until};
 use super::{Outcome, Problem, Settings, WorksPlan, diff, fold, plan_works};
 use crate::api::annotations::{GRACE_TIMEOUT, Synced};
 use crate::api::cluster::PLACEMENT_LABEL;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
-use crate::hub::Moment;
 use crate::sync::View;
 use crate::sync::rows::work::Work;
 

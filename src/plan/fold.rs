@@ -14,8 +14,8 @@ use crate::api::annotations::{
     OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
     Summary, Synced,
 };
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
-use crate::hub::Moment;
 use crate::plan::condition::named;
 use crate::plan::standing::{KindStanding, of_kind};
 use crate::sync::View;

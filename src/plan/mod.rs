@@ -42,8 +42,8 @@ pub mod work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent, WorkName};
-use crate::hub::Moment;
 use crate::sync::View;
 
 pub use notice::Notice;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::condition::named;
 use crate::api::annotations::{Synced, SyncedCondition};
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent};
-use crate::hub::Moment;
 use crate::sync::View;
 
 /// After so long without a word from a cluster, what is sent there counts as stuck.

@@ -17,9 +17,9 @@ use super::Problem;
 use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::json::tree::shown;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::api::params::Params;
-use crate::hub::Moment;
 use crate::sync::View;
 use crate::sync::rows::gateway::Gateway;
 

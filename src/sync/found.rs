@@ -27,17 +27,17 @@ pub(super) fn version_key(gvr: &GroupVersionResource) -> ObjectKey {
 #[must_use]
 pub fn resolved(gvr: &GroupVersionResource, resolution: Resolution) -> Change {
     let row = KindState { gvr: gvr.clone(), resolution, known: None };
-    VERSIONS.resource(gvr.kind.clone()).found(version_key(gvr), row)
+    Change::found(VERSIONS.resource(gvr.kind.clone()), version_key(gvr), row)
 }
 
 /// The policies of a kind are read in this version from now on.
 #[must_use]
 pub fn followed(gvr: &GroupVersionResource) -> Change {
-    FOLLOWED.resource(gvr.kind.clone()).found(only(), gvr.clone())
+    Change::found(FOLLOWED.resource(gvr.kind.clone()), only(), gvr.clone())
 }
 
 /// It was found out what ManifestWorks can say.
 #[must_use]
 pub fn work_schema(schema: WorkSchema) -> Change {
-    WORK_SCHEMA.all().found(only(), schema)
+    Change::found(WORK_SCHEMA.all(), only(), schema)
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::PolicyKind;
-use super::definitions::while_resolved;
 use super::rows::class::{Class, ConfigMap};
 use super::rows::cluster::{Cluster, Decision, Placement};
 use super::rows::gateway::Gateway;
@@ -33,8 +32,8 @@ pub static PLACEMENTS: Kind<Placement> = Kind::of(cluster::GROUP, "v1beta1", "pl
 pub static DECISIONS: Kind<Decision> = Kind::of(cluster::GROUP, "v1beta1", "placementdecisions");
 /// ManifestWorks of this controller.
 pub static WORKS: Kind<Work> = Kind::of(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
-/// Policies of the kinds that parameters list, each in one version, while that can be synced.
-pub static POLICIES: Family<Arc<Policy>> = Family::followed_by("policies", while_resolved);
+/// Policies of the kinds that parameters list, each in one version, followed while that can be synced.
+pub static POLICIES: Family<Arc<Policy>> = Family::of("policies");
 /// What has to be listed before anything is planned.
 pub const NEEDED: [&Line; 6] =
     [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];

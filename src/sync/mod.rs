@@ -8,20 +8,20 @@ pub mod found;
 mod index;
 mod interned;
 pub mod kinds;
-mod params;
 mod recent;
 mod refused;
 pub mod rows;
 mod view;
-mod works;
+mod work_key;
 
 use crate::api::names::GroupResource;
 use crate::hub;
 
 pub use displaced::Displacement;
-pub use index::{Index, WorkKey};
+pub use index::{CLASS_RETURNS, Index, PLACEMENT_SETTLES};
 pub use refused::Refused;
-pub use view::{CLASS_RETURNS, ClassParams, PLACEMENT_SETTLES, View};
+pub use view::{ClassParams, View};
+pub use work_key::WorkKey;
 
 /// What is known of the hub.
 pub type Mirror = hub::Mirror<Index>;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent};
-use crate::hub::Moment;
 
 /// Since when the works of which parents are refused in which clusters. What is not wanted there any more, or was made, is
 /// forgotten.

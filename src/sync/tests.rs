@@ -5,10 +5,11 @@ use serde_json::json;
 
 use super::kinds::{DECISIONS, POLICIES, WORKS};
 use super::*;
+use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
 use crate::apply::triggers::tests::{access, fold, hub, told};
 use crate::apply::{Key, Keys};
-use crate::hub::{Change, Failure, Moment};
+use crate::hub::{Change, Failure};
 use crate::plan::tests::answers::applied;
 use crate::plan::tests::objects::{
     class, cluster, gateway, gateway_parent, limits, placement, policy, policy_parent,

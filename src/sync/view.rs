@@ -4,12 +4,10 @@ mod works;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::PolicyKind;
-use super::displaced::decisions_of;
 use super::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
-use super::index::Index;
+use super::index::{CLASS_RETURNS, Index, PLACEMENT_SETTLES, decisions_of};
 use super::kinds::{
     CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, config_map, policies,
 };
@@ -24,16 +22,10 @@ use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use crate::api::json::Hash;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::{Params, ParamsError};
-use crate::hub::{Index as _, Moment, Source, Table, Tables};
-
-/// How long the number of clusters that a Placement selects, and its decisions, must not change before a cluster that
-/// left them counts as gone.
-pub const PLACEMENT_SETTLES: Duration = Duration::from_secs(5);
-
-/// How long after a class went nothing is withdrawn on its account: `kubectl replace --force` and a reinstall make it anew.
-pub const CLASS_RETURNS: Duration = Duration::from_secs(60);
+use crate::hub::{Index as _, Source, Table, Tables};
 
 /// The mirror at one moment.
 #[derive(Clone, Copy, Debug)]

@@ -9,12 +9,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use http::Request;
+use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use policy_sync::apply::decide::{self, Decision};
 use policy_sync::apply::triggers::affected;
 use policy_sync::apply::{Key, Keys, OwnWrites, crossed, objects, works};
 use policy_sync::hub::watch::Wanted;
-use policy_sync::hub::{Change, Moment, Source};
+use policy_sync::hub::{Change, Source};
 use policy_sync::plan::diff::WorkAction;
 use policy_sync::plan::fold::Fold;
 use policy_sync::plan::gateway::fold::GatewayFold;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
+use policy_sync::api::moment::Moment;
 use policy_sync::api::names::ObjectKey;
-use policy_sync::hub::Moment;
 use policy_sync::sync::Mirror;
 use policy_sync::sync::kinds::{PLACEMENTS, WORKS};
 

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
+use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
 use policy_sync::apply::Key;
-use policy_sync::hub::{Moment, Source};
+use policy_sync::hub::Source;
 use policy_sync::plan::diff::WorkAction;
 use policy_sync::sync::PLACEMENT_SETTLES;
 use policy_sync::sync::kinds::{GATEWAYS, POLICIES, WORKS};

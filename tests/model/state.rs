@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
+use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ControllerName, ObjectKey, Parent};
 use policy_sync::apply::{Key, OwnWrites, Written};
 use policy_sync::hub::Part;
-use policy_sync::hub::{Moment, Source};
+use policy_sync::hub::Source;
 use policy_sync::plan::cause::Read;
 use policy_sync::sync::kinds::WORKS;
 use policy_sync::sync::rows::cluster::Decision;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use policy_sync::api::moment::Moment;
 use policy_sync::api::names::ObjectKey;
 use policy_sync::apply::works::{self, Found, Refused};
 use policy_sync::apply::{Key, Keys, OwnWrites, Written};
-use policy_sync::hub::{Moment, Source};
+use policy_sync::hub::Source;
 use policy_sync::plan::diff::WorkAction;
 use policy_sync::reconcile::Expected;
 use policy_sync::sync::WorkKey;

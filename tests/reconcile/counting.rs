@@ -8,11 +8,12 @@ use anyhow::Result;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use kube::core::Request;
+use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ControllerName, ObjectKey};
 use policy_sync::api::object::HubObject;
 use policy_sync::clock::Clock;
 use policy_sync::hub::watch::{Feed, Supervisor, Wanted};
-use policy_sync::hub::{Changed, Changes, Index, Kind, Line, Mirror, Moment, Pruned, Row, Tables};
+use policy_sync::hub::{Changed, Changes, Index, Kind, Line, Mirror, Pruned, Row, Tables};
 use policy_sync::reconcile::{
     Capability, Expectations, Key, LastWrite, Leadership, Priority, Queue, RequestError, Requests, Slot,
     Worker,

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use policy_sync::api::json::normalize;
+use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
 use policy_sync::api::schema::Schema;
 use policy_sync::apply::{Key, Keys, triggers};
-use policy_sync::hub::{Change, Moment, Source};
+use policy_sync::hub::{Change, Source};
 use policy_sync::plan::fold::{self, FoldPlan};
 use policy_sync::plan::{self, Settings, WorksPlan, watches};
 use policy_sync::sync::kinds::{

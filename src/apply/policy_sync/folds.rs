@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::PolicySync;
 use crate::api::annotations::Summary;
+use crate::api::moment::Moment;
 use crate::api::names::{ObjectKey, Parent};
 use crate::apply::rivals::Look;
 use crate::apply::{ApplyError, Key, decide, objects, subject};
-use crate::hub::Moment;
 use crate::plan::Notice;
 use crate::plan::contest::Contest;
 use crate::plan::fold::Fold;

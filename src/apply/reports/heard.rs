@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent};
-use crate::hub::Moment;
 use crate::plan::Notice;
 use crate::shrink::give_back;
 

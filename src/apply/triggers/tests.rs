@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::moment::Moment;
 use crate::api::names::GroupResource;
 use crate::apply::Key;
 use crate::hub::Change;
-use crate::hub::Moment;
 use crate::plan::tests::answers::applied;
 use crate::plan::tests::objects::{
     Object, class, cluster, config_map, decision, gateway, gateway_parent, limits, listing, placement,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent};
 use crate::cli::text::printable;
-use crate::hub::Moment;
 use crate::plan::explain::{CLUSTER, Explanation, Reason, Step, Verdict, When};
 
 /// How many clusters of a group are named.

@@ -22,9 +22,9 @@ use change::Change;
 use read::Found;
 
 use super::remark::{Remark, Subject};
+use crate::api::moment::Moment;
 use crate::api::names::Parent;
 use crate::apply::Key;
-use crate::hub::Moment;
 use crate::plan::Settings;
 use crate::plan::standing::{KindStanding, of_kind};
 use crate::sync::View;

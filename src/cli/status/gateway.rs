@@ -60,7 +60,7 @@ impl Copy {
         Self {
             applied: work.answer.as_ref().is_some_and(|answer| answer.applied),
             lacks: lacks(work),
-            displaced: work.displaced.map(crate::hub::Moment::rfc3339),
+            displaced: work.displaced.map(crate::api::moment::Moment::rfc3339),
             deleting: work.deleting.is_some(),
         }
     }

@@ -1,7 +1,8 @@
 //! What the watch tells the mirror, and what that comes to.
 
-use super::super::{AnyRow, Registered, Source};
 use crate::api::names::ObjectKey;
+use crate::hub::row::{AnyRow, Row};
+use crate::hub::source::{Registered, Source};
 
 /// A change of the hub.
 #[derive(Debug)]
@@ -55,6 +56,14 @@ pub enum Changed {
         /// Whether it could before, or can now.
         toggled: bool,
     },
+}
+
+impl Change {
+    /// A row of `source` that some task found out.
+    #[must_use]
+    pub fn found<R: Row>(source: Source, key: ObjectKey, row: R) -> Self {
+        Self::Applied { source, key, version: 0, row: AnyRow::new(row) }
+    }
 }
 
 impl Changed {

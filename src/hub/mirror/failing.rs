@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::Moment;
-use super::Failure;
+use super::change::Failure;
+use crate::api::moment::Moment;
 
 /// A failure that may pass counts as lasting once each attempt has failed for so long.
 const LASTS: Duration = Duration::from_secs(5);

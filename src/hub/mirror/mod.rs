@@ -12,6 +12,7 @@
 
 mod change;
 mod failing;
+mod index;
 mod state;
 mod table;
 mod tables;
@@ -19,57 +20,16 @@ mod tables;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use self::state::State;
-use super::{AnyRow, Line, Moment, Source};
-use crate::api::names::{ControllerName, ObjectKey};
+use crate::api::moment::Moment;
+use crate::api::names::ControllerName;
+use crate::hub::source::Source;
 
 pub use change::{Change, Changed, Failure};
 pub use failing::Failing;
-pub use state::Cascade;
+pub use index::{Cascade, Index};
 pub(super) use table::AnyTable;
 pub use table::Table;
 pub use tables::Tables;
-
-/// What a capability derives from rows as they come and go. It is kept beside them, under the same lock.
-pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// What has to be listed before anything is planned.
-    const NEEDED: &'static [&'static Line];
-
-    /// The mirror as its plans see it.
-    type View<'m>;
-
-    /// What is derived from nothing, for `controller`.
-    fn new(controller: ControllerName) -> Self;
-
-    /// A look at `tables` and at what is derived from them, at the moment `now`.
-    fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> Self::View<'m>;
-
-    /// Whether all else is known without which nothing is planned.
-    fn ready(&self, _tables: &Tables) -> bool {
-        true
-    }
-
-    /// Completes a row of `source` that is about to be put in, seen at `now`: from the one that it replaces, or with values
-    /// that it shares with others.
-    fn complete(
-        &mut self,
-        _tables: &Tables,
-        _source: &Source,
-        _key: &mut ObjectKey,
-        _row: &mut AnyRow,
-        _now: Moment,
-    ) {
-    }
-
-    /// An object has `changed`, seen at `now`; returns what goes along with that.
-    fn changed(&mut self, _tables: &Tables, _changed: &Changed, _now: Moment) -> Vec<Cascade> {
-        Vec::new()
-    }
-
-    /// `source` is watched no longer, and its rows are gone; returns what goes along with that.
-    fn forgot(&mut self, _tables: &Tables, _source: &Source) -> Vec<Cascade> {
-        Vec::new()
-    }
-}
 
 /// What is known of the hub.
 #[derive(Debug)]

@@ -1,19 +1,12 @@
 //! The tables and the index beside them, and what each change does to both.
 
-use super::super::Moment;
-use super::super::Source;
+use super::change::{Change, Changed};
+use super::index::{Cascade, Index};
 use super::table::Put;
-use super::{Change, Changed, Index, Tables};
+use super::tables::Tables;
+use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
-
-/// What goes along with a change.
-#[derive(Debug)]
-pub enum Cascade {
-    /// All rows of a source.
-    Source(Source),
-    /// One row.
-    Row(Source, ObjectKey),
-}
+use crate::hub::source::Source;
 
 /// Everything that is known of the hub.
 #[derive(Clone, Debug)]

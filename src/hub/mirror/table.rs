@@ -4,9 +4,10 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 
-use super::super::{AnyRow, Moment, Row};
 use crate::api::json::Hash;
+use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
+use crate::hub::row::{AnyRow, Row};
 use crate::shrink::give_back;
 
 #[derive(Clone, Debug)]

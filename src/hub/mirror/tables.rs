@@ -3,12 +3,15 @@
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::{Family, Line, Moment, Registered, Row, Source};
+use super::change::{Changed, Failure};
 use super::failing::Failing;
 use super::table::{AnyTable, Table};
-use super::{Changed, Failure};
 use crate::api::json::Hash;
+use crate::api::moment::Moment;
 use crate::api::names::{GroupResource, ObjectKey};
+use crate::hub::kind::Family;
+use crate::hub::row::Row;
+use crate::hub::source::{Line, Registered, Source};
 
 /// The rows of each source that is watched.
 #[derive(Debug, Default)]

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::super::mirror::{Change, Changes, Index, Mirror};
-use super::super::{Moment, Source};
+use crate::api::moment::Moment;
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::clock::Clock;
+use crate::hub::mirror::{Change, Changes, Index, Mirror};
+use crate::hub::source::Source;
 
 /// The mirror, and who is told of its changes.
 #[derive(Clone)]

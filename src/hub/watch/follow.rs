@@ -15,12 +15,13 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
-use super::super::{Change, Failure, Source};
-use super::Feed;
 use super::answer::answered;
+use super::feed::Feed;
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
 use crate::api::text::with_causes;
+use crate::hub::mirror::{Change, Failure};
+use crate::hub::source::Source;
 use crate::tasks::{Ended, Tasks};
 
 /// How many objects a page has: enough to list fast, and few enough that a page costs little memory.

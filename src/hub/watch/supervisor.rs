@@ -3,18 +3,24 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use futures::future::BoxFuture;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::info;
 
-use super::super::{Line, Source};
-use super::{Definitions, Feed, Followed};
+use super::definitions::Definitions;
+use super::feed::Feed;
+use super::follow::Followed;
 use crate::api::names::GroupVersionResource;
+use crate::hub::source::{Line, Registered, Source};
 use crate::tasks::Tasks;
 
 /// The sources to watch, each with its resource in the version in which it is read.
 pub type Wanted = BTreeMap<Source, GroupVersionResource>;
+
+/// How the objects of a source are followed.
+pub type Follow = fn(Followed, Client, Feed, Definitions) -> BoxFuture<'static, ()>;
 
 /// Runs one task for each source.
 pub struct Supervisor {
@@ -24,6 +30,7 @@ pub struct Supervisor {
     tasks: JoinSet<Option<()>>,
     watched: Tasks,
     running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
+    follows: Vec<(&'static Line, Follow)>,
 }
 
 impl fmt::Debug for Supervisor {
@@ -37,7 +44,14 @@ impl Supervisor {
     #[must_use]
     pub fn new(client: Client, feed: Feed, watched: Tasks) -> Self {
         let (definitions, tasks, running) = (Definitions::new(), JoinSet::new(), HashMap::new());
-        Self { client, feed, definitions, tasks, watched, running }
+        Self { client, feed, definitions, tasks, watched, running, follows: Vec::new() }
+    }
+
+    /// Has the sources of `kind` followed so, instead of being listed and watched at once and for ever.
+    #[must_use]
+    pub fn following(mut self, kind: &'static impl Registered, follow: Follow) -> Self {
+        self.follows.push((kind.line(), follow));
+        self
     }
 
     /// What tells of definitions while this runs.
@@ -102,7 +116,8 @@ impl Supervisor {
         info!(kind = %gvr, "started watching");
         let followed = Followed::new(source.clone(), gvr.clone(), self.watched.clone());
         let (client, feed) = (self.client.clone(), self.feed.clone());
-        let task = match source.follow() {
+        let follow = self.follows.iter().find(|(line, _)| source.is_of(line)).map(|(_, follow)| *follow);
+        let task = match follow {
             Some(follow) => self.spawn(follow(followed, client, feed, self.definitions())),
             None => self.spawn(followed.forever(client, feed)),
         };

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::gateway::GatewayStatus;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::api::text::capped;
-use crate::hub::Moment;
 use crate::plan::condition::{named, transition};
 use crate::plan::contest::Contest;
 use crate::plan::diff::{Diff, WorkAction};

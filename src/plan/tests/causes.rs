@@ -11,9 +11,9 @@ use super::objects::{
 };
 use super::world::{World, shop};
 use crate::api::annotations::{CLUSTER_SELECTOR, GRACE_TIMEOUT};
+use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, Parent};
 use crate::api::object::HubObject;
-use crate::hub::Moment;
 use crate::plan::cause::{Cause, Read};
 use crate::sync::rows::kind::Resolution;
 

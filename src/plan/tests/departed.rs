@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::objects::{CONTROLLER, class, config_map, gateway, gateway_parent, listing, policy};
 use super::world::{World, shop};
+use crate::api::moment::Moment;
 use crate::api::names::ControllerName;
-use crate::hub::Moment;
 use crate::plan::gateway::fold::{GatewayFold, plan};
 
 /// For how long what a class went with may return.

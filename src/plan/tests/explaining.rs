@@ -7,8 +7,8 @@ use super::objects::{
     class, cluster, decision, gateway, gateway_parent, listing, placement, policy, policy_parent, target,
 };
 use super::world::{World, resolved, shop};
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent};
-use crate::hub::Moment;
 use crate::plan::explain::{Explanation, Reason, Silent, Verdict, When, explain};
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 

@@ -10,8 +10,8 @@ use super::answers::{Answer, applied, programmed, refused};
 use super::objects::{CONTROLLER, Object, class, cluster, gateway, gateway_parent};
 use super::world::{World, shop};
 use crate::api::gateway::GatewayStatus;
+use crate::api::moment::Moment;
 use crate::api::names::ControllerName;
-use crate::hub::Moment;
 use crate::plan::gateway::fold::{GatewayFold, Metadata, plan};
 use crate::sync::kinds::CONFIG_MAPS;
 

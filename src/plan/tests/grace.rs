@@ -3,7 +3,7 @@
 use super::objects::{class, cluster, decision, gateway, gateway_parent, listing, placement, policy};
 use super::world::{World, shop};
 use crate::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
-use crate::hub::Moment;
+use crate::api::moment::Moment;
 use crate::plan::Problem;
 
 /// The moment at which a cluster that has left is displaced, and the default grace, in milliseconds.

@@ -3,7 +3,7 @@
 use super::answers::{Answer, applied, refused};
 use super::objects::{policy, policy_parent};
 use super::world::{World, shop};
-use crate::hub::Moment;
+use crate::api::moment::Moment;
 
 const STUCK: i64 = 300_000;
 

@@ -9,9 +9,10 @@ use super::objects::{
 };
 use super::world::{World, resolved, shop};
 use crate::api::annotations::CLUSTER_SELECTOR;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, Parent};
 use crate::apply::Key;
-use crate::hub::{Change, Failure, Moment};
+use crate::hub::{Change, Failure};
 use crate::plan::{Problem, Waiting};
 use crate::sync::kinds::POLICIES;
 use crate::sync::rows::kind::Resolution;

@@ -4,7 +4,7 @@ use super::objects::{
     class, cluster, decision, gateway, gateway_parent, listing, placement, policy, policy_parent,
 };
 use super::world::{World, shop};
-use crate::hub::Moment;
+use crate::api::moment::Moment;
 
 /// Gateway `web` and policy `limits` are written to both clusters.
 fn on_two() -> World {

@@ -8,9 +8,10 @@ use super::objects::{gateway_parent, policy_parent};
 use super::world::World;
 use crate::api::annotations::DISPLACED_SINCE;
 use crate::api::json::normalize;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
 use crate::apply::Keys;
-use crate::hub::{Change, Moment};
+use crate::hub::Change;
 use crate::plan::diff::WorkAction;
 use crate::sync::kinds::WORKS;
 

@@ -9,11 +9,12 @@ use super::objects::{
     CONTROLLER, Object, class, config_map, decision, kind, listing, placement, policy_parent,
 };
 use crate::api::annotations::Synced;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Parent};
 use crate::api::object::HubObject;
 use crate::apply::Keys;
 use crate::apply::triggers::affected;
-use crate::hub::{Change, Moment, Source};
+use crate::hub::{Change, Source};
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::fold::{Fold, FoldPlan};
 use crate::plan::{self, Problem, Settings, WorksPlan, fold};

@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use crate::api::gateway::{GatewayClassSpec, ParametersReference};
 use crate::api::json::Hash;
+use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::api::object::HubObject;
 use crate::api::params::{self, Params, ParamsError};
-use crate::hub::Moment;
 use crate::hub::{Pruned, Row};
 
 /// A GatewayClass.

@@ -24,8 +24,8 @@ pub mod work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::api::moment::Moment;
 use crate::api::object::HubObject;
-use crate::hub::Moment;
 
 /// Since when something has been seen, which takes no part in comparisons.
 #[derive(Clone, Copy, Debug, Default)]

@@ -13,10 +13,10 @@ pub use super::content::{ANNOTATIONS, Content, LABELS};
 use super::{Strings, answer, served};
 use crate::api::annotations;
 use crate::api::gateway;
+use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource, HASH_DIGITS, Parent, WorkName};
 use crate::api::object::HubObject;
 use crate::api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
-use crate::hub::Moment;
 use crate::hub::{Pruned, Row};
 
 pub use super::answer::{Answer, AnsweredCondition, TEXT_LIMIT};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::View;
 use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
-use crate::sync::index::{row_key, work_key};
 use crate::sync::kinds::WORKS;
 use crate::sync::rows::work::Work;
+use crate::sync::work_key::{row_key, work_key};
 use crate::sync::{Displacement, PolicyKind};
 
 impl<'m> View<'m> {

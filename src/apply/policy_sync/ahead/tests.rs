@@ -7,9 +7,9 @@ use kube::client::Body;
 use tokio::sync::{Semaphore, watch};
 
 use super::*;
+use crate::api::moment::Moment;
 use crate::apply::PolicySyncOptions;
 use crate::clock::Clock;
-use crate::hub::Moment;
 use crate::plan::tests::objects::policy_parent;
 use crate::plan::tests::sizes::{TENTH, fleet, varied};
 use crate::plan::tests::world::World;

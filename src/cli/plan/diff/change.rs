@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::api::annotations::DISPLACED_SINCE;
 use crate::api::json::normalize;
+use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 use crate::api::secret;
 use crate::api::work::ManifestWorkSpec;
-use crate::hub::Moment;
 use crate::sync::rows::Strings;
 use crate::sync::rows::work::{ANNOTATIONS, LABELS};
 

@@ -12,14 +12,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::ListParams;
 
 use crate::api::annotations::OF_POLICY;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
 use crate::api::object::HubObject;
 use crate::api::work;
 use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
 use crate::cli::silence::silent_since;
+use crate::hub::Source;
 use crate::hub::watch::Wanted;
-use crate::hub::{Moment, Source};
 use crate::plan::explain::Silent;
 use crate::plan::watches;
 use crate::sync::definitions::defined;

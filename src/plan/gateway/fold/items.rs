@@ -12,8 +12,8 @@ use crate::api::gateway::{
     ADDRESSES_LIMIT, Address, KINDS_LIMIT, LISTENERS_LIMIT, ListenerStatus, MULTI_CLUSTER_HOSTNAME_ADDRESS,
     MULTI_CLUSTER_IP_ADDRESS, RouteKind, is_subdomain,
 };
+use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
-use crate::hub::Moment;
 use crate::plan::condition::transition;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::gateway_answer::{AnsweredListener, ListenerCondition};

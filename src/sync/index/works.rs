@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::PolicyKind;
-use super::index::{Index, WorkKey, row_key};
-use super::kinds::{GATEWAYS, WORKS};
-use super::rows::work::{Purpose, Work};
+use super::Index;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Parent};
-use crate::hub::{Moment, Tables};
+use crate::hub::Tables;
 use crate::shrink::give_back;
+use crate::sync::PolicyKind;
+use crate::sync::kinds::{GATEWAYS, WORKS};
+use crate::sync::rows::work::{Purpose, Work};
+use crate::sync::work_key::{WorkKey, row_key};
 
 impl Index {
     /// Has a work that is about to be put in share what it has in common with others.
@@ -98,7 +100,7 @@ impl Index {
 
     /// The work that is for `parent` in `cluster`. All works of a parent have one name, but for those of a kind whose own
     /// name has changed.
-    pub(super) fn work_of<'t>(
+    pub(in crate::sync) fn work_of<'t>(
         &self,
         tables: &'t Tables,
         parent: &Parent,
@@ -116,7 +118,7 @@ impl Index {
 
     /// The Gateways that the work `work` of a policy in `cluster` serves, by its own word, as far as there is anything to it:
     /// a spoke may write any names.
-    pub(super) fn served<'t>(
+    pub(in crate::sync) fn served<'t>(
         &'t self,
         tables: &'t Tables,
         cluster: &'t ClusterName,

@@ -2,25 +2,16 @@
 
 use std::sync::Arc;
 
-use super::CLASS_RETURNS;
-use super::index::Index;
-use super::kinds::{CLASSES, config_map};
-use super::rows::class::{Class, ConfigMap};
+use super::{CLASS_RETURNS, Departed, Index};
+use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
 use crate::api::params::{Params, ParamsError};
-use crate::hub::{Moment, Tables};
+use crate::hub::Tables;
+use crate::sync::kinds::{CLASSES, config_map};
+use crate::sync::rows::class::{Class, ConfigMap};
 
 /// The object that holds invalid parameters (`GatewayClass shop` or `parameters shop/params`), and what is wrong.
-pub(super) type Fault = (String, ParamsError);
-
-/// A class of ours that was deleted. Within [`CLASS_RETURNS`] it may be made anew.
-#[derive(Clone, Debug)]
-pub(super) struct Departed {
-    pub(super) class: Class,
-    /// Its last valid parameters.
-    pub(super) params: Option<Arc<Params>>,
-    pub(super) since: Moment,
-}
+pub(in crate::sync) type Fault = (String, ParamsError);
 
 impl Index {
     /// Remembers a class that was deleted, for as long as it may be made anew.
@@ -59,12 +50,12 @@ impl Index {
             .collect();
     }
 
-    pub(super) fn is_ours(&self, class: &Class) -> bool {
+    pub(in crate::sync) fn is_ours(&self, class: &Class) -> bool {
         *class.controller_name == *self.controller.as_str()
     }
 
     /// The parameters of `class`, which is called `name`: `None` where they were not read yet.
-    pub(super) fn params_of(
+    pub(in crate::sync) fn params_of(
         &self,
         tables: &Tables,
         name: &str,

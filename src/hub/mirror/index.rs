@@ -1,0 +1,59 @@
+//! What a capability derives from rows.
+
+use super::change::Changed;
+use super::tables::Tables;
+use crate::api::moment::Moment;
+use crate::api::names::{ControllerName, ObjectKey};
+use crate::hub::row::AnyRow;
+use crate::hub::source::{Line, Source};
+
+/// What goes along with a change.
+#[derive(Debug)]
+pub enum Cascade {
+    /// All rows of a source.
+    Source(Source),
+    /// One row.
+    Row(Source, ObjectKey),
+}
+
+/// What a capability derives from rows as they come and go. It is kept beside them, under the same lock.
+pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// What has to be listed before anything is planned.
+    const NEEDED: &'static [&'static Line];
+
+    /// The mirror as its plans see it.
+    type View<'m>;
+
+    /// What is derived from nothing, for `controller`.
+    fn new(controller: ControllerName) -> Self;
+
+    /// A look at `tables` and at what is derived from them, at the moment `now`.
+    fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> Self::View<'m>;
+
+    /// Whether all else is known without which nothing is planned.
+    fn ready(&self, _tables: &Tables) -> bool {
+        true
+    }
+
+    /// Completes a row of `source` that is about to be put in, seen at `now`: from the one that it replaces, or with values
+    /// that it shares with others.
+    fn complete(
+        &mut self,
+        _tables: &Tables,
+        _source: &Source,
+        _key: &mut ObjectKey,
+        _row: &mut AnyRow,
+        _now: Moment,
+    ) {
+    }
+
+    /// An object has `changed`, seen at `now`; returns what goes along with that.
+    fn changed(&mut self, _tables: &Tables, _changed: &Changed, _now: Moment) -> Vec<Cascade> {
+        Vec::new()
+    }
+
+    /// `source` is watched no longer, and its rows are gone; returns what goes along with that.
+    fn forgot(&mut self, _tables: &Tables, _source: &Source) -> Vec<Cascade> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,84 @@
+//! Rows: what is kept of an object.
+
+use std::any::Any;
+use std::fmt;
+
+use crate::api::json::Hash;
+use crate::api::names::ControllerName;
+use crate::api::object::HubObject;
+
+/// What is kept of something. Two are equal where nothing that is decided from them differs.
+pub trait Row: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The hash of what deletes are decided from; none where they are not decided from such rows.
+    fn decides(&self) -> Option<Hash> {
+        None
+    }
+}
+
+/// What is kept of an object of the hub.
+pub trait Pruned: Row {
+    /// What is kept of `object` for `controller`. One of its metadata alone may give the same [`Row::decides`].
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self;
+}
+
+/// A row of any kind.
+#[derive(Debug)]
+pub struct AnyRow(Box<dyn Erased>);
+
+trait Erased: Any + fmt::Debug + Send + Sync {
+    fn clone_box(&self) -> Box<dyn Erased>;
+    fn hash_decides(&self) -> Option<Hash>;
+}
+
+impl<R: Row> Erased for R {
+    fn clone_box(&self) -> Box<dyn Erased> {
+        Box::new(self.clone())
+    }
+
+    fn hash_decides(&self) -> Option<Hash> {
+        self.decides()
+    }
+}
+
+impl Clone for AnyRow {
+    fn clone(&self) -> Self {
+        Self(self.0.clone_box())
+    }
+}
+
+impl AnyRow {
+    /// A row.
+    #[must_use]
+    pub fn new<R: Row>(row: R) -> Self {
+        Self(Box::new(row))
+    }
+
+    pub(super) fn boxed<R: Row>(row: Box<R>) -> Self {
+        Self(row)
+    }
+
+    /// The row, where it is an `R`.
+    #[must_use]
+    pub fn get<R: Row>(&self) -> Option<&R> {
+        let row: &dyn Any = &*self.0;
+        row.downcast_ref()
+    }
+
+    /// The same, to be changed.
+    #[must_use]
+    pub fn get_mut<R: Row>(&mut self) -> Option<&mut R> {
+        let row: &mut dyn Any = &mut *self.0;
+        row.downcast_mut()
+    }
+
+    pub(super) fn into_box<R: Row>(self) -> Option<Box<R>> {
+        let row: Box<dyn Any> = self.0;
+        row.downcast().ok()
+    }
+
+    /// The hash of what deletes are decided from.
+    #[must_use]
+    pub fn decides(&self) -> Option<Hash> {
+        self.0.hash_decides()
+    }
+}

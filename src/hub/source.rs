@@ -1,0 +1,201 @@
+//! Where rows come from, and what is said of that.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use super::mirror::{AnyTable, Table};
+use super::row::{AnyRow, Pruned, Row};
+use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
+use crate::api::object::HubObject;
+
+/// What is said of a kind, whatever its rows are.
+pub struct Line {
+    pub(super) name: &'static str,
+    /// Group, version and plural name, where these are always the same.
+    pub(super) resource: Option<Resource>,
+    pub(super) fields: Option<&'static str>,
+    pub(super) labels: Option<fn(&ControllerName) -> String>,
+    prune: Option<fn(&HubObject, &ControllerName) -> AnyRow>,
+    table: fn() -> Box<dyn AnyTable>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Resource {
+    pub(super) group: &'static str,
+    pub(super) version: &'static str,
+    pub(super) plural: &'static str,
+}
+
+impl Resource {
+    pub(super) fn gvr(self) -> GroupVersionResource {
+        GroupVersionResource::new(self.group, self.version, self.plural)
+    }
+}
+
+impl Line {
+    pub(super) const fn new<R: Row>(name: &'static str) -> Self {
+        let table: fn() -> Box<dyn AnyTable> = || Box::new(Table::<R>::default());
+        Self { name, resource: None, fields: None, labels: None, prune: None, table }
+    }
+
+    pub(super) const fn pruned<R: Pruned>(name: &'static str) -> Self {
+        let mut line = Self::new::<R>(name);
+        line.prune = Some(|object, controller| AnyRow::new(R::prune(object, controller)));
+        line
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A line of a capability's registry: what is watched, and what is kept of each object.
+pub trait Registered: Sync {
+    /// What is kept.
+    type Row: Row;
+
+    /// What is said of it.
+    fn line(&self) -> &Line;
+}
+
+/// Which objects of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// All.
+    All,
+    /// One.
+    Object(ObjectKey),
+    /// Those of one of its resources.
+    Resource(GroupResource),
+}
+
+/// Where rows come from: one list and watch each.
+#[derive(Clone)]
+pub struct Source {
+    pub(super) line: &'static Line,
+    pub(super) part: Part,
+}
+
+impl Source {
+    /// Whether its objects are of `kind`.
+    #[must_use]
+    pub fn is(&self, kind: &impl Registered) -> bool {
+        self.is_of(kind.line())
+    }
+
+    pub(super) fn is_of(&self, line: &Line) -> bool {
+        self.line.name == line.name
+    }
+
+    /// The name of its line: for objects of one resource, the plural.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.line.name
+    }
+
+    /// Which objects of its kind.
+    #[must_use]
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    /// The object, where it is one alone.
+    #[must_use]
+    pub fn object(&self) -> Option<&ObjectKey> {
+        match &self.part {
+            Part::Object(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Its resource. Of one of a family it is none: the version is to be chosen.
+    #[must_use]
+    pub fn gvr(&self) -> Option<GroupVersionResource> {
+        self.line.resource.map(Resource::gvr)
+    }
+
+    /// What is kept of `object`, which came from it. Of what is only found out, no object comes.
+    #[must_use]
+    pub fn prune(&self, object: &HubObject, controller: &ControllerName) -> Option<AnyRow> {
+        self.line.prune.map(|prune| prune(object, controller))
+    }
+
+    /// The label selector of what is listed and watched for `controller`.
+    #[must_use]
+    pub fn labels(&self, controller: &ControllerName) -> Option<String> {
+        self.line.labels.map(|selector| selector(controller))
+    }
+
+    /// The field selector of what is listed and watched.
+    #[must_use]
+    pub fn fields(&self) -> Option<String> {
+        let object = self.object().map(|key| format!("metadata.name={}", key.name));
+        object.or_else(|| self.line.fields.map(str::to_owned))
+    }
+
+    /// The namespace of what is listed and watched, empty for all.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.object().map_or("", |key| &key.namespace)
+    }
+
+    pub(super) fn new_table(&self) -> Box<dyn AnyTable> {
+        (self.line.table)()
+    }
+
+    fn identity(&self) -> (&'static str, &Part) {
+        (self.line.name, &self.part)
+    }
+}
+
+impl From<&'static Line> for Source {
+    fn from(line: &'static Line) -> Self {
+        Self { line, part: Part::All }
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Source {}
+
+impl Hash for Source {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+impl PartialOrd for Source {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Source {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+/// As people read it: `gateways`, `configmaps shop/params`, `ratelimitpolicies.kuadrant.io`.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.part {
+            Part::All => f.write_str(self.line.name),
+            Part::Object(key) => write!(f, "{} {key}", self.line.name),
+            Part::Resource(resource) => resource.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

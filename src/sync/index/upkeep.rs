@@ -1,0 +1,131 @@
+//! What each change of a row does to the index.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Index;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
+use crate::hub::mirror::Cascade;
+use crate::hub::{self, AnyRow, Changed, Line, Source, Tables};
+use crate::sync::View;
+use crate::sync::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
+use crate::sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, NEEDED, PLACEMENTS, POLICIES, WORKS,
+};
+use crate::sync::rows::Seen;
+use crate::sync::rows::kind::{KindState, Resolution};
+use crate::sync::rows::policy::Policy;
+use crate::sync::rows::work::Work;
+use crate::sync::work_key::work_key;
+
+impl hub::Index for Index {
+    const NEEDED: &'static [&'static Line] = &NEEDED;
+
+    type View<'m> = View<'m>;
+
+    fn new(controller: ControllerName) -> Self {
+        Self::empty(controller)
+    }
+
+    fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> View<'m> {
+        View::new(tables, self, now)
+    }
+
+    /// Works have to be able to say what they must.
+    fn ready(&self, tables: &Tables) -> bool {
+        tables.rows(&WORK_SCHEMA).any(|(_, schema)| schema.fault().is_none())
+    }
+
+    fn complete(
+        &mut self,
+        tables: &Tables,
+        source: &Source,
+        key: &mut ObjectKey,
+        row: &mut AnyRow,
+        now: Moment,
+    ) {
+        if source.is(&CLASSES) {
+            self.returned(key);
+        } else if source.is(&CLUSTERS) {
+            self.last_labels.remove(&*key.name);
+        } else if let Some(work) = row.get_mut::<Work>() {
+            self.share(key, work);
+        } else if let Some(policy) = row.get_mut::<Arc<Policy>>() {
+            let table = tables.table::<Arc<Policy>>(source);
+            let before = table.and_then(|table| table.get(key));
+            let policy = Arc::make_mut(policy);
+            policy.changed = match before {
+                Some(before) if before.generation == policy.generation && before.uid == policy.uid => {
+                    before.changed
+                }
+                // What the first listing brings may have changed at any time before.
+                _ => Seen(tables.synced(source).map(|_| now)),
+            };
+            if let Some(before) = before {
+                policy.replaces(before);
+            }
+        } else if let Some(state) = row.get_mut::<KindState>() {
+            state.follows(tables.table(source).and_then(|table| table.get(key)));
+        }
+    }
+
+    fn changed(&mut self, tables: &Tables, changed: &Changed, now: Moment) -> Vec<Cascade> {
+        if let Some((key, before)) = changed.of(&CLASSES) {
+            if tables.get(&CLASSES, key).is_none() {
+                self.departed(key, before, now);
+            }
+            self.class_changed(tables, key, before);
+        } else if changed.of(&CONFIG_MAPS).is_some() {
+            self.remember_params(tables);
+        } else if let Some((key, before)) = changed.of(&GATEWAYS) {
+            if let Some(after) = tables.get(&GATEWAYS, key)
+                && before.is_none_or(|before| before.placement() != after.placement())
+            {
+                self.displacements_asked(tables, key, now);
+            }
+        } else if let Some((key, before)) = changed.of(&CLUSTERS) {
+            let name = ClusterName(key.name.clone());
+            if tables.get(&CLUSTERS, key).is_none()
+                && let Some(before) = before.filter(|_| self.carried.contains_key(&name))
+            {
+                self.last_labels.insert(name, before.labels.clone());
+            }
+        } else if let Some((key, _)) = changed.of(&PLACEMENTS) {
+            self.placement_changed.note(key.clone(), now);
+        } else if let Some((key, before)) = changed.of(&DECISIONS) {
+            self.decides(tables, key, before, now);
+        } else if let Some((key, before)) = changed.of(&WORKS) {
+            self.work_changed(tables, &work_key(key), before, now);
+        } else if let Changed::Object { source, key, .. } = changed
+            && let Some(kind) = VERSIONS.resource_of(source)
+            && let Some(state) = tables.table::<KindState>(source).and_then(|table| table.get(key))
+            && state.resolution == Resolution::Gone
+        {
+            return vec![Cascade::Source(POLICIES.resource(kind.clone()))];
+        }
+        Vec::new()
+    }
+
+    fn forgot(&mut self, tables: &Tables, source: &Source) -> Vec<Cascade> {
+        let Some(kind) = POLICIES.resource_of(source) else { return Vec::new() };
+        // What was found out of versions that are listed still holds.
+        let known = self.known_params.values();
+        let known = known.chain(self.departed.values().filter_map(|departed| departed.params.as_ref()));
+        let listed: BTreeSet<GroupVersionResource> = known
+            .flat_map(|params| &params.policies_to_sync)
+            .map(|policy| policy.gvr())
+            .filter(|gvr| gvr.kind == *kind)
+            .collect();
+        let versions = VERSIONS.resource(kind.clone());
+        let states = tables.table::<KindState>(&versions);
+        let unlisted: Vec<ObjectKey> = states
+            .into_iter()
+            .flat_map(hub::Table::iter)
+            .filter(|(_, state)| !listed.contains(&state.gvr))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let gone = unlisted.into_iter().map(|key| Cascade::Row(versions.clone(), key));
+        gone.chain([Cascade::Source(FOLLOWED.resource(kind.clone()))]).collect()
+    }
+}
