@@ -50,8 +50,8 @@ pub struct Flow {
     pub metrics: Metrics,
     /// How plans are made.
     pub settings: Settings,
-    /// Within this time, changes of a policy's answers are one write.
-    pub fold_window: Duration,
+    /// For how long changes of the spokes' status are batched.
+    pub status_window: Duration,
     /// Whether this process may write.
     pub leadership: Leadership,
     /// Who decides that; none where there are no rivals.
@@ -65,7 +65,7 @@ impl Flow {
     /// given back.
     pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), Ended>> {
         let (stop, tasks) = (stop.child_token(), self.tasks);
-        let queue = Arc::new(Queue::new(self.fold_window, self.metrics.clone()));
+        let queue = Arc::new(Queue::new(self.status_window, self.metrics.clone()));
         let affected = queue.clone();
         let feed = Feed::new(self.mirror.clone(), self.controller, self.clock, move |changes| {
             triggers::affected(changes).into_iter().for_each(|key| affected.affect(key));

@@ -41,9 +41,9 @@ pub struct Arguments {
     settings: SettingsArguments,
     #[command(flatten)]
     election: ElectionArguments,
-    /// Changes of a policy's answers within this many milliseconds are one write.
+    /// Batch changes of the spokes' status for this long.
     #[arg(long, default_value_t = 1000, value_name = "MILLISECONDS")]
-    fold_window: u64,
+    status_window: u64,
 }
 
 /// Where to listen, if anywhere.
@@ -97,7 +97,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         serving.spawn(tasks.clone().watch("server", server::serve(listener, router, stop.clone())));
     }
 
-    let fold_window = Duration::from_millis(arguments.fold_window);
+    let status_window = Duration::from_millis(arguments.status_window);
     let name = controller.as_str().to_owned();
     let flow = Flow {
         client,
@@ -106,7 +106,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         clock,
         metrics,
         settings,
-        fold_window,
+        status_window,
         leadership,
         elector,
         tasks: tasks.clone(),

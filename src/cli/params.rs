@@ -38,7 +38,7 @@ pub struct Arguments {
     /// The parameters' JSON, or manifests with a ConfigMap that holds it; - for standard input.
     #[arg(value_name = "FILE|-")]
     file: PathBuf,
-    /// Ask no hub. None is asked either where none is configured.
+    /// Do not contact the hub.
     #[arg(long)]
     offline: bool,
     /// How to print the result.

@@ -57,8 +57,7 @@ pub struct Arguments {
     /// Only what is on this cluster, or is to be: for each Gateway and policy, what that cluster says.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Go on: draw it again on a terminal whenever something changes; elsewhere print what changes again, its row or a
-    /// document.
+    /// Watch for changes: redraw on a terminal, otherwise print each changed row.
     #[arg(short, long)]
     watch: bool,
     /// How to print it. With the name of a policy, `wide` shows a row for each cluster.

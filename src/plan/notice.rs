@@ -11,9 +11,6 @@ use crate::sync::View;
 
 /// After so long without a word from a cluster, what is sent there counts as stuck.
 const STUCK: Duration = Duration::from_secs(300);
-/// What is said of clusters that have not let go of something for so long.
-pub(super) const LEFT_BEHIND: &str = "for five minutes or more not gone from";
-
 /// Something that is so. It is told when it becomes so, and when it becomes so for more clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
@@ -28,10 +25,23 @@ pub struct Notice {
 }
 
 impl Notice {
-    fn about(reason: &'static str, clusters: BTreeSet<ClusterName>, what: &str) -> Option<Self> {
-        let note = format!("{what}: {}", named(clusters.iter().map(ToString::to_string)));
+    fn about(
+        reason: &'static str,
+        clusters: BTreeSet<ClusterName>,
+        note: impl FnOnce(&BTreeSet<ClusterName>) -> String,
+    ) -> Option<Self> {
+        let note = note(&clusters);
         (!clusters.is_empty()).then_some(Self { reason, good: false, clusters, note })
     }
+}
+
+fn names(clusters: &BTreeSet<ClusterName>) -> String {
+    named(clusters.iter().map(ToString::to_string))
+}
+
+/// What is said of clusters that have not let go of something for [`STUCK`].
+pub(super) fn not_deleted(clusters: &BTreeSet<ClusterName>) -> String {
+    format!("not deleted on {} after 5 minutes", names(clusters))
 }
 
 /// What is to be said of a policy, of which `entries` say how it fares, and when time alone changes that.
@@ -52,12 +62,16 @@ pub(super) fn of_policy(
     let overridden =
         entries.iter().filter(|entry| entry.conditions.iter().any(SyncedCondition::is_overridden));
     let overridden = overridden.map(|entry| entry.cluster.clone()).collect();
-    let overridden = Notice::about("Overridden", overridden, "a policy of the spoke's own wins on");
+    let overridden = Notice::about("Overridden", overridden, |clusters| {
+        format!("a policy of the spoke's own wins on: {}", names(clusters))
+    });
 
     let changed = policy.and_then(|policy| policy.changed.0).unwrap_or_default();
     let awaited = entries.iter().filter(|entry| !entry.applied).map(|entry| &entry.cluster);
     let (stuck, next) = overdue(view, parent, awaited, changed);
-    let stuck = Notice::about("Stuck", stuck, "for five minutes or more neither applied nor gone on");
+    let stuck = Notice::about("Stuck", stuck, |clusters| {
+        format!("neither applied nor deleted on {} after 5 minutes", names(clusters))
+    });
     (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
 }
 
@@ -69,7 +83,7 @@ pub(super) fn left_behind(view: View<'_>, parent: &Parent) -> (BTreeSet<ClusterN
 
 /// What is to be said of clusters that have not let go of a Gateway.
 pub(super) fn of_left_behind(clusters: BTreeSet<ClusterName>) -> Option<Notice> {
-    Notice::about("Stuck", clusters, LEFT_BEHIND)
+    Notice::about("Stuck", clusters, not_deleted)
 }
 
 /// Those of the clusters `awaited` that say nothing for long of their works of `parent`, whose content was `changed` last,

@@ -20,7 +20,7 @@ use crate::facts::{
 };
 use crate::hub::{Objects, selected};
 use crate::state::{Listing, State, agrees};
-use crate::step::{FOLD_WINDOW, START, Step};
+use crate::step::{START, STATUS_WINDOW, Step};
 
 /// Something that happened.
 pub(crate) struct Happening<'a> {
@@ -285,7 +285,7 @@ fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
     let faultless = happened.faultless;
     let writes = happened.after.jobs.contains_key(&Key::Fold(parent.clone()));
     let last = before.tally.annotated.get(parent);
-    match last.filter(|last| faultless && writes && last.after(FOLD_WINDOW) > before.now) {
+    match last.filter(|last| faultless && writes && last.after(STATUS_WINDOW) > before.now) {
         Some(_) => Err(format!("{parent} is annotated twice within a window")),
         None => Ok(()),
     }

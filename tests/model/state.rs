@@ -17,7 +17,7 @@ use policy_sync::sync::{PLACEMENT_SETTLES, WorkKey};
 
 use crate::controller::{CONTROLLER, Mind, Sending};
 use crate::hub::{Entry, Event, Hub};
-use crate::step::FOLD_WINDOW;
+use crate::step::STATUS_WINDOW;
 
 /// A list and watch of one source.
 #[derive(Clone, Debug, Default)]
@@ -146,7 +146,7 @@ impl State {
         self.left.hash(&mut hasher);
         self.tally.writes.hash(&mut hasher);
         for (parent, moment) in &self.tally.annotated {
-            (parent, until(&moment.after(FOLD_WINDOW))).hash(&mut hasher);
+            (parent, until(&moment.after(STATUS_WINDOW))).hash(&mut hasher);
         }
         until(&self.tally.placed.after(PLACEMENT_SETTLES)).hash(&mut hasher);
         hasher.finish()

@@ -21,7 +21,7 @@ use crate::world::World;
 /// When every world begins, and the moment that the hub writes on whatever happens later.
 pub(crate) const START: Moment = Moment(1_767_225_600_000);
 /// Within this time, changes of a policy's answers are one write.
-pub(crate) const FOLD_WINDOW: Duration = Duration::from_secs(1);
+pub(crate) const STATUS_WINDOW: Duration = Duration::from_secs(1);
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

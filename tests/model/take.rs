@@ -16,7 +16,7 @@ use crate::agent;
 use crate::controller::{Told, What, id_of};
 use crate::hub::{Entry, Hub, selected};
 use crate::state::{Feed, Job, Listing, State, agrees};
-use crate::step::{FOLD_WINDOW, Fate, Model, Step};
+use crate::step::{Fate, Model, STATUS_WINDOW, Step};
 
 impl Model<'_> {
     /// The state after `step`.
@@ -178,7 +178,7 @@ impl Model<'_> {
                     push(state, Key::Works(parent));
                 }
                 Key::Fold(parent) if !parent.is_gateway() && !self.world.folds => {}
-                Key::Fold(_) => wait(state, key, state.now.after(FOLD_WINDOW)),
+                Key::Fold(_) => wait(state, key, state.now.after(STATUS_WINDOW)),
                 key => {
                     state.timers.remove(&key);
                     push(state, key);
@@ -224,7 +224,7 @@ impl Model<'_> {
         let decided = self.controller.decide(&state.mind, key, &own, &state.own, state.now);
         note(state, key.clone(), decided.own.clone());
         if decided.waits {
-            wait(state, key.clone(), state.now.after(FOLD_WINDOW));
+            wait(state, key.clone(), state.now.after(STATUS_WINDOW));
         }
         if let Some(recheck) = decided.recheck {
             wait(state, key.clone(), recheck);

@@ -28,7 +28,7 @@ pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
         tasks: Tasks::new(metrics.clone()),
         metrics,
         settings: Settings::default(),
-        fold_window: Duration::from_secs(1),
+        status_window: Duration::from_secs(1),
         leadership: Leadership::always(),
         elector: None,
     })

@@ -318,7 +318,8 @@ impl Teller<'_> {
 
     /// Where something of it is left, in words that go on after a message.
     fn remains(&self) -> String {
-        also(notice::LEFT_BEHIND, self.left_behind.iter())
+        let clusters = &self.left_behind;
+        if clusters.is_empty() { String::new() } else { format!("; {}", notice::not_deleted(clusters)) }
     }
 
     /// What people should hear of.

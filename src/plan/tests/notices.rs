@@ -44,8 +44,7 @@ fn where_a_policy_of_the_spoke_wins() {
 
 #[test]
 fn where_nothing_has_come_of_it_for_long() {
-    let stuck =
-        |clusters: &str| format!("Stuck: for five minutes or more neither applied nor gone on: {clusters}");
+    let stuck = |clusters: &str| format!("Stuck: neither applied nor deleted on {clusters} after 5 minutes");
     let world = on_two().answered("eu-1", &refused("conflict")).after(STUCK - 1);
     assert_eq!(notices(&world), (vec![], Some(1)));
     let world = world.after(1);
@@ -68,5 +67,5 @@ fn a_note_names_ten_clusters() {
     let world = shop(&clusters).with(policy("limits").targets("web")).written().after(STUCK);
     let plan = world.fold("limits");
     assert_eq!((plan.notices.len(), plan.notices[0].clusters.len()), (1, 1000));
-    assert!(plan.notices[0].note.ends_with("; and 990 more"), "{}", plan.notices[0].note);
+    assert!(plan.notices[0].note.ends_with("; and 990 more after 5 minutes"), "{}", plan.notices[0].note);
 }
