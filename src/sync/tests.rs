@@ -106,6 +106,7 @@ fn a_forgotten_kind_is_neither_listed_nor_resolved() {
     world.forget(&POLICIES.resource(limits()));
     assert!(!world.see(|view| view.policies_synced(&limits())));
     assert_eq!(world.see(|view| view.resolved_kinds().count()), 0);
+    assert_eq!(world.mirror.read().tables().resources(&super::found::VERSIONS).count(), 0);
 }
 
 #[test]

@@ -55,7 +55,11 @@ impl<I: Index> State<I> {
                 });
                 gone.flat_map(|gone| self.changed(gone, now)).collect()
             }
-            Cascade::Row(source, key) => self.delete(source, key, 0, now),
+            Cascade::Row(source, key) => {
+                let changed = self.delete(source.clone(), key, 0, now);
+                self.tables.take_if_empty(&source);
+                changed
+            }
         }
     }
 

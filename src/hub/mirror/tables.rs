@@ -107,6 +107,13 @@ impl Tables {
         self.sources.remove(source)
     }
 
+    /// A table that is empty and of nothing that is watched would be there for ever.
+    pub(super) fn take_if_empty(&mut self, source: &Source) {
+        if self.sources.get(source).is_some_and(|table| table.keys().is_empty()) {
+            self.sources.remove(source);
+        }
+    }
+
     /// Notes whether `source` can be listed and watched, and returns what that comes to.
     pub(super) fn fail(&mut self, source: Source, failure: Option<Failure>, now: Moment) -> Option<Changed> {
         let before = self.failing.remove(&source);
