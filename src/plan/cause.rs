@@ -22,7 +22,7 @@ use crate::sync::rows::kind::Resolution;
 /// One thing to read before deleting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Read {
-    /// An object, by the hash of what decisions read of it ([`Row::decides`]).
+    /// An object, by the hash of what decisions read of it ([`crate::hub::Row::decides`]).
     Object(Source, GroupVersionResource, ObjectKey, Hash),
     /// That there is no such object.
     Absent(GroupVersionResource, ObjectKey),
