@@ -68,7 +68,7 @@ impl Flow {
         let queue = Arc::new(Queue::new(self.status_window, self.metrics.clone()));
         let affected = queue.clone();
         let feed = Feed::new(self.mirror.clone(), self.controller, self.clock, move |changes| {
-            triggers::affected(changes).into_iter().for_each(|key| affected.affect(key));
+            affected.affect(triggers::affected(changes));
         });
         let (wanted, watched) = watch::channel(Default::default());
         let (others, looked_up) = watch::channel(Default::default());

@@ -1,6 +1,6 @@
 //! Whether the controller is ready, and what of the mirror the metrics show.
 //!
-//! It is ready once the fixed kinds, and every kind that resolved, have been listed or have failed once. What fails
+//! It is ready once the needed kinds, and every kind that resolved, have been listed or have failed once. What fails
 //! is named but does not make it unready: everything else goes on.
 
 use std::collections::BTreeSet;

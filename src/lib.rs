@@ -9,7 +9,7 @@
 //! ```text
 //! hub API ──watch──▶ mirror ──view──▶ plan ──actions──▶ apply ──▶ hub API ──OCM──▶ spokes
 //!              one task        synchronous,     pure: no client,     bounded writers,
-//!              a kind          no I/O           no clock, no async   leader only
+//!              a source        no I/O           no clock, no async   leader only
 //! ```
 //!
 //! - [`hub::watch`] owns connections: one task for each source, started and stopped while the process runs.

@@ -9,7 +9,7 @@ use super::Key;
 use super::own_writes::{OwnWrites, Passage, seen_of};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
-use crate::hub::watch::Wanted;
+use crate::hub::Wanted;
 use crate::plan::cause::{Cause, Read};
 use crate::plan::class::ClassStatus;
 use crate::plan::diff::{Diff, WorkAction};

@@ -21,7 +21,7 @@ use super::{ApplyError, Key, Keys, objects, subject, triggers, works};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent};
 use crate::clock::Clock;
-use crate::hub::watch::Wanted;
+use crate::hub::Wanted;
 use crate::plan::cause::Read;
 use crate::plan::diff::WorkAction;
 use crate::plan::{Settings, order, watches};
@@ -272,7 +272,7 @@ impl PolicySync {
         }
         let awaiting: Vec<Parent> = order::awaiting(self.mirror.read().view(now), parent).collect();
         for key in awaiting.into_iter().flat_map(|parent| [Key::Works(parent.clone()), Key::Fold(parent)]) {
-            self.queue.affect(key);
+            self.queue.affect([key]);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which plans a change of the mirror may change.
 //!
-//! Nothing is planned before the fixed kinds have been listed once; then everything is, so until then a change
+//! Nothing is planned before the needed kinds have been listed once; then everything is, so until then a change
 //! affects nothing. After that the answer errs on the side of too many keys: planning one for nothing costs
 //! microseconds and no request.
 

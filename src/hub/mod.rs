@@ -17,4 +17,4 @@ pub mod watch;
 pub use kind::{Family, Kind};
 pub use mirror::{Change, Changed, Changes, Failure, Index, Mirror, MirrorGuard, Table, Tables};
 pub use row::{AnyRow, Pruned, Row};
-pub use source::{Line, Part, Registered, Source};
+pub use source::{Line, Part, Registered, Source, Wanted};

@@ -1,6 +1,7 @@
 //! Where rows come from, and what is said of that.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -72,6 +73,9 @@ pub enum Part {
     Resource(GroupResource),
 }
 
+/// The sources to watch, each with its resource in the version in which it is read.
+pub type Wanted = BTreeMap<Source, GroupVersionResource>;
+
 /// Where rows come from: one list and watch each.
 #[derive(Clone)]
 pub struct Source {
@@ -87,7 +91,7 @@ impl Source {
     }
 
     pub(super) fn is_of(&self, line: &Line) -> bool {
-        self.line.name == line.name
+        std::ptr::eq(self.line, line)
     }
 
     /// The name of its line: for objects of one resource, the plural.
@@ -146,8 +150,9 @@ impl Source {
         (self.line.table)()
     }
 
-    fn identity(&self) -> (&'static str, &Part) {
-        (self.line.name, &self.part)
+    /// By name, for an order that people understand. Two lines of one name are two.
+    fn identity(&self) -> (&'static str, &Part, usize) {
+        (self.line.name, &self.part, std::ptr::from_ref(self.line).addr())
     }
 }
 

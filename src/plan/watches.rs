@@ -1,4 +1,4 @@
-//! What to watch beside the fixed kinds: the ConfigMaps of all classes of ours, and every kind that one of them
+//! What to watch beside the needed kinds: the ConfigMaps of all classes of ours, and every kind that one of them
 //! lists, in the one version that is synced. A kind that is listed no more is watched on until our annotations are gone from it.
 //! So are the kinds of a class that went a moment ago, as it may return.
 //! Secrets and ReferenceGrants only while one of these classes copies TLS Secrets.
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::standing::{held, versions};
 use crate::api::names::GroupVersionResource;
 use crate::api::params::TlsSecrets;
-use crate::hub::watch::Wanted;
+use crate::hub::Wanted;
 use crate::sync::View;
 use crate::sync::kinds::{CONFIG_MAPS, GRANTS, POLICIES, SECRETS, config_map, policies};
 

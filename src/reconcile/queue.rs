@@ -157,9 +157,24 @@ impl<K: Key> Queue<K> {
         Self { state: Mutex::default(), changed: Notify::new(), window, metrics }
     }
 
-    /// Adds a key that a change affects: to be worked on as soon as possible, or within the window.
-    pub fn affect(&self, key: K) {
-        if key.is_batched() { self.add_later(key) } else { self.add(key) }
+    /// Adds keys that a change affects: to be worked on as soon as possible, or within the window.
+    pub fn affect(&self, keys: impl IntoIterator<Item = K>) {
+        let mut state = self.state.lock();
+        let due = Instant::now() + self.window;
+        for key in keys {
+            if key.is_batched() {
+                if !state.queued.contains(&key) {
+                    state.schedule(key, due);
+                }
+            } else {
+                state.unschedule(&key);
+                let category = key.category();
+                if state.push(key) {
+                    self.metrics.added(category);
+                }
+            }
+        }
+        self.settle(&state);
     }
 
     /// Adds a key to be worked on once the window is over.

@@ -72,7 +72,7 @@ impl<C: Capability> Worker<C> {
     fn leadership_changed(&self, change: LeadershipChange) {
         self.capability.leadership_changed();
         if change == LeadershipChange::Gained {
-            self.capability.everything().into_iter().for_each(|key| self.queue.affect(key));
+            self.queue.affect(self.capability.everything());
         }
     }
 

@@ -1,12 +1,17 @@
 mod counting;
 mod spokes;
 
+use std::sync::Arc;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::json;
 
 use super::kinds::{DECISIONS, POLICIES, WORKS};
+use super::rows::kind::{PolicyKindInfo, Resolution};
 use super::*;
 use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
+use crate::api::schema::Schema;
 use crate::apply::triggers::tests::{access, fold, hub, told};
 use crate::apply::{Key, Keys};
 use crate::hub::{Change, Failure};
@@ -118,4 +123,20 @@ fn what_fails_is_named_until_it_works_again() {
     };
     assert_eq!(failing(Some("no")), 1);
     assert_eq!(failing(None), 0);
+}
+
+#[test]
+fn what_is_known_of_a_kind_stays_where_it_is_found_to_be_the_same() {
+    let definition = || JSONSchemaProps { type_: Some("object".to_owned()), ..JSONSchemaProps::default() };
+    let resolution = || {
+        let schema = Some(Arc::new(Schema::of(&definition())));
+        Resolution::Resolved(PolicyKindInfo { schema, ..PolicyKindInfo::named("RateLimitPolicy") })
+    };
+    let mut world = hub();
+    let mut found = || {
+        world.resolve("v1", "ratelimitpolicies", resolution());
+        world.see(|view| view.resolved_kinds().next().unwrap().1.schema.clone().unwrap())
+    };
+    // What is made of policies goes by it, and is made anew where it is another.
+    assert!(Arc::ptr_eq(&found(), &found()));
 }

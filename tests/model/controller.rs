@@ -14,7 +14,7 @@ use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, GroupV
 use policy_sync::apply::decide::{self, Decision};
 use policy_sync::apply::triggers::affected;
 use policy_sync::apply::{Key, Keys, OwnWrites, crossed, objects, works};
-use policy_sync::hub::watch::Wanted;
+use policy_sync::hub::Wanted;
 use policy_sync::hub::{Change, Source};
 use policy_sync::plan::diff::WorkAction;
 use policy_sync::plan::fold::Fold;

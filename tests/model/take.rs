@@ -80,7 +80,7 @@ impl Model<'_> {
         self.pass_on(state);
     }
 
-    /// Starts the process. Nothing is decided before all fixed kinds were listed, and what happens between two of
+    /// Starts the process. Nothing is decided before all needed kinds were listed, and what happens between two of
     /// those lists is an event like any other, so they are listed at one moment.
     pub(crate) fn boot(&mut self, state: &mut State) {
         state.mind = self.controller.newborn();

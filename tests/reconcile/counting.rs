@@ -12,8 +12,8 @@ use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ControllerName, ObjectKey};
 use policy_sync::api::object::HubObject;
 use policy_sync::clock::Clock;
-use policy_sync::hub::watch::{Feed, Supervisor, Wanted};
-use policy_sync::hub::{Changed, Changes, Index, Kind, Line, Mirror, Pruned, Row, Tables};
+use policy_sync::hub::watch::{Feed, Supervisor};
+use policy_sync::hub::{Changed, Changes, Index, Kind, Line, Mirror, Pruned, Row, Tables, Wanted};
 use policy_sync::reconcile::{
     Capability, Expectations, Key, LastWrite, Leadership, Priority, Queue, RequestError, Requests, Slot,
     Worker,
@@ -137,7 +137,7 @@ pub(crate) fn start(client: Client, clock: Clock, stop: CancellationToken) -> Re
     let queue = Arc::new(Queue::new(Duration::from_secs(1), metrics.clone()));
     let adding = queue.clone();
     let feed = Feed::new(mirror.clone(), name, clock, move |changes| {
-        affected(changes).into_iter().for_each(|key| adding.affect(key));
+        adding.affect(affected(changes));
     });
     let (wanted, watched) = watch::channel(Wanted::new());
     tokio::spawn(Supervisor::new(client.clone(), feed, tasks.clone()).run(&NEEDED, watched));

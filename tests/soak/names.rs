@@ -154,7 +154,7 @@ impl Hub {
     }
 
     fn pass(&self, changes: &Changes<'_>) {
-        triggers::affected(changes).into_iter().for_each(|key| self.queue.affect(key));
+        self.queue.affect(triggers::affected(changes));
     }
 
     fn change(&self, change: Change) {

@@ -1,4 +1,4 @@
-//! Fills a mirror with the objects given, in the controller's order: the fixed kinds, then the parameters that these
+//! Fills a mirror with the objects given, in the controller's order: the needed kinds, then the parameters that these
 //! name, then the kinds that those list.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Parent}
 use crate::api::params::Params;
 use crate::cli::manifests::Manifest;
 use crate::cli::scratch::Scratch;
-use crate::hub::watch::Wanted;
+use crate::hub::Wanted;
 use crate::plan::watches;
 use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, POLICIES, SECRETS, needed};
 use crate::sync::rows::schema::WorkSchema;

@@ -30,13 +30,14 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// A look at `tables` and at what is derived from them, at the moment `now`.
     fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> Self::View<'m>;
 
-    /// Whether all else is known without which nothing is planned.
+    /// Whether all else is known without which nothing is planned. Where a row makes it so, and no listing, it is for the
+    /// triggers to plan everything.
     fn ready(&self, _tables: &Tables) -> bool {
         true
     }
 
     /// Completes a row of `source` that is about to be put in, seen at `now`: from the one that it replaces, or with values
-    /// that it shares with others.
+    /// that it shares with others. The `key` stays the same, in another place.
     fn complete(
         &mut self,
         _tables: &Tables,

@@ -114,12 +114,6 @@ impl<I: Index> Changes<'_, I> {
     pub fn view(&self) -> I::View<'_> {
         self.guard.view(self.now)
     }
-
-    /// Whether plans can be made.
-    #[must_use]
-    pub fn ready(&self) -> bool {
-        self.guard.ready()
-    }
 }
 
 /// Keeps a look at the mirror consistent while it lives.
@@ -137,11 +131,5 @@ impl<I: Index> MirrorGuard<'_, I> {
     #[must_use]
     pub fn tables(&self) -> &Tables {
         &self.0.tables
-    }
-
-    /// Whether all that is needed was listed, so that plans can be made.
-    #[must_use]
-    pub fn ready(&self) -> bool {
-        self.0.ready()
     }
 }

@@ -31,7 +31,7 @@ impl<I: Index> State<I> {
     }
 
     fn delete(&mut self, source: Source, key: ObjectKey, version: u64, now: Moment) -> Vec<Changed> {
-        match self.tables.entry(&source).delete(&key, version) {
+        match self.tables.get_mut(&source).and_then(|table| table.delete(&key, version)) {
             None => Vec::new(),
             before => self.changed(Changed::Object { source, key, before }, now),
         }
@@ -70,7 +70,9 @@ impl<I: Index> State<I> {
     pub(super) fn end_resync(&mut self, source: &Source, version: u64, now: Moment) -> Vec<Changed> {
         let was_ready = self.ready();
         let first = self.tables.synced(source).is_none();
-        let vanished = self.tables.entry(source).end_resync(version, now);
+        // One whose rows went with something else meanwhile is not listed.
+        let Some(table) = self.tables.get_mut(source) else { return Vec::new() };
+        let vanished = table.end_resync(version, now);
         let gone = vanished.into_iter().flat_map(|key| self.delete(source.clone(), key, version, now));
         let mut changed: Vec<Changed> = gone.collect();
         if first {

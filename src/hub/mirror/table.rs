@@ -60,7 +60,7 @@ impl<R> Table<R> {
 /// What putting a row in came to.
 #[derive(Debug)]
 pub(crate) enum Put {
-    /// The row that was there equals it.
+    /// The row that was there equals it, and stays: with all that was found out of it, and shares.
     Same,
     /// This one was there, or none.
     Replaced(Option<AnyRow>),
@@ -101,9 +101,13 @@ impl<R: Row> AnyTable for Table<R> {
         self.bookmark(version);
         // A row is pruned by its source, so the two always agree.
         let Some(row) = row.into_box::<R>() else { return Put::Same };
-        let is_same = self.get(&key) == Some(&*row);
-        let before = self.rows.insert(key, Entry { row, listing: self.listing });
-        if is_same { Put::Same } else { Put::Replaced(before.map(|entry| AnyRow::boxed(entry.row))) }
+        let listing = self.listing;
+        if let Some(entry) = self.rows.get_mut(&key).filter(|entry| entry.row == row) {
+            entry.listing = listing;
+            return Put::Same;
+        }
+        let before = self.rows.insert(key, Entry { row, listing });
+        Put::Replaced(before.map(|entry| AnyRow::boxed(entry.row)))
     }
 
     fn delete(&mut self, key: &ObjectKey, version: u64) -> Option<AnyRow> {

@@ -39,13 +39,13 @@ impl Tables {
         downcast(&**self.sources.get(source)?)
     }
 
-    /// The row of `key`.
+    /// The row of `key` of a kind of which all objects are watched.
     #[must_use]
     pub fn get<K: Registered>(&self, kind: &'static K, key: &ObjectKey) -> Option<&K::Row> {
         self.table(&Source::from(kind.line()))?.get(key)
     }
 
-    /// All rows, in no order.
+    /// All rows of such a kind, in no order.
     pub fn rows<K: Registered>(&self, kind: &'static K) -> impl Iterator<Item = (&ObjectKey, &K::Row)> {
         self.table::<K::Row>(&Source::from(kind.line())).into_iter().flat_map(Table::iter)
     }
@@ -101,6 +101,10 @@ impl Tables {
 
     pub(super) fn entry(&mut self, source: &Source) -> &mut dyn AnyTable {
         &mut **self.sources.entry(source.clone()).or_insert_with(|| source.new_table())
+    }
+
+    pub(super) fn get_mut(&mut self, source: &Source) -> Option<&mut (dyn AnyTable + 'static)> {
+        self.sources.get_mut(source).map(|table| &mut **table)
     }
 
     pub(super) fn take(&mut self, source: &Source) -> Option<Box<dyn AnyTable>> {

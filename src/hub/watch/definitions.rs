@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::TryStreamExt;
 use kube::Client;
@@ -13,10 +14,12 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::answer::answered;
-use super::follow::{SILENCE, pace};
+use super::follow::pace;
 use crate::api::object::HubObject;
 use crate::api::text::with_causes;
 
+/// How long to wait at most before they are watched again.
+const AGAIN: Duration = Duration::from_secs(30);
 /// How many changed definitions a task may lag behind before it looks at its own again unasked.
 const WAITING: usize = 64;
 
@@ -46,8 +49,8 @@ impl Definitions {
             match self.receiver.recv().await {
                 Ok(changed) if *changed == *name => return,
                 Ok(_) => {}
-                Err(broadcast::error::RecvError::Lagged(_)) => return,
-                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                // It may have been among those that were missed.
+                Err(_) => return,
             }
         }
     }
@@ -65,7 +68,7 @@ async fn follow(client: Client, changed: broadcast::Sender<Arc<str>>) {
     loop {
         if let Err(error) = list_and_watch(&client, &changed, &mut seen, &mut backoff).await {
             warn!(error = with_causes(&error), "cannot watch CustomResourceDefinitions");
-            tokio::time::sleep(backoff.next().unwrap_or(SILENCE)).await;
+            tokio::time::sleep(backoff.next().unwrap_or(AGAIN)).await;
         }
     }
 }
@@ -79,7 +82,7 @@ async fn list_and_watch(
     let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
     let list = request.list_metadata(&ListParams::default()).map_err(kube::Error::BuildRequest)?;
     let list: ObjectList<HubObject> = answered(client.request(list)).await?;
-    // Nobody listens only while no kind is wanted.
+    // There is always one who listens.
     let tell = |name: &str| drop(changed.send(name.into()));
     let mut gone = std::mem::take(seen);
     for item in &list.items {

@@ -21,4 +21,4 @@ pub use definitions::Definitions;
 pub use feed::Feed;
 pub(crate) use follow::SILENCE;
 pub use follow::{FollowError, Followed};
-pub use supervisor::{Follow, Supervisor, Wanted};
+pub use supervisor::{Follow, Supervisor};

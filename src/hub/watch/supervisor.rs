@@ -1,6 +1,6 @@
 //! Starts and stops watches as what is wanted changes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 
 use futures::future::BoxFuture;
@@ -13,11 +13,8 @@ use super::definitions::Definitions;
 use super::feed::Feed;
 use super::follow::Followed;
 use crate::api::names::GroupVersionResource;
-use crate::hub::source::{Line, Registered, Source};
+use crate::hub::source::{Line, Registered, Source, Wanted};
 use crate::tasks::Tasks;
-
-/// The sources to watch, each with its resource in the version in which it is read.
-pub type Wanted = BTreeMap<Source, GroupVersionResource>;
 
 /// How the objects of a source are followed.
 pub type Follow = fn(Followed, Client, Feed, Definitions) -> BoxFuture<'static, ()>;
@@ -27,6 +24,8 @@ pub struct Supervisor {
     client: Client,
     feed: Feed,
     definitions: Definitions,
+    /// Whether anybody asks for them.
+    defined: bool,
     tasks: JoinSet<Option<()>>,
     watched: Tasks,
     running: HashMap<Source, (GroupVersionResource, AbortHandle)>,
@@ -44,19 +43,21 @@ impl Supervisor {
     #[must_use]
     pub fn new(client: Client, feed: Feed, watched: Tasks) -> Self {
         let (definitions, tasks, running) = (Definitions::new(), JoinSet::new(), HashMap::new());
-        Self { client, feed, definitions, tasks, watched, running, follows: Vec::new() }
+        Self { client, feed, definitions, defined: false, tasks, watched, running, follows: Vec::new() }
     }
 
     /// Has the sources of `kind` followed so, instead of being listed and watched at once and for ever.
     #[must_use]
     pub fn following(mut self, kind: &'static impl Registered, follow: Follow) -> Self {
         self.follows.push((kind.line(), follow));
+        self.defined = true;
         self
     }
 
     /// What tells of definitions while this runs.
     #[must_use]
-    pub fn definitions(&self) -> Definitions {
+    pub fn definitions(&mut self) -> Definitions {
+        self.defined = true;
         self.definitions.clone()
     }
 
@@ -65,9 +66,11 @@ impl Supervisor {
         self.tasks.spawn(self.watched.clone().watch("watch", task))
     }
 
-    /// Watches `needed`, and beside them what `wanted` says, until the sender of it is gone.
+    /// Watches `needed`, each of one resource, and beside them what `wanted` says, until the sender of it is gone.
     pub async fn run(mut self, needed: &[&'static Line], mut wanted: watch::Receiver<Wanted>) {
-        self.spawn(self.definitions.follow(self.client.clone()));
+        if self.defined {
+            self.spawn(self.definitions.follow(self.client.clone()));
+        }
         let needed: Wanted = needed
             .iter()
             .map(|line| Source::from(*line))
@@ -118,7 +121,7 @@ impl Supervisor {
         let (client, feed) = (self.client.clone(), self.feed.clone());
         let follow = self.follows.iter().find(|(line, _)| source.is_of(line)).map(|(_, follow)| *follow);
         let task = match follow {
-            Some(follow) => self.spawn(follow(followed, client, feed, self.definitions())),
+            Some(follow) => self.spawn(follow(followed, client, feed, self.definitions.clone())),
             None => self.spawn(followed.forever(client, feed)),
         };
         self.running.insert(source, (gvr, task));

@@ -1,4 +1,4 @@
-//! What is watched beside the fixed kinds.
+//! What is watched beside the needed kinds.
 
 use serde_json::json;
 

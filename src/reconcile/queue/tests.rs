@@ -94,10 +94,10 @@ async fn a_delayed_key_keeps_its_first_moment() {
 async fn changes_within_the_window_are_carried_out_together() {
     let queue = queue();
     for _ in 0..10 {
-        queue.affect(key("batched"));
+        queue.affect([key("batched")]);
         tokio::time::advance(WINDOW / 20).await;
     }
-    queue.affect(key("a"));
+    queue.affect([key("a")]);
     assert_eq!(queue.next().await, key("a"));
     assert!(idle(&queue, WINDOW / 2 - Duration::from_millis(1)).await);
     assert_eq!(queue.next().await, key("batched"));

@@ -19,7 +19,7 @@ use crate::sync::rows::kind::Resolution;
 use crate::tasks::Tasks;
 
 /// How often it is looked at again whether a kind can be synced.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Finds out of the versions of `wanted` whether they could be synced, although they are not followed, until the sender of it
 /// is gone.
@@ -60,10 +60,16 @@ async fn look_at(gvr: GroupVersionResource, client: Client, feed: Feed, mut defi
     loop {
         let resolution = resolve::resolve(&client, &gvr).await;
         let is_resolved = matches!(resolution, Resolution::Resolved(_));
-        feed.change(resolved(&gvr, resolution));
-        tokio::select! {
-            () = tokio::time::sleep(LOOK_AGAIN), if !is_resolved => {}
-            () = definitions.changed(&name) => {}
+        loop {
+            feed.change(resolved(&gvr, resolution.clone()));
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = definitions.changed(&name) => break,
+            }
+            if !is_resolved {
+                break;
+            }
+            // It may have been forgotten meanwhile, with the kind: then it is told again.
         }
     }
 }

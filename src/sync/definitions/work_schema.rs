@@ -6,9 +6,10 @@ use kube::runtime::watcher::DefaultBackoff;
 use tracing::warn;
 
 use super::resolve;
+use super::versions::LOOK_AGAIN;
 use crate::api::text::with_causes;
 use crate::api::work::GROUP;
-use crate::hub::watch::{Definitions, Feed, SILENCE};
+use crate::hub::watch::{Definitions, Feed};
 use crate::sync::found::work_schema;
 
 /// Finds out what the hub's ManifestWork can say, again whenever its definition changes.
@@ -32,7 +33,7 @@ pub(crate) async fn follow_work_schema(client: Client, feed: Feed, mut definitio
             }
             Err(error) => {
                 warn!(error = with_causes(&error), "cannot read the definition of ManifestWork");
-                tokio::time::sleep(backoff.next().unwrap_or(SILENCE)).await;
+                tokio::time::sleep(backoff.next().unwrap_or(LOOK_AGAIN)).await;
             }
         }
     }

@@ -24,9 +24,9 @@ impl<'m> View<'m> {
         &self,
         parent: &Parent,
     ) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
-        let tables = self.tables;
+        let works = self.tables.table::<Work>(&WORKS.all());
         let keys = self.index.works_of.get(parent).into_iter().flatten();
-        keys.filter_map(move |key| Some((&key.0, &key.1, tables.get(&WORKS, &row_key(key))?)))
+        keys.filter_map(move |key| Some((&key.0, &key.1, works?.get(&row_key(key))?)))
     }
 
     /// The Gateways and policies that there are works for, whether or not they exist, in no order.

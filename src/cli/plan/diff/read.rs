@@ -1,4 +1,4 @@
-//! Reads of a hub what the controller watches: the fixed kinds, then the parameters that these name, then the kinds
+//! Reads of a hub what the controller watches: the needed kinds, then the parameters that these name, then the kinds
 //! that those list, and TLS Secrets where they are copied.
 //!
 //! The reader's rights are not the controller's: that the controller has those that it needs is taken for granted, and
@@ -20,7 +20,7 @@ use crate::cli::live::Live;
 use crate::cli::scratch::Scratch;
 use crate::cli::silence::silent_since;
 use crate::hub::Source;
-use crate::hub::watch::Wanted;
+use crate::hub::Wanted;
 use crate::plan::explain::Silent;
 use crate::plan::watches;
 use crate::sync::definitions::defined;
