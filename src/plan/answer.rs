@@ -4,8 +4,8 @@
 //! where the revision of the copy that it was read from is the planned one.
 
 use super::Outcome;
-use crate::sync::rows::ancestors::Ancestors;
-use crate::sync::rows::work::{Answer, AnsweredCondition, Work};
+use crate::sync::feedback::{Ancestors, Answer, AnsweredCondition};
+use crate::sync::rows::work::Work;
 
 /// The revision that an answer of `work` has to be for; `None` where the work does not hold what is planned.
 pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Option<&'p str> {

@@ -12,11 +12,12 @@ use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
 use super::placement::{Placed, grace, placed};
 use super::standing::{GatewayStanding, of_gateway};
 use super::work::{WorkTemplate, schema};
-use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, feedback, order};
+use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, order};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, TlsSecrets};
 use crate::sync::View;
+use crate::sync::feedback;
 use crate::sync::rows::gateway::Gateway;
 
 /// Plans the works of the Gateway `key`.

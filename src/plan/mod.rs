@@ -25,7 +25,6 @@ pub mod contest;
 mod copy;
 pub mod diff;
 pub mod explain;
-mod feedback;
 pub mod fold;
 pub mod gateway;
 mod notice;

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::Problem;
 use super::copy::Copy;
-use super::feedback::Feedback;
 use super::policy::Recipe;
 use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
 use crate::api::json::{Hash, length};
@@ -18,6 +17,7 @@ use crate::api::work::{
     ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
 };
 use crate::sync::View;
+use crate::sync::feedback::Feedback;
 use crate::sync::rows::Strings;
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::rows::work::Content;

@@ -4,6 +4,7 @@
 mod counts;
 pub(crate) mod definitions;
 mod displaced;
+pub mod feedback;
 pub mod found;
 mod index;
 mod interned;

@@ -2,8 +2,7 @@
 
 use crate::api::annotations::{CONDITIONS, SyncedCondition};
 use crate::api::text::capped;
-use crate::sync::rows::ancestors::Ancestors;
-use crate::sync::rows::work::{Answer, AnsweredCondition, TEXT_LIMIT};
+use crate::sync::feedback::{Ancestors, Answer, AnsweredCondition, TEXT_LIMIT};
 
 /// What someone says: an ancestor, or, where none is named, the copy as a whole.
 type Voice<'a> = (Option<&'a str>, &'a AnsweredCondition);

@@ -6,7 +6,7 @@ use super::conditions;
 use crate::api::annotations::Synced;
 use crate::api::names::ClusterName;
 use crate::plan::{Outcome, answer};
-use crate::sync::rows::ancestors::Ancestors;
+use crate::sync::feedback::Ancestors;
 use crate::sync::rows::work::Work;
 
 pub(super) struct CopyName {

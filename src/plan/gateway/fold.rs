@@ -30,8 +30,9 @@ use crate::plan::placement::{Unplaced, placement};
 use crate::plan::standing::of_gateway;
 use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff, notice};
 use crate::sync::View;
+use crate::sync::feedback::Answer;
 use crate::sync::rows::gateway::Gateway;
-use crate::sync::rows::work::{Answer, Work};
+use crate::sync::rows::work::Work;
 
 pub use metadata::Metadata;
 

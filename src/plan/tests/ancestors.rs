@@ -7,7 +7,7 @@ use super::objects::{policy, policy_parent};
 use super::world::{World, shop};
 use crate::api::annotations::{Summary, Synced};
 use crate::plan::Outcome;
-use crate::sync::rows::ancestors::tests::{Ancestor, ancestor, message};
+use crate::sync::feedback::ancestors::tests::{Ancestor, ancestor, message};
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 use crate::sync::rows::schema::WorkSchema;
 

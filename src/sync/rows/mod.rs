@@ -2,19 +2,15 @@
 //!
 //! No row has its object's resource version: two are equal where only that differs, so that such a change affects nothing.
 
-pub mod ancestors;
-mod answer;
 pub mod aside;
 pub mod class;
 pub mod cluster;
 mod content;
-mod dropped;
 pub mod gateway;
-pub mod gateway_answer;
 pub mod grant;
 pub mod kind;
 pub mod policy;
-mod room;
+pub mod purpose;
 pub mod schema;
 pub mod secret;
 mod served;

@@ -7,7 +7,7 @@ use super::class::ConfigMap;
 use super::grant::Grant;
 use super::policy::Policy;
 use super::secret::Secret;
-use super::work::{Answer, Content, Purpose, TEXT_LIMIT, Work};
+use super::work::{Content, Purpose, Work};
 use crate::api::names::{ControllerName, WorkName};
 use crate::api::object::HubObject;
 use crate::api::work::{Manifest, ManifestWorkSpec};
@@ -16,6 +16,7 @@ use crate::plan::tests::objects::{
     CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_parent, secret,
 };
 use crate::plan::tests::world::shop;
+use crate::sync::feedback::{Answer, TEXT_LIMIT};
 
 fn hub_object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()

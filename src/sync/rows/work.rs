@@ -5,32 +5,21 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::Value;
 
 pub use super::content::{ANNOTATIONS, Content, LABELS};
-use super::{Strings, answer, served};
+use super::{Strings, served};
 use crate::api::annotations;
 use crate::api::gateway;
 use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, GroupResource, HASH_DIGITS, Parent, WorkName};
+use crate::api::names::{ControllerName, Parent};
 use crate::api::object::HubObject;
 use crate::api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
 use crate::hub::{Pruned, Row};
+use crate::sync::feedback::{Answer, applied, as_revision};
 
-pub use super::answer::{Answer, AnsweredCondition, TEXT_LIMIT};
-
-/// What a work is for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Purpose {
-    /// A Gateway or a policy.
-    Parent(Arc<Parent>),
-    /// The agent's access to the kinds that our works there carry.
-    Access(Vec<GroupResource>),
-    /// Not proven to be ours: its name does not follow from its parent.
-    Foreign,
-}
+pub use super::purpose::Purpose;
 
 /// A work on the hub.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +57,7 @@ impl Work {
     pub fn new(object: &HubObject, controller: &ControllerName) -> Self {
         let metadata = &object.metadata;
         let spec: ManifestWorkSpec = object.spec_as();
-        let purpose = purpose(object, &spec, controller);
+        let purpose = Purpose::of(object, &spec, controller);
         let status: Option<ManifestWorkStatus> = object.status.is_some().then(|| object.status_as());
         let served = metadata.annotations.get(annotations::GATEWAYS);
         let none = Strings::default();
@@ -88,7 +77,7 @@ impl Work {
             revision: revision(&spec),
             applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
             grants: carries_grants(&spec, &purpose),
-            answer: status.map(|status| Arc::new(answer::of(object, &status, &purpose, &spec))),
+            answer: status.map(|status| Arc::new(Answer::of(object, &status, &purpose, &spec))),
             purpose,
         }
     }
@@ -126,40 +115,6 @@ fn displaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
     Some(Moment(time.as_millisecond()))
 }
 
-fn purpose(object: &HubObject, spec: &ManifestWorkSpec, controller: &ControllerName) -> Purpose {
-    let name = WorkName(object.metadata.name.as_str().into());
-    if name == WorkName::access(controller) {
-        return Purpose::Access(access_kinds(spec));
-    }
-    let parent = object.metadata.annotations.get(annotations::PARENT).and_then(|text| Parent::parse(text));
-    match parent {
-        Some(parent)
-            if name.is_for(controller, &parent) || is_for_carried_kind(&name, spec, controller, &parent) =>
-        {
-            Purpose::Parent(Arc::new(parent))
-        }
-        _ => Purpose::Foreign,
-    }
-}
-
-/// A kind too long to stand whole in a name is taken from the manifests instead; the hash still proves it.
-fn is_for_carried_kind(
-    name: &WorkName,
-    spec: &ManifestWorkSpec,
-    controller: &ControllerName,
-    parent: &Parent,
-) -> bool {
-    let kinds = spec.workload.manifests.iter().filter_map(|manifest| manifest.0["kind"].as_str());
-    kinds.into_iter().any(|kind| WorkName::of(controller, kind, parent) == *name)
-}
-
-fn access_kinds(spec: &ManifestWorkSpec) -> Vec<GroupResource> {
-    let rules =
-        spec.workload.manifests.iter().filter_map(|manifest| manifest.0["rules"].as_array()).flatten();
-    let first = |rule: &Value, field: &str| rule[field][0].as_str().unwrap_or_default().to_owned();
-    rules.map(|rule| GroupResource::new(&first(rule, "apiGroups"), &first(rule, "resources"))).collect()
-}
-
 fn revision(spec: &ManifestWorkSpec) -> Option<Arc<str>> {
     let mut revisions = spec
         .workload
@@ -178,24 +133,9 @@ fn carries_grants(spec: &ManifestWorkSpec, purpose: &Purpose) -> bool {
     of_gateway && spec.workload.manifests.iter().any(is_grant)
 }
 
-/// What the agent says of having applied what `object` holds now.
-pub(super) fn applied<'s>(object: &HubObject, status: &'s ManifestWorkStatus) -> Option<&'s Condition> {
-    let current = |applied: &&Condition| applied.observed_generation == Some(object.metadata.generation);
-    condition(&status.conditions, "Applied").filter(current)
-}
-
 fn applied_since(object: &HubObject, status: &ManifestWorkStatus) -> Option<Moment> {
     let applied = applied(object, status).filter(|applied| applied.status == "True")?;
     moment(Some(&applied.last_transition_time))
-}
-
-/// A revision is a hash. What is longer is none.
-pub(super) fn as_revision(text: &str) -> Option<&str> {
-    (text.len() <= HASH_DIGITS).then_some(text)
-}
-
-pub(super) fn condition<'c>(conditions: &'c [Condition], condition_type: &str) -> Option<&'c Condition> {
-    conditions.iter().find(|condition| condition.type_ == condition_type)
 }
 
 impl Row for Work {}

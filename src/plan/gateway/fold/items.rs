@@ -15,8 +15,8 @@ use crate::api::gateway::{
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
 use crate::plan::condition::transition;
+use crate::sync::feedback::{AnsweredListener, ListenerCondition};
 use crate::sync::rows::gateway::Gateway;
-use crate::sync::rows::gateway_answer::{AnsweredListener, ListenerCondition};
 
 /// What a listener says in any case.
 const PROGRAMMED: &str = "Programmed";

@@ -1,5 +1,5 @@
 //! What a copy's `status.ancestors` say ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)), as the spoke's agent
-//! tells it: in the message of one condition, which [`crate::plan`] asks for with a rule in CEL.
+//! tells it: in the message of one condition, which a rule in CEL asks for.
 //!
 //! ```text
 //! policy-sync/1 ⟨revision⟩⟨generation⟩⟨said⟩⟨words⟩
@@ -12,12 +12,14 @@
 //! its length says, and nothing in it is taken for another ancestor or condition. The words come last, because the whole is
 //! cut where it is too long: what is cut then is what people read. Where more than that is cut, it is no answer.
 
+pub(super) mod rule;
+
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::condition::{AnsweredCondition, TEXT_LIMIT, as_revision};
 use super::room::Room;
-use super::work::{AnsweredCondition, TEXT_LIMIT, as_revision};
 use crate::api::annotations::CONDITIONS;
 use crate::api::condition::{self, is_reason};
 use crate::api::text::capped;

@@ -17,7 +17,11 @@ fn integer(integer: i64) -> FieldValue {
 
 fn answer(values: &[(&str, FieldValue)]) -> GatewayAnswer {
     let (mut answer, mut room) = (GatewayAnswer::default(), Room::default());
-    values.iter().for_each(|(name, value)| answer.take(name, value, &mut room));
+    for (name, value) in values {
+        if let Some(name) = ValueName::parse(&format!("_{name}")) {
+            answer.take(name, value, &mut room);
+        }
+    }
     answer
 }
 

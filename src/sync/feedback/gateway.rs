@@ -1,8 +1,9 @@
 //! What a spoke's agent says about the copy of a Gateway: its addresses and its listeners.
 
 use super::room::Room;
+use super::value::{OfListener, Part, ValueName};
 use crate::api::condition;
-use crate::api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT, is_subdomain};
+use crate::api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENERS_LIMIT, is_subdomain};
 use crate::api::work::FieldValue;
 
 /// The most bytes that are kept of one text about a listener: a Gateway has many, and each says four times as much.
@@ -39,7 +40,7 @@ pub struct AnsweredListener {
 /// A condition of a listener of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListenerCondition {
-    /// One of [`LISTENER_CONDITIONS`].
+    /// One of [`crate::api::gateway::LISTENER_CONDITIONS`].
     pub condition_type: &'static str,
     /// `True`, `False` or `Unknown`; empty where it was not fed back, or says anything else.
     pub status: &'static str,
@@ -50,38 +51,18 @@ pub struct ListenerCondition {
 }
 
 impl GatewayAnswer {
-    /// Whether a value that is called `_<name>` is of a Gateway alone.
-    pub(super) fn has(name: &str) -> bool {
-        name.starts_with("address_") || name.starts_with("listener_")
-    }
-
-    /// Takes in the value that is called `_<name>`.
-    pub(super) fn take(&mut self, name: &str, value: &FieldValue, room: &mut Room) {
-        let text = value.string.as_deref();
-        if let Some(index) = name.strip_prefix("address_") {
-            if let (Ok(index @ ..ADDRESSES_LIMIT), Some(text)) = (index.parse(), text) {
-                self.addresses.retain(|(known, _)| *known != index);
-                self.addresses.push((index, room.text(text, NAME_LIMIT)));
-            }
-            return;
-        }
-        let asked = name.strip_prefix("listener_").and_then(|asked| asked.split_once('_'));
-        let Some((listener, asked)) = asked else { return };
-        let Some(listener) = self.listener_mut(listener, room) else { return };
-        match (asked, asked.split_once('_')) {
-            ("attachedRoutes", _) => listener.attached_routes = value.integer,
-            ("observedGeneration", _) => listener.observed_generation = value.integer,
-            (_, Some(("kind", kind))) => {
-                listener.kinds.retain(|(_, known)| **known != *kind);
-                let fits = listener.kinds.len() < KINDS_LIMIT && kind.len() <= KIND_LIMIT;
-                if let Some(group) = text.filter(|_| fits && room.takes(&[kind])) {
-                    listener.kinds.push((room.text(group, NAME_LIMIT), kind.into()));
+    /// Takes in a value that is of a Gateway alone.
+    pub(super) fn take(&mut self, name: ValueName<'_>, value: &FieldValue, room: &mut Room) {
+        match name {
+            ValueName::Address(index @ ..ADDRESSES_LIMIT) => {
+                if let Some(text) = value.string.as_deref() {
+                    self.addresses.retain(|(known, _)| *known != index);
+                    self.addresses.push((index, room.text(text, NAME_LIMIT)));
                 }
             }
-            (_, Some((condition_type, part))) => {
-                let known = LISTENER_CONDITIONS.into_iter().find(|known| *known == condition_type);
-                if let (Some(condition_type), Some(text)) = (known, text) {
-                    listener.condition_mut(condition_type).take(part, text, room);
+            ValueName::Listener(listener, what) => {
+                if let Some(listener) = self.listener_mut(listener, room) {
+                    listener.take(what, value, room);
                 }
             }
             _ => {}
@@ -111,6 +92,26 @@ impl GatewayAnswer {
 }
 
 impl AnsweredListener {
+    fn take(&mut self, what: OfListener<'_>, value: &FieldValue, room: &mut Room) {
+        let text = value.string.as_deref();
+        match what {
+            OfListener::AttachedRoutes => self.attached_routes = value.integer,
+            OfListener::ObservedGeneration => self.observed_generation = value.integer,
+            OfListener::Kind(kind) => {
+                self.kinds.retain(|(_, known)| **known != *kind);
+                let fits = self.kinds.len() < KINDS_LIMIT && kind.len() <= KIND_LIMIT;
+                if let Some(group) = text.filter(|_| fits && room.takes(&[kind])) {
+                    self.kinds.push((room.text(group, NAME_LIMIT), kind.into()));
+                }
+            }
+            OfListener::Condition(condition_type, part) => {
+                if let Some(text) = text {
+                    self.condition_mut(condition_type).take(part, text, room);
+                }
+            }
+        }
+    }
+
     fn bytes(&self) -> usize {
         let kinds = self.kinds.iter().map(|kind| size_of_val(kind) + kind.0.len() + kind.1.len());
         let conditions = self.conditions.iter();
@@ -129,12 +130,13 @@ impl AnsweredListener {
 }
 
 impl ListenerCondition {
-    fn take(&mut self, part: &str, text: &str, room: &mut Room) {
+    fn take(&mut self, part: Part, text: &str, room: &mut Room) {
         match part {
-            "status" => self.status = condition::status(text).unwrap_or_default(),
-            "reason" => self.reason = room.text(text, TEXT_LIMIT),
-            "message" => self.message = room.text(text, TEXT_LIMIT),
-            _ => {}
+            Part::Status => self.status = condition::status(text).unwrap_or_default(),
+            Part::Reason => self.reason = room.text(text, TEXT_LIMIT),
+            Part::Message => self.message = room.text(text, TEXT_LIMIT),
+            // One stands for all conditions of a listener.
+            Part::ObservedGeneration => {}
         }
     }
 }

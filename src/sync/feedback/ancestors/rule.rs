@@ -1,18 +1,18 @@
 //! The rule that makes an agent tell `status.ancestors`, in CEL: JSONPath cannot reach a list in a list.
 //!
 //! Only the standard macros and functions, `substring` and `join` are used, and every field is asked whether it is there.
-//! [`crate::sync::rows::ancestors`] has the format, and reads it back.
+//! [`super`] has the format, and reads it back.
 
 use serde_json::json;
 
+use super::{CONDITION, HEADER, MESSAGE_LIMIT, NAME_LIMIT};
 use crate::api::annotations::{CONDITIONS, REVISION};
 use crate::api::gateway::GROUP;
 use crate::api::work::{ConditionRule, ConditionRuleType};
-use crate::sync::rows::ancestors::{CONDITION, HEADER, MESSAGE_LIMIT, NAME_LIMIT};
-use crate::sync::rows::work::TEXT_LIMIT;
+use crate::sync::feedback::condition::TEXT_LIMIT;
 
 /// Asks what is said of the Gateways of these names in the copy's namespace, by whomever.
-pub(super) fn rule(gateways: &[&str]) -> ConditionRule {
+pub(in crate::sync::feedback) fn rule(gateways: &[&str]) -> ConditionRule {
     ConditionRule {
         condition: CONDITION.to_owned(),
         rule: ConditionRuleType::CEL,

@@ -1,16 +1,16 @@
 //! What a spoke's agent is asked to feed back of a copy.
 //!
-//! A name that starts with `_` is ours; [`crate::sync::rows::work`] reads them back. One path gives one scalar,
+//! [`ValueName`] has the names, and [`Answer`](super::Answer) reads the values back. One path gives one scalar,
 //! because lists and objects would need a feature gate of the agent. So a Gateway is asked for each address by its
 //! index, and for each listener by the name that the hub's Gateway gives it. An index past the end is an error of its
 //! path alone: the agent says so in the manifest's `StatusFeedbackSynced`, and sends all other values.
-
-mod ancestors;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::ancestors::rule::rule;
+use super::value::{OfListener, Part, ValueName};
 use crate::api::annotations;
 use crate::api::gateway::{self, ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
 use crate::api::params::StatusField;
@@ -22,35 +22,35 @@ const WHOLE_LISTENERS: usize = 16;
 
 /// What an agent is asked about a copy.
 #[derive(Debug)]
-pub(super) struct Feedback {
+pub(crate) struct Feedback {
     /// For values.
-    pub(super) values: Vec<FeedbackRule>,
+    pub(crate) values: Vec<FeedbackRule>,
     /// For conditions.
-    pub(super) conditions: Vec<ConditionRule>,
+    pub(crate) conditions: Vec<ConditionRule>,
 }
 
 /// The rules for the copy of a policy, with the values that its class asks for.
-pub(super) fn of_policy(fields: &[StatusField]) -> Feedback {
+pub(crate) fn of_policy(fields: &[StatusField]) -> Feedback {
     let mut paths = of_any(&annotations::CONDITIONS);
-    paths.insert(2, path("_observedGeneration", ".status.observedGeneration"));
+    paths.insert(2, path(ValueName::ObservedGeneration, ".status.observedGeneration"));
     paths.extend(fields.iter().map(|field| path(&field.name, &field.path)));
     values(paths)
 }
 
 impl Feedback {
     /// Asks also what the copy's status says of these Gateways, each of which may be one of its ancestors.
-    pub(super) fn with_ancestors(mut self, gateways: &[&str]) -> Self {
-        self.conditions.push(ancestors::rule(gateways));
+    pub(crate) fn with_ancestors(mut self, gateways: &[&str]) -> Self {
+        self.conditions.push(rule(gateways));
         self
     }
 }
 
 /// The rules for the copy of a Gateway with this spec.
-pub(super) fn of_gateway(spec: &Value) -> Feedback {
+pub(crate) fn of_gateway(spec: &Value) -> Feedback {
     let mut paths = of_any(&gateway::CONDITIONS);
     paths.extend(
         (0..ADDRESSES_LIMIT)
-            .map(|index| path(&format!("_address_{index}"), &format!(".status.addresses[{index}].value"))),
+            .map(|index| path(ValueName::Address(index), &format!(".status.addresses[{index}].value"))),
     );
     let mut seen = BTreeSet::new();
     let listeners = spec["listeners"].as_array().into_iter().flatten().filter_map(|listener| {
@@ -65,15 +65,15 @@ pub(super) fn of_gateway(spec: &Value) -> Feedback {
     values(paths)
 }
 
-fn of_any(conditions: &[&str]) -> Vec<JsonPath> {
+fn of_any(conditions: &[&'static str]) -> Vec<JsonPath> {
     let mut paths = vec![
-        path("_revision", r".metadata.annotations.kuadrant\.io/revision"),
-        path("_generation", ".metadata.generation"),
+        path(ValueName::Revision, r".metadata.annotations.kuadrant\.io/revision"),
+        path(ValueName::Generation, ".metadata.generation"),
     ];
     for condition in conditions {
-        for part in ["status", "reason", "message", "observedGeneration"] {
-            let name = format!("_{condition}_{part}");
-            paths.push(path(&name, &format!(r#".status.conditions[?(@.type=="{condition}")].{part}"#)));
+        for part in [Part::Status, Part::Reason, Part::Message, Part::ObservedGeneration] {
+            let place = format!(r#".status.conditions[?(@.type=="{condition}")].{}"#, part.field());
+            paths.push(path(ValueName::Condition(condition, part), &place));
         }
     }
     paths
@@ -81,21 +81,23 @@ fn of_any(conditions: &[&str]) -> Vec<JsonPath> {
 
 fn of_listener(name: &str, listener: &Value, whole: bool, paths: &mut Vec<JsonPath>) {
     let root = format!(r#".status.listeners[?(@.name=="{name}")]"#);
-    let mut ask = |what: &str, inside: &str| {
-        paths.push(path(&format!("_listener_{name}_{what}"), &format!("{root}.{inside}")));
+    let mut ask = |what: OfListener<'_>, inside: &str| {
+        paths.push(path(ValueName::Listener(name, what), &format!("{root}.{inside}")));
     };
-    ask("attachedRoutes", "attachedRoutes");
+    ask(OfListener::AttachedRoutes, "attachedRoutes");
     // One for all conditions: what writes them writes them together.
-    ask("observedGeneration", r#"conditions[?(@.type=="Programmed")].observedGeneration"#);
-    let parts: &[&str] = if whole { &["status", "reason", "message"] } else { &["status", "reason"] };
+    ask(OfListener::ObservedGeneration, r#"conditions[?(@.type=="Programmed")].observedGeneration"#);
+    let parts: &[Part] =
+        if whole { &[Part::Status, Part::Reason, Part::Message] } else { &[Part::Status, Part::Reason] };
     for condition in LISTENER_CONDITIONS {
         for part in parts {
-            ask(&format!("{condition}_{part}"), &format!(r#"conditions[?(@.type=="{condition}")].{part}"#));
+            let place = format!(r#"conditions[?(@.type=="{condition}")].{}"#, part.field());
+            ask(OfListener::Condition(condition, *part), &place);
         }
     }
     if whole {
         for kind in route_kinds(listener) {
-            ask(&format!("kind_{kind}"), &format!(r#"supportedKinds[?(@.kind=="{kind}")].group"#));
+            ask(OfListener::Kind(kind), &format!(r#"supportedKinds[?(@.kind=="{kind}")].group"#));
         }
     }
 }
@@ -126,8 +128,8 @@ fn is_kind(kind: &str) -> bool {
     (1..=63).contains(&kind.len()) && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-fn path(name: &str, path: &str) -> JsonPath {
-    JsonPath { name: name.to_owned(), path: path.to_owned() }
+fn path(name: impl ToString, path: &str) -> JsonPath {
+    JsonPath { name: name.to_string(), path: path.to_owned() }
 }
 
 fn values(paths: Vec<JsonPath>) -> Feedback {

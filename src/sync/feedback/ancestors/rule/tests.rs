@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::api::condition::is_reason;
-use crate::sync::rows::ancestors::{Ancestors, Said};
+use crate::sync::feedback::ancestors::{Ancestors, Said};
 
 fn object(ancestors: Value) -> Value {
     json!({

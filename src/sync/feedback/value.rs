@@ -1,0 +1,133 @@
+//! The names of the values that we ask an agent for.
+
+use std::fmt;
+
+use crate::api::annotations::CONDITIONS;
+use crate::api::gateway::LISTENER_CONDITIONS;
+
+/// What a value of ours is about. Its name starts with `_`; all others are of the `statusFields` of parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ValueName<'n> {
+    /// The revision of the copy.
+    Revision,
+    /// Its generation.
+    Generation,
+    /// The generation for which its status was written.
+    ObservedGeneration,
+    /// A part of one of its conditions.
+    Condition(&'static str, Part),
+    /// The address with this index, from 0.
+    Address(usize),
+    /// Something of the listener of this name.
+    Listener(&'n str, OfListener<'n>),
+}
+
+/// What a value is about that is of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfListener<'n> {
+    /// How many routes are attached to it.
+    AttachedRoutes,
+    /// The generation for which its conditions were written.
+    ObservedGeneration,
+    /// A part of one of its conditions.
+    Condition(&'static str, Part),
+    /// The group of a kind of routes that it supports.
+    Kind(&'n str),
+}
+
+/// A part of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Status,
+    Reason,
+    Message,
+    ObservedGeneration,
+}
+
+const REVISION: &str = "revision";
+const GENERATION: &str = "generation";
+const OBSERVED_GENERATION: &str = "observedGeneration";
+const ADDRESS: &str = "address";
+const LISTENER: &str = "listener";
+const ATTACHED_ROUTES: &str = "attachedRoutes";
+const KIND: &str = "kind";
+
+impl<'n> ValueName<'n> {
+    /// What the value `name` is about, `None` where it is none of ours.
+    pub(super) fn parse(name: &'n str) -> Option<Self> {
+        let name = name.strip_prefix('_')?;
+        match (name, name.split_once('_')) {
+            (REVISION, _) => Some(Self::Revision),
+            (GENERATION, _) => Some(Self::Generation),
+            (OBSERVED_GENERATION, _) => Some(Self::ObservedGeneration),
+            (_, Some((ADDRESS, index))) => Some(Self::Address(index.parse().ok()?)),
+            (_, Some((LISTENER, rest))) => {
+                let (listener, what) = rest.split_once('_')?;
+                Some(Self::Listener(listener, OfListener::parse(what)?))
+            }
+            (_, Some((condition, part))) => {
+                Some(Self::Condition(known(&CONDITIONS, condition)?, Part::parse(part)?))
+            }
+            (_, None) => None,
+        }
+    }
+}
+
+impl<'n> OfListener<'n> {
+    fn parse(what: &'n str) -> Option<Self> {
+        match (what, what.split_once('_')) {
+            (ATTACHED_ROUTES, _) => Some(Self::AttachedRoutes),
+            (OBSERVED_GENERATION, _) => Some(Self::ObservedGeneration),
+            (_, Some((KIND, kind))) => Some(Self::Kind(kind)),
+            (_, Some((condition, part))) => {
+                Some(Self::Condition(known(&LISTENER_CONDITIONS, condition)?, Part::parse(part)?))
+            }
+            (_, None) => None,
+        }
+    }
+}
+
+impl Part {
+    /// As the field of a condition is called.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Reason => "reason",
+            Self::Message => "message",
+            Self::ObservedGeneration => OBSERVED_GENERATION,
+        }
+    }
+
+    fn parse(field: &str) -> Option<Self> {
+        let all = [Self::Status, Self::Reason, Self::Message, Self::ObservedGeneration];
+        all.into_iter().find(|part| part.field() == field)
+    }
+}
+
+fn known(conditions: &[&'static str], condition: &str) -> Option<&'static str> {
+    conditions.iter().copied().find(|known| *known == condition)
+}
+
+impl fmt::Display for ValueName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Revision => write!(f, "_{REVISION}"),
+            Self::Generation => write!(f, "_{GENERATION}"),
+            Self::ObservedGeneration => write!(f, "_{OBSERVED_GENERATION}"),
+            Self::Condition(condition, part) => write!(f, "_{condition}_{}", part.field()),
+            Self::Address(index) => write!(f, "_{ADDRESS}_{index}"),
+            Self::Listener(listener, what) => {
+                write!(f, "_{LISTENER}_{listener}_")?;
+                match what {
+                    OfListener::AttachedRoutes => f.write_str(ATTACHED_ROUTES),
+                    OfListener::ObservedGeneration => f.write_str(OBSERVED_GENERATION),
+                    OfListener::Condition(condition, part) => write!(f, "{condition}_{}", part.field()),
+                    OfListener::Kind(kind) => write!(f, "{KIND}_{kind}"),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
