@@ -53,7 +53,8 @@ impl fmt::Debug for Line {
     }
 }
 
-/// A line of a capability's registry: what is watched, and what is kept of each object.
+/// A line of a capability's registry: what is watched, and what is kept of each object. It is told from others by where it
+/// stands, so it has to be a `static`.
 pub trait Registered: Sync {
     /// What is kept.
     type Row: Row;

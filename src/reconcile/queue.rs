@@ -159,6 +159,11 @@ impl<K: Key> Queue<K> {
 
     /// Adds keys that a change affects: to be worked on as soon as possible, or within the window.
     pub fn affect(&self, keys: impl IntoIterator<Item = K>) {
+        let mut keys = keys.into_iter().peekable();
+        // Most changes affect nothing.
+        if keys.peek().is_none() {
+            return;
+        }
         let mut state = self.state.lock();
         let due = Instant::now() + self.window;
         for key in keys {

@@ -54,7 +54,8 @@ pub(crate) async fn look_up(
     }
 }
 
-/// Finds out whether a version could be synced that is not followed, and looks again as [`while_resolved`] does.
+/// Finds out whether a version could be synced that is not followed; again when its definition changes, and every now and
+/// then while it could not.
 async fn look_at(gvr: GroupVersionResource, client: Client, feed: Feed, mut definitions: Definitions) {
     let name = gvr.kind.to_string();
     loop {
