@@ -113,6 +113,13 @@ impl<K: Key> State<K> {
         self.timers.insert((at, key));
     }
 
+    /// The same, unless it is to be worked on as soon as possible anyway.
+    fn delay(&mut self, key: K, at: Instant) {
+        if !self.queued.contains(&key) {
+            self.schedule(key, at);
+        }
+    }
+
     fn unschedule(&mut self, key: &K) {
         if let Some(due) = self.due.remove(key) {
             self.timers.remove(&(due, key.clone()));
@@ -168,15 +175,9 @@ impl<K: Key> Queue<K> {
         let due = Instant::now() + self.window;
         for key in keys {
             if key.is_batched() {
-                if !state.queued.contains(&key) {
-                    state.schedule(key, due);
-                }
+                state.delay(key, due);
             } else {
-                state.unschedule(&key);
-                let category = key.category();
-                if state.push(key) {
-                    self.metrics.added(category);
-                }
+                self.put(&mut state, key);
             }
         }
         self.settle(&state);
@@ -190,20 +191,22 @@ impl<K: Key> Queue<K> {
     /// Adds a key to be worked on as soon as possible, whatever its backoff.
     pub fn add(&self, key: K) {
         let mut state = self.state.lock();
+        self.put(&mut state, key);
+        self.settle(&state);
+    }
+
+    fn put(&self, state: &mut State<K>, key: K) {
         state.unschedule(&key);
         let category = key.category();
         if state.push(key) {
             self.metrics.added(category);
         }
-        self.settle(&state);
     }
 
     /// Adds a key to be worked on after `delay`, or when it is due already, whichever is earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.state.lock();
-        if !state.queued.contains(&key) {
-            state.schedule(key, Instant::now() + delay);
-        }
+        state.delay(key, Instant::now() + delay);
         self.settle(&state);
     }
 

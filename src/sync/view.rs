@@ -91,7 +91,7 @@ impl<'m> View<'m> {
     /// Whether the kinds without which nothing can be planned have been listed, and works can say what they must.
     #[must_use]
     pub fn ready(&self) -> bool {
-        self.tables.listed(Index::NEEDED) && self.index.ready(self.tables)
+        self.index.plans(self.tables)
     }
 
     /// What the hub's ManifestWork can say, once that is known.
@@ -300,7 +300,7 @@ impl<'m> View<'m> {
     #[must_use]
     pub fn kind(&self, gvr: &GroupVersionResource) -> Option<&'m KindState> {
         let key = super::found::version_key(gvr);
-        self.tables.table::<KindState>(&VERSIONS.resource(gvr.kind.clone()))?.get(&key)
+        self.tables.row(&VERSIONS.resource(gvr.kind.clone()), &key)
     }
 
     /// The version in which the policies of `kind` are read, where that was said.

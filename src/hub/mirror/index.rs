@@ -36,6 +36,11 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
         true
     }
 
+    /// Whether anything is planned: what is needed has been listed, and all else is known.
+    fn plans(&self, tables: &Tables) -> bool {
+        tables.listed(Self::NEEDED) && self.ready(tables)
+    }
+
     /// Completes a row of `source` that is about to be put in, seen at `now`: from the one that it replaces, or with values
     /// that it shares with others. The `key` stays the same, in another place.
     fn complete(

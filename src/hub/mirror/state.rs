@@ -91,6 +91,6 @@ impl<I: Index> State<I> {
     }
 
     pub(super) fn ready(&self) -> bool {
-        self.tables.listed(I::NEEDED) && self.index.ready(&self.tables)
+        self.index.plans(&self.tables)
     }
 }

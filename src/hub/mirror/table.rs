@@ -43,18 +43,6 @@ impl<R> Table<R> {
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &R)> {
         self.rows.iter().map(|(key, entry)| (key, &*entry.row))
     }
-
-    /// The highest version that was seen.
-    #[must_use]
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// When the first full listing ended.
-    #[must_use]
-    pub fn synced(&self) -> Option<Moment> {
-        self.synced
-    }
 }
 
 /// What putting a row in came to.

@@ -39,10 +39,16 @@ impl Tables {
         downcast(&**self.sources.get(source)?)
     }
 
+    /// The row of `key` of `source`, which is one of a kind whose rows are `R`.
+    #[must_use]
+    pub fn row<R: Row>(&self, source: &Source, key: &ObjectKey) -> Option<&R> {
+        self.table(source)?.get(key)
+    }
+
     /// The row of `key` of a kind of which all objects are watched.
     #[must_use]
     pub fn get<K: Registered>(&self, kind: &'static K, key: &ObjectKey) -> Option<&K::Row> {
-        self.table(&Source::from(kind.line()))?.get(key)
+        self.row(&Source::from(kind.line()), key)
     }
 
     /// All rows of such a kind, in no order.

@@ -66,7 +66,7 @@ impl Index {
             Ok(None) => (String::new(), Arc::default()),
             Ok(Some(key)) => {
                 let (place, source) = (format!("parameters {key}"), config_map(&key));
-                let row = tables.table::<ConfigMap>(&source).and_then(|table| table.get(&key));
+                let row = tables.row::<ConfigMap>(&source, &key);
                 match row.map(|row| row.params.clone()) {
                     Some(Ok(params)) => (place, params),
                     Some(Err(error)) => return Some(Err((place, error))),

@@ -52,8 +52,7 @@ impl hub::Index for Index {
         } else if let Some(work) = row.get_mut::<Work>() {
             self.share(key, work);
         } else if let Some(policy) = row.get_mut::<Arc<Policy>>() {
-            let table = tables.table::<Arc<Policy>>(source);
-            let before = table.and_then(|table| table.get(key));
+            let before = tables.row::<Arc<Policy>>(source, key);
             let policy = Arc::make_mut(policy);
             policy.changed = match before {
                 Some(before) if before.generation == policy.generation && before.uid == policy.uid => {
@@ -66,7 +65,7 @@ impl hub::Index for Index {
                 policy.replaces(before);
             }
         } else if let Some(state) = row.get_mut::<KindState>() {
-            state.follows(tables.table(source).and_then(|table| table.get(key)));
+            state.follows(tables.row(source, key));
         }
     }
 
@@ -99,7 +98,7 @@ impl hub::Index for Index {
             self.work_changed(tables, &work_key(key), before, now);
         } else if let Changed::Object { source, key, .. } = changed
             && let Some(kind) = VERSIONS.resource_of(source)
-            && let Some(state) = tables.table::<KindState>(source).and_then(|table| table.get(key))
+            && let Some(state) = tables.row::<KindState>(source, key)
             && state.resolution == Resolution::Gone
         {
             return vec![Cascade::Source(POLICIES.resource(kind.clone()))];
