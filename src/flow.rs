@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::OptionFuture;
-use kube::{Client, Config};
+use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -23,18 +23,6 @@ use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
 use crate::sync::kinds::{NEEDED, POLICIES};
 use crate::tasks::{Ended, Tasks};
 use crate::telemetry::metrics::Metrics;
-
-/// How long the hub may be silent before a connection is given up: longer than a watch, which has a bookmark every
-/// minute.
-pub const READ_TIMEOUT: Duration = Duration::from_secs(195);
-
-/// Has a client give up connections that have died without a word. Nothing else would end a request on one of them, and
-/// while a list does not end, its kind is not followed.
-pub fn give_up_on_silence(config: &mut Config) {
-    config.read_timeout = Some(READ_TIMEOUT);
-    // A connection that lay idle before is not to blame for that.
-    config.reset_reader_on_write = true;
-}
 
 /// What the flow from watch to apply needs.
 pub struct Flow {
@@ -111,6 +99,3 @@ impl Flow {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -30,6 +30,7 @@ pub mod health;
 pub mod hub;
 pub mod plan;
 pub mod reconcile;
+pub mod report;
 pub mod server;
 mod shrink;
 pub mod sync;

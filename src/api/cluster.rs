@@ -1,6 +1,7 @@
 //! ManagedCluster, Placement and PlacementDecision of Open Cluster Management, as far as a decision reads them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,15 @@ pub struct ManagedClusterStatus {
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]), transform = super::work::without_default)]
     pub conditions: Vec<Condition>,
+}
+
+impl ManagedClusterStatus {
+    /// Since when the hub has not heard of the cluster's agent; `None` where it does, or nothing says so.
+    #[must_use]
+    pub fn unavailable_since(&self) -> Option<Timestamp> {
+        let unavailable = |said: &&Condition| said.type_ == AVAILABLE && said.status != "True";
+        Some(self.conditions.iter().find(unavailable)?.last_transition_time.0)
+    }
 }
 
 /// A choice of clusters.

@@ -16,8 +16,9 @@ use super::ApplyError;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
+use crate::hub::Extent;
 use crate::plan::cause::Read;
-use crate::reconcile::{Extent, RequestError, Requests, of_kind};
+use crate::reconcile::{RequestError, Requests, of_kind};
 use crate::sync::kinds::{CLUSTERS, DECISIONS};
 use crate::tasks::Tasks;
 

@@ -16,7 +16,8 @@ use tokio::time::Instant;
 use super::ApplyError;
 use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, PARENT};
 use crate::api::names::{ControllerName, Parent};
-use crate::reconcile::{Extent, Requests, of_kind};
+use crate::hub::{Extent, Pages};
+use crate::reconcile::Requests;
 use crate::sync::kinds::WORKS;
 
 /// How long after one look the next one may begin.
@@ -105,13 +106,11 @@ impl Rivals {
     async fn list(&self) -> Result<HashMap<Parent, BTreeSet<Arc<str>>>, ApplyError> {
         let works = WORKS.gvr();
         let labels = format!("{MANAGED_BY}={MANAGED_BY_US},{CONTROLLER}!={}", self.controller.hash());
-        let mut params = ListParams::default().labels(&labels).limit(PAGE);
+        let params = ListParams::default().labels(&labels).limit(PAGE);
+        let mut pages = Pages::new(&works, "", params, Extent::Metadata);
         let mut standing: HashMap<Parent, BTreeSet<Arc<str>>> = HashMap::new();
         loop {
-            let page = self
-                .requests
-                .list(&works.kind.resource, of_kind(&works, "").list(&params), Extent::Metadata)
-                .await;
+            let page = self.requests.list(&works.kind.resource, pages.request(), Extent::Metadata).await;
             let (found, next) = page.map_err(|source| ApplyError::Request {
                 verb: "list",
                 object: "the ManifestWorks of other controllers".to_owned(),
@@ -125,8 +124,9 @@ impl Rivals {
                 standing.entry(parent).or_default().insert(format!("{MANAGER}{hash}").into());
             }
             drop(asked);
-            let Some(token) = next else { return Ok(standing) };
-            params.continue_token = Some(token);
+            if !pages.turn(next) {
+                return Ok(standing);
+            }
         }
     }
 }

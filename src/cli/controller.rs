@@ -14,11 +14,12 @@ use tracing::info;
 
 use self::election::ElectionArguments;
 use super::Answer;
-use super::hub::{HubArguments, client};
+use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
 use crate::clock::Clock;
-use crate::flow::{Flow, give_up_on_silence};
+use crate::flow::Flow;
+use crate::hub::{client, give_up_on_silence};
 use crate::server::{self, Served};
 use crate::sync::Mirror;
 use crate::tasks::Tasks;

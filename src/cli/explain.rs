@@ -2,24 +2,19 @@
 //!
 //! What the controller would decide, it decides itself: its plan is made of what the hub holds, which is only read.
 
-mod told;
+mod text;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::Answer;
 use super::hub::HubArguments;
-use super::kinds::{Meant, PolicyKind, full, meant};
-use super::live::Live;
 use super::output::{self, print};
 use super::settings::SettingsArguments;
-use crate::api::names::{ClusterName, ObjectKey, Parent};
-use crate::api::object::HubObject;
-use crate::cli::scratch::Scratch;
-use crate::clock::Clock;
-use crate::plan::explain::explain;
-use crate::sync::kinds::POLICIES;
-use told::Told;
+use crate::api::names::{ClusterName, ObjectKey};
+use crate::hub::HubClient;
+use crate::report::{self, Meant, ServedKind, full, meant, served};
+use crate::sync::kinds::REQUIRED;
 
 /// Arguments of `policy-sync explain`.
 #[derive(Debug, Args)]
@@ -63,51 +58,30 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let cluster = arguments.cluster.as_ref();
     super::names(&[("NAMESPACE", Some(&namespace)), ("NAME", Some(&arguments.name)), ("CLUSTER", cluster)])?;
-    let live = Live::new(config)?;
-    live.is_hub().await?;
-    let kind = kind_of(&live, &arguments.kind).await?;
+    let hub = HubClient::new(config)?;
+    hub.has(&REQUIRED).await?;
+    let kind = kind_of(&hub, &arguments.kind).await?;
     let key = ObjectKey::new(&namespace, &arguments.name);
-    let object: Option<HubObject> = live.get(&kind.gvr, &kind.kind, &key).await?;
-    let Some(object) = object else {
-        bail!("the hub at {} has no {} {key}", live.url, kind.kind);
-    };
-    let found = super::plan::read(&live, &controller).await?;
-    let parent = Parent { kind: kind.gvr.kind.clone(), object: key };
-    // One of a kind that is not synced is explained by what it is.
-    let source = POLICIES.resource(parent.kind.clone());
-    let is_known = |scratch: &Scratch| scratch.read().view(Scratch::settled()).synced(&source).is_some();
-    if !parent.is_gateway() && !is_known(&found.scratch) {
-        found.scratch.list(&source, [&object]);
-    }
-    let mut explanation = {
-        let guard = found.scratch.read();
-        explain(guard.view(Clock::start().now()), &settings, &parent, &kind.kind, &found.silent)
-    };
-    if let Some(cluster) = cluster {
-        explanation.clusters.retain(|name, _| *name.0 == **cluster);
-        if explanation.clusters.is_empty() {
-            bail!("the hub at {} has no ManagedCluster {}", live.url, ClusterName::from(cluster.as_str()));
-        }
-    }
-    let told = Told::new(&parent, &kind.kind, explanation, cluster.is_some());
+    let cluster = cluster.map(|name| ClusterName::from(name.as_str()));
+    let explanation = report::explain(&hub, &controller, &settings, &kind, key, cluster.as_ref()).await?;
     print(&match arguments.output {
-        Format::Text => told.text(),
-        Format::Json => output::json(&told.json())?,
-        Format::Yaml => output::yaml(&told.json())?,
+        Format::Text => text::text(&explanation),
+        Format::Json => output::json(&explanation.json())?,
+        Format::Yaml => output::yaml(&explanation.json())?,
     })?;
-    Ok(if told.is_fine() { Answer::Fine } else { Answer::No })
+    Ok(if explanation.in_sync() { Answer::Fine } else { Answer::No })
 }
 
 /// The kind that a user means by `word`.
-async fn kind_of(live: &Live, word: &str) -> anyhow::Result<PolicyKind> {
-    let gateways = PolicyKind::gateways();
+async fn kind_of(hub: &HubClient, word: &str) -> anyhow::Result<ServedKind> {
+    let gateways = ServedKind::gateways();
     if gateways.is_meant_by(word) {
         return Ok(gateways);
     }
-    let served = live.served().await;
+    let served = served(hub).await;
     match meant(&served, word) {
         Meant::Kind(kind) => Ok(kind.clone()),
         Meant::Ambiguous(several) => bail!("{word:?} is ambiguous: write {}", full(&several)),
-        Meant::Nothing => bail!("the hub at {} serves no kind that is called {word:?}", live.url),
+        Meant::Nothing => bail!("the hub at {} serves no kind that is called {word:?}", hub.url()),
     }
 }

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
+use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+
+use crate::hub::innermost;
 
 /// Which hub to talk to.
 #[derive(Debug, Args)]
@@ -60,33 +62,7 @@ impl HubArguments {
     }
 }
 
-/// A client for the hub that `config` leads to. Nothing is asked of it yet.
-///
-/// # Errors
-///
-/// Where its credentials cannot be read or had.
-pub fn client(config: Config) -> anyhow::Result<Client> {
-    let url = url(&config);
-    Client::try_from(config).map_err(|error| anyhow!("cannot make a client of {url}: {}", said(&error)))
-}
-
-/// Where the hub is, for words.
-#[must_use]
-pub fn url(config: &Config) -> String {
-    config.cluster_url.to_string().trim_end_matches('/').to_owned()
-}
-
 /// An error of the library in one line: they name their causes themselves, some in several lines.
 fn said(error: &dyn Display) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
-}
-
-/// The innermost of an error's causes: what really happened.
-#[must_use]
-pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost
 }

@@ -4,7 +4,7 @@
 //! then those of the caller, and the answer says whose they were. What these rights do not let it look at, it does not
 //! call fine: where nothing else is wrong, the answer cannot be had.
 
-mod hub;
+mod access;
 mod sources;
 
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use super::Answer;
 use super::columns::table;
 use super::hub::HubArguments;
-use super::live::Live;
 use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
 use crate::api::names::GroupVersionResource;
+use crate::hub::HubClient;
 use crate::sync::rows::kind::Resolution;
-use hub::{Asker, ClassFault};
+use access::{AccessReviewer, ClassFault};
 use sources::Source;
 
 /// What to do with parameters.
@@ -70,10 +70,10 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     let Command::Check(arguments) = command;
     let controller = arguments.controller.controller()?;
     let mut sources = sources::read(&arguments.file)?;
-    let asker = if arguments.offline {
+    let reviewer = if arguments.offline {
         None
     } else if hub.is_configured() {
-        Some(Asker::new(Live::new(hub.config().await?)?).await?)
+        Some(AccessReviewer::new(HubClient::new(hub.config().await?)?).await?)
     } else {
         say("no hub is configured: whether the kinds can be synced is not checked");
         None
@@ -85,8 +85,8 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
             say(printable(&format!("{}: warning: {warning}", source.place)));
         }
         let mut resolved = Kinds::new();
-        if let Some(asker) = asker.as_ref().filter(|_| source.checked.faults.is_empty()) {
-            match asker.class_fault(&source.checked.params, &controller).await? {
+        if let Some(reviewer) = reviewer.as_ref().filter(|_| source.checked.faults.is_empty()) {
+            match reviewer.class_fault(&source.checked.params, &controller).await? {
                 ClassFault::None => {}
                 ClassFault::Found(fault) => source.checked.faults.push(fault),
                 ClassFault::Unchecked(why) => {
@@ -94,12 +94,12 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
                 }
             }
             for policy in &source.checked.params.policies_to_sync {
-                resolved.push((policy.gvr(), asker.resolve(&policy.gvr()).await));
+                resolved.push((policy.gvr(), reviewer.resolve(&policy.gvr()).await));
             }
         }
         kinds.push(resolved);
     }
-    let user = asker.as_ref().map(|asker| asker.user.as_str());
+    let user = reviewer.as_ref().map(|reviewer| reviewer.user.as_str());
     if let Some(user) = user {
         say(printable(&format!(
             "the rights checked are those of {user}, which need not be those of the controller"

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! files ─▶ documents ─▶ manifests ─▶ inventory ─▶ mirror ─▶ plan ─▶ works on stdout
-//!                                                    └─────────┴──▶ remarks on stderr
+//!                                                    └─────────┴──▶ diagnostics on stderr
 //! hub ──────────────────────────────────────────▶ mirror ─▶ plan ─▶ differences on stdout
 //! ```
 //!
@@ -14,7 +14,6 @@ mod diff;
 mod fill;
 mod inventory;
 mod kinds;
-mod remark;
 mod works;
 
 use std::path::PathBuf;
@@ -24,15 +23,15 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::hub::HubArguments;
-use super::live::Live;
 use super::output::{self, print, say};
 use super::settings::SettingsArguments;
+use super::text::printable;
 use super::{Answer, manifests};
 use crate::api::secret;
 use crate::clock::Clock;
-pub(super) use diff::read;
+use crate::hub::HubClient;
+use crate::sync::dry_run::{self, Severity};
 use inventory::Inventory;
-use remark::Severity;
 
 /// Arguments of `policy-sync plan`.
 #[derive(Debug, Args)]
@@ -82,29 +81,29 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
     let inventory = Inventory::new(manifests::read(&arguments.filenames)?, &arguments.namespace);
-    let (mut works, remarks) = works::plan(fill::fill(&inventory, &controller), &settings)?;
+    let (mut works, diagnostics) = works::plan(fill::fill(&inventory, &controller), &settings)?;
     works.iter_mut().for_each(secret::hide);
     let text = match arguments.output {
         None | Some(Format::Yaml) => output::yaml_documents(&works)?,
         Some(Format::Json) => output::json(&json!({"apiVersion": "v1", "kind": "List", "items": works}))?,
         Some(Format::Table) => bail!("-o table is for --diff: works are printed as yaml or json"),
     };
-    for remark in &remarks {
-        say(remark);
+    for diagnostic in &diagnostics {
+        say(printable(&diagnostic.to_string()));
     }
     print(&text)?;
-    let invalid = remarks.iter().any(|remark| remark.severity == Severity::Error);
+    let invalid = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     Ok(if invalid { Answer::No } else { Answer::Fine })
 }
 
 async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
-    let live = Live::new(hub.config().await?)?;
-    let found = diff::read(&live, &controller).await?;
-    let (changes, remarks) = diff::plan(found, &settings, Clock::start().now())?;
-    for remark in &remarks {
-        say(remark);
+    let client = HubClient::new(hub.config().await?)?;
+    let hub = dry_run::read(&client, &controller).await?;
+    let (changes, diagnostics) = dry_run::plan(hub, &settings, Clock::start().now())?;
+    for diagnostic in &diagnostics {
+        say(printable(&diagnostic.to_string()));
     }
     print(&match arguments.output {
         None => diff::text(&changes)?,

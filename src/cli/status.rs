@@ -5,16 +5,9 @@
 //! `?` and standard error says why.
 
 mod cluster;
-mod copy;
-mod differences;
-mod found;
-mod gateway;
+mod copies;
 mod gateways;
-mod hub;
-mod item;
-mod report;
-mod shown;
-mod spoke;
+mod printer;
 mod table;
 mod view;
 mod watch;
@@ -23,6 +16,7 @@ use std::io::{IsTerminal, stdout};
 
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
+use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -31,13 +25,10 @@ use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::stop::asked_to_stop;
 use super::text::printable;
-use differences::Differences;
-use found::{Asked, Found};
-use hub::{Hub, Selection};
-use item::Item;
-use shown::Shown;
+use crate::hub::{HubClient, Scope, watching};
+use crate::report::{self, Asked, Differences, Item, Query, Report};
+use printer::Printer;
 use view::{Rows, View};
-use watch::Seen;
 
 /// Arguments of `policy-sync status`.
 #[derive(Debug, Args)]
@@ -102,88 +93,97 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     }
 }
 
+/// A hub to read, and what can watch it.
+struct Hub {
+    client: HubClient,
+    watching: Client,
+}
+
+impl Hub {
+    /// The hub that `config` leads to. Nothing is asked of it yet.
+    fn new(config: Config) -> anyhow::Result<Self> {
+        Ok(Self { watching: watching(config.clone())?, client: HubClient::new(config)? })
+    }
+}
+
 async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let controller = arguments.controller.controller()?;
     let config = hub.config().await?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let cluster = arguments.cluster.as_ref();
-    super::names(&[
-        ("NAMESPACE", Some(&namespace)),
-        ("NAME", arguments.name.as_ref()),
-        ("CLUSTER", cluster),
-    ])?;
+    let (name, cluster) = (arguments.name.as_ref(), arguments.cluster.as_ref());
+    super::names(&[("NAMESPACE", Some(&namespace)), ("NAME", name), ("CLUSTER", cluster)])?;
     let hub = Hub::new(config)?;
     let asked = Asked::by(arguments.kind.as_deref());
     if asked == Asked::Cluster {
-        return cluster::answer(&hub, &controller, arguments).await;
+        return cluster::answer(hub, &controller, arguments).await;
     }
-    let selection = Selection {
-        namespace: (!arguments.all_namespaces).then_some(&*namespace),
-        name: arguments.name.as_deref(),
-    };
+    let namespace = (!arguments.all_namespaces).then_some(&*namespace);
+    let scope = Scope::of(namespace, name.map(String::as_str));
     // Rights in one namespace may be all that this user has.
     let hint =
         if arguments.namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
-    let found = Found::read(&hub, &controller, asked, selection, hint).await?;
-    for fault in &found.faults {
+    let query = Query { controller: &controller, asked, scope, cluster: None, hint };
+    let report = Report::read(&hub.client, &query).await?;
+    for fault in &report.faults {
         say(printable(&format!("error: {fault}")));
     }
-    if !found.classes {
+    if !report.has_classes {
         say(printable(&format!("no GatewayClass of the hub has the controllerName {}", controller.as_str())));
     }
+    let all = report.seen.items();
     let known = match cluster {
-        Some(cluster) => is_known(&hub, cluster, &found.items).await?,
+        Some(cluster) => is_known(&hub.client, cluster, &all).await?,
         None => true,
     };
-    let mut view = view(arguments, found.items.iter().filter_map(Item::policy).count());
-    let watched = found.watched(None);
-    let (items, others): (Vec<Item>, Vec<Item>) = found.items.into_iter().partition(|item| view.shows(item));
-    let none = items.is_empty() && found.unread.is_empty();
-    if none && found.classes && known {
-        let of = arguments.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-        let place =
-            selection.namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
+    let mut view = view(arguments, all.iter().filter_map(Item::policy).count());
+    let watches = arguments.watch && known && !report.seen.sources().is_empty();
+    let items: Vec<&Item> = all.iter().filter(|item| view.shows(item)).collect();
+    let none = items.is_empty() && report.unread.is_empty();
+    if none && report.has_classes && known {
+        let of = name.map(|name| format!(" {name}")).unwrap_or_default();
+        let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
         let on = cluster.map(|cluster| format!(" on cluster {cluster}")).unwrap_or_default();
         say(printable(&format!("no {}{of} found{place}{on}", asked.named())));
     }
-    let gateways = items.iter().filter_map(Item::gateway);
-    if let Some(works) =
-        found.works.filter(|_| gateways.into_iter().any(|report| report.lacks_works(view.wide)))
+    let mut gateways = items.iter().filter_map(|item| item.gateway());
+    if let Some(works) = report.works_unread.filter(|_| gateways.any(|report| report.lacks_works(view.wide)))
     {
         say(printable(&works));
     }
-    if !arguments.watch {
-        view.differences = Differences::read(&hub, &view, &items).await?;
-    }
-    if arguments.watch && known && !watched.is_empty() {
-        if !found.unread.is_empty() {
-            say(printable(&found.unread.join("; ")));
+    if watches {
+        if !report.unread.is_empty() {
+            say(printable(&report.unread.join("; ")));
         }
-        let items = items.into_iter().chain(others).collect();
-        let seen = Seen { gateways: found.gateways, ..Seen::default() };
-        let shown = Shown::new(view, arguments.output, arguments.redraws());
-        return watch::watch(&hub, &watched, selection, shown, items, seen).await.map(|()| Answer::Fine);
+        let printer = Printer::new(view, arguments.output, arguments.redraws());
+        return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
+    }
+    if !arguments.watch && view.shows_differences(&items) {
+        let (differences, unread) = Differences::read(&hub.client, &controller, view.rows.cluster()).await?;
+        if let Some(unread) = unread {
+            say(printable(&unread.to_string()));
+        }
+        view.differences = Some(differences);
     }
     show(&view, &items, arguments.output)?;
     // That nothing was found in a part of it is no answer.
     let missing = none && arguments.name.is_some();
     let in_sync = items.iter().all(|item| view.in_sync(item));
-    super::answer(found.faults.is_empty() && known && !missing && in_sync, &found.unread)
+    super::answer(report.faults.is_empty() && known && !missing && in_sync, &report.unread)
 }
 
-/// Whether the hub has the ManagedCluster `cluster`; where it has none, that is said. A policy that names the
+/// Whether the hub has the ManagedCluster `name`; where it has none, that is said. A policy that names the
 /// cluster is proof enough where this may not be asked.
-async fn is_known(hub: &Hub, cluster: &str, items: &[Item]) -> anyhow::Result<bool> {
+async fn is_known(hub: &HubClient, name: &str, items: &[Item]) -> anyhow::Result<bool> {
     let mut policies = items.iter().filter_map(Item::policy);
-    let mut named = || policies.any(|report| report.on(cluster).is_some_and(|on| on.entry.is_some()));
-    match hub.labels(cluster).await {
+    let mut named = || policies.any(|report| report.on(name).is_some_and(|on| on.entry.is_some()));
+    match report::cluster(hub, &name.into()).await {
         Ok(Some(_)) => Ok(true),
         Ok(None) => {
-            say(printable(&format!("the hub has no ManagedCluster {cluster}")));
+            say(printable(&format!("the hub has no ManagedCluster {name}")));
             Ok(false)
         }
-        Err(kube::Error::Api(_)) if named() => Ok(true),
-        Err(error) => Err(hub.failure(&format!("read ManagedCluster {cluster}"), &error)),
+        Err(error) if error.is_answer() && named() => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -199,9 +199,9 @@ fn view(arguments: &Arguments, policies: usize) -> View {
     View { rows, namespaces: arguments.all_namespaces, wide, differences: None }
 }
 
-fn show(view: &View, items: &[Item], format: Format) -> anyhow::Result<()> {
-    for remark in items.iter().flat_map(|item| view.remarks(item)) {
-        say(printable(&remark));
+fn show(view: &View, items: &[&Item], format: Format) -> anyhow::Result<()> {
+    for diagnostic in items.iter().flat_map(|item| view.diagnostics(item)) {
+        say(printable(&diagnostic));
     }
     let list = || {
         let items: Vec<Value> = items.iter().map(|item| view.json(item)).collect();
@@ -211,6 +211,6 @@ fn show(view: &View, items: &[Item], format: Format) -> anyhow::Result<()> {
         Format::Json => print(&output::json(&list())?),
         Format::Yaml => print(&output::yaml(&list())?),
         Format::Table | Format::Wide if items.is_empty() => Ok(()),
-        Format::Table | Format::Wide => print(&view.tables(items, Timestamp::now())),
+        Format::Table | Format::Wide => print(&view.tables(items.iter().copied(), Timestamp::now())),
     }
 }

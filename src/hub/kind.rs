@@ -2,8 +2,9 @@
 
 use std::marker::PhantomData;
 
+use super::pages::Extent;
 use super::row::{Pruned, Row};
-use super::source::{Line, Part, Registered, Resource, Source};
+use super::source::{Line, Registered, Resource, Scope, Source};
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 
 /// Objects of one resource.
@@ -53,13 +54,13 @@ impl<R: Pruned> Kind<R> {
     /// All of them.
     #[must_use]
     pub const fn all(&'static self) -> Source {
-        Source { line: &self.line, part: Part::All }
+        Source { line: &self.line, resource: None, scope: Scope::All }
     }
 
     /// The object `key` alone.
     #[must_use]
     pub const fn object(&'static self, key: ObjectKey) -> Source {
-        Source { line: &self.line, part: Part::Object(key) }
+        Source { line: &self.line, resource: None, scope: Scope::Object(key) }
     }
 
     /// The resource.
@@ -89,6 +90,13 @@ impl<R: Pruned> Family<R> {
     pub const fn of(name: &'static str) -> Self {
         Self { line: Line::pruned::<R>(name), rows: PhantomData }
     }
+
+    /// Only their metadata is read.
+    #[must_use]
+    pub const fn of_metadata(mut self) -> Self {
+        self.line.extent = Extent::Metadata;
+        self
+    }
 }
 
 impl<R: Row> Family<R> {
@@ -101,21 +109,18 @@ impl<R: Row> Family<R> {
     /// Rows that are of no resource.
     #[must_use]
     pub const fn all(&'static self) -> Source {
-        Source { line: &self.line, part: Part::All }
+        Source { line: &self.line, resource: None, scope: Scope::All }
     }
 
     /// The rows of one resource.
     #[must_use]
     pub const fn resource(&'static self, resource: GroupResource) -> Source {
-        Source { line: &self.line, part: Part::Resource(resource) }
+        Source { line: &self.line, resource: Some(resource), scope: Scope::All }
     }
 
     /// The resource of `source`, where that is one of these.
     #[must_use]
     pub fn resource_of<'s>(&self, source: &'s Source) -> Option<&'s GroupResource> {
-        match &source.part {
-            Part::Resource(resource) if source.is(self) => Some(resource),
-            _ => None,
-        }
+        source.resource.as_ref().filter(|_| source.is(self))
     }
 }

@@ -8,13 +8,21 @@
 //! Nothing here knows what an object is for. A capability has a line for each [`Kind`] of which it keeps rows, and an
 //! [`Index`] for what it derives from them.
 
+mod client;
 mod kind;
 pub mod mirror;
+mod pages;
 mod row;
 mod source;
 pub mod watch;
 
+pub use client::{
+    HubClient, HubError, READ_TIMEOUT, Requirement, client, give_up_on_silence, innermost, watching,
+};
 pub use kind::{Family, Kind};
-pub use mirror::{Change, Changed, Changes, Failure, Index, Mirror, MirrorGuard, Table, Tables};
+pub use mirror::{
+    Change, Changed, Changes, Failing, Failure, FailureKind, Index, Mirror, MirrorGuard, Table, Tables,
+};
+pub use pages::{Extent, Pages};
 pub use row::{AnyRow, Pruned, Row};
-pub use source::{Line, Part, Registered, Source, Wanted};
+pub use source::{Line, Registered, Scope, Source, Wanted};

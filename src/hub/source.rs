@@ -4,8 +4,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use super::mirror::{AnyTable, Table};
+use super::pages::Extent;
 use super::row::{AnyRow, Pruned, Row};
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
@@ -15,6 +17,7 @@ pub struct Line {
     pub(super) name: &'static str,
     /// Group, version and plural name, where these are always the same.
     pub(super) resource: Option<Resource>,
+    pub(super) extent: Extent,
     pub(super) fields: Option<&'static str>,
     pub(super) labels: Option<fn(&ControllerName) -> String>,
     prune: Option<fn(&HubObject, &ControllerName) -> AnyRow>,
@@ -37,7 +40,7 @@ impl Resource {
 impl Line {
     pub(super) const fn new<R: Row>(name: &'static str) -> Self {
         let table: fn() -> Box<dyn AnyTable> = || Box::new(Table::<R>::default());
-        Self { name, resource: None, fields: None, labels: None, prune: None, table }
+        Self { name, resource: None, extent: Extent::Whole, fields: None, labels: None, prune: None, table }
     }
 
     pub(super) const fn pruned<R: Pruned>(name: &'static str) -> Self {
@@ -63,15 +66,31 @@ pub trait Registered: Sync {
     fn line(&self) -> &Line;
 }
 
-/// Which objects of a kind.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+/// Which objects of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
     /// All.
+    #[default]
     All,
+    /// Those in a namespace.
+    Namespace(Arc<str>),
+    /// Those of a name, in all namespaces.
+    Named(Arc<str>),
     /// One.
     Object(ObjectKey),
-    /// Those of one of its resources.
-    Resource(GroupResource),
+}
+
+impl Scope {
+    /// The objects in this namespace, or in all, and of this name, or of any.
+    #[must_use]
+    pub fn of(namespace: Option<&str>, name: Option<&str>) -> Self {
+        match (namespace, name) {
+            (None, None) => Self::All,
+            (Some(namespace), None) => Self::Namespace(namespace.into()),
+            (None, Some(name)) => Self::Named(name.into()),
+            (Some(namespace), Some(name)) => Self::Object(ObjectKey::new(namespace, name)),
+        }
+    }
 }
 
 /// The sources to watch, each with its resource in the version in which it is read.
@@ -81,7 +100,9 @@ pub type Wanted = BTreeMap<Source, GroupVersionResource>;
 #[derive(Clone)]
 pub struct Source {
     pub(super) line: &'static Line,
-    pub(super) part: Part,
+    /// One of the resources of its line, where that has many.
+    pub(super) resource: Option<GroupResource>,
+    pub(super) scope: Scope,
 }
 
 impl Source {
@@ -101,19 +122,32 @@ impl Source {
         self.line.name
     }
 
-    /// Which objects of its kind.
+    /// The resource of its objects, where its line has many.
     #[must_use]
-    pub fn part(&self) -> &Part {
-        &self.part
+    pub fn resource(&self) -> Option<&GroupResource> {
+        self.resource.as_ref()
+    }
+
+    /// Only those of its objects that are in `scope`.
+    #[must_use]
+    pub fn within(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
     }
 
     /// The object, where it is one alone.
     #[must_use]
     pub fn object(&self) -> Option<&ObjectKey> {
-        match &self.part {
-            Part::Object(key) => Some(key),
-            _ => None,
+        match &self.scope {
+            Scope::Object(key) => Some(key),
+            Scope::All | Scope::Namespace(_) | Scope::Named(_) => None,
         }
+    }
+
+    /// How much of its objects is read.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        self.line.extent
     }
 
     /// Its resource. Of one of a family it is none: the version is to be chosen.
@@ -137,29 +171,38 @@ impl Source {
     /// The field selector of what is listed and watched.
     #[must_use]
     pub fn fields(&self) -> Option<String> {
-        let object = self.object().map(|key| format!("metadata.name={}", key.name));
-        object.or_else(|| self.line.fields.map(str::to_owned))
+        let name = match &self.scope {
+            Scope::Object(ObjectKey { name, .. }) | Scope::Named(name) => {
+                Some(format!("metadata.name={name}"))
+            }
+            Scope::All | Scope::Namespace(_) => None,
+        };
+        let selectors: Vec<String> = self.line.fields.map(str::to_owned).into_iter().chain(name).collect();
+        (!selectors.is_empty()).then(|| selectors.join(","))
     }
 
     /// The namespace of what is listed and watched, empty for all.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        self.object().map_or("", |key| &key.namespace)
+        match &self.scope {
+            Scope::Object(ObjectKey { namespace, .. }) | Scope::Namespace(namespace) => namespace,
+            Scope::All | Scope::Named(_) => "",
+        }
     }
 
     pub(super) fn new_table(&self) -> Box<dyn AnyTable> {
         (self.line.table)()
     }
 
-    /// By name, for an order that people understand. Two lines of one name are two.
-    fn identity(&self) -> (&'static str, &Part, usize) {
-        (self.line.name, &self.part, std::ptr::from_ref(self.line).addr())
+    /// Two lines of one name are two.
+    fn identity(&self) -> (usize, &Option<GroupResource>, &Scope) {
+        (std::ptr::from_ref(self.line).addr(), &self.resource, &self.scope)
     }
 }
 
 impl From<&'static Line> for Source {
     fn from(line: &'static Line) -> Self {
-        Self { line, part: Part::All }
+        Self { line, resource: None, scope: Scope::All }
     }
 }
 
@@ -185,17 +228,26 @@ impl PartialOrd for Source {
 
 impl Ord for Source {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.identity().cmp(&other.identity())
+        // By name first, for an order that people understand.
+        self.line.name.cmp(other.line.name).then_with(|| {
+            let part = |source: &'_ Self| (source.resource.clone(), source.scope.clone());
+            part(self).cmp(&part(other)).then_with(|| self.identity().cmp(&other.identity()))
+        })
     }
 }
 
 /// As people read it: `gateways`, `configmaps shop/params`, `ratelimitpolicies.kuadrant.io`.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.part {
-            Part::All => f.write_str(self.line.name),
-            Part::Object(key) => write!(f, "{} {key}", self.line.name),
-            Part::Resource(resource) => resource.fmt(f),
+        match &self.resource {
+            Some(resource) => resource.fmt(f)?,
+            None => f.write_str(self.line.name)?,
+        }
+        match &self.scope {
+            Scope::All => Ok(()),
+            Scope::Namespace(namespace) => write!(f, " in {namespace}"),
+            Scope::Named(name) => write!(f, " named {name}"),
+            Scope::Object(key) => write!(f, " {key}"),
         }
     }
 }

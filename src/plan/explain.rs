@@ -110,8 +110,8 @@ pub struct Explanation {
     pub clusters: BTreeMap<ClusterName, Verdict>,
 }
 
-/// What agents have been silent since when, as far as that is known.
-pub type Silent = BTreeMap<ClusterName, Moment>;
+/// Since when the agents of which clusters are not heard of, as far as that is known.
+pub type Unavailable = BTreeMap<ClusterName, Moment>;
 
 /// Explains the Gateway or the policy `parent`, an object of the kind `kind` (`RateLimitPolicy`).
 #[must_use]
@@ -120,9 +120,9 @@ pub fn explain(
     settings: &Settings,
     parent: &Parent,
     kind: &str,
-    silent: &Silent,
+    unavailable: &Unavailable,
 ) -> Explanation {
-    let explainer = Explainer::new(view, settings, parent, kind, silent);
+    let explainer = Explainer::new(view, settings, parent, kind, unavailable);
     let steps = if parent.is_gateway() { explainer.gateway_steps() } else { explainer.policy_steps() };
     let known = view.clusters().map(|(name, _)| name);
     let clusters = known.chain(explainer.entries.keys().cloned());
@@ -139,7 +139,7 @@ pub(crate) fn advice(
     kind: &str,
     problem: &Problem,
 ) -> Vec<String> {
-    Explainer::new(view, settings, parent, kind, &Silent::new()).to_mend(problem)
+    Explainer::new(view, settings, parent, kind, &Unavailable::new()).to_mend(problem)
 }
 
 /// A Gateway that decides where the object is: itself, or one that it targets.
@@ -162,7 +162,7 @@ struct Explainer<'v> {
     foreign: Vec<Problem>,
     entries: BTreeMap<ClusterName, Synced>,
     works: BTreeMap<&'v ClusterName, &'v Work>,
-    silent: &'v Silent,
+    unavailable: &'v Unavailable,
 }
 
 /// The code of a Gateway whose Placement chooses other clusters.
@@ -199,7 +199,13 @@ fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
 }
 
 impl<'v> Explainer<'v> {
-    fn new(view: View<'v>, settings: &Settings, parent: &'v Parent, kind: &str, silent: &'v Silent) -> Self {
+    fn new(
+        view: View<'v>,
+        settings: &Settings,
+        parent: &'v Parent,
+        kind: &str,
+        unavailable: &'v Unavailable,
+    ) -> Self {
         let plan = plan_works(view, settings, parent);
         let gateways = if parent.is_gateway() {
             [parent.object.clone()].into()
@@ -219,7 +225,7 @@ impl<'v> Explainer<'v> {
                 .collect(),
             works: view.works_of(parent).map(|(_, cluster, work)| (cluster, work)).collect(),
             plan,
-            silent,
+            unavailable,
         }
     }
 }
@@ -237,7 +243,7 @@ impl Explainer<'_> {
         };
         let work = self.works.get(cluster);
         reasons.extend(self.in_grace(cluster).filter(|_| wanted));
-        if let Some(since) = self.silent.get(cluster).filter(|_| work.is_some()) {
+        if let Some(since) = self.unavailable.get(cluster).filter(|_| work.is_some()) {
             let reason = Reason::new("AgentSilent", "what its agent said may be over, because it is silent");
             reasons.push(reason.change(format!("the agent of cluster {CLUSTER}")).when(When::Since(*since)));
             fine = false;

@@ -27,9 +27,8 @@ pub(crate) use events::Events;
 pub use expectations::{Expectations, Expected, LastWrite};
 pub use leadership::{Elector, ElectorOptions, Leadership, LeadershipChange};
 pub use queue::Queue;
-pub use requests::RequestError;
 pub(crate) use requests::of_kind;
-pub use requests::{Extent, Requests};
+pub use requests::{RequestError, Requests};
 pub use worker::{Slot, Worker};
 
 /// Something that is kept as its plan has it.

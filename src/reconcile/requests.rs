@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::{Failure, Leadership};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::{HubObject, Metadata};
+use crate::hub::Extent;
 use crate::telemetry::metrics::Metrics;
 
 /// How many requests may be under way at once.
@@ -93,15 +94,6 @@ impl Failure for RequestError {
 struct Written {
     #[serde(default)]
     metadata: Metadata,
-}
-
-/// How much of an object is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// Its metadata.
-    Metadata,
-    /// All of it.
-    Whole,
 }
 
 /// Sends requests.
@@ -188,8 +180,7 @@ impl Requests {
     ) -> Result<(Vec<HubObject>, Option<String>), RequestError> {
         let accept = if extent == Extent::Whole { WHOLE } else { METADATA_LIST };
         let listed: ObjectList<HubObject> = self.send(resource, request, accept).await?;
-        let next = listed.metadata.continue_.filter(|token| !token.is_empty());
-        Ok((listed.items, next))
+        Ok((listed.items, listed.metadata.continue_.filter(|token| !token.is_empty())))
     }
 
     async fn send<T: DeserializeOwned>(

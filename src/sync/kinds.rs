@@ -12,7 +12,7 @@ use super::rows::secret::Secret;
 use super::rows::work::Work;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::api::{annotations, cluster, gateway, secret, work};
-use crate::hub::{Family, Kind, Line, Source};
+use crate::hub::{Family, Kind, Line, Requirement, Source};
 
 /// GatewayClasses.
 pub static CLASSES: Kind<Class> = Kind::of(gateway::GROUP, "v1", "gatewayclasses");
@@ -37,6 +37,12 @@ pub static POLICIES: Family<Arc<Policy>> = Family::of("policies");
 /// What has to be listed before anything is planned.
 pub const NEEDED: [&Line; 6] =
     [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];
+
+/// The API groups without which a cluster is no hub.
+pub const REQUIRED: [Requirement; 2] = [
+    Requirement { group: gateway::GROUP, kinds: "GatewayClasses", project: "Gateway API" },
+    Requirement { group: work::GROUP, kinds: "ManifestWorks", project: "Open Cluster Management" },
+];
 
 /// The sources of [`NEEDED`].
 pub fn needed() -> impl Iterator<Item = Source> {

@@ -4,11 +4,13 @@
 mod counts;
 pub(crate) mod definitions;
 mod displaced;
+pub mod dry_run;
 pub mod feedback;
 pub mod found;
 mod index;
 mod interned;
 pub mod kinds;
+mod offline;
 mod recent;
 mod refused;
 pub mod rows;
@@ -20,6 +22,7 @@ use crate::hub;
 
 pub use displaced::Displacement;
 pub use index::{CLASS_RETURNS, Index, PLACEMENT_SETTLES};
+pub use offline::OfflineMirror;
 pub use refused::Refused;
 pub use view::{ClassParams, View};
 pub use work_key::WorkKey;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use parking_lot::Mutex;
-use policy_sync::flow::READ_TIMEOUT;
+use policy_sync::hub::READ_TIMEOUT;
 use policy_sync::hub::watch::ANSWERED_WITHIN;
 use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, MemoryServer};
 use tokio::time::{Instant, sleep};
@@ -72,6 +72,15 @@ pub(crate) struct Plan {
     pub(crate) at: String,
     /// What goes wrong.
     pub(crate) fault: &'static str,
+}
+
+impl Plan {
+    /// The kind of request or of event, as in `patch manifestworks.…`, whatever its object.
+    pub(crate) fn kind(&self) -> String {
+        let at = self.at.rsplit_once('#').map_or(&*self.at, |(at, _)| at);
+        let words = if at.starts_with(EVENT) { 3 } else { 2 };
+        at.split(' ').take(words).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl fmt::Display for Plan {

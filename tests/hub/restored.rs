@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use policy_sync::clock::Clock;
-use policy_sync::flow::give_up_on_silence;
+use policy_sync::hub::give_up_on_silence;
 use policy_sync::tasks::Ended;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::flow::flow;

@@ -8,7 +8,6 @@ use std::sync::{Arc, LazyLock};
 use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ControllerName, ObjectKey, Parent};
 use policy_sync::apply::{Key, OwnWrites, Written};
-use policy_sync::hub::Part;
 use policy_sync::hub::Source;
 use policy_sync::plan::cause::Read;
 use policy_sync::sync::kinds::WORKS;
@@ -183,8 +182,8 @@ pub(crate) fn agrees(hub: &Hub, reads: &BTreeSet<Read>) -> bool {
 }
 
 fn is_of(source: &Source, resource: &str) -> bool {
-    match source.part() {
-        Part::Resource(kind) => &*kind.resource == resource,
-        _ => source.name() == resource,
+    match source.resource() {
+        Some(kind) => &*kind.resource == resource,
+        None => source.name() == resource,
     }
 }

@@ -1,83 +1,84 @@
-//! What the controller would write on a hub, were it to start now.
-//!
-//! ```text
-//! hub ─▶ mirror ─▶ works ─▶ the mirror with these works written ─▶ access works, annotations
-//!                    └────────────────────┬────────────────────────────────┘
-//!                                      changes
-//! ```
-//!
-//! Plans of the controller follow from each other's writes: the access to a kind from the works that carry it, and a
-//! policy's annotations from its works. So the works are planned first, and taken for written, without an answer yet.
-//!
-//! How long nothing has changed cannot be seen in one look, so all is planned as though nothing had changed for long.
-//! What the controller would still wait with is marked.
+//! `policy-sync plan --diff`: changes for people and for programs.
 
-mod change;
-mod parts;
-mod read;
-mod show;
-mod works;
+use std::time::Duration;
 
-use change::Change;
-use read::Found;
+use serde_json::{Value, json};
+use similar::TextDiff;
 
-use super::remark::{Remark, Subject};
-use crate::api::moment::Moment;
-use crate::api::names::Parent;
-use crate::apply::Key;
-use crate::plan::Settings;
-use crate::plan::standing::{KindStanding, of_kind};
-use crate::sync::View;
-use crate::sync::kinds::WORKS;
+use crate::cli::columns;
+use crate::cli::output::yaml;
+use crate::cli::text::printable;
+use crate::sync::dry_run::{Change, Verb};
 
-pub(in crate::cli) use read::read;
-pub(super) use show::{list, table, text};
+/// How many lines around a change are shown.
+const AROUND: usize = 3;
+/// How long may be spent on making one difference small.
+const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What would change, and what there is to say.
-type Planned = (Vec<Change>, Vec<Remark>);
-
-/// Plans for the hub that was `found`, at the moment `now`.
+/// A heading and a unified diff for each object.
 ///
 /// # Errors
 ///
-/// Where a planned work cannot be read back, which would be a fault of this program.
-pub(super) fn plan(mut found: Found, settings: &Settings, now: Moment) -> anyhow::Result<Planned> {
-    let (mut changes, mut remarks) = parts::classes(&found, now);
-    let (actions, said) = works::works(&found, settings, now);
-    remarks.extend(said);
-    let mut works = found.carry_out(actions)?;
-    found.scratch.list(&WORKS.all(), found.works.values());
-    let access = works::access_works(&found, now);
-    works.extend(found.carry_out(access)?);
-    works.sort_by(|left, right| left.key.cmp(&right.key));
-    changes.extend(works);
-    let (folds, said) = parts::folds(&found, settings, now);
-    remarks.extend(said);
-    changes.extend(folds);
-    changes.iter_mut().for_each(Change::hide);
-    Ok((changes, remarks))
+/// Where YAML cannot hold an object.
+pub(super) fn text(changes: &[Change]) -> anyhow::Result<String> {
+    changes.iter().map(one).collect()
 }
 
-/// Shows every key to `each`, all from one view.
-fn keys(found: &Found, now: Moment, mut each: impl FnMut(View<'_>, &Key)) {
-    let everything = found.scratch.everything();
-    let guard = found.scratch.read();
-    let view = guard.view(now);
-    everything.iter().for_each(|key| each(view, key));
+fn one(change: &Change) -> anyhow::Result<String> {
+    let document = |object: &Value| if object.is_null() { Ok(String::new()) } else { yaml(object) };
+    let (mut before, mut after) = (document(&readable(&change.before))?, document(&readable(&change.after))?);
+    if before == after {
+        // What differs is how the same JSON is written.
+        (before, after) = (document(&change.before)?, document(&change.after)?);
+    }
+    let names = match change.verb {
+        Verb::Create => ("/dev/null", "plan"),
+        Verb::Change => ("hub", "plan"),
+        Verb::Delete => ("hub", "/dev/null"),
+    };
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
+    let diff = diff.unified_diff().context_radius(AROUND).header(names.0, names.1).to_string();
+    Ok(format!("{}\n{diff}", printable(&change.heading())))
 }
 
-/// The policy or the Gateway `parent`, as remarks name it.
-fn subject(view: View<'_>, parent: &Parent) -> Subject {
-    let object = &parent.object;
-    if parent.is_gateway() {
-        return Subject::on_hub(format_args!("Gateway {object}"));
-    }
-    match of_kind(view, &parent.kind) {
-        KindStanding::Listed(_, info) | KindStanding::Frozen(_, Some(info)) => {
-            Subject::on_hub(format_args!("{} {object}", info.kind))
-        }
-        KindStanding::Frozen(_, None) | KindStanding::Unlisted => {
-            Subject::on_hub(format_args!("{} {object}", parent.kind))
+/// `object` with the JSON in its annotations taken apart, so that a line of a difference is not a whole list.
+fn readable(object: &Value) -> Value {
+    let mut object = object.clone();
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    for text in annotations.into_iter().flat_map(|annotations| annotations.values_mut()) {
+        let parsed: Option<Value> = text.as_str().and_then(|text| serde_json::from_str(text).ok());
+        if let Some(parsed) = parsed.filter(|parsed| parsed.is_object() || parsed.is_array()) {
+            *text = parsed;
         }
     }
+    object
+}
+
+/// A row for each object, nothing where there is none.
+pub(super) fn table(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    let rows = changes.iter().map(|change| {
+        let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+        vec![
+            change.verb.word().to_owned(),
+            change.kind.clone(),
+            or_dash(&change.key.namespace),
+            change.key.name.to_string(),
+            or_dash(change.waits.as_deref().unwrap_or_default()),
+        ]
+    });
+    columns::table(&["ACTION", "KIND", "NAMESPACE", "NAME", "WAITS"], rows)
+}
+
+/// A list of all objects, each before and after.
+pub(super) fn list(changes: &[Change]) -> Value {
+    let item = |change: &Change| {
+        json!({
+            "action": change.verb.word(), "kind": change.kind, "namespace": change.key.namespace,
+            "name": change.key.name, "waits": change.waits, "before": change.before, "after": change.after,
+        })
+    };
+    json!({"items": changes.iter().map(item).collect::<Vec<_>>()})
 }

@@ -3,42 +3,41 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::inventory::{Inventory, is_policy, version};
+use super::inventory::{Inventory, is_policy, regarding, version};
 use super::kinds::{Told, tell};
-use super::remark::{Remark, Subject};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::Params;
 use crate::cli::manifests::Manifest;
-use crate::cli::scratch::Scratch;
 use crate::hub::Wanted;
 use crate::plan::watches;
+use crate::sync::dry_run::{Diagnostic, Regarding};
 use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, POLICIES, SECRETS, needed};
 use crate::sync::rows::schema::WorkSchema;
-use crate::sync::{ClassParams, View};
+use crate::sync::{ClassParams, OfflineMirror, View};
 
 /// The definition of works.
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";
 
 /// A mirror of the objects given.
 pub(super) struct Filled {
-    pub(super) scratch: Scratch,
+    pub(super) mirror: OfflineMirror,
     /// The Gateways and the policies that it holds.
-    pub(super) parents: BTreeMap<Parent, Subject>,
-    pub(super) remarks: Vec<Remark>,
+    pub(super) parents: BTreeMap<Parent, Regarding>,
+    pub(super) diagnostics: Vec<Diagnostic>,
 }
 
 /// Fills a mirror with `inventory`.
 pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled {
     let mut filled = Filled {
-        scratch: Scratch::new(controller.clone()),
+        mirror: OfflineMirror::new(controller.clone()),
         parents: BTreeMap::new(),
-        remarks: inventory.remarks.clone(),
+        diagnostics: inventory.diagnostics.clone(),
     };
     for source in needed() {
-        filled.scratch.list(&source, inventory.of(&source).map(|(_, manifest)| &manifest.object));
+        filled.mirror.list(&source, inventory.of(&source).map(|(_, manifest)| &manifest.object));
     }
     for (key, manifest) in inventory.of(&GATEWAYS.all()) {
-        filled.parents.insert(Parent::gateway(key.clone()), Subject::of(manifest));
+        filled.parents.insert(Parent::gateway(key.clone()), regarding(manifest));
     }
     filled.classes(inventory, controller);
     filled.parameters(inventory);
@@ -51,12 +50,12 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
 /// Which kinds the classes list, and each class's parameters with where they stand.
 #[derive(Default)]
 struct Listed {
-    by: Vec<(GroupVersionResource, Subject)>,
+    by: Vec<(GroupVersionResource, Regarding)>,
 }
 
 impl Filled {
     fn look<T>(&self, at: impl FnOnce(View<'_>) -> T) -> T {
-        at(self.scratch.read().view(Scratch::settled()))
+        at(self.mirror.read().view(OfflineMirror::settled()))
     }
 
     fn wanted(&self) -> Wanted {
@@ -67,9 +66,9 @@ impl Filled {
     fn works(&mut self, inventory: &Inventory) {
         let Some(given) = inventory.definitions.get(WORKS) else { return };
         let schema = WorkSchema::of(&given.definition);
-        self.scratch.work_schema(schema);
+        self.mirror.work_schema(schema);
         if let Some(fault) = schema.fault() {
-            self.remarks.push(given.subject.error(fault));
+            self.diagnostics.push(given.regarding.error(fault));
             // The controller would not begin.
             self.parents.clear();
         }
@@ -80,7 +79,7 @@ impl Filled {
         let others = inventory.of(&CLASSES.all()).filter(|(key, _)| !ours.contains(*key));
         for (_, manifest) in others {
             let text = format!("not used: spec.controllerName is not {}", controller.as_str());
-            self.remarks.push(Subject::of(manifest).note(text));
+            self.diagnostics.push(regarding(manifest).note(text));
         }
     }
 
@@ -88,7 +87,7 @@ impl Filled {
         let wanted = self.wanted();
         for source in wanted.keys() {
             if let Some(key) = source.object() {
-                self.scratch.list(source, inventory.config_maps.get(key).map(|manifest| &manifest.object));
+                self.mirror.list(source, inventory.config_maps.get(key).map(|manifest| &manifest.object));
             }
         }
         let unused = inventory
@@ -96,9 +95,9 @@ impl Filled {
             .iter()
             .filter(|(key, _)| !wanted.contains_key(&CONFIG_MAPS.object((*key).clone())));
         let notes = unused.map(|(_, manifest)| {
-            Subject::of(manifest).note("not used: it holds the parameters of no GatewayClass of ours")
+            regarding(manifest).note("not used: it holds the parameters of no GatewayClass of ours")
         });
-        self.remarks.extend(notes);
+        self.diagnostics.extend(notes);
     }
 
     /// Secrets, and the grants for them, where a class copies them.
@@ -107,10 +106,10 @@ impl Filled {
         for source in [SECRETS.all(), GRANTS.all()] {
             let given = inventory.of(&source).map(|(_, manifest)| manifest);
             if wanted.contains_key(&source) {
-                self.scratch.list(&source, given.map(|manifest| &manifest.object));
+                self.mirror.list(&source, given.map(|manifest| &manifest.object));
             } else {
-                self.remarks.extend(given.map(|manifest| {
-                    Subject::of(manifest).note("not used: no GatewayClass of ours has tlsSecrets \"copy\"")
+                self.diagnostics.extend(given.map(|manifest| {
+                    regarding(manifest).note("not used: no GatewayClass of ours has tlsSecrets \"copy\"")
                 }));
             }
         }
@@ -119,11 +118,11 @@ impl Filled {
     fn policies(&mut self, inventory: &Inventory) {
         let listed = self.listed(inventory);
         let mut told: BTreeMap<GroupVersionResource, Told> = BTreeMap::new();
-        for (gvr, subject) in &listed.by {
+        for (gvr, regarding) in &listed.by {
             let told = told.entry(gvr.clone()).or_insert_with(|| tell(inventory, gvr));
-            self.remarks.extend(remark(gvr, told, subject));
+            self.diagnostics.extend(diagnostic(gvr, told, regarding));
         }
-        told.iter().for_each(|(gvr, told)| self.scratch.resolve(gvr, told.resolution()));
+        told.iter().for_each(|(gvr, told)| self.mirror.resolve(gvr, told.resolution()));
         let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
         for (source, gvr) in self.wanted() {
             let Some(told) = told.get(&gvr).filter(|_| source.is(&POLICIES)) else { continue };
@@ -134,24 +133,24 @@ impl Filled {
             if let Some(((group, kind), objects)) = objects {
                 used.insert((group, kind));
                 for (key, manifest) in objects {
-                    let subject = Subject::of(manifest);
+                    let regarding = regarding(manifest);
                     if *version(&manifest.object.api_version) == *gvr.version {
                         let parent = Parent { kind: gvr.kind.clone(), object: key.clone() };
-                        self.parents.insert(parent, subject);
+                        self.parents.insert(parent, regarding);
                         taken.push(manifest);
                     } else {
-                        self.remarks.push(subject.error(format!(
+                        self.diagnostics.push(regarding.error(format!(
                             "parameters list {gvr}, and only a hub can convert it to that version"
                         )));
                     }
                 }
             }
-            self.scratch.list(&source, taken.into_iter().map(|manifest| &manifest.object));
+            self.mirror.list(&source, taken.into_iter().map(|manifest| &manifest.object));
         }
         self.unused(inventory, &used);
     }
 
-    /// What the classes list; what is wrong with their parameters goes into the remarks.
+    /// What the classes list; what is wrong with their parameters goes into the diagnostics.
     fn listed(&mut self, inventory: &Inventory) -> Listed {
         let mut listed = Listed::default();
         let classes: Vec<(ObjectKey, Option<ObjectKey>, Option<ClassParams>)> = self.look(|view| {
@@ -165,14 +164,15 @@ impl Filled {
         for (class, config_map, params) in classes {
             let config_map = config_map.and_then(|key| inventory.config_maps.get(&key));
             let Some(manifest) = config_map.or_else(|| inventory.class(&class.name)) else { continue };
-            let subject = Subject::of(manifest);
+            let regarding = regarding(manifest);
             match params {
-                Some(ClassParams::Valid(params)) => listed.take(&params, &subject),
+                Some(ClassParams::Valid(params)) => listed.take(&params, &regarding),
                 Some(ClassParams::Invalid { error, .. }) if config_map.is_some() => {
-                    self.remarks.push(subject.error(format!("parameters of GatewayClass {class}: {error}")));
+                    self.diagnostics
+                        .push(regarding.error(format!("parameters of GatewayClass {class}: {error}")));
                 }
                 Some(ClassParams::Invalid { place, error, .. }) => {
-                    self.remarks.push(subject.error(format!("{place}: {error}")));
+                    self.diagnostics.push(regarding.error(format!("{place}: {error}")));
                 }
                 Some(ClassParams::Unread { .. }) | None => {}
             }
@@ -184,7 +184,7 @@ impl Filled {
         let unused = |(group, kind): &(String, String)| !used.contains(&(group.as_str(), kind.as_str()));
         let objects = inventory.others.iter().filter(|(kind, _)| unused(kind));
         for manifest in objects.flat_map(|(_, objects)| objects.values()) {
-            self.remarks.push(Subject::of(manifest).note(if is_policy(&manifest.object) {
+            self.diagnostics.push(regarding(manifest).note(if is_policy(&manifest.object) {
                 "not used: the parameters of no GatewayClass of ours list its kind"
             } else {
                 "not used: no plan depends on its kind"
@@ -194,22 +194,22 @@ impl Filled {
 }
 
 impl Listed {
-    fn take(&mut self, params: &Params, subject: &Subject) {
+    fn take(&mut self, params: &Params, regarding: &Regarding) {
         for policy in &params.policies_to_sync {
-            self.by.push((policy.gvr(), subject.clone()));
+            self.by.push((policy.gvr(), regarding.clone()));
         }
     }
 }
 
-fn remark(gvr: &GroupVersionResource, told: &Told, subject: &Subject) -> Option<Remark> {
+fn diagnostic(gvr: &GroupVersionResource, told: &Told, regarding: &Regarding) -> Option<Diagnostic> {
     match told {
         Told::Defined(_, resolution) => {
-            (!resolution.fault().is_empty()).then(|| subject.error(format!("{gvr}: {}", resolution.fault())))
+            (!resolution.fault().is_empty()).then(|| regarding.error(format!("{gvr}: {}", resolution.fault())))
         }
-        Told::Inferred(kind) => Some(subject.note(format!(
+        Told::Inferred(kind) => Some(regarding.note(format!(
             "{gvr}: no CustomResourceDefinition is given, so this is taken to be the kind {kind} of the policies given"
         ))),
-        Told::Absent => Some(subject.note(format!(
+        Told::Absent => Some(regarding.note(format!(
             "{gvr}: neither a CustomResourceDefinition nor a policy of this kind is given"
         ))),
     }

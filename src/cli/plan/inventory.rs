@@ -6,12 +6,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionSpec,
 };
 
-use super::remark::{Remark, Subject};
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
 use crate::api::{cluster, gateway};
 use crate::cli::manifests::Manifest;
 use crate::hub::Source;
+use crate::sync::dry_run::{Diagnostic, Regarding};
 use crate::sync::kinds::{CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, SECRETS};
 
 /// Objects of one kind, by namespace and name.
@@ -20,7 +20,7 @@ pub(super) type Objects = BTreeMap<ObjectKey, Manifest>;
 /// The definition of a kind.
 #[derive(Debug)]
 pub(super) struct Definition {
-    pub(super) subject: Subject,
+    pub(super) regarding: Regarding,
     pub(super) definition: CustomResourceDefinition,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Inventory {
     pub(super) definitions: BTreeMap<String, Definition>,
     /// Of all other kinds, by group and kind: policies, and what a plan does not use.
     pub(super) others: BTreeMap<(String, String), Objects>,
-    pub(super) remarks: Vec<Remark>,
+    pub(super) diagnostics: Vec<Diagnostic>,
 }
 
 enum Role {
@@ -103,10 +103,10 @@ impl Inventory {
             Role::Other => self.others.entry((group, kind)).or_default(),
             Role::Definition => return self.define(&manifest),
         };
-        let subject = Subject::of(&manifest);
+        let about = regarding(&manifest);
         let key = manifest.object.key();
         if let Some(earlier) = objects.insert(key, manifest) {
-            self.remarks.push(subject.warning(format!("takes the place of the one at {}", earlier.place)));
+            self.diagnostics.push(about.warning(format!("takes the place of the one at {}", earlier.place)));
         }
     }
 
@@ -117,14 +117,21 @@ impl Inventory {
             Ok(spec) => {
                 let name = format!("{}.{}", spec.names.plural, spec.group);
                 let definition = CustomResourceDefinition { spec, ..CustomResourceDefinition::default() };
-                self.definitions.insert(name, Definition { subject: Subject::of(manifest), definition });
+                self.definitions.insert(name, Definition { regarding: regarding(manifest), definition });
             }
             Err(error) => {
                 let text = format!("spec.{}: {}", error.path(), error.inner());
-                self.remarks.push(Subject::of(manifest).error(text));
+                self.diagnostics.push(regarding(manifest).error(text));
             }
         }
     }
+}
+
+/// The object of `manifest`, as diagnostics name it.
+pub(super) fn regarding(manifest: &Manifest) -> Regarding {
+    let Manifest { place, object } = manifest;
+    let key = object.key();
+    Regarding::new(format_args!("{place}: {} {key}", object.kind))
 }
 
 /// Whether `object` has a target reference.

@@ -7,13 +7,12 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::fill::Filled;
-use super::remark::{Remark, Subject};
-use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, Parent, WorkName};
 use crate::api::object::HubObject;
-use crate::cli::scratch::Scratch;
 use crate::plan::{Outcome, PlannedWork, Settings, WorksPlan, access, plan_works};
-use crate::sync::View;
+use crate::sync::dry_run::{Diagnostic, Regarding, incomplete};
 use crate::sync::kinds::WORKS;
+use crate::sync::{OfflineMirror, View};
 
 /// Planned works, by cluster and name.
 type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
@@ -23,15 +22,15 @@ type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
 /// # Errors
 ///
 /// Where a planned work cannot be read back, which would be a fault of this program.
-pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<Value>, Vec<Remark>)> {
-    let Filled { scratch, parents, mut remarks } = filled;
+pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<Value>, Vec<Diagnostic>)> {
+    let Filled { mirror, parents, mut diagnostics } = filled;
     let mut works = Works::new();
     {
-        let guard = scratch.read();
-        let view = guard.view(Scratch::settled());
-        for (parent, subject) in &parents {
+        let guard = mirror.read();
+        let view = guard.view(OfflineMirror::settled());
+        for (parent, regarding) in &parents {
             let plan = plan_works(view, settings, parent);
-            remarks.extend(said(view, parent, &plan, subject));
+            diagnostics.extend(said(view, parent, &plan, regarding));
             take(&mut works, plan);
         }
     }
@@ -41,15 +40,15 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
         .map(|((cluster, _), work)| anyhow::Ok(serde_json::from_value(work.object(&cluster.0)?)?))
         .collect::<Result<_, _>>()
         .context("cannot read a planned work back")?;
-    scratch.list(&WORKS.all(), &created);
-    let guard = scratch.read();
-    let view = guard.view(Scratch::settled());
+    mirror.list(&WORKS.all(), &created);
+    let guard = mirror.read();
+    let view = guard.view(OfflineMirror::settled());
     let clusters: Vec<ClusterName> = works.keys().map(|(cluster, _)| cluster.clone()).collect();
     for cluster in &clusters {
         take(&mut works, access::plan(view, cluster));
     }
     let objects = works.iter().map(|((cluster, _), work)| work.object(&cluster.0));
-    Ok((objects.collect::<Result<_, _>>().context("cannot make a planned work again")?, remarks))
+    Ok((objects.collect::<Result<_, _>>().context("cannot make a planned work again")?, diagnostics))
 }
 
 fn take(works: &mut Works, plan: WorksPlan) {
@@ -61,11 +60,11 @@ fn take(works: &mut Works, plan: WorksPlan) {
 }
 
 /// What there is to say about the plan of `parent`.
-fn said(view: View<'_>, parent: &Parent, plan: &WorksPlan, subject: &Subject) -> Vec<Remark> {
-    let mut remarks: Vec<Remark> = plan
+fn said(view: View<'_>, parent: &Parent, plan: &WorksPlan, regarding: &Regarding) -> Vec<Diagnostic> {
+    let mut diagnostics: Vec<Diagnostic> = plan
         .problems
         .iter()
-        .map(|problem| if problem.freezes() { subject.error(problem) } else { subject.warning(problem) })
+        .map(|problem| if problem.freezes() { regarding.error(problem) } else { regarding.warning(problem) })
         .collect();
     if !plan.problems.iter().any(crate::plan::Problem::freezes) {
         let note = match (plan.targeted, plan.outcomes.is_empty(), parent.is_gateway()) {
@@ -77,19 +76,10 @@ fn said(view: View<'_>, parent: &Parent, plan: &WorksPlan, subject: &Subject) ->
             (true, true, false) => Some("none of its Gateways is placed on a cluster that it selects"),
             (true, false, _) => None,
         };
-        remarks.extend(note.map(|note| subject.note(note)));
+        diagnostics.extend(note.map(|note| regarding.note(note)));
     }
     if parent.is_gateway() && plan.targeted {
-        remarks.extend(incomplete(view, &parent.object).map(|text| subject.warning(text)));
+        diagnostics.extend(incomplete(view, &parent.object).map(|text| regarding.warning(text)));
     }
-    remarks
-}
-
-/// Whether the decisions are fewer than their Placement says there are.
-pub(super) fn incomplete(view: View<'_>, gateway: &ObjectKey) -> Option<String> {
-    let placement = ObjectKey::new(&gateway.namespace, view.gateway(gateway)?.placement()?);
-    let (selected, decided) = (view.placement(&placement)?.selected, view.decided(&placement).len());
-    (decided < selected).then(|| {
-        format!("Placement {placement} has chosen {selected} clusters, its PlacementDecisions name {decided}")
-    })
+    diagnostics
 }

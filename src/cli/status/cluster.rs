@@ -4,23 +4,20 @@ use anyhow::bail;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::found::{Asked, Found};
-use super::hub::{Hub, Selection};
-use super::shown::Shown;
-use super::spoke::Spoke;
+use super::printer::Printer;
 use super::view::{Rows, View};
-use super::watch::{self, Seen};
-use super::{Arguments, Format};
-use crate::api::names::ControllerName;
+use super::{Arguments, Format, Hub, watch};
+use crate::api::cluster::ManagedClusterStatus;
+use crate::api::names::{ClusterName, ControllerName};
 use crate::cli::Answer;
-use crate::cli::live::is_forbidden;
 use crate::cli::output::{self, print, say};
-use crate::cli::silence::silent_since;
 use crate::cli::text::printable;
+use crate::hub::Scope;
+use crate::report::{self, Asked, Item, Query, Report};
 
 /// Shows what is on the cluster that `arguments` name: fine where all of it is as it should be.
 pub(super) async fn answer(
-    hub: &Hub,
+    hub: Hub,
     controller: &ControllerName,
     arguments: &Arguments,
 ) -> anyhow::Result<Answer> {
@@ -29,39 +26,30 @@ pub(super) async fn answer(
         bail!("status cluster NAME shows all that is on one cluster: leave --cluster and -n out");
     }
     let mut unread = Vec::new();
-    let silent = match hub.cluster(name).await {
-        Ok(Some(cluster)) => silent_since(&cluster),
+    let cluster = ClusterName::from(name.as_str());
+    let unavailable = match report::cluster(&hub.client, &cluster).await {
+        Ok(Some(cluster)) => cluster.status_as::<ManagedClusterStatus>().unavailable_since(),
         Ok(None) => {
             say(printable(&format!("the hub has no ManagedCluster {name}")));
             return Ok(Answer::No);
         }
-        Err(error) => {
-            let failure = hub.failure(&format!("read ManagedCluster {name}"), &error);
-            if !is_forbidden(&error) {
-                return Err(failure);
-            }
-            unread.push(failure.to_string());
+        Err(error) if error.is_forbidden() => {
+            unread.push(error.to_string());
             None
         }
+        Err(error) => return Err(error.into()),
     };
-    let mut spoke = Spoke::new(controller.clone(), name);
-    let works = hub.works(name, &spoke.selector()).await;
-    let works =
-        works.map_err(|error| hub.failure(&format!("list ManifestWorks of cluster {name}"), &error))?;
-    spoke.list_works(&works);
-    let selection = Selection { namespace: None, name: None };
-    let mut found = Found::read(hub, controller, Asked::Cluster, selection, "").await?;
-    unread.append(&mut found.unread);
-    for fault in &found.faults {
+    let (asked, scope) = (Asked::Cluster, Scope::All);
+    let query = Query { controller, asked, scope, cluster: Some(cluster), hint: "" };
+    let mut report = Report::read(&hub.client, &query).await?;
+    unread.append(&mut report.unread);
+    for fault in &report.faults {
         say(printable(&format!("error: {fault}")));
     }
-    for item in &found.items {
-        spoke.take(&item.key(), Some(item));
-    }
-    if let Some(since) = silent {
+    if let Some(since) = unavailable {
         say(printable(&format!("cluster {name}: its agent is silent since {since}")));
     }
-    let items = spoke.items();
+    let items = report.seen.items();
     if items.is_empty() {
         say(printable(&format!("nothing of {} is on cluster {name}", controller.as_str())));
     }
@@ -71,16 +59,14 @@ pub(super) async fn answer(
         if !unread.is_empty() {
             say(printable(&unread.join("; ")));
         }
-        let watched = found.watched(Some(&spoke));
-        let seen = Seen { gateways: found.gateways, spoke: Some(spoke), ..Seen::default() };
-        let shown = Shown::new(view, arguments.output, arguments.redraws());
-        return watch::watch(hub, &watched, selection, shown, items, seen).await.map(|()| Answer::Fine);
+        let printer = Printer::new(view, arguments.output, arguments.redraws());
+        return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
-    let fine = found.faults.is_empty() && silent.is_none() && items.iter().all(|item| view.in_sync(item));
+    let fine = report.faults.is_empty() && unavailable.is_none() && items.iter().all(Item::in_sync);
     let list = || {
         let items: Vec<Value> = items.iter().map(|item| view.json(item)).collect();
-        let silent = silent.map(|since| since.to_string());
-        json!({"cluster": {"name": name, "silentSince": silent, "inSync": fine}, "items": items})
+        let since = unavailable.map(|since| since.to_string());
+        json!({"cluster": {"name": name, "silentSince": since, "inSync": fine}, "items": items})
     };
     match arguments.output {
         Format::Json => print(&output::json(&list())?)?,

@@ -1,101 +1,86 @@
-//! The Gateways of classes of ours and their works, as they were last seen.
+//! The row of a Gateway. A cell is `-` where there is nothing, and `?` where it is not known.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::gateway::{GatewayReport, Works};
-use crate::api::annotations::{CONTROLLER, WORK_FOR};
-use crate::api::gateway::GatewaySpec;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey};
-use crate::api::object::HubObject;
-use crate::sync::rows::work::Work;
+use super::table::{message, names};
+use crate::report::{GatewayOnCluster, GatewayReport};
 
-/// The Gateways of our classes.
-#[derive(Debug)]
-pub(super) struct Gateways {
-    controller: ControllerName,
-    classes: BTreeSet<Arc<str>>,
-    gateways: BTreeMap<ObjectKey, HubObject>,
-    /// `None` where they may not be read.
-    works: Option<BTreeMap<ObjectKey, Works>>,
+pub(super) const ROW: [&str; 6] = ["CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "MESSAGE", "AGE"];
+pub(super) const ROW_WIDE: [&str; 8] =
+    ["CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "ADDRESSES", "IN GRACE", "MESSAGE", "AGE"];
+
+/// The state of a Gateway.
+pub(super) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
+    let clusters = gateway.clusters();
+    let all = clusters.as_ref().map(|clusters| clusters.len());
+    let programmed = match (gateway.programmed_count(), all) {
+        (_, Some(0)) => "-".to_owned(),
+        (programmed, all) => format!("{}/{}", count(programmed), count(all)),
+    };
+    let listed = |clusters: Vec<&str>| names(&clusters, wide);
+    let clusters = clusters.map(|clusters| clusters.into_iter().map(|cluster| &*cluster.0).collect());
+    let mut state = vec![
+        gateway.said.class.clone(),
+        clusters.map_or_else(unknown, listed),
+        programmed,
+        status(gateway.accepted()),
+    ];
+    if wide {
+        let copies = gateway.copies.as_ref().map(|copies| {
+            let displaced = copies.iter().filter(|(_, copy)| copy.displaced.is_some() && !copy.deleting);
+            displaced.map(|(cluster, _)| &*cluster.0).collect()
+        });
+        state.push(names(&gateway.said.addresses.iter().map(String::as_str).collect::<Vec<_>>(), true));
+        state.push(copies.map_or_else(unknown, |copies: Vec<&str>| names(&copies, true)));
+    }
+    state.push(message(gateway.message().as_deref(), wide, true));
+    state
 }
 
-impl Gateways {
-    /// None yet; those of `classes` count.
-    pub(super) fn new(controller: ControllerName, classes: BTreeSet<Arc<str>>) -> Self {
-        Self { controller, classes, gateways: BTreeMap::new(), works: None }
-    }
+pub(super) const ON_CLUSTER: [&str; 5] = ["CLASS", "APPLIED", "PROGRAMMED", "MESSAGE", "AGE"];
+pub(super) const ON_CLUSTER_WIDE: [&str; 7] =
+    ["CLASS", "APPLIED", "PROGRAMMED", "ADDRESSES", "IN GRACE SINCE", "MESSAGE", "AGE"];
 
-    /// The label selector of their works.
-    pub(super) fn selector(&self) -> String {
-        format!("{CONTROLLER}={},{WORK_FOR}=gateway", self.controller.hash())
+/// The state of a Gateway, as one cluster has it.
+pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
+    let (applied, programmed) = match on.copy {
+        None => ("?", "?"),
+        Some(None) => ("no", "no"),
+        Some(Some(copy)) => match (copy.deleting, copy.applied, copy.lacks.is_none()) {
+            (true, ..) => ("deleting", "-"),
+            (false, applied, programmed) => (yes(applied), yes(programmed)),
+        },
+    };
+    let mut state = vec![on.gateway.said.class.clone(), applied.to_owned(), programmed.to_owned()];
+    let copy = on.copy.flatten();
+    if wide {
+        let since = copy.and_then(|copy| copy.displaced.clone());
+        state.push(names(&on.addresses().collect::<Vec<_>>(), true));
+        state.push(since.unwrap_or_else(|| if on.copy.is_some() { "-".to_owned() } else { unknown() }));
     }
-
-    /// Takes in all Gateways that there are, and returns the keys of those that may be shown otherwise.
-    pub(super) fn list(&mut self, gateways: Vec<HubObject>) -> BTreeSet<ObjectKey> {
-        let gateways = gateways.into_iter().map(|gateway| (gateway.key(), gateway)).collect();
-        let before = std::mem::replace(&mut self.gateways, gateways);
-        before.into_keys().chain(self.gateways.keys().cloned()).collect()
-    }
-
-    /// The same of all their works.
-    pub(super) fn list_works(&mut self, works: &[HubObject]) -> BTreeSet<ObjectKey> {
-        let before = self.works.replace(BTreeMap::new());
-        let mut keys: BTreeSet<ObjectKey> = before.into_iter().flat_map(BTreeMap::into_keys).collect();
-        keys.extend(works.iter().filter_map(|work| self.apply_work(work)));
-        keys
-    }
-
-    /// A Gateway is there, as it is now.
-    pub(super) fn apply(&mut self, gateway: HubObject) -> ObjectKey {
-        let key = gateway.key();
-        self.gateways.insert(key.clone(), gateway);
-        key
-    }
-
-    /// A Gateway is gone.
-    pub(super) fn delete(&mut self, gateway: &HubObject) -> ObjectKey {
-        let key = gateway.key();
-        self.gateways.remove(&key);
-        key
-    }
-
-    /// A work is there, as it is now. Returns the Gateway that it is for.
-    pub(super) fn apply_work(&mut self, object: &HubObject) -> Option<ObjectKey> {
-        let (gateway, work) = self.work(object)?;
-        self.works.get_or_insert_default().entry(gateway.clone()).or_default().insert(cluster(object), work);
-        Some(gateway)
-    }
-
-    /// A work is gone.
-    pub(super) fn delete_work(&mut self, object: &HubObject) -> Option<ObjectKey> {
-        let (gateway, _) = self.work(object)?;
-        self.works.as_mut()?.get_mut(&gateway)?.remove(&cluster(object));
-        Some(gateway)
-    }
-
-    fn work(&self, object: &HubObject) -> Option<(ObjectKey, Work)> {
-        let work = Work::new(object, &self.controller);
-        let gateway = work.parent().filter(|parent| parent.is_gateway())?.object.clone();
-        Some((gateway, work))
-    }
-
-    /// What there is to say of a Gateway; `None` where it is gone, or of a class that is not ours.
-    pub(super) fn report(&self, key: &ObjectKey) -> Option<GatewayReport> {
-        let gateway = self.gateways.get(key)?;
-        let class = gateway.spec_as::<GatewaySpec>().gateway_class_name;
-        self.classes.get(&*class)?;
-        let none = Works::new();
-        let works = self.works.as_ref().map(|works| works.get(key).unwrap_or(&none));
-        Some(GatewayReport::new(gateway, &class, works))
-    }
-
-    /// What there is to say of all.
-    pub(super) fn reports(&self) -> Vec<GatewayReport> {
-        self.gateways.keys().filter_map(|key| self.report(key)).collect()
-    }
+    let accepted = on.gateway.accepted().is_some_and(|said| said.status == "True");
+    // What has no work yet may wait for something that only the Gateway says.
+    let refused = on.gateway.message().filter(|_| !accepted || on.copy == Some(None));
+    let text = refused.as_deref().or_else(|| copy?.lacks.as_deref());
+    state.push(message(text, wide, on.copy.is_some()));
+    state
 }
 
-fn cluster(work: &HubObject) -> ClusterName {
-    work.metadata.namespace.as_str().into()
+fn status(condition: Option<&Condition>) -> String {
+    condition.map_or_else(unknown, |said| said.status.clone())
 }
+
+fn count(count: Option<usize>) -> String {
+    count.map_or_else(unknown, |count| count.to_string())
+}
+
+fn yes(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+fn unknown() -> String {
+    "?".to_owned()
+}
+
+#[cfg(test)]
+mod tests;

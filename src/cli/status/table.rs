@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::report::{Detail, OnCluster, Reading, Report};
-use crate::api::annotations::{Synced, SyncedCondition};
+use crate::api::annotations::{Summary, Synced, SyncedCondition};
 use crate::cli::text::{cut, printable};
+use crate::report::{Detail, PolicyOnCluster, PolicyReport, Reading};
 
 /// The most characters of a message in a table that is not wide.
 const MESSAGE: usize = 60;
@@ -28,7 +28,7 @@ pub(super) struct Row {
 pub(super) const POLICY: [&str; 5] = ["CLUSTERS", "ENFORCED", "OVERRIDDEN", "MESSAGE", "AGE"];
 
 /// The state of a policy.
-pub(super) fn policy(report: &Report, wide: bool) -> Vec<String> {
+pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
     vec![
         count(report, |summary| summary.applied),
         count(report, |summary| summary.enforced),
@@ -40,7 +40,7 @@ pub(super) fn policy(report: &Report, wide: bool) -> Vec<String> {
 pub(super) const CLUSTER: [&str; 5] = ["CLUSTER", "APPLIED", "ENFORCED", "REASON", "MESSAGE"];
 
 /// One row for each cluster of a policy.
-pub(super) fn clusters(report: &Report) -> Vec<Row> {
+pub(super) fn clusters(report: &PolicyReport) -> Vec<Row> {
     let entries = report.clusters.said().into_iter().flatten();
     let rows = entries.map(|entry| {
         let known = Some(entry).filter(|_| report.detail.shows_states());
@@ -61,7 +61,7 @@ pub(super) const ON_CLUSTER_WIDE: [&str; 7] =
     ["APPLIED", "ENFORCED", "REASON", "CONDITIONS", "FIELDS", "MESSAGE", "AGE"];
 
 /// The state of a policy, as one cluster has it.
-pub(super) fn on_cluster(on: OnCluster<'_>, wide: bool) -> Vec<String> {
+pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
     let (report, known) = (on.report, on.state());
     let mut state = cells(known, report.detail, ENFORCED);
     if wide {
@@ -135,7 +135,7 @@ fn or_mark(text: Option<String>, detail: Detail) -> String {
     }
 }
 
-fn count(report: &Report, of: impl Fn(&crate::api::annotations::Summary) -> usize) -> String {
+fn count(report: &PolicyReport, of: impl Fn(&Summary) -> usize) -> String {
     match (&report.summary, &report.clusters) {
         (Reading::Said(summary), _) => format!("{}/{}", of(summary), summary.clusters),
         (Reading::Missing, Reading::Missing) => "-".to_owned(),
@@ -143,7 +143,7 @@ fn count(report: &Report, of: impl Fn(&crate::api::annotations::Summary) -> usiz
     }
 }
 
-fn overridden(report: &Report, wide: bool) -> String {
+fn overridden(report: &PolicyReport, wide: bool) -> String {
     match (report.overridden(), report.summary.said(), &report.clusters) {
         (Some(clusters), ..) => names(&clusters, wide),
         // The list names all clusters alike; the summary still counts.

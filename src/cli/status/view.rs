@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use super::copy;
-use super::differences::Differences;
-use super::gateway::{self, GatewayReport};
-use super::item::{Item, Table};
-use super::report::Report;
 use super::table::{self, Row};
+use super::{copies, gateways};
 use crate::cli::columns::Columns;
+use crate::report::{Differences, Differs, GatewayReport, Item, PolicyReport, Reading, Table};
 
 /// The column of differences.
 const DIFFERS: &str = "DIFFERS";
@@ -39,62 +36,61 @@ pub(super) struct View {
     pub(super) differences: Option<Differences>,
 }
 
+impl Rows {
+    /// The one cluster of which rows are shown.
+    pub(super) fn cluster(&self) -> Option<&str> {
+        match self {
+            Self::OnCluster(cluster) => Some(cluster),
+            Self::Policies | Self::Clusters => None,
+        }
+    }
+}
+
 impl View {
+    /// Whether the table of `items` says where policies differ.
+    pub(super) fn shows_differences(&self, items: &[&Item]) -> bool {
+        let mut policies = items.iter().filter_map(|item| item.policy());
+        self.wide
+            && self.rows != Rows::Policies
+            && policies.any(|report| !matches!(report.overrides, Reading::Missing))
+    }
+
     /// Whether `item` is shown at all.
     pub(super) fn shows(&self, item: &Item) -> bool {
-        match (&self.rows, item) {
-            (Rows::Policies | Rows::Clusters, _) | (_, Item::Copy(_)) => true,
-            (Rows::OnCluster(cluster), Item::Gateway(report)) => report.on(cluster).is_some(),
-            (Rows::OnCluster(cluster), Item::Policy(report)) => report.on(cluster).is_some(),
-        }
+        self.rows.cluster().is_none_or(|cluster| item.on(cluster).is_some())
     }
 
     /// Whether what is shown of `item` is in sync.
     pub(super) fn in_sync(&self, item: &Item) -> bool {
-        match (&self.rows, item) {
-            (_, Item::Copy(report)) => report.in_sync(),
-            (Rows::Policies | Rows::Clusters, Item::Gateway(report)) => report.in_sync(),
-            (Rows::Policies | Rows::Clusters, Item::Policy(report)) => report.in_sync(),
-            (Rows::OnCluster(cluster), Item::Gateway(report)) => {
-                report.on(cluster).is_none_or(|on| on.in_sync())
-            }
-            (Rows::OnCluster(cluster), Item::Policy(report)) => {
-                report.on(cluster).is_none_or(|on| on.in_sync())
-            }
+        match self.rows.cluster() {
+            None => item.in_sync(),
+            Some(cluster) => item.on(cluster).is_none_or(|on| on.in_sync()),
         }
     }
 
     /// What is shown of `item`, for programs.
     pub(super) fn json(&self, item: &Item) -> Value {
-        match (&self.rows, item) {
-            (_, Item::Copy(report)) => report.json(),
-            (Rows::Policies | Rows::Clusters, Item::Gateway(report)) => report.json(),
-            (Rows::Policies | Rows::Clusters, Item::Policy(report)) => report.json(),
-            (Rows::OnCluster(cluster), Item::Gateway(report)) => {
-                report.on(cluster).map_or(Value::Null, |on| on.json())
-            }
-            (Rows::OnCluster(cluster), Item::Policy(report)) => {
-                report.on(cluster).map_or(Value::Null, |on| on.json())
-            }
+        match self.rows.cluster() {
+            None => item.json(),
+            Some(cluster) => item.on(cluster).map_or(Value::Null, |on| on.json()),
         }
     }
 
     /// What people should know beside that: what cannot be read, and what is left out of that which is shown.
-    pub(super) fn remarks(&self, item: &Item) -> Vec<String> {
+    pub(super) fn diagnostics(&self, item: &Item) -> Vec<String> {
         let about = |of: &str, texts: Vec<&String>| {
             texts.into_iter().map(|text| format!("{of}: {text}")).collect::<Vec<_>>()
         };
         match item {
             Item::Copy(_) => Vec::new(),
-            Item::Gateway(report) => about(
-                &format!("Gateway {}/{}", report.namespace, report.name),
-                report.faults.iter().collect(),
-            ),
+            Item::Gateway(report) => {
+                about(&format!("Gateway {}", report.key), report.said.faults.iter().collect())
+            }
             Item::Policy(report) => {
                 let clusters = self.rows != Rows::Policies;
                 let message = report.message.clone().filter(|_| self.rows == Rows::Clusters);
                 let left_out = report.detail.explanation().filter(|_| clusters);
-                let policy = format!("{} {}/{}", report.kind, report.namespace, report.name);
+                let policy = format!("{} {}", report.kind, report.key);
                 about(&policy, report.faults.iter().chain(&message).chain(&left_out).collect())
             }
         }
@@ -103,11 +99,11 @@ impl View {
     /// The first line of `table`.
     pub(super) fn headers(&self, table: Table) -> Vec<String> {
         let (of, state): (&[&str], &[&str]) = match (table, &self.rows) {
-            (Table::Copies, _) => (&["KIND", "NAMESPACE", "NAME"], &copy::ROW),
-            (Table::Gateways, Rows::OnCluster(_)) if self.wide => (&["NAME"], &gateway::ON_CLUSTER_WIDE),
-            (Table::Gateways, Rows::OnCluster(_)) => (&["NAME"], &gateway::ON_CLUSTER),
-            (Table::Gateways, _) if self.wide => (&["NAME"], &gateway::ROW_WIDE),
-            (Table::Gateways, _) => (&["NAME"], &gateway::ROW),
+            (Table::Copies, _) => (&["KIND", "NAMESPACE", "NAME"], &copies::ROW),
+            (Table::Gateways, Rows::OnCluster(_)) if self.wide => (&["NAME"], &gateways::ON_CLUSTER_WIDE),
+            (Table::Gateways, Rows::OnCluster(_)) => (&["NAME"], &gateways::ON_CLUSTER),
+            (Table::Gateways, _) if self.wide => (&["NAME"], &gateways::ROW_WIDE),
+            (Table::Gateways, _) => (&["NAME"], &gateways::ROW),
             (Table::Policies, Rows::Policies) => (&["KIND", "NAME"], &table::POLICY),
             (Table::Policies, Rows::Clusters) => (&[], &table::CLUSTER),
             (Table::Policies, Rows::OnCluster(_)) if self.wide => {
@@ -127,7 +123,7 @@ impl View {
     /// The rows of `item`.
     pub(super) fn rows(&self, item: &Item) -> Vec<Row> {
         match item {
-            Item::Copy(report) => vec![report.row(self.wide)],
+            Item::Copy(report) => vec![copies::row(report, self.wide)],
             Item::Gateway(report) => self.gateway_rows(report),
             Item::Policy(report) => self.policy_rows(report),
         }
@@ -135,18 +131,19 @@ impl View {
 
     fn gateway_rows(&self, report: &GatewayReport) -> Vec<Row> {
         let state = match &self.rows {
-            Rows::Policies | Rows::Clusters => Some(gateway::row(report, self.wide)),
-            Rows::OnCluster(cluster) => report.on(cluster).map(|on| gateway::on_cluster(&on, self.wide)),
+            Rows::Policies | Rows::Clusters => Some(gateways::row(report, self.wide)),
+            Rows::OnCluster(cluster) => report.on(cluster).map(|on| gateways::on_cluster(&on, self.wide)),
         };
-        let namespace = Some(&report.namespace).filter(|_| self.namespaces);
-        let of = namespace.into_iter().chain([&report.name]).cloned().collect();
+        let namespace = Some(&*report.key.namespace).filter(|_| self.namespaces);
+        let of = namespace.into_iter().chain([&*report.key.name]).map(str::to_owned).collect();
         state.map(|state| Row { of, state }).into_iter().collect()
     }
 
-    fn policy_rows(&self, report: &Report) -> Vec<Row> {
+    fn policy_rows(&self, report: &PolicyReport) -> Vec<Row> {
         let row = |state| {
-            let namespace = Some(&report.namespace).filter(|_| self.namespaces);
-            Row { of: namespace.into_iter().chain([&report.kind, &report.name]).cloned().collect(), state }
+            let namespace = Some(&*report.key.namespace).filter(|_| self.namespaces);
+            let of = namespace.into_iter().chain([&*report.kind, &*report.key.name]);
+            Row { of: of.map(str::to_owned).collect(), state }
         };
         match &self.rows {
             Rows::Policies => vec![row(table::policy(report, self.wide))],
@@ -164,8 +161,15 @@ impl View {
     }
 
     /// The cell that says what is different on `cluster`, where there is one.
-    fn differs(&self, report: &Report, cluster: &str) -> Vec<String> {
-        self.differences.iter().map(|differences| differences.of(report, cluster)).collect()
+    fn differs(&self, report: &PolicyReport, cluster: &str) -> Vec<String> {
+        let differences = self.differences.iter().map(|differences| differences.of(report, cluster));
+        differences
+            .map(|differs| match differs {
+                Differs::Unknown => "?".to_owned(),
+                Differs::At(places) if places.is_empty() => "-".to_owned(),
+                Differs::At(places) => places.into_iter().collect::<Vec<_>>().join(","),
+            })
+            .collect()
     }
 
     /// The cells of `row` of `table`, of an object created then.
@@ -184,7 +188,7 @@ impl View {
     }
 
     /// All tables, an empty line between them.
-    pub(super) fn tables(&self, items: &[Item], now: Timestamp) -> String {
+    pub(super) fn tables<'i>(&self, items: impl IntoIterator<Item = &'i Item>, now: Timestamp) -> String {
         let mut rows: BTreeMap<Table, Vec<Vec<String>>> = BTreeMap::new();
         for item in items {
             let table = item.key().table;
@@ -195,3 +199,6 @@ impl View {
         tables.collect::<Vec<_>>().join("\n")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,18 @@ impl Change {
 }
 
 impl Changed {
+    /// The source that it is about; of everything there is none.
+    #[must_use]
+    pub fn source(&self) -> Option<&Source> {
+        match self {
+            Self::Everything => None,
+            Self::Object { source, .. }
+            | Self::Listed(source)
+            | Self::Forgotten(source)
+            | Self::Failing { source, .. } => Some(source),
+        }
+    }
+
     /// The key of the object that changed, and what was kept of it, where it is of `kind`.
     #[must_use]
     pub fn of<K: Registered>(&self, kind: &K) -> Option<(&ObjectKey, Option<&K::Row>)> {
@@ -84,14 +96,25 @@ impl Changed {
 pub struct Failure {
     /// In the hub's words, where it gave any.
     pub text: String,
-    /// Whether the hub refuses it, and will until somebody changes something.
-    pub refused: bool,
+    /// Whether it may pass.
+    pub kind: FailureKind,
+}
+
+/// Whether a failure may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The hub did not answer.
+    NoAnswer,
+    /// It may pass by itself.
+    Passing,
+    /// The hub refuses it, and will until somebody changes something.
+    Refused,
 }
 
 impl Failure {
     /// One that may pass by itself.
     #[must_use]
     pub fn passing(text: impl Into<String>) -> Self {
-        Self { text: text.into(), refused: false }
+        Self { text: text.into(), kind: FailureKind::Passing }
     }
 }

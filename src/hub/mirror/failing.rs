@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::change::Failure;
+use super::change::{Failure, FailureKind};
 use crate::api::moment::Moment;
 
 /// A failure that may pass counts as lasting once each attempt has failed for so long.
@@ -13,6 +13,8 @@ const LASTS: Duration = Duration::from_secs(5);
 pub struct Failing {
     /// In the hub's words, where it gave any.
     pub text: String,
+    /// Whether it may pass.
+    pub kind: FailureKind,
     since: Moment,
     /// Whether it is more than a moment's.
     pub lasting: bool,
@@ -22,6 +24,7 @@ impl Failing {
     /// What it is now that it fails again, or for the first time.
     pub(super) fn of(failure: Failure, before: Option<&Self>, now: Moment) -> Self {
         let since = before.map_or(now, |before| before.since);
-        Self { text: failure.text, since, lasting: failure.refused || since.after(LASTS) <= now }
+        let lasting = failure.kind == FailureKind::Refused || since.after(LASTS) <= now;
+        Self { text: failure.text, kind: failure.kind, since, lasting }
     }
 }

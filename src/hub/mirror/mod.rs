@@ -22,9 +22,10 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use self::state::State;
 use crate::api::moment::Moment;
 use crate::api::names::ControllerName;
+use crate::api::object::HubObject;
 use crate::hub::source::Source;
 
-pub use change::{Change, Changed, Failure};
+pub use change::{Change, Changed, Failure, FailureKind};
 pub use failing::Failing;
 pub use index::{Cascade, Index};
 pub(super) use table::AnyTable;
@@ -57,6 +58,23 @@ impl<I: Index> Mirror<I> {
     /// Ends a full listing of `source` that showed the hub at `version`.
     pub fn end_resync(&self, source: &Source, version: u64, now: Moment) -> Changes<'_, I> {
         self.write(now, |state| state.end_resync(source, version, now))
+    }
+
+    /// Takes `objects` in as all that there is of `source`, seen at `now`, whatever version the hub was at.
+    pub fn list<'o>(
+        &self,
+        source: &Source,
+        objects: impl IntoIterator<Item = &'o HubObject>,
+        controller: &ControllerName,
+        now: Moment,
+    ) {
+        self.begin_resync(source);
+        for object in objects {
+            let Some(row) = source.prune(object, controller) else { continue };
+            let (source, key, version) = (source.clone(), object.key(), object.metadata.version());
+            self.change(Change::Applied { source, key, version, row }, now);
+        }
+        self.end_resync(source, 0, now);
     }
 
     /// Notes that `source` has seen everything up to `version`.

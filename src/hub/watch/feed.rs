@@ -78,8 +78,8 @@ impl Feed {
         Self { sink: Arc::new(Told { mirror, changed }), controller, clock }
     }
 
-    pub(super) fn labels(&self, source: &Source) -> Option<String> {
-        source.labels(&self.controller)
+    pub(super) fn controller(&self) -> &ControllerName {
+        &self.controller
     }
 
     pub(super) fn version(&self, source: &Source) -> u64 {

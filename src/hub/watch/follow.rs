@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use kube::Client;
-use kube::api::{ListParams, WatchParams};
-use kube::core::{ObjectList, Request, WatchEvent};
+use kube::api::WatchParams;
+use kube::core::{Request, WatchEvent};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use parking_lot::Mutex;
@@ -20,7 +20,8 @@ use super::feed::Feed;
 use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
 use crate::api::text::with_causes;
-use crate::hub::mirror::{Change, Failure};
+use crate::hub::mirror::{Change, Failure, FailureKind};
+use crate::hub::pages::{Extent, Page, Pages};
 use crate::hub::source::Source;
 use crate::tasks::{Ended, Tasks};
 
@@ -29,7 +30,7 @@ const PAGE: u32 = 100;
 /// How long the server keeps a watch open.
 const WATCH_SECONDS: u32 = 290;
 /// How long a watch may be silent; the server sends a bookmark every minute.
-pub(crate) const SILENCE: Duration = Duration::from_secs(180);
+const SILENCE: Duration = Duration::from_secs(180);
 /// A watch that lasts for less than this and brings nothing counts as a failure, however it ends.
 const BRIEF: Duration = Duration::from_secs(1);
 
@@ -99,7 +100,7 @@ impl Followed {
                 self.tasks.end(Ended::HubRestored);
             }
         }
-        let failure = Failure { text: message, refused: is_refused(error) };
+        let failure = Failure { text: message, kind: kind_of(error) };
         feed.change(Change::Failing(self.source.clone(), Some(failure)));
         backoff.next().unwrap_or(SILENCE)
     }
@@ -133,39 +134,35 @@ impl Followed {
     }
 
     async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
-        let mut params =
-            ListParams { label_selector: feed.labels(&self.source), ..ListParams::default() }.limit(PAGE);
-        params.field_selector = self.source.fields();
+        let mut pages = Pages::of(&self.source, &self.gvr, feed.controller(), PAGE);
         feed.begin_resync(&self.source);
-        let mut page = self.page(client, &params).await?;
+        let mut page = self.page(client, &pages).await?;
         let (shown, seen) = (version_of(&page), feed.version(&self.source));
         if shown < seen {
             return Err(FollowError::Stale { shown, seen });
         }
         loop {
             let prune = |page: &Page| page.items.iter().for_each(|object| feed.applied(&self.source, object));
-            let token = page.metadata.continue_.take().filter(|token| !token.is_empty());
-            if token.is_none() {
+            if !pages.turn(page.metadata.continue_.take()) {
                 prune(&page);
                 feed.end_resync(&self.source, version_of(&page));
                 let version = page.metadata.resource_version.unwrap_or_default();
                 debug!(kind = %self.gvr, version, "listed");
                 return Ok(version);
             }
-            params.continue_token = token;
             // The hub makes the next page meanwhile: its request is sent first. None of it is read before this one is
             // pruned.
             let prune = async {
                 tokio::task::yield_now().await;
                 prune(&page);
             };
-            let (next, ()) = futures::join!(self.page(client, &params), prune);
+            let (next, ()) = futures::join!(self.page(client, &pages), prune);
             page = next?;
         }
     }
 
-    async fn page(&self, client: &Client, params: &ListParams) -> Result<Page, FollowError> {
-        let request = self.request().list(params).map_err(FollowError::Build)?;
+    async fn page(&self, client: &Client, pages: &Pages) -> Result<Page, FollowError> {
+        let request = pages.request().map_err(FollowError::Build)?;
         answered(client.request(request)).await.map_err(FollowError::Request)
     }
 
@@ -175,10 +172,15 @@ impl Followed {
         feed: &Feed,
         version: &mut String,
     ) -> Result<WatchEnd, FollowError> {
-        let mut params = WatchParams { label_selector: feed.labels(&self.source), ..WatchParams::default() };
+        let mut params = WatchParams::default().timeout(WATCH_SECONDS);
+        params.label_selector = self.source.labels(feed.controller());
         params.field_selector = self.source.fields();
-        let request =
-            self.request().watch(&params.timeout(WATCH_SECONDS), version).map_err(FollowError::Build)?;
+        let of = Request::new(self.gvr.path(self.source.namespace()));
+        let request = match self.source.extent() {
+            Extent::Metadata => of.watch_metadata(&params, version),
+            Extent::Whole => of.watch(&params, version),
+        };
+        let request = request.map_err(FollowError::Build)?;
         let events = match answered(client.request_events::<HubObject>(request)).await {
             Ok(events) => events,
             Err(kube::Error::Api(status)) if status.code == 410 => return Ok(WatchEnd::Expired),
@@ -214,13 +216,7 @@ impl Followed {
             }
         }
     }
-
-    fn request(&self) -> Request {
-        Request::new(self.gvr.path(self.source.namespace()))
-    }
 }
-
-type Page = ObjectList<HubObject>;
 
 /// At which version a page shows the hub.
 fn version_of(page: &Page) -> u64 {
@@ -237,9 +233,15 @@ pub(super) async fn pace(backoff: &mut DefaultBackoff, began: Instant, brought: 
     }
 }
 
-/// Whether the hub does not let us, and will not before somebody changes something.
-fn is_refused(error: &FollowError) -> bool {
-    matches!(error, FollowError::Request(kube::Error::Api(status)) if matches!(status.code, 401 | 403))
+/// Whether it may pass: who has no right gets none before somebody changes something.
+fn kind_of(error: &FollowError) -> FailureKind {
+    match error {
+        FollowError::Request(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
+            FailureKind::Refused
+        }
+        FollowError::Request(kube::Error::Api(_)) | FollowError::Stale { .. } => FailureKind::Passing,
+        FollowError::Request(_) | FollowError::Build(_) => FailureKind::NoAnswer,
+    }
 }
 
 /// The words of an error, which for a refused request are the server's own.

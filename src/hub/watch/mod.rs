@@ -19,6 +19,5 @@ pub use answer::ANSWERED_WITHIN;
 pub(crate) use answer::answered;
 pub use definitions::Definitions;
 pub use feed::Feed;
-pub(crate) use follow::SILENCE;
 pub use follow::{FollowError, Followed};
 pub use supervisor::{Follow, Supervisor};

@@ -7,7 +7,7 @@ use super::objects::{class, config_map, gateway, gateway_parent, listing, policy
 use super::world::{World, resolved, shop, world};
 use crate::api::names::ObjectKey;
 use crate::apply::{Key, Keys};
-use crate::hub::{Change, Failure};
+use crate::hub::{Change, Failure, FailureKind};
 use crate::plan::class::{self as planned, ClassStatus};
 use crate::plan::gateway::fold;
 use crate::sync::rows::kind::Resolution;
@@ -181,9 +181,9 @@ fn conditions_are_of_the_generation_that_was_seen() {
 }
 
 /// The parameters of `multi` cannot be listed, at this moment and as before where they could not.
-fn unread(world: World, refused: bool) -> World {
+fn unread(world: World, kind: FailureKind) -> World {
     let source = config_map("multi", "").source;
-    let failure = Failure { text: "configmaps is forbidden (403)".into(), refused };
+    let failure = Failure { text: "configmaps is forbidden (403)".into(), kind };
     world.change(Change::Failing(source, Some(failure)));
     world
 }
@@ -192,7 +192,7 @@ const UNREAD: &str = "parameters params/multi cannot be read: configmaps is forb
 
 #[test]
 fn parameters_that_may_not_be_read_are_said_to_be_unread_and_not_invalid() {
-    let world = unread(world().with(class("multi")), true);
+    let world = unread(world().with(class("multi")), FailureKind::Refused);
     for condition in ["Accepted", "PoliciesResolved"] {
         assert_eq!(said(&world, condition), text("Unknown", "ParametersUnread", UNREAD), "{condition}");
     }
@@ -200,23 +200,23 @@ fn parameters_that_may_not_be_read_are_said_to_be_unread_and_not_invalid() {
 
 #[test]
 fn a_moment_without_the_hub_is_nothing_to_say() {
-    let world = unread(world().with(class("multi")), false);
+    let world = unread(world().with(class("multi")), FailureKind::Passing);
     assert_eq!(status(&world), None);
-    let world = unread(world.after(4_999), false);
+    let world = unread(world.after(4_999), FailureKind::Passing);
     assert_eq!(status(&world), None, "it is tried again and again");
-    let world = unread(world.after(1), false);
+    let world = unread(world.after(1), FailureKind::Passing);
     assert_eq!(said(&world, "Accepted"), text("Unknown", "ParametersUnread", UNREAD));
 }
 
 #[test]
 fn that_parameters_cannot_be_read_affects_all_that_classes_bear_on_once() {
     let world = world().with(class("multi")).with(gateway("web"));
-    let failing = |refused: bool| {
-        let failure = Failure { text: "no".into(), refused };
+    let failing = |kind| {
+        let failure = Failure { text: "no".into(), kind };
         world.change(Change::Failing(config_map("multi", "").source, Some(failure)))
     };
-    assert!(failing(true).contains(&Key::Class(ObjectKey::new("", "multi"))));
-    assert_eq!(failing(true), Keys::new());
+    assert!(failing(FailureKind::Refused).contains(&Key::Class(ObjectKey::new("", "multi"))));
+    assert_eq!(failing(FailureKind::Refused), Keys::new());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn parameters_that_were_read_once_hold_whatever_fails_later() {
     let before = shop(&["eu-1"]).with(policy("limits").targets("web"));
     let said = |world: &World| (status(world), world.outcomes("limits"), world.problems("limits"));
     let expected = said(&before);
-    assert_eq!(said(&unread(before, true)), expected);
+    assert_eq!(said(&unread(before, FailureKind::Refused)), expected);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn gateways_and_policies_of_a_class_whose_parameters_are_unread_are_frozen_and_t
         .with(class("multi"))
         .with(second)
         .with(policy("limits").targets("api"));
-    let world = unread(world, true);
+    let world = unread(world, FailureKind::Refused);
     let problem = format!("the parameters of GatewayClass multi are not known: {UNREAD}");
     assert_eq!(
         (world.outcomes("limits"), world.problems("limits")),
@@ -257,8 +257,10 @@ fn what_a_gateway_said_of_being_programmed_stays_while_its_parameters_are_unread
     let programmed = json!({"type": "Programmed", "status": "True", "reason": "Programmed", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1});
     let web = gateway("web").placed_on("all").status(json!({"conditions": [programmed]}));
-    let world =
-        unread(super::world::world().with(class("multi")).decisions("all", &["eu-1"]).with(web), true);
+    let world = unread(
+        super::world::world().with(class("multi")).decisions("all", &["eu-1"]).with(web),
+        FailureKind::Refused,
+    );
     let fold = world.see(|view| fold::plan(view, &world.settings, &gateway_parent("web").object));
     let conditions = fold.status.unwrap().conditions;
     assert_eq!(

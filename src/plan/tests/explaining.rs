@@ -9,16 +9,16 @@ use super::objects::{
 use super::world::{World, resolved, shop};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent};
-use crate::plan::explain::{Explanation, Reason, Silent, Verdict, When, explain};
+use crate::plan::explain::{Explanation, Reason, Unavailable, Verdict, When, explain};
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 
-fn explained(world: &World, parent: &Parent, silent: &Silent) -> Explanation {
+fn explained(world: &World, parent: &Parent, unavailable: &Unavailable) -> Explanation {
     let kind = if parent.is_gateway() { "Gateway" } else { "RateLimitPolicy" };
-    world.see(|view| explain(view, &world.settings, parent, kind, silent))
+    world.see(|view| explain(view, &world.settings, parent, kind, unavailable))
 }
 
 fn verdict(world: &World, cluster: &str) -> Verdict {
-    explained(world, &policy_parent("limits"), &Silent::new())
+    explained(world, &policy_parent("limits"), &Unavailable::new())
         .clusters
         .remove(&ClusterName::from(cluster))
         .unwrap()
@@ -38,7 +38,7 @@ fn why(world: &World, cluster: &str) -> Vec<String> {
 
 /// The steps that stop it everywhere.
 fn stops(world: &World) -> Vec<String> {
-    let steps = explained(world, &policy_parent("limits"), &Silent::new()).steps;
+    let steps = explained(world, &policy_parent("limits"), &Unavailable::new()).steps;
     steps.iter().filter(|step| !step.passes).map(|step| told(&step.reason)).collect()
 }
 
@@ -64,7 +64,7 @@ fn where_all_is_well_the_steps_say_how_it_got_there() {
     let world = world()
         .written()
         .answered("eu-1", &applied().condition("Enforced", "True", "Enforced", "").observed(1));
-    let explanation = explained(&world, &policy_parent("limits"), &Silent::new());
+    let explanation = explained(&world, &policy_parent("limits"), &Unavailable::new());
     let steps: Vec<String> = explanation.steps.iter().map(|step| told(&step.reason)).collect();
     assert_eq!(
         steps,
@@ -353,7 +353,7 @@ fn what_an_agent_cannot_tell_is_no_refusal() {
 fn a_silent_agent_is_a_reason_of_its_own_where_there_is_a_work() {
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
     let world = world().written().answered("eu-1", &enforced);
-    let silent: Silent = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
+    let silent: Unavailable = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
     let explanation = explained(&world, &policy_parent("limits"), &silent);
     let eu = &explanation.clusters[&ClusterName::from("eu-1")];
     assert!(!eu.fine && eu.there);
@@ -379,7 +379,7 @@ fn a_policy_that_leaves_says_so() {
 #[test]
 fn the_same_hub_is_explained_in_the_same_words() {
     let explain_all =
-        || format!("{:?}", explained(&world().written(), &policy_parent("limits"), &Silent::new()));
+        || format!("{:?}", explained(&world().written(), &policy_parent("limits"), &Unavailable::new()));
     assert_eq!(explain_all(), explain_all());
 }
 

@@ -13,7 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::resolve;
 use crate::api::names::GroupVersionResource;
 use crate::hub::watch::{Definitions, Feed, Followed};
-use crate::hub::{Change, Failure};
+use crate::hub::{Change, Failure, FailureKind};
 use crate::sync::found::{followed as read_in, resolved};
 use crate::sync::rows::kind::Resolution;
 use crate::tasks::Tasks;
@@ -94,8 +94,11 @@ async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut def
         let mut current = resolve::resolve(&client, &followed.gvr).await;
         feed.change(resolved(&followed.gvr, current.clone()));
         if !matches!(current, Resolution::Resolved(_)) {
-            let refused = matches!(current, Resolution::Forbidden(_));
-            let failure = Failure { text: current.fault().to_owned(), refused };
+            let kind = match current {
+                Resolution::Forbidden(_) => FailureKind::Refused,
+                _ => FailureKind::Passing,
+            };
+            let failure = Failure { text: current.fault().to_owned(), kind };
             feed.change(Change::Failing(followed.source.clone(), Some(failure)));
             let wait = match current {
                 // A server that was away for a moment is asked again soon.

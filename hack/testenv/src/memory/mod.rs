@@ -46,7 +46,7 @@ use kube::client::retry::RetryPolicy;
 use parking_lot::Mutex;
 use policy_sync::api::moment::Moment;
 use policy_sync::clock::Clock;
-use policy_sync::flow::READ_TIMEOUT;
+use policy_sync::hub::READ_TIMEOUT;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;

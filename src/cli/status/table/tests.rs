@@ -1,12 +1,12 @@
-use super::super::item::Item;
-use super::super::report::tests::{CLUSTERS, SUMMARY, report};
 use super::super::view::{Rows, View};
 use super::*;
 use crate::api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
 };
+use crate::report::Item;
+use crate::report::tests::{CLUSTERS, SUMMARY, report};
 
-fn table(reports: &[Report], rows: Rows, wide: bool) -> String {
+fn table(reports: &[PolicyReport], rows: Rows, wide: bool) -> String {
     let view = View { rows, namespaces: true, wide, differences: None };
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
     view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap())
@@ -16,7 +16,7 @@ fn on(cluster: &str) -> Rows {
     Rows::OnCluster(cluster.to_owned())
 }
 
-fn synced(message: &str) -> Report {
+fn synced(message: &str) -> PolicyReport {
     report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, CLUSTERS), (POLICY_SYNC_MESSAGE, message)])
 }
 

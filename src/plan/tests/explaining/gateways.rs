@@ -4,7 +4,7 @@ use super::*;
 use crate::plan::tests::answers::programmed;
 
 fn of_web(world: &World) -> Explanation {
-    explained(world, &gateway_parent("web"), &Silent::new())
+    explained(world, &gateway_parent("web"), &Unavailable::new())
 }
 
 fn on(world: &World, cluster: &str) -> Verdict {

@@ -1,0 +1,80 @@
+//! An explanation in sentences.
+
+use crate::api::moment::Moment;
+use crate::api::names::ClusterName;
+use crate::cli::text::printable;
+use crate::plan::explain::{CLUSTER, Reason, Verdict, When};
+use crate::report::{Group, ObjectExplanation};
+
+/// How many clusters of a group are named.
+const NAMED: usize = 10;
+
+/// The sentences.
+pub(super) fn text(explanation: &ObjectExplanation) -> String {
+    let object = format!("{} {}", explanation.kind, explanation.parent.object);
+    let mut text = if explanation.one {
+        printable(&object) + ":\n"
+    } else {
+        let (all, wanted) = (explanation.count(|_| true), explanation.count(|verdict| verdict.wanted));
+        let fine = explanation.count(|verdict| verdict.fine);
+        let line = format!("{object} is for {wanted} of {all} clusters, and as it should be on {fine}.");
+        printable(&line) + "\n"
+    };
+    text.push('\n');
+    for step in &explanation.steps {
+        text.push_str("- ");
+        text.push_str(&sentence(&step.reason, None));
+    }
+    for group in &explanation.groups {
+        text.push_str(&of_group(group));
+    }
+    text
+}
+
+fn of_group(group: &Group) -> String {
+    let named: Vec<&str> = group.clusters.iter().take(NAMED).map(|cluster| &*cluster.0).collect();
+    let more = match group.clusters.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let Verdict { wanted, there, fine, reasons } = &group.verdict;
+    let how = match (fine, wanted, there) {
+        (true, ..) => "On",
+        (false, true, true) => "Not as it should be on",
+        (false, false, true) => "Still on",
+        (false, _, false) => "Not on",
+    };
+    let one = group.clusters.first().filter(|_| group.clusters.len() == 1);
+    let mut text = format!("\n{}\n", printable(&format!("{how} {}{more}:", named.join(", "))));
+    for reason in reasons {
+        text.push_str("- ");
+        text.push_str(&sentence(reason, one));
+    }
+    text
+}
+
+/// A reason as a sentence, and in a line of its own what to change.
+fn sentence(reason: &Reason, cluster: Option<&ClusterName>) -> String {
+    let of_cluster =
+        |text: &str| cluster.map_or_else(|| text.to_owned(), |cluster| text.replace(CLUSTER, &cluster.0));
+    let mut letters = reason.text.chars();
+    let begin: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let when = match reason.when {
+        None => String::new(),
+        Some(When::Since(moment)) => format!(" (since {})", at(moment, cluster)),
+        Some(When::Until(moment)) => format!(" (until {})", at(moment, cluster)),
+    };
+    let line = of_cluster(&format!("{begin}{}{when}.", letters.as_str()));
+    let change = of_cluster(&reason.change.join(", or "));
+    let change = if change.is_empty() { change } else { format!("  To change: {}\n", printable(&change)) };
+    format!("{}\n{change}", printable(&line))
+}
+
+/// A moment, of several clusters the earliest.
+fn at(moment: Moment, cluster: Option<&ClusterName>) -> String {
+    let earliest = if cluster.is_none() { " at the earliest" } else { "" };
+    format!("{}{earliest}", moment.rfc3339())
+}
+
+#[cfg(test)]
+mod tests;

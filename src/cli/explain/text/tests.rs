@@ -1,0 +1,102 @@
+use super::*;
+use crate::plan::explain::{Explanation, Unavailable, explain};
+use crate::plan::tests::answers::{applied, refused};
+use crate::plan::tests::objects::{cluster, gateway, policy, policy_parent};
+use crate::plan::tests::world::{World, shop};
+
+fn explanation(world: &World, unavailable: &Unavailable) -> Explanation {
+    let kind = "RateLimitPolicy";
+    world.see(|view| explain(view, &world.settings, &policy_parent("limits"), kind, unavailable))
+}
+
+fn told_of<T>(world: &World, unavailable: &Unavailable, tell: impl FnOnce(&ObjectExplanation) -> T) -> T {
+    let explanation = explanation(world, unavailable);
+    tell(&ObjectExplanation::new(policy_parent("limits"), "RateLimitPolicy", explanation, false))
+}
+
+/// A fleet of 1,000 clusters, of which the first 100 are placed.
+fn fleet() -> World {
+    let names: Vec<String> = (0..1000).map(|index| format!("c-{index:04}")).collect();
+    let placed: Vec<&str> = names[..100].iter().map(String::as_str).collect();
+    let world = shop(&placed).with(policy("limits").targets("web"));
+    names.iter().map(|name| cluster(name)).fold(world, World::with)
+}
+
+#[test]
+fn clusters_of_which_the_same_is_to_be_said_stand_together() {
+    let world = fleet().written();
+    let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
+    let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
+    let world = world.answered("c-0003", &refused("conflict with \"kubectl\"")).answered("c-0001", &enforced);
+    let world = world.answered("c-0002", &overridden).answered("c-0004", &overridden);
+    let silent = [("c-0002", 2_000), ("c-0004", 1_000), ("c-0003", 5_000)];
+    let silent: Unavailable = silent.map(|(name, since)| (ClusterName::from(name), Moment(since))).into();
+    let sentences = told_of(&world, &silent, text);
+    insta::assert_snapshot!(sentences, @r#"
+    RateLimitPolicy shop/limits is for 100 of 1000 clusters, and as it should be on 1.
+
+    - GatewayClass multi lists ratelimitpolicies.kuadrant.io.
+    - It targets Gateway shop/web of GatewayClass multi, which Placement shop/all places on 100 clusters.
+
+    On c-0001:
+    - It is enforced there.
+
+    Not on c-0000, c-0005, c-0006, c-0007, c-0008, c-0009, c-0010, c-0011, c-0012, c-0013 and 86 more:
+    - Its agent has not applied it yet.
+      To change: the agent of cluster <cluster>
+
+    Not as it should be on c-0002, c-0004:
+    - A policy of the cluster's own overrides it: by local/limits.
+      To change: the policies of cluster <cluster>'s own
+    - What its agent said may be over, because it is silent (since 1970-01-01T00:00:01Z at the earliest).
+      To change: the agent of cluster <cluster>
+
+    Not on c-0003:
+    - Its agent could not apply it: conflict with "kubectl".
+      To change: RateLimitPolicy kuadrant-shop/limits on cluster c-0003
+    - What its agent said may be over, because it is silent (since 1970-01-01T00:00:05Z).
+      To change: the agent of cluster c-0003
+
+    Not on c-0100, c-0101, c-0102, c-0103, c-0104, c-0105, c-0106, c-0107, c-0108, c-0109 and 890 more:
+    - Placement shop/all, which places Gateway shop/web, has not chosen it.
+      To change: Placement shop/all, or Gateway shop/web label cluster.open-cluster-management.io/placement
+    "#);
+    // The same hub, the same words.
+    assert_eq!(sentences, told_of(&world, &silent, text));
+    let json = told_of(&world, &silent, ObjectExplanation::json);
+    let groups = json["groups"].as_array().unwrap();
+    let sizes: Vec<usize> = groups.iter().map(|group| group["clusters"].as_array().unwrap().len()).collect();
+    assert_eq!(sizes, [1, 96, 2, 1, 900]);
+    assert_eq!(sizes.iter().sum::<usize>(), 1000);
+    assert_eq!(json["fine"], false);
+}
+
+#[test]
+fn it_is_fine_where_all_that_it_is_for_is_fine() {
+    let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
+    let world =
+        shop(&["eu-1"]).with(policy("limits").targets("web")).with(cluster("eu-1")).with(cluster("us-1"));
+    assert!(!told_of(&world, &Unavailable::new(), ObjectExplanation::in_sync));
+    let world = world.written().answered("eu-1", &enforced);
+    assert!(told_of(&world, &Unavailable::new(), ObjectExplanation::in_sync));
+    let on = |cluster: &str| {
+        let mut explanation = explanation(&world, &Unavailable::new());
+        explanation.clusters.retain(|name, _| *name.0 == *cluster);
+        ObjectExplanation::new(policy_parent("limits"), "RateLimitPolicy", explanation, true).in_sync()
+    };
+    assert!(on("eu-1") && !on("us-1"));
+    // What is for no cluster is nowhere fine.
+    assert!(!told_of(&world.with(gateway("web")), &Unavailable::new(), ObjectExplanation::in_sync));
+}
+
+#[test]
+fn no_text_of_others_moves_the_cursor() {
+    let evil = "\u{1b}[2J\r\n- It is enforced.\u{202e}";
+    let world = shop(&["eu-1"]).with(policy("limits").targets("web")).with(cluster("eu-1")).written();
+    let sentences = told_of(&world.answered("eu-1", &refused(evil)), &Unavailable::new(), text);
+    assert!(!sentences.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{sentences:?}");
+    assert!(
+        sentences.contains("- Its agent could not apply it: \\u{1b}[2J\\r\\n- It is enforced."),
+        "{sentences}"
+    );
+}

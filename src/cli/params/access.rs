@@ -1,0 +1,104 @@
+//! What a hub says about parameters: whether each kind resolves, by the controller's own look-up, and whether the
+//! class of the copies is one of ours.
+
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+
+use crate::api::gateway;
+use crate::api::names::{ControllerName, GroupVersionResource};
+use crate::api::params::{Params, ParamsError};
+use crate::hub::{HubClient, HubError};
+use crate::sync::definitions::resolve_for;
+use crate::sync::kinds::REQUIRED;
+use crate::sync::rows::kind::Resolution;
+
+/// Asks a hub what a user may do with it.
+pub(super) struct AccessReviewer {
+    hub: HubClient,
+    /// The user whose rights count.
+    pub(super) user: String,
+}
+
+impl AccessReviewer {
+    /// Finds out who the caller is to the hub.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub cannot be asked.
+    pub(super) async fn new(hub: HubClient) -> anyhow::Result<Self> {
+        hub.has(&REQUIRED).await?;
+        let reviews: Api<SelfSubjectReview> = Api::all(hub.client().clone());
+        let user = match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
+            Ok(review) => review.status.and_then(|status| status.user_info?.username),
+            // Kubernetes before 1.28.
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => None,
+            Err(error) => return Err(hub.failure("ask who the user is", &error).into()),
+        };
+        let reviewer = Self { user: user.unwrap_or_else(|| "the present user".into()), hub };
+        // Without definitions, no kind can be looked up at all.
+        let definitions: Api<CustomResourceDefinition> = Api::all(reviewer.hub.client().clone());
+        match definitions.list_metadata(&ListParams::default().limit(1)).await {
+            Err(error @ kube::Error::Api(_)) => {
+                let failure = reviewer.hub.failure("read CustomResourceDefinitions", &error);
+                if failure.is_forbidden() { Ok(reviewer) } else { Err(failure.into()) }
+            }
+            _ => Ok(reviewer),
+        }
+    }
+
+    /// Whether `gvr` can be synced with the rights of this user.
+    pub(super) async fn resolve(&self, gvr: &GroupVersionResource) -> Resolution {
+        resolve_for(self.hub.client(), gvr, &self.user).await
+    }
+
+    /// What is wrong with `downstreamClass` on this hub, or why that cannot be said.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub cannot be asked.
+    pub(super) async fn class_fault(
+        &self,
+        params: &Params,
+        controller: &ControllerName,
+    ) -> anyhow::Result<ClassFault> {
+        let kind = GroupVersionKind::gvk(gateway::GROUP, "v1", "GatewayClass");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "gatewayclasses");
+        let classes: Api<DynamicObject> = Api::all_with(self.hub.client().clone(), &resource);
+        let name = &params.downstream_class;
+        let class = match classes.get(name).await {
+            Ok(class) => class,
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(ClassFault::None),
+            Err(error) => {
+                let failure = self.hub.failure(&format!("read GatewayClass {name}"), &error);
+                return if failure.is_forbidden() {
+                    Ok(ClassFault::Unchecked(failure))
+                } else {
+                    Err(failure.into())
+                };
+            }
+        };
+        if class.data["spec"]["controllerName"] != controller.as_str() {
+            return Ok(ClassFault::None);
+        }
+        Ok(ClassFault::Found(ParamsError {
+            place: "downstreamClass".into(),
+            fault: format!(
+                "{name:?} is itself a class of {} on this hub: copies would be copied again",
+                controller.as_str()
+            ),
+        }))
+    }
+}
+
+/// What is wrong with the class of the copies.
+pub(super) enum ClassFault {
+    /// Nothing.
+    None,
+    /// This.
+    Found(ParamsError),
+    /// It cannot be said, because this right is missing.
+    Unchecked(HubError),
+}

@@ -1,0 +1,24 @@
+//! The row of something on one cluster.
+
+use super::table::{Row, cells, message};
+use crate::report::{CopyReport, Detail};
+
+pub(super) const ROW: [&str; 5] = ["APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
+
+/// The row of a copy, or of the access of an agent.
+pub(super) fn row(report: &CopyReport, wide: bool) -> Row {
+    let object = report.parent.as_ref().map(|parent| &parent.object);
+    let object = object.map_or(["-", "-"], |object| [&*object.namespace, &*object.name]);
+    let of = [&*report.kind].into_iter().chain(object).map(str::to_owned).collect();
+    let main = if report.is_gateway() { "Programmed" } else { "Enforced" };
+    let mut state = match &report.work {
+        Some(entry) => cells(Some(entry), Detail::Full, main),
+        None => vec!["no".to_owned(), "-".to_owned(), "-".to_owned()],
+    };
+    state.push(report.since.map_or_else(|| "-".to_owned(), |since| since.to_string()));
+    state.push(message(report.message(), wide, true));
+    Row { of, state }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! What has been printed while watching, and so what is new.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::Format;
+use super::table::Row;
+use super::view::View;
+use crate::cli::columns::Columns;
+use crate::cli::output;
+use crate::cli::text::printable;
+use crate::report::{Item, ItemKey, Table};
+
+/// Moves a terminal's cursor to the upper left, and clears all.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
+
+/// What is new, to be printed and to be said.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct News {
+    pub(super) printed: String,
+    pub(super) said: Vec<String>,
+}
+
+/// What has been printed.
+pub(super) struct Printer {
+    view: View,
+    format: Format,
+    /// Whether tables are drawn anew on a terminal, rather than what changes printed below.
+    redraws: bool,
+    columns: BTreeMap<Table, Columns>,
+    /// The table of the last row.
+    last: Option<Table>,
+    objects: BTreeMap<ItemKey, Object>,
+}
+
+/// What has been printed of an object.
+#[derive(Default)]
+struct Object {
+    item: Option<Item>,
+    rows: Vec<Row>,
+    document: Option<Value>,
+    said: Vec<String>,
+}
+
+impl Printer {
+    pub(super) fn new(view: View, format: Format, redraws: bool) -> Self {
+        let (columns, objects) = (BTreeMap::new(), BTreeMap::new());
+        Self { view, format, redraws, columns, last: None, objects }
+    }
+
+    /// What is new with objects; `None` is one that is gone.
+    ///
+    /// # Errors
+    ///
+    /// Where something cannot be written in the format.
+    pub(super) fn news(
+        &mut self,
+        items: impl IntoIterator<Item = (ItemKey, Option<Item>)>,
+        now: Timestamp,
+    ) -> anyhow::Result<News> {
+        let (mut news, mut cells) = (News::default(), BTreeMap::<Table, Vec<Vec<String>>>::new());
+        for (key, item) in items {
+            let old = self.objects.remove(&key).unwrap_or_default();
+            let shown = item.as_ref().filter(|item| self.view.shows(item));
+            let new = shown.map(|item| self.object(item)).unwrap_or_default();
+            news.said.extend(new.said.iter().filter(|text| !old.said.contains(text)).cloned());
+            match self.format {
+                Format::Table | Format::Wide => {
+                    let created = shown.and_then(Item::created);
+                    let rows = rows(&old.rows, &new.rows);
+                    let new = rows.iter().map(|row| self.view.cells(key.table, row, created, now));
+                    cells.entry(key.table).or_default().extend(new);
+                }
+                Format::Json | Format::Yaml if new.document != old.document => {
+                    let gone = || json!({"resource": key.resource, "namespace": key.namespace, "name": key.name, "gone": true});
+                    let document = new.document.clone().unwrap_or_else(gone);
+                    news.printed.push_str(&self.text(&document)?);
+                }
+                Format::Json | Format::Yaml => {}
+            }
+            if item.is_some() {
+                self.objects.insert(key, new);
+            }
+        }
+        cells.retain(|_, rows| !rows.is_empty());
+        if self.redraws && !cells.is_empty() {
+            news.printed = self.screen(now);
+            // What is said below would be drawn over.
+            news.said.clear();
+        } else {
+            for (table, rows) in cells {
+                news.printed.push_str(&self.below(table, rows));
+            }
+        }
+        Ok(news)
+    }
+
+    /// Rows below those printed before, under headers of their own where these are of another table.
+    fn below(&mut self, table: Table, rows: Vec<Vec<String>>) -> String {
+        let headers = Some(self.view.headers(table)).filter(|_| self.last != Some(table));
+        let between = if headers.is_some() && self.last.is_some() { "\n" } else { "" };
+        self.last = Some(table);
+        let text = self.columns.entry(table).or_default().text(headers.into_iter().chain(rows));
+        format!("{between}{text}")
+    }
+
+    /// A screen with all that there is.
+    fn screen(&self, now: Timestamp) -> String {
+        let items = self.objects.values().filter_map(|object| object.item.as_ref());
+        let said: Vec<&str> =
+            self.objects.values().flat_map(|object| &object.said).map(String::as_str).collect();
+        let said = said.iter().map(|text| format!("{}\n", printable(text))).collect::<String>();
+        let between = if said.is_empty() { "" } else { "\n" };
+        format!("{CLEAR}{}{between}{said}", self.view.tables(items, now))
+    }
+
+    fn object(&self, item: &Item) -> Object {
+        let documents = matches!(self.format, Format::Json | Format::Yaml);
+        Object {
+            item: self.redraws.then(|| item.clone()),
+            rows: if documents { Vec::new() } else { self.view.rows(item) },
+            document: documents.then(|| self.view.json(item)),
+            said: self.view.diagnostics(item),
+        }
+    }
+
+    fn text(&self, document: &Value) -> anyhow::Result<String> {
+        match self.format {
+            Format::Yaml => Ok(format!("---\n{}", output::yaml(document)?)),
+            _ => output::json_line(document),
+        }
+    }
+}
+
+/// The rows of `new` that were not there, and in the words of those that are gone, that they are.
+fn rows(old: &[Row], new: &[Row]) -> Vec<Row> {
+    let changed = new.iter().filter(|row| !old.contains(row)).cloned();
+    let gone = old.iter().filter(|row| !new.iter().any(|other| other.of == row.of)).map(|row| {
+        let mut state = vec!["-".to_owned(); row.state.len()];
+        state[0] = "gone".to_owned();
+        Row { of: row.of.clone(), state }
+    });
+    changed.chain(gone).collect()
+}
+
+#[cfg(test)]
+mod tests;

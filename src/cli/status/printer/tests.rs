@@ -1,0 +1,152 @@
+use super::super::view::Rows;
+use super::*;
+use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE};
+use crate::report::PolicyReport;
+use crate::report::tests::{CLUSTERS, SUMMARY, on_two, report};
+
+fn printer(rows: Rows, format: Format) -> Printer {
+    Printer::new(View { rows, namespaces: false, wide: false, differences: None }, format, false)
+}
+
+fn synced(message: Option<&str>) -> PolicyReport {
+    let mut annotations = vec![(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, CLUSTERS)];
+    annotations.extend(message.map(|message| (POLICY_SYNC_MESSAGE, message)));
+    report(&annotations)
+}
+
+fn news(printer: &mut Printer, report: Option<PolicyReport>, now: &str) -> News {
+    let key = Item::from(synced(None)).key();
+    printer.news([(key, report.map(Item::from))], now.parse().unwrap()).unwrap()
+}
+
+const NOW: &str = "2026-01-05T06:00:00Z";
+const LATER: &str = "2026-01-09T06:00:00Z";
+
+#[test]
+fn a_row_is_printed_when_it_changes_and_not_when_it_only_ages() {
+    let mut printer = printer(Rows::Policies, Format::Table);
+    let first = news(&mut printer, Some(synced(None)), NOW).printed;
+    assert_eq!(first.lines().count(), 2, "{first}");
+    assert_eq!(news(&mut printer, Some(synced(None)), LATER), News::default());
+    let frozen = news(&mut printer, Some(synced(Some("frozen"))), LATER).printed;
+    insta::assert_snapshot!(format!("{first}{frozen}"), @r"
+    KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
+    RateLimitPolicy   limits   2/2        1/2        eu-1         -         4d6h
+    RateLimitPolicy   limits   2/2        1/2        eu-1         frozen    8d
+    ");
+}
+
+#[test]
+fn what_is_gone_is_printed_once() {
+    let mut table = printer(Rows::Policies, Format::Table);
+    news(&mut table, Some(synced(None)), NOW);
+    let gone = news(&mut table, None, NOW).printed;
+    assert_eq!(
+        gone.split_whitespace().collect::<Vec<_>>(),
+        ["RateLimitPolicy", "limits", "gone", "-", "-", "-", "-"]
+    );
+    assert_eq!(news(&mut table, None, NOW), News::default());
+
+    let mut json = printer(Rows::Policies, Format::Json);
+    news(&mut json, Some(synced(None)), NOW);
+    let gone: Value = serde_json::from_str(&news(&mut json, None, NOW).printed).unwrap();
+    assert_eq!((&gone["name"], &gone["gone"]), (&json!("limits"), &json!(true)));
+    assert_eq!(news(&mut json, None, NOW), News::default());
+}
+
+#[test]
+fn of_clusters_only_those_that_changed_are_printed() {
+    let mut printer = printer(Rows::Clusters, Format::Wide);
+    assert_eq!(news(&mut printer, Some(synced(None)), NOW).printed.lines().count(), 3);
+    let summary = SUMMARY.replace("\"clusters\":2", "\"clusters\":1");
+    let only_us = r#"[{"cluster":"us-1","name":"limits","namespace":"kuadrant-shop","applied":false}]"#;
+    let changed = report(&[(POLICIES_SYNCED_SUMMARY, &summary), (POLICIES_SYNCED, only_us)]);
+    let printed = news(&mut printer, Some(changed), NOW).printed;
+    let words: Vec<Vec<&str>> =
+        printed.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
+    assert_eq!(words, [["us-1", "no"], ["eu-1", "gone"]]);
+}
+
+#[test]
+fn a_policy_that_is_no_longer_for_the_cluster_is_gone_there() {
+    for format in [Format::Table, Format::Json] {
+        let mut printer = printer(Rows::OnCluster("eu-1".into()), format);
+        assert!(news(&mut printer, Some(report(&[])), NOW).printed.is_empty());
+        assert!(news(&mut printer, Some(synced(None)), NOW).printed.contains("Overridden"));
+        assert!(news(&mut printer, Some(report(&[])), NOW).printed.contains("gone"));
+    }
+}
+
+#[test]
+fn a_change_is_a_document_in_a_line_or_of_its_own() {
+    let mut json = printer(Rows::Policies, Format::Json);
+    let both =
+        news(&mut json, Some(synced(None)), NOW).printed + &news(&mut json, Some(report(&[])), NOW).printed;
+    let documents: Vec<Value> = both.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((documents.len(), &documents[1]["clusters"]), (2, &Value::Null));
+
+    let mut yaml = printer(Rows::Policies, Format::Yaml);
+    let both =
+        news(&mut yaml, Some(synced(None)), NOW).printed + &news(&mut yaml, Some(report(&[])), NOW).printed;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&both).unwrap();
+    assert_eq!((documents.len(), &documents[0]["name"]), (2, &json!("limits")));
+}
+
+#[test]
+fn a_fault_is_said_when_it_appears() {
+    let mut printer = printer(Rows::Policies, Format::Table);
+    let broken = || report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, "[")]);
+    assert_eq!(news(&mut printer, Some(broken()), NOW).said.len(), 1);
+    assert_eq!(news(&mut printer, Some(broken()), NOW), News::default());
+    news(&mut printer, Some(synced(None)), NOW);
+    assert_eq!(news(&mut printer, Some(broken()), NOW).said.len(), 1);
+}
+
+#[test]
+fn rows_of_another_table_have_headers_of_their_own() {
+    let mut printer = printer(Rows::Policies, Format::Table);
+    let web = Item::from(on_two("True"));
+    let news_of = |printer: &mut Printer, items: Vec<Item>| {
+        let items = items.into_iter().map(|item| (item.key(), Some(item)));
+        printer.news(items, NOW.parse().unwrap()).unwrap().printed
+    };
+    let both = news_of(&mut printer, vec![synced(None).into(), web.clone()]);
+    let more = news_of(&mut printer, vec![synced(Some("frozen")).into()]);
+    let again = news_of(&mut printer, vec![on_two("False").into()]);
+    insta::assert_snapshot!(format!("{both}{more}{again}"), @r"
+    NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE   AGE
+    web    multi   eu-1,us-1   2/2          True       -         4d6h
+
+    KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
+    RateLimitPolicy   limits   2/2        1/2        eu-1         -         4d6h
+    RateLimitPolicy   limits   2/2        1/2        eu-1         frozen    4d6h
+
+    NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE       AGE
+    web    multi   eu-1,us-1   1/2          True       not on us-1   4d6h
+    ");
+}
+
+#[test]
+fn a_terminal_is_drawn_anew_with_all_that_there_is() {
+    let view = View { rows: Rows::Policies, namespaces: false, wide: false, differences: None };
+    let mut printer = Printer::new(view, Format::Table, true);
+    let web = Item::from(on_two("True"));
+    let first = printer.news([(web.key(), Some(web.clone()))], NOW.parse().unwrap()).unwrap();
+    assert!(first.printed.starts_with(CLEAR), "{first:?}");
+    let broken = || report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, "[")]);
+    let both = news(&mut printer, Some(broken()), NOW);
+    assert_eq!(both.said, Vec::<String>::new());
+    insta::assert_snapshot!(both.printed.strip_prefix(CLEAR).unwrap(), @r"
+    NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE   AGE
+    web    multi   eu-1,us-1   2/2          True       -         4d6h
+
+    KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE   AGE
+    RateLimitPolicy   limits   2/2        1/2        ?            -         4d6h
+
+    RateLimitPolicy shop/limits: annotation kuadrant.io/policies-synced: EOF while parsing a list at line 1 column 1
+    ");
+    // What only ages, or is gone and was not printer, is drawn no more than before.
+    assert_eq!(news(&mut printer, Some(broken()), LATER), News::default());
+    let gone = news(&mut printer, None, NOW).printed;
+    assert!(!gone.contains("limits") && gone.contains("web"), "{gone}");
+}

@@ -1,0 +1,179 @@
+//! What is on one cluster, or is to be: a copy, as its work says, and what its hub object says of it.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::item::{Item, ItemKey};
+use crate::api::annotations::{REVISION, Synced};
+use crate::api::names::{ControllerName, Parent};
+use crate::api::object::HubObject;
+use crate::api::work::{ManifestWorkSpec, ManifestWorkStatus};
+use crate::hub::{Pruned, Row};
+use crate::plan::fold::said;
+use crate::sync::rows::work::{Purpose, Work};
+
+/// What is said where no work is there yet.
+const NOT_WRITTEN: &str = "the controller has not created its work yet";
+
+/// A copy, or the access of an agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CopyReport {
+    /// What it is a copy of; `None` for the access.
+    pub parent: Option<Parent>,
+    /// The kind of that in objects.
+    pub kind: String,
+    /// What its work says; `None` where there is none.
+    pub work: Option<Synced>,
+    /// Since when its agent says so, or since when it is asked to remove it.
+    pub since: Option<Timestamp>,
+    desired: Desired,
+}
+
+/// Whether something is to be on the cluster, and what its hub object says of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Desired {
+    /// It is not, as far as is known.
+    #[default]
+    No,
+    /// It is; what there is to know of it.
+    Yes(Option<String>),
+}
+
+impl Desired {
+    fn message(&self) -> Option<&str> {
+        match self {
+            Self::No => None,
+            Self::Yes(message) => message.as_deref(),
+        }
+    }
+}
+
+/// What a work of the controller says; nothing where it is not one of ours.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CopyRow(pub(super) Option<CopyReport>);
+
+impl Row for CopyRow {}
+
+impl Pruned for CopyRow {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        Self(CopyReport::of_work(object, controller))
+    }
+}
+
+impl CopyRow {
+    pub(super) fn key(&self) -> Option<ItemKey> {
+        Some(ItemKey::copy(self.0.as_ref()?.parent.as_ref()))
+    }
+}
+
+impl CopyReport {
+    fn of_work(object: &HubObject, controller: &ControllerName) -> Option<Self> {
+        let work = Work::new(object, controller);
+        let (parent, kind) = match &work.purpose {
+            Purpose::Foreign => return None,
+            Purpose::Access(_) => (None, "access".to_owned()),
+            Purpose::Parent(parent) => (Some((**parent).clone()), carried(object)?),
+        };
+        let name = parent.as_ref().map(|parent| parent.object.name.to_string()).unwrap_or_default();
+        let mut entry = said(&object.metadata.namespace.as_str().into(), name, &work);
+        if parent.is_none() {
+            // Nothing is fed back of it.
+            entry.applied = work.answer.as_ref().is_some_and(|answer| answer.applied);
+            entry.message =
+                work.answer.as_ref().and_then(|answer| answer.message.as_deref()).map(str::to_owned);
+            entry.pending = false;
+        }
+        let status: ManifestWorkStatus = object.status_as();
+        let applied = status.conditions.iter().find(|said| said.type_ == "Applied");
+        let deleting = object.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+        let since = deleting.or_else(|| applied.map(|said| said.last_transition_time.0));
+        Some(Self { parent, kind, work: Some(entry), since, desired: Desired::No })
+    }
+
+    /// What a Gateway or a policy says that is to be on `cluster`; `None` where it is not.
+    pub(super) fn desired(item: &Item, cluster: &str) -> Option<Self> {
+        let (parent, kind, message) = match item {
+            Item::Gateway(report) => {
+                report.on(cluster)?;
+                (Parent::gateway(report.key.clone()), "Gateway", report.message())
+            }
+            Item::Policy(report) => {
+                report.on(cluster).filter(|on| on.entry.is_some_and(|entry| !entry.deleting))?;
+                (report.parent.clone(), &*report.kind, report.message.clone())
+            }
+            Item::Copy(_) => return None,
+        };
+        let (parent, kind) = (Some(parent), kind.to_owned());
+        Some(Self { parent, kind, desired: Desired::Yes(message), ..Self::default() })
+    }
+
+    /// This copy, of which the hub object says what `desired` does.
+    pub(super) fn with(self, desired: Option<Self>) -> Self {
+        Self { desired: desired.map(|desired| desired.desired).unwrap_or_default(), ..self }
+    }
+
+    /// Whether it is one of a Gateway.
+    #[must_use]
+    pub fn is_gateway(&self) -> bool {
+        self.parent.as_ref().is_some_and(Parent::is_gateway)
+    }
+
+    /// Whether it is there as it should be.
+    #[must_use]
+    pub fn in_sync(&self) -> bool {
+        let Some(entry) = &self.work else { return false };
+        let programmed =
+            !self.is_gateway() || self.condition("Programmed").is_some_and(|status| status == "True");
+        let frozen = self.desired.message().is_some() && !self.is_gateway();
+        entry.applied && programmed && !frozen
+    }
+
+    fn condition(&self, name: &str) -> Option<&str> {
+        let conditions = &self.work.as_ref()?.conditions;
+        conditions.iter().find(|said| said.condition_type == name).map(|said| &*said.status)
+    }
+
+    /// What there is to know: what its work says, or its hub object.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        let of_work = self.work.as_ref().and_then(|entry| entry.message.as_deref());
+        let of_object = self.desired.message();
+        let not_written = self.work.is_none().then_some(NOT_WRITTEN);
+        // What a Gateway says is of all its clusters: that is told where this one says nothing itself.
+        let of_object = of_object.filter(|_| self.work.is_none() || !self.is_gateway());
+        of_work.or(of_object).or(not_written).or_else(|| {
+            let lacking = self.work.as_ref()?.conditions.iter().find(|said| said.status != "True")?;
+            lacking.message.as_deref()
+        })
+    }
+
+    /// The report for programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let ItemKey { resource, namespace, name, .. } = ItemKey::copy(self.parent.as_ref());
+        let entry = self.work.as_ref();
+        let is = |test: &dyn Fn(&Synced) -> bool| entry.is_some_and(test);
+        json!({
+            "namespace": namespace,
+            "kind": self.kind,
+            "resource": resource,
+            "name": name,
+            "inSync": self.in_sync(),
+            "written": entry.is_some(),
+            "applied": is(&|entry| entry.applied),
+            "pending": is(&|entry| entry.pending),
+            "deleting": is(&|entry| entry.deleting),
+            "since": self.since.map(|since| since.to_string()),
+            "message": self.message(),
+            "conditions": entry.map(|entry| &entry.conditions[..]).unwrap_or_default(),
+        })
+    }
+}
+
+/// The kind of the copy that a work carries.
+fn carried(work: &HubObject) -> Option<String> {
+    let spec: ManifestWorkSpec = work.spec_as();
+    let copy = spec.workload.manifests.into_iter().map(|manifest| manifest.0);
+    let copy = copy.into_iter().find(|copy| copy["metadata"]["annotations"][REVISION].is_string())?;
+    Some(copy["kind"].as_str()?.to_owned())
+}

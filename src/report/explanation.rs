@@ -1,0 +1,176 @@
+//! Why a Gateway or a policy is on a cluster, or is not. Clusters of which the same is to be said stand together.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::served::ServedKind;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ControllerName, ObjectKey, Parent};
+use crate::api::object::HubObject;
+use crate::clock::Clock;
+use crate::hub::{HubClient, HubError};
+use crate::plan::Settings;
+use crate::plan::explain::{self, Explanation, Reason, Step, Verdict, When};
+use crate::sync::OfflineMirror;
+use crate::sync::dry_run::{self, ReadError};
+use crate::sync::kinds::POLICIES;
+
+/// What there is to say of an object.
+#[derive(Clone, Debug)]
+pub struct ObjectExplanation {
+    /// The object.
+    pub parent: Parent,
+    /// Its kind in objects.
+    pub kind: String,
+    /// What is the same for all clusters, in the order in which it is decided.
+    pub steps: Vec<Step>,
+    /// The clusters: first where it is as it should be, then where it should be, then where it should not.
+    pub groups: Vec<Group>,
+    /// Whether it is about one cluster that was asked for.
+    pub one: bool,
+}
+
+/// Clusters of which the same is to be said.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What, with the earliest moment of all.
+    pub verdict: Verdict,
+    /// Their names.
+    pub clusters: Vec<ClusterName>,
+}
+
+/// Why there is no explanation.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The hub cannot be read, or not be planned for.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// There is no such object, or no such cluster.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+}
+
+/// Explains the object `key` of `kind`, on `cluster` or on all: what the controller would decide is decided by its own plan,
+/// of what the hub holds.
+///
+/// # Errors
+///
+/// Where there is no such object or cluster, or the hub cannot be read.
+pub async fn explain(
+    hub: &HubClient,
+    controller: &ControllerName,
+    settings: &Settings,
+    kind: &ServedKind,
+    key: ObjectKey,
+    cluster: Option<&ClusterName>,
+) -> Result<ObjectExplanation, ExplainError> {
+    let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
+    let object = object.ok_or_else(|| hub.lacks(format!("{} {key}", kind.kind)))?;
+    let found = dry_run::read(hub, controller).await?;
+    let parent = Parent { kind: kind.gvr.kind.clone(), object: key };
+    // One of a kind that is not synced is explained by what it is.
+    let source = POLICIES.resource(parent.kind.clone());
+    let is_known = found.mirror.read().view(OfflineMirror::settled()).synced(&source).is_some();
+    if !parent.is_gateway() && !is_known {
+        found.mirror.list(&source, [&object]);
+    }
+    let mut explanation = {
+        let guard = found.mirror.read();
+        let view = guard.view(Clock::start().now());
+        explain::explain(view, settings, &parent, &kind.kind, &found.unavailable)
+    };
+    if let Some(cluster) = cluster {
+        explanation.clusters.retain(|name, _| name == cluster);
+        if explanation.clusters.is_empty() {
+            return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
+        }
+    }
+    Ok(ObjectExplanation::new(parent, &kind.kind, explanation, cluster.is_some()))
+}
+
+impl ObjectExplanation {
+    pub(crate) fn new(parent: Parent, kind: &str, explanation: Explanation, one: bool) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        // By what is said, without the moments.
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        for (cluster, verdict) in explanation.clusters {
+            let place = *places.entry(words(&verdict)).or_insert_with(|| {
+                groups.push(Group { verdict: verdict.clone(), clusters: Vec::new() });
+                groups.len() - 1
+            });
+            groups[place].take(cluster, &verdict);
+        }
+        groups.sort_by_key(|group| (!group.verdict.fine, !group.verdict.wanted));
+        Self { parent, kind: kind.to_owned(), steps: explanation.steps, groups, one }
+    }
+
+    /// Whether it is there and in force: on the cluster that was asked for, or on each that it is for.
+    #[must_use]
+    pub fn in_sync(&self) -> bool {
+        let mut asked = self.groups.iter().filter(|group| group.verdict.wanted || self.one).peekable();
+        asked.peek().is_some() && asked.all(|group| group.verdict.fine)
+    }
+
+    /// On how many clusters it is so.
+    #[must_use]
+    pub fn count(&self, counts: impl Fn(&Verdict) -> bool) -> usize {
+        let groups = self.groups.iter().filter(|group| counts(&group.verdict));
+        groups.map(|group| group.clusters.len()).sum()
+    }
+
+    /// The report for programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let step = |step: &Step| {
+            let mut value = reason(&step.reason);
+            value["passes"] = step.passes.into();
+            value
+        };
+        let group = |group: &Group| {
+            let Verdict { wanted, there, fine, reasons } = &group.verdict;
+            json!({
+                "wanted": wanted, "there": there, "fine": fine,
+                "reasons": reasons.iter().map(reason).collect::<Vec<_>>(),
+                "clusters": group.clusters,
+            })
+        };
+        json!({
+            "kind": self.kind,
+            "resource": self.parent.kind.to_string(),
+            "namespace": self.parent.object.namespace,
+            "name": self.parent.object.name,
+            "fine": self.in_sync(),
+            "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
+            "groups": self.groups.iter().map(group).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Group {
+    /// Takes in a cluster of which the same is to be said, since or until whenever: the earliest moment counts.
+    fn take(&mut self, cluster: ClusterName, verdict: &Verdict) {
+        for (reason, other) in self.verdict.reasons.iter_mut().zip(&verdict.reasons) {
+            reason.when = reason.when.into_iter().chain(other.when).min();
+        }
+        self.clusters.push(cluster);
+    }
+}
+
+/// All that is said of a cluster, but since when.
+fn words(verdict: &Verdict) -> String {
+    let mut verdict = verdict.clone();
+    verdict.reasons.iter_mut().for_each(|reason| reason.when = None);
+    format!("{verdict:?}")
+}
+
+fn reason(reason: &Reason) -> Value {
+    let moment = |of: fn(When) -> Option<Moment>| reason.when.and_then(of).map(Moment::rfc3339);
+    json!({
+        "reason": reason.code,
+        "text": reason.text,
+        "since": moment(|when| if let When::Since(moment) = when { Some(moment) } else { None }),
+        "until": moment(|when| if let When::Until(moment) = when { Some(moment) } else { None }),
+        "change": reason.change,
+    })
+}

@@ -1,0 +1,236 @@
+//! What a Gateway of the hub says of its clusters, and what their works say of it.
+
+mod cluster;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::policy::Reading;
+use crate::api::annotations::GATEWAY_CLUSTERS;
+use crate::api::gateway::{CONDITIONS, GatewaySpec, GatewayStatus};
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ControllerName, ObjectKey, Parent};
+use crate::api::object::HubObject;
+use crate::hub::{Pruned, Row};
+use crate::plan::gateway::fold::lacks;
+use crate::sync::rows::work::Work;
+pub use cluster::GatewayOnCluster;
+
+/// What a Gateway says itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayRow {
+    /// Its class.
+    pub class: String,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// What the controller says of its present generation, in the order of [`CONDITIONS`].
+    conditions: [Option<Condition>; 2],
+    /// The clusters that its annotation lists.
+    listed: Reading<BTreeSet<ClusterName>>,
+    /// `<cluster>/<address>`.
+    pub addresses: Vec<String>,
+    /// What cannot be read, and why.
+    pub faults: Vec<String>,
+}
+
+impl Row for GatewayRow {}
+
+impl Pruned for GatewayRow {
+    fn prune(object: &HubObject, _controller: &ControllerName) -> Self {
+        let metadata = &object.metadata;
+        let status: GatewayStatus = object.status_as();
+        let mut faults = Vec::new();
+        let listed = match metadata.annotations.get(GATEWAY_CLUSTERS).map(|text| serde_json::from_str(text)) {
+            None => Reading::Missing,
+            Some(Ok(clusters)) => Reading::Said(clusters),
+            Some(Err(error)) => {
+                faults.push(format!("annotation {GATEWAY_CLUSTERS}: {error}"));
+                Reading::Unreadable
+            }
+        };
+        let of_present = |name: &str| {
+            let said = status.conditions.iter().find(|condition| condition.type_ == name);
+            said.filter(|said| said.observed_generation == Some(metadata.generation)).cloned()
+        };
+        Self {
+            class: object.spec_as::<GatewaySpec>().gateway_class_name,
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            conditions: CONDITIONS.map(of_present),
+            listed,
+            addresses: status.addresses.into_iter().map(|address| address.value).collect(),
+            faults,
+        }
+    }
+}
+
+/// The copy of a Gateway on a cluster, as its work says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayCopy {
+    /// Whether its agent has applied the work.
+    pub applied: bool,
+    /// Why it does not count as programmed.
+    pub lacks: Option<String>,
+    /// Since when the cluster is no longer chosen.
+    pub displaced: Option<String>,
+    /// Whether it is being removed.
+    pub deleting: bool,
+}
+
+/// A work of a Gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct GatewayWork {
+    /// The Gateway; `None` where it is not one of ours.
+    pub(super) gateway: Option<ObjectKey>,
+    pub(super) copy: GatewayCopy,
+}
+
+impl Row for GatewayWork {}
+
+impl Pruned for GatewayWork {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        let work = Work::new(object, controller);
+        let gateway = work.parent().filter(|parent| parent.is_gateway());
+        let copy = GatewayCopy {
+            applied: work.answer.as_ref().is_some_and(|answer| answer.applied),
+            lacks: lacks(&work),
+            displaced: work.displaced.map(Moment::rfc3339),
+            deleting: work.deleting.is_some(),
+        };
+        Self { gateway: gateway.map(|gateway| gateway.object.clone()), copy }
+    }
+}
+
+/// What there is to say of a Gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayReport {
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// What it says itself.
+    pub said: GatewayRow,
+    /// Its copies; `None` where works may not be read.
+    pub copies: Option<BTreeMap<ClusterName, GatewayCopy>>,
+}
+
+impl GatewayReport {
+    /// Its condition Accepted, of its present generation.
+    #[must_use]
+    pub fn accepted(&self) -> Option<&Condition> {
+        self.said.conditions[0].as_ref()
+    }
+
+    /// Its condition Programmed, of its present generation.
+    #[must_use]
+    pub fn programmed(&self) -> Option<&Condition> {
+        self.said.conditions[1].as_ref()
+    }
+
+    /// Whether every cluster has programmed the Gateway as it is.
+    #[must_use]
+    pub fn in_sync(&self) -> bool {
+        let is_true = |said: &Option<Condition>| said.as_ref().is_some_and(|said| said.status == "True");
+        self.said.conditions.iter().all(is_true) && self.said.faults.is_empty()
+    }
+
+    /// Whether what is shown of it lacks what only works say.
+    #[must_use]
+    pub fn lacks_works(&self, wide: bool) -> bool {
+        let all = self.programmed().is_some_and(|said| said.status == "True");
+        self.copies.is_none() && self.said.listed != Reading::Missing && (wide || !all)
+    }
+
+    /// Its clusters, those where it only serves on included; `None` where that is not known.
+    #[must_use]
+    pub fn clusters(&self) -> Option<BTreeSet<&ClusterName>> {
+        let copies = self.copies.as_ref().map(|copies| {
+            let there = copies.iter().filter(|(_, copy)| !copy.deleting);
+            there.map(|(cluster, _)| cluster)
+        });
+        let listed = match &self.said.listed {
+            // The controller has not said anything of it.
+            Reading::Missing if self.programmed().is_none() => Some(BTreeSet::new()),
+            Reading::Missing | Reading::Unreadable => None,
+            Reading::Said(listed) => Some(listed.iter().collect()).filter(|_| !self.is_cut()),
+        };
+        match (listed, copies) {
+            (None, None) => None,
+            (listed, copies) => {
+                Some(listed.into_iter().flatten().chain(copies.into_iter().flatten()).collect())
+            }
+        }
+    }
+
+    /// Whether the annotation had no room for all clusters.
+    fn is_cut(&self) -> bool {
+        self.accepted().is_some_and(|said| said.message.contains(GATEWAY_CLUSTERS))
+    }
+
+    /// How many clusters have programmed it as it is; `None` where that is not known.
+    #[must_use]
+    pub fn programmed_count(&self) -> Option<usize> {
+        // What is said of an earlier generation is not said of this one.
+        let all = self.programmed()?.status == "True";
+        match &self.copies {
+            Some(copies) => Some(copies.values().filter(|copy| copy.lacks.is_none()).count()),
+            None if all => Some(self.clusters()?.len()),
+            None => self.clusters().filter(BTreeSet::is_empty).map(|_| 0),
+        }
+    }
+
+    /// What there is to know: why it is not accepted, or not programmed.
+    #[must_use]
+    pub fn message(&self) -> Option<String> {
+        let lacking = self.said.conditions.iter().flatten().find(|said| said.status != "True");
+        let silent = || "the controller has said nothing of its present generation".to_owned();
+        match lacking {
+            Some(said) => Some(said.message.clone()),
+            None => self.said.conditions.iter().any(Option::is_none).then(silent),
+        }
+    }
+
+    /// The report for programs. What is not known is null.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let names = match &self.copies {
+            None => self.clusters(),
+            Some(copies) => {
+                Some(self.clusters().unwrap_or_default().into_iter().chain(copies.keys()).collect())
+            }
+        };
+        let clusters =
+            names.map(|names| names.into_iter().map(|name| self.json_of(name)).collect::<Vec<_>>());
+        json!({
+            "namespace": self.key.namespace,
+            "kind": "Gateway",
+            "resource": Parent::gateway(self.key.clone()).kind.to_string(),
+            "name": self.key.name,
+            "class": self.said.class,
+            "created": self.said.created.map(|created| created.to_string()),
+            "inSync": self.in_sync(),
+            "accepted": self.accepted().map(condition),
+            "programmed": self.programmed().map(condition),
+            "clusters": clusters,
+            "addresses": self.said.addresses,
+            "faults": self.said.faults,
+        })
+    }
+
+    fn json_of(&self, cluster: &ClusterName) -> Value {
+        let copy = self.copies.as_ref().map(|copies| copies.get(cluster));
+        let known = copy.flatten();
+        json!({
+            "cluster": cluster,
+            "applied": copy.map(|copy| copy.is_some_and(|copy| copy.applied)),
+            "programmed": copy.map(|copy| copy.is_some_and(|copy| copy.lacks.is_none())),
+            "deleting": copy.map(|copy| copy.is_some_and(|copy| copy.deleting)),
+            "displacedSince": known.and_then(|copy| copy.displaced.as_deref()),
+            "message": known.and_then(|copy| copy.lacks.as_deref()),
+        })
+    }
+}
+
+fn condition(said: &Condition) -> Value {
+    json!({"status": said.status, "reason": said.reason, "message": said.message})
+}

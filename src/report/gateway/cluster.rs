@@ -1,0 +1,65 @@
+//! What is known of a Gateway on one cluster.
+
+use serde_json::{Value, json};
+
+use super::{GatewayCopy, GatewayReport, Reading};
+use crate::api::names::ClusterName;
+
+/// A Gateway on a cluster.
+#[derive(Clone, Debug)]
+pub struct GatewayOnCluster<'g> {
+    /// The Gateway.
+    pub gateway: &'g GatewayReport,
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// Its copy there: `None` where works may not be read, `Some(None)` where there is none yet.
+    pub copy: Option<Option<&'g GatewayCopy>>,
+}
+
+impl GatewayReport {
+    /// The Gateway on `cluster`; `None` where it is not placed there, nor still there.
+    #[must_use]
+    pub fn on(&self, cluster: &str) -> Option<GatewayOnCluster<'_>> {
+        let listed = match &self.said.listed {
+            Reading::Said(listed) => listed.contains(cluster) || self.is_cut() && self.copies.is_none(),
+            Reading::Missing => false,
+            Reading::Unreadable => self.copies.is_none(),
+        };
+        let copy = self.copies.as_ref().map(|copies| copies.get(cluster));
+        (listed || copy.flatten().is_some()).then(|| GatewayOnCluster {
+            gateway: self,
+            cluster: cluster.into(),
+            copy,
+        })
+    }
+}
+
+impl GatewayOnCluster<'_> {
+    /// Whether the cluster has programmed the Gateway as it is.
+    #[must_use]
+    pub fn in_sync(&self) -> bool {
+        let gateway = self.gateway;
+        let accepted = gateway.accepted().is_some_and(|said| said.status == "True");
+        let programmed = match self.copy {
+            Some(copy) => copy.is_some_and(|copy| copy.lacks.is_none()),
+            None => gateway.in_sync(),
+        };
+        accepted && programmed && gateway.said.faults.is_empty()
+    }
+
+    /// The addresses that the cluster has given it.
+    pub fn addresses(&self) -> impl Iterator<Item = &str> {
+        let prefix = format!("{}/", self.cluster);
+        self.gateway.said.addresses.iter().filter_map(move |address| address.strip_prefix(&prefix))
+    }
+
+    /// The report for programs: of the clusters, this one alone.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let mut json = self.gateway.json();
+        json["clusters"] = json!([self.gateway.json_of(&self.cluster)]);
+        json["addresses"] = self.addresses().collect();
+        json["inSync"] = self.in_sync().into();
+        json
+    }
+}

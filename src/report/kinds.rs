@@ -1,0 +1,28 @@
+//! The registry: what is read of a hub to show it, and what is kept of that.
+
+use super::copy::CopyRow;
+use super::gateway::{GatewayRow, GatewayWork};
+use super::policy::PolicyRow;
+use crate::api::annotations::{CONTROLLER, WORK_FOR};
+use crate::api::names::ControllerName;
+use crate::api::{gateway, work};
+use crate::hub::{Family, Kind};
+
+/// Gateways.
+pub(super) static GATEWAYS: Kind<GatewayRow> = Kind::of(gateway::GROUP, "v1", "gateways");
+/// Their works, on all clusters.
+pub(super) static GATEWAY_WORKS: Kind<GatewayWork> =
+    Kind::of(work::GROUP, "v1", "manifestworks").with_labels(for_gateways);
+/// All works of the controller, on one cluster.
+pub(super) static COPIES: Kind<CopyRow> =
+    Kind::of(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
+/// Policies, of which annotations say all that is shown.
+pub(super) static POLICIES: Family<PolicyRow> = Family::of("policies").of_metadata();
+
+fn of_controller(controller: &ControllerName) -> String {
+    format!("{CONTROLLER}={}", controller.hash())
+}
+
+fn for_gateways(controller: &ControllerName) -> String {
+    format!("{},{WORK_FOR}=gateway", of_controller(controller))
+}

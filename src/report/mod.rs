@@ -1,0 +1,37 @@
+//! What people see of a hub, as plain data: the command line prints it, and knows no more.
+//!
+//! ```text
+//! query ─▶ list what may be read ─┐
+//!                                 ├─▶ mirror of what is shown ─▶ items: Gateways, policies, copies on one cluster
+//!          watch it               ┘
+//! ```
+//!
+//! It is what the controller last wrote, and what works say: nothing is decided here. Only the hub is read, with whatever
+//! rights the reader has: what they do not let be read is told beside it, and is not taken for nothing.
+
+mod copy;
+mod differences;
+mod explanation;
+mod gateway;
+mod index;
+mod item;
+mod kinds;
+mod policy;
+mod query;
+mod seen;
+mod served;
+mod watch;
+
+pub use copy::CopyReport;
+pub use differences::{Differences, Differs};
+pub use explanation::{ExplainError, Group, ObjectExplanation, explain};
+pub use gateway::{GatewayCopy, GatewayOnCluster, GatewayReport, GatewayRow};
+pub use item::{Item, ItemKey, ItemOnCluster, Table};
+pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
+pub use query::{Asked, Query, QueryError, Report, cluster};
+pub use seen::Seen;
+pub use served::{Meant, ServedKind, full, meant, served};
+pub use watch::{Event, WatchError, Watching};
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,221 @@
+//! What the annotations of a policy say. They are the controller's output, but a user may edit them: what cannot be
+//! read is a fault to show, never one of this program.
+
+mod cluster;
+mod detail;
+
+use k8s_openapi::jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::served::ServedKind;
+use crate::api::annotations::{
+    CLUSTER_OVERRIDES, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+    Summary, Synced, SyncedCondition,
+};
+use crate::api::names::{ControllerName, ObjectKey, Parent};
+use crate::api::object::HubObject;
+use crate::hub::{Pruned, Row};
+use crate::plan::overrides::Overrides;
+use crate::sync::rows::Strings;
+pub use cluster::PolicyOnCluster;
+pub use detail::Detail;
+
+/// What an annotation says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reading<T> {
+    /// It is not there.
+    Missing,
+    /// It is not what the controller writes.
+    Unreadable,
+    /// This.
+    Said(T),
+}
+
+impl<T> Reading<T> {
+    /// What it says, where that can be read.
+    #[must_use]
+    pub fn said(&self) -> Option<&T> {
+        match self {
+            Self::Said(value) => Some(value),
+            Self::Missing | Self::Unreadable => None,
+        }
+    }
+}
+
+/// What is kept of a policy: the annotations of which something is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyRow {
+    created: Option<Timestamp>,
+    annotations: Strings,
+}
+
+/// The annotations of which something is shown.
+const SHOWN: [&str; 5] = [
+    POLICIES_SYNCED_SUMMARY,
+    POLICIES_SYNCED,
+    POLICIES_SYNCED_DETAIL,
+    POLICY_SYNC_MESSAGE,
+    CLUSTER_OVERRIDES,
+];
+
+impl Row for PolicyRow {}
+
+impl Pruned for PolicyRow {
+    fn prune(object: &HubObject, _controller: &ControllerName) -> Self {
+        let metadata = &object.metadata;
+        let shown = |key: &str| Some((key.to_owned(), metadata.annotations.get(key)?.clone()));
+        Self {
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            annotations: SHOWN.into_iter().filter_map(shown).collect(),
+        }
+    }
+}
+
+/// What a policy's annotations say.
+#[derive(Clone, Debug)]
+pub struct PolicyReport {
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Its kind in objects.
+    pub kind: String,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// The list of its clusters in numbers.
+    pub summary: Reading<Summary>,
+    /// What its clusters say.
+    pub clusters: Reading<Vec<Synced>>,
+    /// How much the list shows.
+    pub detail: Detail,
+    /// What its owner should know.
+    pub message: Option<String>,
+    /// What cannot be read, and why.
+    pub faults: Vec<String>,
+    /// How its spec differs from cluster to cluster.
+    pub overrides: Reading<Overrides>,
+    /// `<resource>.<group>`.
+    pub resource: String,
+    pub(super) parent: Parent,
+    detail_text: Option<String>,
+    raw_clusters: Value,
+}
+
+impl PolicyReport {
+    /// Reads what is kept of the policy `key` of `kind`.
+    #[must_use]
+    pub fn new(kind: &ServedKind, key: ObjectKey, row: &PolicyRow) -> Self {
+        let text = |key: &str| row.annotations.get(key).cloned();
+        let mut faults = Vec::new();
+        let summary: Reading<Summary> = read(&row.annotations, POLICIES_SYNCED_SUMMARY, &mut faults);
+        let clusters: Reading<Vec<Synced>> = read(&row.annotations, POLICIES_SYNCED, &mut faults);
+        if summary == Reading::Missing && clusters != Reading::Missing {
+            faults.push(format!("annotation {POLICIES_SYNCED_SUMMARY} is missing"));
+        }
+        if clusters == Reading::Missing && summary != Reading::Missing {
+            faults.push(format!("annotation {POLICIES_SYNCED} is missing"));
+        }
+        let detail_text = text(POLICIES_SYNCED_DETAIL);
+        let detail = Detail::read(detail_text.as_deref());
+        if let (Detail::Other, Some(text)) = (detail, &detail_text) {
+            faults.push(format!("annotation {POLICIES_SYNCED_DETAIL}: {text:?} is no level of detail"));
+        }
+        if let (Reading::Said(clusters), Reading::Said(summary)) = (&clusters, &summary)
+            && detail.names(summary.clusters) != Some(clusters.len())
+            && detail != Detail::Other
+        {
+            faults.push(format!(
+                "annotation {POLICIES_SYNCED} names {} clusters, which is not what the summary and the detail say",
+                clusters.len()
+            ));
+        }
+        let raw_clusters = match &clusters {
+            Reading::Said(_) => text(POLICIES_SYNCED).and_then(|text| serde_json::from_str(&text).ok()),
+            Reading::Missing | Reading::Unreadable => None,
+        };
+        Self {
+            parent: Parent { kind: kind.gvr.kind.clone(), object: key.clone() },
+            key,
+            kind: kind.kind.clone(),
+            created: row.created,
+            summary,
+            clusters,
+            detail,
+            message: text(POLICY_SYNC_MESSAGE),
+            faults,
+            overrides: overrides(row.annotations.get(CLUSTER_OVERRIDES)),
+            resource: kind.gvr.kind.to_string(),
+            detail_text,
+            raw_clusters: raw_clusters.unwrap_or_default(),
+        }
+    }
+
+    /// Whether every placed cluster holds the policy as it is, and nothing keeps it from being planned.
+    #[must_use]
+    pub fn in_sync(&self) -> bool {
+        let synced = self.summary.said().is_none_or(|summary| summary.synced);
+        synced && self.message.is_none() && self.faults.is_empty()
+    }
+
+    /// The clusters where a policy of their own wins; `None` where the list does not say.
+    #[must_use]
+    pub fn overridden(&self) -> Option<Vec<&str>> {
+        if !self.detail.shows_states() {
+            return None;
+        }
+        let overridden = |entry: &&Synced| entry.conditions.iter().any(SyncedCondition::is_overridden);
+        let clusters = self.clusters.said()?;
+        Some(clusters.iter().filter(overridden).map(|entry| &*entry.cluster.0).collect())
+    }
+
+    /// What there is to know: the policy's message, or that of the first cluster that does not hold it.
+    #[must_use]
+    pub fn first_message(&self) -> Option<String> {
+        let clusters = self.clusters.said().filter(|_| self.detail.shows_states());
+        let failing = || {
+            clusters.into_iter().flatten().filter(|entry| !entry.applied).find_map(|entry| {
+                entry.message.as_ref().map(|message| format!("{}: {message}", entry.cluster))
+            })
+        };
+        self.message.clone().or_else(failing)
+    }
+
+    /// The report for programs. Clusters are as the annotation has them: what it leaves out is not made up.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({
+            "namespace": self.key.namespace,
+            "kind": self.kind,
+            "resource": self.resource,
+            "name": self.key.name,
+            "created": self.created.map(|created| created.to_string()),
+            "inSync": self.in_sync(),
+            "summary": self.summary.said(),
+            "detail": self.detail_text,
+            "message": self.message,
+            "clusters": self.raw_clusters,
+            "faults": self.faults,
+        })
+    }
+}
+
+fn overrides(text: Option<&String>) -> Reading<Overrides> {
+    match text.map(|text| Overrides::parse(text)) {
+        None => Reading::Missing,
+        Some(Ok(overrides)) => Reading::Said(overrides),
+        Some(Err(_)) => Reading::Unreadable,
+    }
+}
+
+fn read<T: DeserializeOwned>(annotations: &Strings, key: &str, faults: &mut Vec<String>) -> Reading<T> {
+    let Some(text) = annotations.get(key) else { return Reading::Missing };
+    match serde_json::from_str(text) {
+        Ok(value) => Reading::Said(value),
+        Err(error) => {
+            faults.push(format!("annotation {key}: {error}"));
+            Reading::Unreadable
+        }
+    }
+}
+
+#[cfg(test)]
+pub(in crate::report) mod tests;

@@ -1,0 +1,69 @@
+//! What the annotations of a policy say about one cluster, or that they do not say it.
+
+use serde_json::{Value, json};
+
+use super::{PolicyReport, Reading};
+use crate::api::annotations::Synced;
+
+/// A policy on a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyOnCluster<'r> {
+    /// The policy.
+    pub report: &'r PolicyReport,
+    /// What the cluster says; `None` where the list is cut or cannot be read.
+    pub entry: Option<&'r Synced>,
+    index: Option<usize>,
+}
+
+impl PolicyReport {
+    /// The policy on `cluster`; `None` where it is not for that cluster.
+    #[must_use]
+    pub fn on(&self, cluster: &str) -> Option<PolicyOnCluster<'_>> {
+        let found = |clusters: &Vec<Synced>| clusters.iter().position(|entry| *entry.cluster.0 == *cluster);
+        let index = self.clusters.said().and_then(found);
+        let entry = self.clusters.said().zip(index).and_then(|(clusters, index)| clusters.get(index));
+        (index.is_some() || !self.names_all()).then_some(PolicyOnCluster { report: self, entry, index })
+    }
+
+    /// Whether a cluster that the list does not name is one that the policy is not for.
+    fn names_all(&self) -> bool {
+        match (&self.clusters, &self.summary) {
+            (Reading::Said(clusters), Reading::Said(summary)) => {
+                clusters.len() == summary.clusters
+                    && self.detail.names(summary.clusters) == Some(clusters.len())
+            }
+            // Without a list, a message says that there may have been no room for it.
+            (Reading::Missing, Reading::Missing) => self.message.is_none(),
+            _ => false,
+        }
+    }
+}
+
+impl PolicyOnCluster<'_> {
+    /// What the cluster says, where the list tells more than its name.
+    #[must_use]
+    pub fn state(&self) -> Option<&Synced> {
+        self.entry.filter(|_| self.report.detail.shows_states())
+    }
+
+    /// Whether the cluster holds the policy as it is, and nothing keeps the policy from being planned.
+    #[must_use]
+    pub fn in_sync(&self) -> bool {
+        let all = self.report.summary.said().is_some_and(|summary| summary.synced);
+        let applied = all || self.state().is_some_and(|entry| entry.applied);
+        applied && self.report.message.is_none() && self.report.faults.is_empty()
+    }
+
+    /// The report for programs: of the clusters, this one alone, and null where it is not known.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let mut json = self.report.json();
+        let entry = self.index.map(|index| json["clusters"][index].take());
+        json["clusters"] = entry.map_or(Value::Null, |entry| json!([entry]));
+        json["inSync"] = self.in_sync().into();
+        json
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+use super::*;
+use crate::report::tests::{CLUSTERS, SUMMARY, report};
+
+#[test]
+fn what_the_controller_writes_is_read() {
+    let report = report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, CLUSTERS)]);
+    assert!(report.in_sync() && report.faults.is_empty());
+    assert_eq!(report.overridden(), Some(vec!["eu-1"]));
+    assert_eq!(report.summary.said().unwrap().applied, 2);
+    assert_eq!(report.json()["clusters"][0]["conditions"][0]["message"], "by local/limits");
+}
+
+#[test]
+fn without_annotations_there_is_nothing_to_sync() {
+    let report = report(&[]);
+    assert!(report.in_sync() && report.faults.is_empty());
+    assert_eq!((report.overridden(), report.first_message()), (None, None));
+}
+
+#[test]
+fn a_message_or_a_cluster_that_lags_is_not_in_sync() {
+    let lags = SUMMARY.replace("true", "false");
+    assert!(!report(&[(POLICIES_SYNCED_SUMMARY, &lags), (POLICIES_SYNCED, CLUSTERS)]).in_sync());
+    let frozen = report(&[
+        (POLICIES_SYNCED_SUMMARY, SUMMARY),
+        (POLICIES_SYNCED, CLUSTERS),
+        (POLICY_SYNC_MESSAGE, "namespace is reserved"),
+    ]);
+    assert!(!frozen.in_sync());
+    assert_eq!(frozen.first_message().as_deref(), Some("namespace is reserved"));
+}
+
+#[test]
+fn what_cannot_be_read_is_a_fault() {
+    let deep = "[".repeat(100_000);
+    for text in ["", "null", "{}", "[{}]", "[1]", "{\"clusters\":-1}", "\u{0}", deep.as_str()] {
+        let report = report(&[(POLICIES_SYNCED_SUMMARY, text), (POLICIES_SYNCED, text)]);
+        assert_eq!(
+            (&report.summary, &report.clusters),
+            (&Reading::Unreadable, &Reading::Unreadable),
+            "{text:.20}"
+        );
+        assert_eq!(report.faults.len(), 2);
+        assert!(!report.in_sync());
+    }
+    let half = report(&[(POLICIES_SYNCED, "[]")]);
+    assert_eq!(half.faults, ["annotation kuadrant.io/policies-synced-summary is missing"]);
+}
+
+#[test]
+fn a_shortened_list_claims_nothing() {
+    let keys = r#"[{"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop"}]"#;
+    let summary = SUMMARY.replace("\"clusters\":2", "\"clusters\":9");
+    for (detail, faults) in [("first 1 of 9", 0), ("keys", 1), ("first 2 of 9", 1), ("something new", 1)] {
+        let report = report(&[
+            (POLICIES_SYNCED_SUMMARY, &summary),
+            (POLICIES_SYNCED, keys),
+            (POLICIES_SYNCED_DETAIL, detail),
+        ]);
+        assert_eq!((report.overridden(), report.faults.len()), (None, faults), "{:?}", report.faults);
+        assert!(report.json()["clusters"][0].get("applied").is_none());
+    }
+}

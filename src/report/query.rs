@@ -1,0 +1,301 @@
+//! What a user asks for, as far as the hub has it and lets it be read.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+
+use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS};
+use super::seen::Seen;
+use super::served::{Meant, ServedKind, full, meant, served};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::object::HubObject;
+use crate::hub::{HubClient, HubError, Scope, Wanted};
+use crate::plan::standing::versions;
+use crate::plan::watches;
+use crate::sync::kinds::{CLASSES, CLUSTERS, POLICIES, REQUIRED};
+use crate::sync::{ClassParams, OfflineMirror};
+
+/// What a user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// Gateways and policies.
+    Everything,
+    /// Gateways.
+    Gateways,
+    /// Policies of the kind that the word means, or of all.
+    Policies(Option<&'a str>),
+    /// Everything on one cluster.
+    Cluster,
+}
+
+impl<'a> Asked<'a> {
+    /// What `word` asks for.
+    #[must_use]
+    pub fn by(word: Option<&'a str>) -> Self {
+        match word {
+            None => Self::Everything,
+            Some("policies") => Self::Policies(None),
+            Some("cluster" | "clusters" | "managedcluster" | "managedclusters") => Self::Cluster,
+            Some(word) if ServedKind::gateways().is_meant_by(word) => Self::Gateways,
+            Some(word) => Self::Policies(Some(word)),
+        }
+    }
+
+    /// What it is called where there is none.
+    #[must_use]
+    pub fn named(self) -> &'static str {
+        match self {
+            Self::Everything | Self::Cluster => "Gateway and no policy",
+            Self::Gateways => "Gateway",
+            Self::Policies(_) => "policy",
+        }
+    }
+}
+
+/// What to read of a hub.
+#[derive(Clone, Debug)]
+pub struct Query<'a> {
+    /// Whose classes and works count.
+    pub controller: &'a ControllerName,
+    /// What a user asks for.
+    pub asked: Asked<'a>,
+    /// Of which names and namespaces.
+    pub scope: Scope,
+    /// The one cluster of which everything is shown, where only one is.
+    pub cluster: Option<ClusterName>,
+    /// What a user may do where rights are missing, after the words that say so.
+    pub hint: &'a str,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The hub cannot be read.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// A word means no kind that is synced, or several.
+    #[error("{0}")]
+    Kind(String),
+    /// Nothing that was asked for may be read.
+    #[error("{0}")]
+    Unread(String),
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Report {
+    /// Gateways and policies.
+    pub seen: Seen,
+    /// What is wrong with the parameters.
+    pub faults: Vec<String>,
+    /// What may not be read.
+    pub unread: Vec<String>,
+    /// What may not be read, and is missing in what is shown of Gateways.
+    pub works_unread: Option<String>,
+    /// Whether there is any class of ours.
+    pub has_classes: bool,
+}
+
+/// A ManagedCluster, `None` where the hub has none of this name.
+///
+/// # Errors
+///
+/// Where it cannot be read.
+pub async fn cluster(hub: &HubClient, name: &ClusterName) -> Result<Option<HubObject>, HubError> {
+    hub.get(&CLUSTERS.gvr(), &ObjectKey::new("", &name.0), &format!("read ManagedCluster {name}")).await
+}
+
+impl Report {
+    /// Reads what is asked for.
+    ///
+    /// # Errors
+    ///
+    /// Where a word means no kind, or nothing can be read.
+    pub async fn read(hub: &HubClient, query: &Query<'_>) -> Result<Self, QueryError> {
+        let mut seen = Seen::new(query.controller.clone(), query.scope.clone());
+        if let Some(name) = &query.cluster {
+            let (source, what) = (Seen::copies_source(name), format!("list ManifestWorks of cluster {name}"));
+            seen.list(&source, &hub.list(&source, &COPIES.gvr(), query.controller, &what).await?);
+            seen.cluster = Some(name.clone());
+        }
+        let classes = classes(hub, query.controller).await?;
+        seen.classes = {
+            let guard = classes.read();
+            let view = guard.view(OfflineMirror::settled());
+            view.our_classes().into_keys().map(|key| key.name.clone()).collect()
+        };
+        let has_classes = !seen.classes.is_empty();
+        let (faults, unread, works_unread) = (Vec::new(), Vec::new(), None);
+        let mut report = Self { seen, faults, unread, works_unread, has_classes };
+        if query.asked != Asked::Gateways {
+            report.policies(hub, &classes, query).await?;
+        }
+        if !matches!(query.asked, Asked::Policies(_)) {
+            report.gateways(hub, query).await?;
+        }
+        let none = report.seen.kinds.is_empty() && !report.seen.gateways;
+        if none && query.asked != Asked::Cluster && !report.unread.is_empty() {
+            return Err(QueryError::Unread(report.unread.join("; ")));
+        }
+        Ok(report)
+    }
+
+    async fn policies(
+        &mut self,
+        hub: &HubClient,
+        classes: &OfflineMirror,
+        query: &Query<'_>,
+    ) -> Result<(), QueryError> {
+        let mut kinds = self.kinds(hub, classes).await?;
+        if let Asked::Policies(Some(word)) = query.asked {
+            if kinds.is_empty() && !self.unread.is_empty() {
+                return Err(QueryError::Unread(self.unread.join("; ")));
+            }
+            kinds = vec![kind_of(hub, &kinds, word).await?.clone()];
+        }
+        let mut forbidden = Vec::new();
+        for kind in kinds {
+            let (source, what) = (self.seen.policies_source(&kind), format!("list {}", kind.gvr.kind));
+            match hub.list(&source, &kind.gvr, query.controller, &what).await {
+                Ok(policies) => {
+                    self.seen.list(&source, &policies);
+                    self.seen.kinds.push(kind);
+                }
+                Err(error) if error.is_forbidden() => forbidden.push((kind, error)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let names: Vec<String> = forbidden.iter().map(|(kind, _)| kind.kind.clone()).collect();
+        if let Some((_, error)) = forbidden.into_iter().next() {
+            let error = error.on(format!("list {}", names.join(", ")));
+            self.unread.push(format!("{error}{}", query.hint));
+        }
+        Ok(())
+    }
+
+    async fn gateways(&mut self, hub: &HubClient, query: &Query<'_>) -> Result<(), QueryError> {
+        let source = self.seen.gateways_source();
+        match hub.list(&source, &GATEWAYS.gvr(), query.controller, "list Gateways").await {
+            Ok(gateways) => self.seen.list(&source, &gateways),
+            Err(error) if error.is_forbidden() => {
+                self.unread.push(format!("{error}{}", query.hint));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.seen.gateways = true;
+        // Of one cluster, its own works say more.
+        if query.asked != Asked::Cluster {
+            let (source, gvr) = (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr());
+            match hub.list(&source, &gvr, query.controller, "list ManifestWorks").await {
+                Ok(works) => {
+                    self.seen.list(&source, &works);
+                    self.seen.works = true;
+                }
+                // Tenants may read their Gateways, and not what is in the namespaces of clusters.
+                Err(error) if error.is_forbidden() => self.works_unread = Some(error.to_string()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The kinds that the parameters of the classes of ours list. What is wrong with the others is a fault.
+    async fn kinds(&mut self, hub: &HubClient, classes: &OfflineMirror) -> Result<Vec<ServedKind>, HubError> {
+        for (source, gvr) in &wanted(classes) {
+            let Some(key) = source.object() else { continue };
+            match hub.get::<HubObject>(gvr, key, &format!("read ConfigMap {key}")).await {
+                Ok(config_map) => classes.list(source, &config_map),
+                Err(error) if error.is_answer() => self.unread.push(error.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+        let listed: Vec<Vec<GroupVersionResource>> = {
+            let guard = classes.read();
+            let view = guard.view(OfflineMirror::settled());
+            for class in view.our_classes().keys() {
+                if let Some(ClassParams::Invalid { place, error, .. }) = view.class_params(&class.name) {
+                    self.faults.push(format!("GatewayClass {class}: {place}: {error}"));
+                }
+            }
+            let watched = watches::plan(view);
+            let kinds = watched.keys().filter_map(|source| POLICIES.resource_of(source));
+            kinds.map(|kind| versions(view, kind).into_iter().map(|(gvr, _)| gvr).collect()).collect()
+        };
+        self.resolve(hub, listed).await
+    }
+
+    async fn resolve(
+        &mut self,
+        hub: &HubClient,
+        listed: Vec<Vec<GroupVersionResource>>,
+    ) -> Result<Vec<ServedKind>, HubError> {
+        let mut served: BTreeMap<String, Option<APIResourceList>> = BTreeMap::new();
+        let mut kinds: Vec<ServedKind> = Vec::new();
+        for gvr in listed.into_iter().flatten() {
+            // Of several versions that are served, the first holds.
+            if kinds.iter().any(|kind| kind.gvr.kind == gvr.kind) {
+                continue;
+            }
+            let api_version = gvr.api_version();
+            if !served.contains_key(&api_version) {
+                let list = match hub.client().list_api_group_resources(&api_version).await {
+                    Ok(list) => Some(list),
+                    Err(kube::Error::Api(status)) if status.code == 404 => None,
+                    Err(error) => return Err(hub.failure(&format!("look {gvr} up"), &error)),
+                };
+                served.insert(api_version.clone(), list);
+            }
+            let list = served.get(&api_version).and_then(Option::as_ref);
+            let found = list.and_then(|list| list.resources.iter().find(|r| *r.name == *gvr.kind.resource));
+            match found {
+                Some(found) => kinds.push(ServedKind::new(gvr, found)),
+                None => self.faults.push(format!("{gvr}: the hub has no such custom resource")),
+            }
+        }
+        Ok(kinds)
+    }
+}
+
+/// The GatewayClasses of the hub.
+async fn classes(hub: &HubClient, controller: &ControllerName) -> Result<OfflineMirror, HubError> {
+    hub.has(&REQUIRED).await?;
+    let source = CLASSES.all();
+    let classes = hub.list(&source, &CLASSES.gvr(), controller, "list GatewayClasses").await?;
+    let mirror = OfflineMirror::new(controller.clone());
+    mirror.list(&source, &classes);
+    Ok(mirror)
+}
+
+fn wanted(classes: &OfflineMirror) -> Wanted {
+    watches::plan(classes.read().view(OfflineMirror::settled()))
+}
+
+/// The kind that a user means by `word`.
+async fn kind_of<'k>(
+    hub: &HubClient,
+    kinds: &'k [ServedKind],
+    word: &str,
+) -> Result<&'k ServedKind, QueryError> {
+    let listed = || match kinds {
+        [] => "none".to_owned(),
+        kinds => kinds.iter().map(|kind| &*kind.kind).collect::<Vec<_>>().join(", "),
+    };
+    let none = match meant(kinds, word) {
+        Meant::Kind(kind) => return Ok(kind),
+        Meant::Ambiguous(several) => {
+            return Err(QueryError::Kind(format!("{word:?} is ambiguous: write {}", full(&several))));
+        }
+        Meant::Nothing => format!("{word:?} is no kind of policies that is synced"),
+    };
+    let known = match meant(&served(hub).await, word) {
+        Meant::Kind(kind) => full(&[kind]),
+        Meant::Ambiguous(several) => full(&several),
+        Meant::Nothing => {
+            let text = format!("{none}: the parameters of our GatewayClasses list {}", listed());
+            return Err(QueryError::Kind(text));
+        }
+    };
+    let text = format!("{none}: no parameters of our GatewayClasses list {known}, but {}", listed());
+    Err(QueryError::Kind(text))
+}

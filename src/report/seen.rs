@@ -1,0 +1,190 @@
+//! What is seen of a hub, and what that shows.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::copy::{CopyReport, CopyRow};
+use super::gateway::{GatewayReport, GatewayRow, GatewayWork};
+use super::index::{Index, Look};
+use super::item::{Item, ItemKey, Table};
+use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS, POLICIES};
+use super::policy::{PolicyReport, PolicyRow};
+use super::served::ServedKind;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ControllerName, ObjectKey};
+use crate::api::object::HubObject;
+use crate::hub::{Changed, Mirror, MirrorGuard, Scope, Source, Table as Rows, Wanted};
+
+/// What is seen of a hub.
+#[derive(Debug)]
+pub struct Seen {
+    pub(super) mirror: Arc<Mirror<Index>>,
+    pub(super) controller: ControllerName,
+    /// Which Gateways and policies.
+    pub(super) scope: Scope,
+    /// The classes whose Gateways count.
+    pub(super) classes: BTreeSet<Arc<str>>,
+    /// The kinds whose policies may be read.
+    pub(super) kinds: Vec<ServedKind>,
+    /// Whether Gateways were asked for, and may be read.
+    pub(super) gateways: bool,
+    /// Whether their works may be.
+    pub(super) works: bool,
+    /// The one cluster of which everything is shown.
+    pub(super) cluster: Option<ClusterName>,
+}
+
+/// What is shown changes by the hub alone, and not with time.
+pub(super) const NOW: Moment = Moment(0);
+
+impl Seen {
+    /// Nothing yet, of the objects in `scope`.
+    #[must_use]
+    pub fn new(controller: ControllerName, scope: Scope) -> Self {
+        Self {
+            mirror: Arc::new(Mirror::new(controller.clone())),
+            controller,
+            scope,
+            classes: BTreeSet::new(),
+            kinds: Vec::new(),
+            gateways: false,
+            works: false,
+            cluster: None,
+        }
+    }
+
+    pub(super) fn gateways_source(&self) -> Source {
+        GATEWAYS.all().within(self.scope.clone())
+    }
+
+    pub(super) fn policies_source(&self, kind: &ServedKind) -> Source {
+        POLICIES.resource(kind.gvr.kind.clone()).within(self.scope.clone())
+    }
+
+    /// The works of one cluster.
+    pub(super) fn copies_source(cluster: &ClusterName) -> Source {
+        COPIES.all().within(Scope::Namespace(cluster.0.clone()))
+    }
+
+    /// What to watch for what was read.
+    #[must_use]
+    pub fn sources(&self) -> Wanted {
+        let policies = self.kinds.iter().map(|kind| (self.policies_source(kind), kind.gvr.clone()));
+        let gateways = self.gateways.then(|| (self.gateways_source(), GATEWAYS.gvr()));
+        // Of one cluster, its own works say more.
+        let works = self.works.then(|| (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr()));
+        let copies = self.cluster.as_ref().map(|cluster| (Self::copies_source(cluster), COPIES.gvr()));
+        policies.chain(gateways).chain(works).chain(copies).collect()
+    }
+
+    /// The name in objects of what comes from `source`.
+    #[must_use]
+    pub fn kind_of(&self, source: &Source) -> &str {
+        let served = |kind: &&ServedKind| source.resource() == Some(&kind.gvr.kind);
+        match self.kinds.iter().find(served) {
+            Some(kind) => &kind.kind,
+            None if source.is(&GATEWAYS) => "Gateway",
+            None => "ManifestWork",
+        }
+    }
+
+    /// Takes `objects` in as all that there is of `source`.
+    pub fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>) {
+        self.mirror.list(source, objects, &self.controller, NOW);
+    }
+
+    pub(super) fn read(&self) -> MirrorGuard<'_, Index> {
+        self.mirror.read()
+    }
+
+    /// The keys of what may be shown otherwise after a change, just after which the mirror looks so.
+    pub(super) fn affected(changed: &Changed, look: Look<'_>, one_cluster: bool) -> BTreeSet<ItemKey> {
+        let Changed::Object { source, key, before } = changed else { return BTreeSet::new() };
+        if let Some((_, before)) = changed.of(&GATEWAY_WORKS) {
+            let now = look.tables.row::<GatewayWork>(source, key);
+            let gateways = before.into_iter().chain(now).filter_map(|row| row.gateway.as_ref());
+            return gateways.map(ItemKey::gateway).collect();
+        }
+        if source.is(&COPIES) {
+            let now = look.tables.row::<CopyRow>(source, key);
+            let before = before.as_ref().and_then(|before| before.get());
+            return before.into_iter().chain(now).filter_map(CopyRow::key).collect();
+        }
+        let key = match source.resource() {
+            Some(kind) => ItemKey::policy(&kind.to_string(), key),
+            None => ItemKey::gateway(key),
+        };
+        [if one_cluster { key.on_cluster() } else { key }].into()
+    }
+
+    /// What there is to say of `key`; `None` where it is not there, nor to be there.
+    pub(super) fn item(&self, look: Look<'_>, key: &ItemKey) -> Option<Item> {
+        match key.table {
+            Table::Gateways => self.gateway(look, &key.object()).map(Item::from),
+            Table::Policies => self.policy(look, key).map(Item::from),
+            Table::Copies => self.copy(look, key).map(Item::from),
+        }
+    }
+
+    fn gateway(&self, look: Look<'_>, key: &ObjectKey) -> Option<GatewayReport> {
+        let said = look.tables.row::<GatewayRow>(&self.gateways_source(), key)?;
+        self.classes.get(&*said.class)?;
+        let copies = || look.works_of(key).map(|(cluster, work)| (cluster, work.copy.clone())).collect();
+        Some(GatewayReport { key: key.clone(), said: said.clone(), copies: self.works.then(copies) })
+    }
+
+    fn policy(&self, look: Look<'_>, key: &ItemKey) -> Option<PolicyReport> {
+        let kind = self.kinds.iter().find(|kind| kind.gvr.kind.to_string() == key.resource)?;
+        let object = key.object();
+        let row = look.tables.row::<PolicyRow>(&self.policies_source(kind), &object)?;
+        Some(PolicyReport::new(kind, object, row))
+    }
+
+    fn copy(&self, look: Look<'_>, key: &ItemKey) -> Option<CopyReport> {
+        let cluster = self.cluster.as_ref()?;
+        let work = look.copy(&Self::copies_source(cluster), key);
+        let object = || {
+            let gateway = self.gateway(look, &key.object()).map(Item::from);
+            let gateway = gateway.filter(|gateway| gateway.key().resource == key.resource);
+            gateway.or_else(|| self.policy(look, key).map(Item::from))
+        };
+        let desired = object().and_then(|object| CopyReport::desired(&object, &cluster.0));
+        match (work, desired) {
+            (None, desired) => desired,
+            (Some(work), desired) => Some(work.clone().with(desired)),
+        }
+    }
+
+    /// What there is to say of all.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        let guard = self.read();
+        let look = guard.view(NOW);
+        let keys = self.keys(look);
+        let mut items: Vec<Item> = keys.iter().filter_map(|key| self.item(look, key)).collect();
+        // By the kind that is shown, not by its plural.
+        items.sort_by_cached_key(|item| match item {
+            Item::Gateway(_) | Item::Copy(_) => (item.key(), String::new()),
+            Item::Policy(report) => {
+                (ItemKey { resource: report.kind.clone(), ..item.key() }, report.resource.clone())
+            }
+        });
+        items
+    }
+
+    fn keys(&self, look: Look<'_>) -> BTreeSet<ItemKey> {
+        let gateways = look.tables.table::<GatewayRow>(&self.gateways_source());
+        let gateways = gateways.into_iter().flat_map(Rows::iter).map(|(key, _)| ItemKey::gateway(key));
+        let policies = self.kinds.iter().flat_map(|kind| {
+            let table = look.tables.table::<PolicyRow>(&self.policies_source(kind));
+            let resource = kind.gvr.kind.to_string();
+            let keys = table.into_iter().flat_map(Rows::iter).map(|(key, _)| key);
+            keys.map(|key| ItemKey::policy(&resource, key)).collect::<Vec<_>>()
+        });
+        let objects = gateways.chain(policies);
+        match &self.cluster {
+            None => objects.collect(),
+            Some(_) => objects.map(ItemKey::on_cluster).chain(look.copies().cloned()).collect(),
+        }
+    }
+}

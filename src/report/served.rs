@@ -1,0 +1,127 @@
+//! Kinds of objects, and which of them a user means.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use kube::core::discovery::v2::APIResourceDiscovery;
+
+use crate::api::names::GroupVersionResource;
+use crate::hub::HubClient;
+use crate::sync::kinds::GATEWAYS;
+
+/// A kind of policies that the hub serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedKind {
+    /// Where it is served.
+    pub gvr: GroupVersionResource,
+    /// Its name in objects.
+    pub kind: String,
+    singular: String,
+    short: Vec<String>,
+}
+
+impl ServedKind {
+    /// The kind of Gateways, which are called as policies are.
+    pub fn gateways() -> Self {
+        let (kind, singular, short) = ("Gateway".to_owned(), "gateway".to_owned(), vec!["gtw".to_owned()]);
+        Self { gvr: GATEWAYS.gvr(), kind, singular, short }
+    }
+
+    /// Whether a user means this kind by `word`, with no other kind to be confused with.
+    pub fn is_meant_by(&self, word: &str) -> bool {
+        self.is_named(word).is_some()
+    }
+
+    /// The kind `gvr` as the hub's discovery describes it.
+    pub fn new(gvr: GroupVersionResource, served: &APIResource) -> Self {
+        Self {
+            gvr,
+            kind: served.kind.clone(),
+            singular: served.singular_name.clone(),
+            short: served.short_names.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The same as aggregated discovery describes it.
+    pub fn discovered(group: &str, version: &str, served: &APIResourceDiscovery) -> Option<Self> {
+        Some(Self {
+            gvr: GroupVersionResource::new(group, version, served.resource.as_ref()?),
+            kind: served.response_kind.as_ref()?.kind.clone()?,
+            singular: served.singular_resource.clone().unwrap_or_default(),
+            short: served.short_names.clone(),
+        })
+    }
+
+    /// Whether `word` is the plural, the singular or the `Kind` of this kind, or else a short name; alone or with the
+    /// group behind a dot, or version and group; in any case.
+    fn is_named(&self, word: &str) -> Option<By> {
+        let word = word.to_lowercase();
+        let (bare, of) = word.split_once('.').map_or((&*word, None), |(bare, of)| (bare, Some(of)));
+        let (group, version) = (&self.gvr.kind.group, &self.gvr.version);
+        if of.is_some_and(|of| *of != **group && of != format!("{version}.{group}")) {
+            return None;
+        }
+        let full = [&*self.gvr.kind.resource, &*self.kind.to_lowercase(), &*self.singular];
+        if !bare.is_empty() && full.contains(&bare) {
+            Some(By::Name)
+        } else {
+            self.short.iter().any(|short| short == bare).then_some(By::ShortName)
+        }
+    }
+}
+
+/// All kinds that the hub serves; empty where it does not say.
+pub async fn served(hub: &HubClient) -> Vec<ServedKind> {
+    let groups = hub.client().list_api_groups_aggregated().await.map(|list| list.items).unwrap_or_default();
+    let mut kinds = Vec::new();
+    for group in groups {
+        let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+        // The first version is the preferred one.
+        for version in group.versions.iter().take(1) {
+            let number = version.version.as_deref().unwrap_or_default();
+            let kind = |served| ServedKind::discovered(&name, number, served);
+            kinds.extend(version.resources.iter().filter_map(kind));
+        }
+    }
+    kinds
+}
+
+/// What a word is to a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    Name,
+    ShortName,
+}
+
+/// What a word means.
+#[derive(Debug, PartialEq)]
+pub enum Meant<'k> {
+    /// One kind.
+    Kind(&'k ServedKind),
+    /// Any of these.
+    Ambiguous(Vec<&'k ServedKind>),
+    /// None.
+    Nothing,
+}
+
+/// The kind that a user means by `word`. As with `kubectl`, a name is more than another kind's short name.
+pub fn meant<'k>(kinds: &'k [ServedKind], word: &str) -> Meant<'k> {
+    let named = || kinds.iter().filter_map(|kind| Some((kind.is_named(word)?, kind)));
+    let best = named().map(|(by, _)| by).min();
+    let mut meant: Vec<&ServedKind> =
+        named().filter(|(by, _)| Some(*by) == best).map(|(_, kind)| kind).collect();
+    match (meant.pop(), meant.is_empty()) {
+        (None, _) => Meant::Nothing,
+        (Some(kind), true) => Meant::Kind(kind),
+        (Some(kind), false) => {
+            meant.push(kind);
+            Meant::Ambiguous(meant)
+        }
+    }
+}
+
+/// The names by which several kinds can be told apart.
+pub fn full(kinds: &[&ServedKind]) -> String {
+    kinds.iter().map(|kind| kind.gvr.kind.to_string()).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests;

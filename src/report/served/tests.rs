@@ -1,0 +1,55 @@
+use super::*;
+
+fn kind(group: &str, resource: &str, kind: &str, short: &str) -> ServedKind {
+    let served = APIResource {
+        kind: kind.into(),
+        singular_name: kind.to_lowercase(),
+        short_names: Some(vec![short.into()]),
+        ..APIResource::default()
+    };
+    ServedKind::new(GroupVersionResource::new(group, "v1", resource), &served)
+}
+
+#[test]
+fn a_kind_has_many_names() {
+    let kinds = [kind("kuadrant.io", "ratelimitpolicies", "RateLimitPolicy", "rlp")];
+    for word in [
+        "ratelimitpolicies",
+        "RateLimitPolicies",
+        "ratelimitpolicy",
+        "RateLimitPolicy",
+        "rlp",
+        "ratelimitpolicies.kuadrant.io",
+        "RateLimitPolicy.kuadrant.io",
+        "rlp.kuadrant.io",
+        "ratelimitpolicies.v1.kuadrant.io",
+    ] {
+        assert_eq!(meant(&kinds, word), Meant::Kind(&kinds[0]), "{word}");
+    }
+    for word in [
+        "",
+        ".",
+        ".kuadrant.io",
+        "authpolicies",
+        "ratelimit",
+        "ratelimitpolicies.example.com",
+        "ratelimitpolicies.v2.kuadrant.io",
+        "kuadrant.io",
+    ] {
+        assert_eq!(meant(&kinds, word), Meant::Nothing, "{word}");
+    }
+}
+
+#[test]
+fn a_name_of_two_kinds_is_ambiguous_without_the_group() {
+    let kinds = [
+        kind("a.example.com", "policies", "Policy", "po"),
+        kind("b.example.com", "policies", "Policy", "pol"),
+        kind("b.example.com", "po", "Portal", "pol"),
+    ];
+    assert_eq!(meant(&kinds, "policy"), Meant::Ambiguous(vec![&kinds[0], &kinds[1]]));
+    assert_eq!(meant(&kinds, "pol"), Meant::Ambiguous(vec![&kinds[1], &kinds[2]]));
+    assert_eq!(meant(&kinds, "policies.b.example.com"), Meant::Kind(&kinds[1]));
+    // The name of one is the short name of another.
+    assert_eq!(meant(&kinds, "po"), Meant::Kind(&kinds[2]));
+}

@@ -1,0 +1,154 @@
+//! What is reported, for tests of how it is printed as well.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use serde_json::{Value, json};
+
+use super::kinds::GATEWAY_WORKS;
+use super::*;
+use crate::api::annotations::GATEWAY_CLUSTERS;
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::api::object::HubObject;
+use crate::hub::{Pruned, Scope};
+
+pub(crate) const CONTROLLER: &str = "kuadrant.io/policy-sync";
+
+pub(crate) const SUMMARY: &str =
+    r#"{"clusters":2,"applied":2,"enforced":1,"overridden":1,"pending":0,"synced":true}"#;
+pub(crate) const CLUSTERS: &str = r#"[
+    {"cluster":"eu-1","name":"limits","namespace":"kuadrant-shop","applied":true,
+     "conditions":[{"type":"Enforced","status":"False","reason":"Overridden","message":"by local/limits"}]},
+    {"cluster":"us-1","name":"limits","namespace":"kuadrant-shop","applied":true,
+     "conditions":[{"type":"Enforced","status":"True","reason":"Enforced"}]}]"#;
+
+fn kind() -> ServedKind {
+    let served = APIResource { kind: "RateLimitPolicy".into(), ..APIResource::default() };
+    ServedKind::new(GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), &served)
+}
+
+/// The policy `shop/limits` with these annotations.
+pub(crate) fn policy(annotations: &[(&str, &str)]) -> HubObject {
+    let mut object: HubObject = serde_json::from_value(json!({
+        "metadata": {"name": "limits", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    }))
+    .unwrap();
+    object.metadata.annotations = annotations
+        .iter()
+        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
+        .collect::<BTreeMap<_, _>>();
+    object
+}
+
+/// What it says.
+pub(crate) fn report(annotations: &[(&str, &str)]) -> PolicyReport {
+    let object = policy(annotations);
+    PolicyReport::new(&kind(), object.key(), &PolicyRow::prune(&object, &ControllerName::new(CONTROLLER)))
+}
+
+/// A Gateway of the generation 2 on these clusters, which says so of the generation `observed`.
+pub(crate) fn gateway(programmed: &str, message: &str, observed: i64, clusters: &str) -> HubObject {
+    let condition = |name: &str, status: &str, message: &str| {
+        json!({"type": name, "status": status, "reason": "R", "message": message, "observedGeneration": observed,
+               "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let addresses = ["eu-1/192.0.2.1", "us-1/192.0.2.2"].map(|value| json!({"type": "T", "value": value}));
+    serde_json::from_value(json!({
+        "metadata": {"name": "web", "namespace": "shop", "generation": 2,
+            "creationTimestamp": "2026-01-01T00:00:00Z", "annotations": {(GATEWAY_CLUSTERS): clusters}},
+        "spec": {"gatewayClassName": "multi"},
+        "status": {
+            "conditions": [condition("Accepted", "True", ""), condition("Programmed", programmed, message)],
+            "addresses": addresses,
+        },
+    }))
+    .unwrap()
+}
+
+/// A work for it in `cluster`, of which the agent says this.
+pub(crate) fn gateway_work(
+    cluster: &str,
+    programmed: Option<&str>,
+    displaced: bool,
+    deleting: bool,
+) -> HubObject {
+    let parent = Parent::gateway(ObjectKey::new("shop", "web"));
+    let controller = ControllerName::new(CONTROLLER);
+    let displaced = displaced.then_some("2026-01-05T05:59:00Z");
+    let condition = |message: &str| {
+        json!({"type": "Applied", "status": if programmed.is_some() { "True" } else { "False" }, "reason": "R",
+               "message": message, "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let value =
+        |name: &str, text: &str| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
+    let names = ["_revision", "_Programmed_status", "_Programmed_reason"];
+    let values = [("r1"), programmed.unwrap_or_default(), "AddressNotUsable"];
+    let paths: Vec<Value> = names.iter().map(|name| json!({"name": name, "path": ".x"})).collect();
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": WorkName::of(&controller, "Gateway", &parent).to_string(), "namespace": cluster, "generation": 1,
+            "deletionTimestamp": deleting.then_some("2026-01-05T00:00:00Z"),
+            "annotations": {"kuadrant.io/parent": parent.to_string(), "kuadrant.io/displaced-since": displaced.unwrap_or("-")},
+        },
+        "spec": {
+            "workload": {"manifests": [{"metadata": {"annotations": {"kuadrant.io/revision": "r1"}}}]},
+            "manifestConfigs": [{
+                "resourceIdentifier": {"resource": "gateways", "name": "web"},
+                "feedbackRules": [{"type": "JSONPaths", "jsonPaths": paths}],
+            }],
+        },
+        "status": {
+            "conditions": [condition("1 of 1")],
+            "resourceStatus": {"manifests": [{
+                "resourceMeta": {"ordinal": 0, "group": "gateway.networking.k8s.io", "resource": "gateways"},
+                "conditions": [condition("conflict with \"kubectl\"")],
+                "statusFeedback": {"values": names.iter().zip(values).map(|(name, text)| value(name, text)).collect::<Vec<_>>()},
+            }]},
+        },
+    }))
+    .unwrap()
+}
+
+pub(crate) const BOTH: &str = r#"["eu-1","us-1"]"#;
+
+/// What is seen of these, whose class is `multi`.
+fn seen() -> Seen {
+    let mut seen = Seen::new(ControllerName::new(CONTROLLER), Scope::All);
+    seen.classes = ["multi".into()].into();
+    seen.gateways = true;
+    seen
+}
+
+/// What `gateway` says; `works` are `None` where they may not be read.
+pub(crate) fn gateway_report(gateway: &HubObject, works: Option<&[HubObject]>) -> GatewayReport {
+    let mut seen = seen();
+    seen.list(&seen.gateways_source(), [gateway]);
+    if let Some(works) = works {
+        seen.list(&GATEWAY_WORKS.all(), works);
+        seen.works = true;
+    }
+    match seen.items().pop() {
+        Some(Item::Gateway(report)) => *report,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The Gateway `web` on two clusters, with its works.
+pub(crate) fn on_two(programmed: &str) -> GatewayReport {
+    let works = [
+        gateway_work("eu-1", Some("True"), false, false),
+        gateway_work("us-1", Some(programmed), false, false),
+    ];
+    gateway_report(&gateway(programmed, "not on us-1", 2, BOTH), Some(&works))
+}
+
+/// What is on `eu-1`: these works, and to be there what these policies and Gateways say.
+pub(crate) fn on_cluster(works: &[HubObject], policies: &[HubObject], gateways: &[HubObject]) -> Seen {
+    let mut seen = seen();
+    seen.kinds = vec![kind()];
+    seen.cluster = Some(ClusterName::from("eu-1"));
+    seen.list(&Seen::copies_source(&ClusterName::from("eu-1")), works);
+    seen.list(&seen.policies_source(&kind()), policies);
+    seen.list(&seen.gateways_source(), gateways);
+    seen
+}

@@ -1,0 +1,13 @@
+use super::*;
+use crate::sync::kinds::{CLASSES, GATEWAYS};
+
+#[test]
+fn an_outage_is_said_once_and_ends_with_the_last_kind() {
+    let (a, b) = (CLASSES.all(), GATEWAYS.all());
+    let mut outage = Outage::default();
+    assert!(!outage.ends(&a));
+    assert!(outage.is_new(a.clone(), "away"));
+    assert!(!outage.is_new(b.clone(), "away") && !outage.is_new(a.clone(), "away"));
+    assert!(outage.is_on() && !outage.ends(&a) && outage.ends(&b) && !outage.ends(&b));
+    assert!(outage.is_new(a, "away"));
+}

@@ -1,0 +1,172 @@
+//! What the controller writes of users' objects: the status of classes, the annotations of policies, what Gateways say of
+//! their clusters.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+use super::change::Change;
+use super::diagnostic::{Diagnostic, Regarding};
+use super::read::HubSnapshot;
+use super::{Planned, keys, regarding};
+use crate::api::gateway::{self, GatewayStatus};
+use crate::api::moment::Moment;
+use crate::api::names::{ObjectKey, Parent};
+use crate::apply::Key;
+use crate::plan::contest::Contest;
+use crate::plan::fold::{self, Fold};
+use crate::plan::gateway::fold::GatewayFold;
+use crate::plan::standing::conflict;
+use crate::plan::{self, Settings, class};
+use crate::sync::{ClassParams, View};
+
+/// The status of our classes.
+pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {
+    let (mut changes, mut diagnostics) = Planned::default();
+    keys(hub, now, |view, key| {
+        let Key::Class(key) = key else { return };
+        let regarding = Regarding::new(format_args!("GatewayClass {key}"));
+        match view.class_params(&key.name) {
+            Some(ClassParams::Invalid { place, error, .. }) => {
+                diagnostics.push(regarding.error(format!("{place}: {error}")));
+            }
+            Some(ClassParams::Valid(params)) => {
+                for gvr in params.policies_to_sync.iter().map(|policy| policy.gvr()) {
+                    let fault = view.kind(&gvr).map(|state| state.resolution.fault()).unwrap_or_default();
+                    if !fault.is_empty() {
+                        diagnostics.push(regarding.error(format!("{gvr}: {fault}")));
+                    } else if let Some(conflict) = conflict(view, &gvr) {
+                        diagnostics.push(regarding.error(conflict.text()));
+                    }
+                }
+            }
+            Some(ClassParams::Unread { .. }) | None => {}
+        }
+        if let (Some(class), Some(status)) = (view.class(key), class::plan(view, key)) {
+            let ours = |condition: &&Condition| {
+                status.conditions.iter().any(|planned| planned.type_ == condition.type_)
+            };
+            let before = conditions(key, class.conditions.iter().filter(ours));
+            let after = conditions(key, &status.conditions);
+            changes.push(Change::of_part("GatewayClass", key.clone(), before, after));
+        }
+    });
+    (changes, diagnostics)
+}
+
+/// A class with these conditions, without their times: when something became so is no difference.
+fn conditions<'c>(key: &ObjectKey, conditions: impl IntoIterator<Item = &'c Condition>) -> Value {
+    let condition = |condition: &Condition| {
+        json!({
+            "type": condition.type_, "status": condition.status, "reason": condition.reason,
+            "message": condition.message, "observedGeneration": condition.observed_generation,
+        })
+    };
+    let conditions: Vec<Value> = conditions.into_iter().map(condition).collect();
+    json!({
+        "apiVersion": format!("{}/v1", gateway::GROUP),
+        "kind": "GatewayClass",
+        "metadata": {"name": key.name},
+        "status": {"conditions": conditions},
+    })
+}
+
+/// What one Gateway says of its clusters.
+fn gateway(
+    hub: &HubSnapshot,
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+) -> (Option<Change>, Option<Diagnostic>) {
+    let key = &parent.object;
+    let GatewayFold { mut metadata, contest, status, .. } = plan::gateway::fold::plan(view, settings, key);
+    let contest = contest.map(|(contest, _)| contest).filter(|contest| !is_ours(view, contest));
+    if contest.is_some() {
+        metadata = None;
+    }
+    let diagnostic = contest.map(|contest| contested(view, parent, &contest));
+    let Some(there) = view.gateway(key).filter(|_| metadata.is_some() || status.is_some()) else {
+        return (None, diagnostic);
+    };
+    let (mut before, mut after) = (gateway_named(key), gateway_named(key));
+    if let Some(metadata) = metadata {
+        before["metadata"]["labels"] = json!(there.told.labels);
+        before["metadata"]["annotations"] = json!(hub.annotations.get(parent));
+        after["metadata"]["labels"] = json!(metadata.labels);
+        after["metadata"]["annotations"] = json!(metadata.annotations);
+    }
+    if let Some(status) = status {
+        before["status"] = timeless(&there.told.status);
+        after["status"] = timeless(&status);
+    }
+    (Some(Change::of_part("Gateway", key.clone(), before, after)), diagnostic)
+}
+
+fn gateway_named(key: &ObjectKey) -> Value {
+    json!({
+        "apiVersion": format!("{}/v1", gateway::GROUP),
+        "kind": "Gateway",
+        "metadata": {"name": key.name, "namespace": key.namespace},
+    })
+}
+
+/// A status without the times of its conditions: when something became so is no difference.
+fn timeless(status: &GatewayStatus) -> Value {
+    let mut status = json!(status);
+    let without = |conditions: &mut Value| {
+        for condition in conditions.as_array_mut().into_iter().flatten() {
+            condition.as_object_mut().map(|condition| condition.remove("lastTransitionTime"));
+        }
+    };
+    without(&mut status["conditions"]);
+    let listeners = status["listeners"].as_array_mut().into_iter().flatten();
+    listeners.for_each(|listener| without(&mut listener["conditions"]));
+    status
+}
+
+/// The annotations of policies and what Gateways say, once their works are written.
+pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Planned {
+    let (mut changes, mut diagnostics) = Planned::default();
+    keys(hub, now, |view, key| {
+        let Key::Fold(parent) = key else { return };
+        if parent.is_gateway() {
+            let (change, diagnostic) = gateway(hub, view, settings, parent);
+            changes.extend(change);
+            diagnostics.extend(diagnostic);
+            return;
+        }
+        let fold = match fold::plan(view, settings, parent).fold {
+            Fold::Contested { contest, ours, .. } if is_ours(view, &contest) => *ours,
+            fold => fold,
+        };
+        match fold {
+            Fold::Settled => {}
+            Fold::Contested { contest, .. } => diagnostics.push(contested(view, parent, &contest)),
+            Fold::Write { gvr, kind, annotations, .. } => {
+                let policy = |annotations: Value| {
+                    json!({
+                        "apiVersion": gvr.api_version(),
+                        "kind": &*kind,
+                        "metadata": {
+                            "name": parent.object.name, "namespace": parent.object.namespace,
+                            "annotations": annotations,
+                        },
+                    })
+                };
+                let before = hub.annotations.get(parent);
+                let (before, after) = (policy(json!(before)), policy(json!(annotations)));
+                changes.push(Change::of_part(&kind, parent.object.clone(), before, after));
+            }
+        }
+    });
+    changes.sort_by(|left, right| (&left.key, &left.kind).cmp(&(&right.key, &right.kind)));
+    (changes, diagnostics)
+}
+
+/// Whether it is for this controller to write, whatever works others have: those are not read here.
+fn is_ours(view: View<'_>, contest: &Contest) -> bool {
+    contest.is_won_anyway(&view.controller().hub_field_manager())
+}
+
+fn contested(view: View<'_>, parent: &Parent, contest: &Contest) -> Diagnostic {
+    regarding(view, parent).warning(contest.problem().text())
+}

@@ -1,0 +1,72 @@
+//! A mirror that nothing watches, filled by hand: plans made of it are the controller's.
+
+use super::kinds::WORKS;
+use super::rows::kind::Resolution;
+use super::rows::schema::WorkSchema;
+use super::{Mirror, MirrorGuard, PLACEMENT_SETTLES, found};
+use crate::api::moment::Moment;
+use crate::api::names::{ControllerName, GroupVersionResource};
+use crate::api::object::HubObject;
+use crate::clock::Clock;
+use crate::hub::Source;
+
+/// When everything in it was seen.
+const SEEN: Moment = Moment(0);
+
+/// A mirror and what fills it.
+#[derive(Debug)]
+pub struct OfflineMirror {
+    mirror: Mirror,
+    controller: ControllerName,
+}
+
+impl OfflineMirror {
+    /// An empty one, for the works of `controller`.
+    #[must_use]
+    pub fn new(controller: ControllerName) -> Self {
+        Self { mirror: Mirror::new(controller.clone()), controller }
+    }
+
+    /// Now, when all that it holds has settled.
+    #[must_use]
+    pub fn settled() -> Moment {
+        Clock::start().now().max(SEEN.after(PLACEMENT_SETTLES))
+    }
+
+    /// The moment at which nothing that it holds has settled yet.
+    #[must_use]
+    pub fn unsettled() -> Moment {
+        SEEN
+    }
+
+    /// Takes `objects` in as all that there is of `source`.
+    pub fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>) {
+        // When it was first listed is the moment at which it was seen.
+        self.mirror.end_resync(source, 0, SEEN);
+        // When a grace began stands on a work, and counts as far as it is not later than this.
+        let seen = if source.is(&WORKS) { Clock::start().now() } else { SEEN };
+        self.mirror.list(source, objects, &self.controller, seen);
+    }
+
+    /// Takes in whether the kind `gvr` can be synced.
+    pub fn resolve(&self, gvr: &GroupVersionResource, resolution: Resolution) {
+        self.mirror.change(found::resolved(gvr, resolution), SEEN);
+    }
+
+    /// Takes in what the hub's ManifestWork can say.
+    pub fn work_schema(&self, schema: WorkSchema) {
+        self.mirror.change(found::work_schema(schema), SEEN);
+    }
+
+    /// The controller whose plans are made of it.
+    #[must_use]
+    pub fn controller(&self) -> &ControllerName {
+        &self.controller
+    }
+
+    /// A look at all of it.
+    #[must_use]
+    pub fn read(&self) -> MirrorGuard<'_> {
+        self.mirror.read()
+    }
+}
