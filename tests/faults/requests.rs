@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 
-use crate::plan::OF_REQUESTS;
 use crate::sweep::{faultless, sweep};
 
 #[test]
 fn whatever_goes_wrong_with_a_request_ends_as_if_nothing_had() -> Result<()> {
     let faultless = faultless()?;
     let plans = faultless.faults.request_plans();
-    sweep(&faultless, plans, OF_REQUESTS.len(), 700)
+    sweep(&faultless, plans, 250)
 }

@@ -1,10 +1,11 @@
 //! Runs plans, each in a runtime of its own, several at a time.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env::{self, VarError};
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroUsize;
 use std::panic;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,10 +27,12 @@ use crate::scenario::{self, Step};
 const CHOSEN: &str = "POLICY_SYNC_FAULT_PLAN";
 /// How many failed plans are told in full.
 const TOLD: usize = 3;
-/// So many plans of [`OF`] are run where none are chosen: all take an hour of processor time.
-const RUN: usize = 4;
-/// See [`RUN`].
-const OF: usize = 15;
+/// The environment variable with the share of the plans that are run where none are chosen: of so many of each kind, one.
+const SHARE: &str = "POLICY_SYNC_FAULT_SHARE";
+/// The share where nobody says another: all plans take an hour of processor time.
+const ONE_OF: usize = 10;
+/// The environment variable with a text that chooses which they are: another text, other plans.
+const SEED: &str = "POLICY_SYNC_FAULT_SEED";
 /// How many reads a delete makes in vain until a watch that failed has listed anew, up to 1.6 s later, which the time of
 /// the fault does not include: it is tried 7 times in 3 s, and reads up to 10 objects each time.
 const UNTIL_LISTED: usize = 70;
@@ -222,9 +225,28 @@ fn none_named(part: &str) -> String {
     )
 }
 
-/// Runs [`RUN`] of [`OF`] `plans`, `least` at least, or those that [`CHOSEN`] names. There are `faults` for each place where
-/// one can be; each place meets some of them, and each fault is met at that share of the places.
-pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, least: usize) -> Result<()> {
+/// Of the plans of each kind, one of `share`, one at least: each fault is met by each kind of request or of event. The
+/// `seed` chooses which they are.
+fn sampled(plans: Vec<Plan>, share: usize, seed: &str) -> Vec<Plan> {
+    let rank = |plan: &Plan| {
+        let mut hasher = DefaultHasher::new();
+        (seed, plan.to_string()).hash(&mut hasher);
+        hasher.finish()
+    };
+    let mut kinds: BTreeMap<(String, &str), Vec<Plan>> = BTreeMap::new();
+    for plan in plans {
+        kinds.entry((plan.kind(), plan.fault)).or_default().push(plan);
+    }
+    let sampled = kinds.into_values().flat_map(|mut plans| {
+        plans.sort_by_key(rank);
+        plans.truncate(plans.len().div_ceil(share));
+        plans
+    });
+    sampled.collect()
+}
+
+/// Runs the share of `plans` that [`SHARE`] says, `least` at least, or those that [`CHOSEN`] names.
+pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, least: usize) -> Result<()> {
     let plans: Vec<Plan> = match env::var(CHOSEN) {
         Ok(part) => {
             let all = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
@@ -233,10 +255,13 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, faults: usize, leas
         }
         Err(VarError::NotUnicode(part)) => bail!("{}", none_named(&part.to_string_lossy())),
         Err(VarError::NotPresent) => {
-            // A step that is prime to OF, so that the share is the same whichever way one looks.
-            let is_run = |index: usize| 4 * (index / faults + index % faults) % OF < RUN;
-            let plans = plans.into_iter().enumerate().filter(|(index, _)| is_run(*index));
-            let plans: Vec<Plan> = plans.map(|(_, plan)| plan).collect();
+            let share = match env::var(SHARE) {
+                Ok(text) => text.parse::<NonZeroUsize>().with_context(|| format!("{SHARE}={text}"))?.get(),
+                Err(_) => ONE_OF,
+            };
+            let all = plans.len();
+            let plans = sampled(plans, share, &env::var(SEED).unwrap_or_default());
+            println!("of {all} plans one of {share} of each kind");
             ensure!(plans.len() >= least, "there are only {} plans", plans.len());
             plans
         }
@@ -296,6 +321,27 @@ fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Sync) -> Resul
         told.join("\n\n")
     );
     Ok(())
+}
+
+#[test]
+fn each_fault_is_met_by_each_kind_of_request_whatever_the_seed() {
+    let at = |verb: &str, number| format!("{verb} manifestworks eu-1/limits#{number}");
+    let of = |verb: &'static str| {
+        (0..25).flat_map(move |number| ["403", "reset"].map(|fault| Plan { at: at(verb, number), fault }))
+    };
+    let all: Vec<Plan> = of("create").chain(of("patch").take(2)).collect();
+    let samples: Vec<Vec<Plan>> =
+        ["a", "b", "c"].map(|seed| sampled(all.clone(), 10, seed)).into_iter().collect();
+    for sample in &samples {
+        let of = |verb: &str, fault| {
+            sample.iter().filter(|plan| plan.at.starts_with(verb) && plan.fault == fault).count()
+        };
+        let counts = [of("create", "403"), of("create", "reset"), of("patch", "403"), of("patch", "reset")];
+        assert_eq!(counts, [3, 3, 1, 1]);
+    }
+    assert!(samples[0] != samples[1] || samples[1] != samples[2], "the seed chooses nothing");
+    assert_eq!(samples[0], sampled(all.clone(), 10, "a"));
+    assert_eq!(sampled(all.clone(), 1, "").len(), all.len());
 }
 
 #[test]
