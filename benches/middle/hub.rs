@@ -7,7 +7,7 @@ use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
 use policy_sync::hub::{Change, Source};
-use policy_sync::plan::{self, Outcome, PlannedWork, Settings};
+use policy_sync::plan::{self, PlannedWork, Settings};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
 };
@@ -64,8 +64,8 @@ impl Hub {
         for index in 0..policies {
             let plan = hub.see(|view| plan::plan_works(view, &hub.settings, &parent(index)));
             for (cluster, outcome) in plan.outcomes {
-                let Outcome::Work(work) = outcome else { panic!("it is not planned") };
-                hub.works.push(answered(&work, &cluster));
+                let work = outcome.work().expect("it is planned");
+                hub.works.push(answered(work, &cluster));
             }
         }
         hub.list_works();

@@ -10,9 +10,11 @@ use crate::sync::rows::work::Work;
 /// The revision that an answer of `work` has to be for; `None` where the work does not hold what is planned.
 pub(super) fn expected<'p>(outcome: Option<&'p Outcome>, work: &'p Work) -> Option<&'p str> {
     match outcome {
-        Some(Outcome::Work(planned)) if planned.content.spec == work.content.spec => Some(&planned.revision),
-        Some(Outcome::Keep) => work.revision.as_deref(),
-        _ => None,
+        Some(Outcome::Kept(_)) => work.revision.as_deref(),
+        Some(Outcome::Work(planned) | Outcome::Held(planned, _)) => {
+            (planned.content.spec == work.content.spec).then_some(&*planned.revision)
+        }
+        None => None,
     }
 }
 

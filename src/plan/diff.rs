@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Outcome, PlannedWork, Problem, WorksPlan};
+use super::{PlannedWork, Problem, WorksPlan};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent, WorkName};
 use crate::sync::View;
@@ -167,9 +167,9 @@ pub fn access(view: View<'_>, cluster: &ClusterName, plan: &WorksPlan) -> Diff {
 fn planned(view: View<'_>, plan: &WorksPlan, is_ours: impl Fn(&Work) -> bool) -> Diff {
     let mut diff = Diff::default();
     for (cluster, outcome) in &plan.outcomes {
-        let Outcome::Work(work) = outcome else { continue };
+        let Some(work) = outcome.work() else { continue };
         match view.work(&work.name, cluster) {
-            None if plan.waiting.contains_key(cluster) => {}
+            None if outcome.waiting().is_some() => {}
             None => diff.actions.push(WorkAction::Create { cluster: cluster.clone(), work: work.clone() }),
             Some(found) if !is_ours(found) => diff
                 .problems

@@ -16,7 +16,7 @@ mod standing;
 use std::collections::BTreeMap;
 
 use super::placement::{Placed, Unplaced, placed, placement, serves_until};
-use super::{Outcome, Problem, Settings, WorksPlan, diff, fold, plan_works};
+use super::{Kept, Outcome, Problem, Settings, WorksPlan, diff, fold, plan_works};
 use crate::api::annotations::{GRACE_TIMEOUT, Synced};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::moment::Moment;
@@ -198,6 +198,19 @@ fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
     Reason::new(NOT_PLACED, text).change(format!("Placement {placement}")).change(label)
 }
 
+/// That it may only seem to be placed there no longer.
+fn unsettled() -> Reason {
+    let text = "its Placement is being decided: that the cluster is not chosen may only seem so";
+    Reason::new("Unsettled", text)
+}
+
+/// That nobody knows whether it is for the cluster.
+fn unknown_labels() -> Reason {
+    let text = "what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that decide what \
+                is there are not known";
+    Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}"))
+}
+
 impl<'v> Explainer<'v> {
     fn new(
         view: View<'v>,
@@ -233,10 +246,14 @@ impl<'v> Explainer<'v> {
 impl Explainer<'_> {
     fn verdict(&self, cluster: &ClusterName, steps: &[Step]) -> Verdict {
         let (wanted, mut fine, mut reasons) = match self.plan.outcomes.get(cluster) {
-            None => (false, false, self.absent(cluster, steps)),
-            Some(Outcome::Keep) if self.follows() => (false, false, self.absent(cluster, steps)),
-            Some(Outcome::Keep) => (true, false, self.kept(cluster)),
-            Some(Outcome::Work(work)) => {
+            None | Some(Outcome::Kept(Kept::Following)) => (false, false, self.absent(cluster, steps)),
+            Some(Outcome::Kept(Kept::Frozen(problems))) => (true, false, self.frozen(cluster, problems)),
+            Some(Outcome::Kept(Kept::Unsettled)) => (true, false, vec![unsettled()]),
+            Some(Outcome::Kept(Kept::UnknownLabels)) => (true, false, vec![unknown_labels()]),
+            Some(Outcome::Held(_, waiting)) if !self.works.contains_key(cluster) => {
+                (true, false, vec![self.waits(waiting)])
+            }
+            Some(Outcome::Work(work) | Outcome::Held(work, _)) => {
                 let (fine, reason) = self.present(cluster, work);
                 (true, fine, vec![reason])
             }
@@ -252,12 +269,6 @@ impl Explainer<'_> {
             work.deleting.is_some() || work.answer.as_ref().is_some_and(|answer| answer.applied)
         });
         Verdict { wanted, there, fine, reasons }
-    }
-
-    /// Whether what is kept is only to go after a Gateway.
-    fn follows(&self) -> bool {
-        let frozen = self.plan.problems.iter().any(Problem::freezes);
-        !frozen && !self.gateways.values().any(|target| target.placed.unsettled)
     }
 
     /// Why it is not to be there.
@@ -302,25 +313,18 @@ impl Explainer<'_> {
         Some(reason.clone())
     }
 
-    /// Why it stays as it is.
-    fn kept(&self, cluster: &ClusterName) -> Vec<Reason> {
-        let problems = self.plan.problems.iter().filter(|problem| problem.freezes());
+    /// What freezes it.
+    fn frozen(&self, cluster: &ClusterName, problems: &[Problem]) -> Vec<Reason> {
         let stays = if self.works.contains_key(cluster) {
             "it is frozen, so that what is there stays as it is"
         } else {
             "it is frozen, so that it does not get there"
         };
-        let mut reasons: Vec<Reason> = problems
-            .map(|problem| {
-                let text = format!("{stays}: {}", problem.text());
-                Reason::new("Frozen", text).changes(self.to_mend(problem))
-            })
-            .collect();
-        if reasons.is_empty() {
-            let text = "its Placement is being decided: that the cluster is not chosen may only seem so";
-            reasons.push(Reason::new("Unsettled", text));
-        }
-        reasons
+        let reason = |problem: &Problem| {
+            let text = format!("{stays}: {}", problem.text());
+            Reason::new("Frozen", text).changes(self.to_mend(problem))
+        };
+        problems.iter().map(reason).collect()
     }
 
     /// That a Gateway only serves on.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::contest::Contest;
-use super::{Notice, Outcome, Problem, Settings, diff, notice, plan_works};
+use super::{Notice, Problem, Settings, answer, diff, notice, plan_works};
 use crate::api::annotations::{
     OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
     Summary, Synced,
@@ -210,7 +210,10 @@ pub(super) fn entries(
     };
     clusters
         .into_iter()
-        .map(|(cluster, work)| entry::synced(cluster, &copy, works.outcomes.get(cluster), work))
+        .map(|(cluster, work)| {
+            let outcome = works.outcomes.get(cluster);
+            entry::synced(cluster, &copy, work.and_then(|work| answer::expected(outcome, work)), work)
+        })
         .collect()
 }
 
@@ -218,7 +221,7 @@ pub(super) fn entries(
 #[must_use]
 pub fn said(cluster: &ClusterName, name: String, work: &Work) -> Synced {
     let copy = entry::CopyName { name, namespace: String::new() };
-    entry::synced(cluster, &copy, Some(&Outcome::Keep), Some(work))
+    entry::synced(cluster, &copy, work.revision.as_deref(), Some(work))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
 use super::placement::{Placed, grace, placed};
 use super::standing::{GatewayStanding, of_gateway};
 use super::work::{WorkTemplate, schema};
-use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, order};
+use super::{Kept, Outcome, PlannedWork, Problem, Settings, WorksPlan, order};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, TlsSecrets};
@@ -48,8 +48,9 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
             (Outcome::Work(Arc::new(work)), Some(params))
         }
         Err(problem) => {
+            let kept = Kept::by([&problem]);
             plan.problems.push(problem);
-            (Outcome::Keep, None)
+            (Outcome::Kept(kept), None)
         }
     };
     plan.outcomes = clusters.into_iter().map(|cluster| (cluster, outcome.clone())).collect();

@@ -82,8 +82,6 @@ pub struct WorksPlan {
     pub outcomes: BTreeMap<ClusterName, Outcome>,
     /// The clusters of a Gateway that are no longer chosen, where it serves on for a while, and since when.
     pub displaced: BTreeMap<ClusterName, Moment>,
-    /// The clusters where a Gateway's work is to be made only after those of its policies are applied.
-    pub waiting: BTreeMap<ClusterName, Waiting>,
     /// What keeps it from being planned, or what its owner should know.
     pub problems: Vec<Problem>,
     /// Whether it targets a Gateway of ours.
@@ -92,13 +90,68 @@ pub struct WorksPlan {
     pub recheck: Option<Moment>,
 }
 
-/// What should be on one cluster.
+/// What should be on one cluster, and why.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// This work.
     Work(Arc<PlannedWork>),
+    /// This work, where there is one already; otherwise none before those of the Gateway's policies are applied.
+    Held(Arc<PlannedWork>, Waiting),
     /// What is there now, be it nothing.
-    Keep,
+    Kept(Kept),
+}
+
+impl Outcome {
+    /// The work that is planned.
+    #[must_use]
+    pub fn work(&self) -> Option<&Arc<PlannedWork>> {
+        match self {
+            Self::Work(work) | Self::Held(work, _) => Some(work),
+            Self::Kept(_) => None,
+        }
+    }
+
+    /// What it waits for.
+    #[must_use]
+    pub fn waiting(&self) -> Option<&Waiting> {
+        match self {
+            Self::Held(_, waiting) => Some(waiting),
+            Self::Work(_) | Self::Kept(_) => None,
+        }
+    }
+}
+
+/// Why what is on a cluster is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It cannot be planned: these problems freeze it.
+    Frozen(Arc<[Problem]>),
+    /// That no Gateway of the policy is placed there may only seem so.
+    Unsettled,
+    /// The policy chooses clusters by their labels, and nobody knows those of this one: it has no ManagedCluster any more.
+    UnknownLabels,
+    /// The policy leaves the cluster, and a Gateway of it goes first.
+    Following,
+}
+
+impl Kept {
+    /// It is frozen by those of `problems` that freeze.
+    fn by<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Self {
+        Self::Frozen(problems.into_iter().filter(|problem| problem.freezes()).cloned().collect())
+    }
+}
+
+impl WorksPlan {
+    /// The clusters where a Gateway waits for its policies, and for what.
+    pub fn waiting(&self) -> impl Iterator<Item = (&ClusterName, &Waiting)> {
+        self.outcomes.iter().filter_map(|(cluster, outcome)| Some((cluster, outcome.waiting()?)))
+    }
+
+    /// Whether the Gateway has waited somewhere for as long as its class lets it.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.waiting().any(|(_, waiting)| waiting.overdue)
+    }
 }
 
 /// Plans the works of a Gateway or a policy, whether or not it still exists.

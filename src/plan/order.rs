@@ -19,7 +19,7 @@ use super::condition::named;
 use super::placement::placed;
 use super::policy::ahead;
 use super::standing::{GatewayStanding, of_gateway, of_target};
-use super::{Outcome, Problem, Settings, WorksPlan, policy};
+use super::{Kept, Outcome, Problem, Settings, WorksPlan, policy};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, PolicyWaitAction};
@@ -75,7 +75,7 @@ pub(super) fn wait(
     if let Some(kind) = unread {
         plan.problems.push(Problem::Unread(kind.to_string()));
         plan.recheck = Moment::earliest(plan.recheck, Some(started));
-        plan.waiting = missing.into_iter().map(|cluster| (cluster, Waiting::default())).collect();
+        missing.iter().for_each(|cluster| hold(plan, cluster, Waiting::default()));
         return;
     }
     for cluster in missing {
@@ -91,10 +91,18 @@ pub(super) fn wait(
         if !overdue {
             plan.recheck = Moment::earliest(plan.recheck, ends);
         }
-        plan.waiting.insert(cluster, Waiting { policies, unlisted: unlisted.clone(), overdue });
+        hold(plan, &cluster, Waiting { policies, unlisted: unlisted.clone(), overdue });
     }
-    if plan.waiting.values().any(|waiting| waiting.overdue) {
+    if plan.is_overdue() {
         plan.problems.push(Problem::PoliciesPending);
+    }
+}
+
+fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: Waiting) {
+    if let Some(outcome) = plan.outcomes.get_mut(cluster)
+        && let Some(work) = outcome.work().cloned()
+    {
+        *outcome = Outcome::Held(work, waiting);
     }
 }
 
@@ -176,11 +184,8 @@ fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
 type Expected = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
 
 fn expected(plan: WorksPlan) -> Expected {
-    let expected = |outcome| match outcome {
-        Outcome::Work(work) => Some((work.name.clone(), work.content)),
-        Outcome::Keep => None,
-    };
-    plan.outcomes.into_iter().map(|(cluster, outcome)| (cluster, expected(outcome))).collect()
+    let expected = |outcome: &Outcome| outcome.work().map(|work| (work.name.clone(), work.content));
+    plan.outcomes.into_iter().map(|(cluster, outcome)| (cluster, expected(&outcome))).collect()
 }
 
 /// The copies of the policies of the Gateway `key` that are not remembered, where it may have to wait for them.
@@ -261,7 +266,7 @@ pub(super) fn follow(
         }
         let served = targets.iter().filter(|key| work.gateways.contains(&key.name));
         for ends in served.filter_map(|key| stands(view, key, cluster)) {
-            plan.outcomes.insert(cluster.clone(), Outcome::Keep);
+            plan.outcomes.insert(cluster.clone(), Outcome::Kept(Kept::Following));
             plan.recheck = Moment::earliest(plan.recheck, ends);
         }
     }

@@ -26,7 +26,7 @@ use super::overrides::Overrides;
 use super::placement::{Placed, placed};
 use super::standing::{KindStanding, of_kind, of_target};
 use super::work::schema;
-use super::{Outcome, PlannedWork, Problem, Settings, WorksPlan, order, selector};
+use super::{Kept, Outcome, PlannedWork, Problem, Settings, WorksPlan, order, selector};
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
@@ -93,6 +93,7 @@ fn name(view: View<'_>, parent: &Parent, info: &PolicyKindInfo) -> WorkName {
 /// Plans for a policy that cannot be read: each of its works says which gateways it serves, and stays where one of
 /// them is still allowed to be. A spoke that changes that word changes nothing but its own work.
 fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksPlan {
+    let kept = Kept::by([&problem]);
     let mut plan = WorksPlan { targeted: true, problems: vec![problem], ..WorksPlan::default() };
     let mut gateways: BTreeMap<ObjectKey, Option<Placed>> = BTreeMap::new();
     for (_, cluster, work) in view.works_of(parent) {
@@ -104,7 +105,7 @@ fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksP
             });
             let Some(placed) = placed else { continue };
             if placed.unsettled || placed.clusters.contains(cluster) {
-                plan.outcomes.insert(cluster.clone(), Outcome::Keep);
+                plan.outcomes.insert(cluster.clone(), Outcome::Kept(kept.clone()));
             }
             plan.recheck = Moment::earliest(plan.recheck, placed.settles);
         }
@@ -272,7 +273,7 @@ impl Planner<'_> {
         for (_, cluster, work) in self.view.works_of(self.parent) {
             let may_be_placed = work.gateways.iter().any(|gateway| unsettled.contains(&**gateway));
             if may_be_placed && self.selects(selector, cluster) {
-                plan.outcomes.entry(cluster.clone()).or_insert(Outcome::Keep);
+                plan.outcomes.entry(cluster.clone()).or_insert(Outcome::Kept(Kept::Unsettled));
             }
         }
     }

@@ -76,7 +76,7 @@ fn within_placement(hub: &Hub, parent: &Parent, plan: &WorksPlan) {
     let placed: BTreeSet<String> = gateways.flat_map(|(_, key)| hub.placed(key)).collect();
     let there = hub.clusters_of(parent, |_| true);
     for (cluster, outcome) in &plan.outcomes {
-        let kept = matches!(outcome, Outcome::Keep) && there.contains(&*cluster.0);
+        let kept = matches!(outcome, Outcome::Kept(_)) && there.contains(&*cluster.0);
         assert!(kept || placed.contains(&*cluster.0), "{parent} is planned for {cluster}: {outcome:?}");
     }
 }

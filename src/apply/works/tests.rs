@@ -13,10 +13,8 @@ fn world() -> World {
 }
 
 fn planned(outcomes: &BTreeMap<ClusterName, Outcome>) -> PlannedWork {
-    match &outcomes[&ClusterName::from("eu-1")] {
-        Outcome::Work(work) => (**work).clone(),
-        other => panic!("no work is planned: {other:?}"),
-    }
+    let outcome = &outcomes[&ClusterName::from("eu-1")];
+    (**outcome.work().unwrap_or_else(|| panic!("no work is planned: {outcome:?}"))).clone()
 }
 
 /// One of each that there is: of a policy, of a Gateway, and of a cluster's access.

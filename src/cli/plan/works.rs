@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::fill::Filled;
 use crate::api::names::{ClusterName, Parent, WorkName};
 use crate::api::object::HubObject;
-use crate::plan::{Outcome, PlannedWork, Settings, WorksPlan, access, plan_works};
+use crate::plan::{PlannedWork, Settings, WorksPlan, access, plan_works};
 use crate::sync::dry_run::{Diagnostic, Regarding, incomplete};
 use crate::sync::kinds::WORKS;
 use crate::sync::{OfflineMirror, View};
@@ -53,8 +53,8 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
 
 fn take(works: &mut Works, plan: WorksPlan) {
     for (cluster, outcome) in plan.outcomes {
-        if let Outcome::Work(work) = outcome {
-            works.insert((cluster, work.name.clone()), work);
+        if let Some(work) = outcome.work() {
+            works.insert((cluster, work.name.clone()), work.clone());
         }
     }
 }

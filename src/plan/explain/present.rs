@@ -15,9 +15,6 @@ impl Explainer<'_> {
             return (false, reason.change(format!("ManifestWork {CLUSTER}/{}", planned.name)));
         }
         let work = format!("ManifestWork {CLUSTER}/{}", planned.name);
-        if let Some(waiting) = self.plan.waiting.get(cluster).filter(|_| !self.works.contains_key(cluster)) {
-            return (false, self.waits(waiting));
-        }
         let Some(found) = self.works.get(cluster) else {
             let text = format!("the controller has not created {work} yet");
             return (
@@ -58,7 +55,7 @@ impl Explainer<'_> {
     }
 
     /// That a Gateway waits for its policies.
-    fn waits(&self, waiting: &Waiting) -> Reason {
+    pub(super) fn waits(&self, waiting: &Waiting) -> Reason {
         let class = self.view.gateway(&self.parent.object).map(|gateway| self.parameters(&gateway.class));
         let text = match (waiting.policies.is_empty() && waiting.unlisted.is_empty(), waiting.overdue) {
             (true, _) => "it waits until its policies are known".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::conditions;
 use crate::api::annotations::Synced;
 use crate::api::names::ClusterName;
-use crate::plan::{Outcome, answer};
+use crate::plan::answer;
 use crate::sync::feedback::Ancestors;
 use crate::sync::rows::work::Work;
 
@@ -14,10 +14,11 @@ pub(super) struct CopyName {
     pub(super) namespace: String,
 }
 
+/// What `cluster` says of the copy that `work` holds, as far as its answer is for the revision `expected`.
 pub(super) fn synced(
     cluster: &ClusterName,
     copy: &CopyName,
-    outcome: Option<&Outcome>,
+    expected: Option<&str>,
     work: Option<&Work>,
 ) -> Synced {
     let mut entry = Synced {
@@ -37,7 +38,6 @@ pub(super) fn synced(
     if work.deleting.is_some() {
         return Synced { pending: false, deleting: true, ..entry };
     }
-    let expected = answer::expected(outcome, work);
     let (Some(answer), Some(expected)) = (&work.answer, expected) else { return entry };
     entry.message = answer.message.as_deref().map(str::to_owned);
     if !answer.applied || answer.revision.as_deref() != Some(expected) {

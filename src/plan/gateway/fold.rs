@@ -91,8 +91,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let contest = (!others.is_empty() && (metadata.is_some() || owns))
         .then(|| (Contest::of(view, &parent, others), owns.then(Metadata::default)));
     let Diff { actions, problems, .. } = diff::works(view, &parent, &works);
-    let held = works.waiting.values().any(|waiting| waiting.overdue);
-    let comes = held || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
+    let comes =
+        works.is_overdue() || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
     let clusters = clusters(view, &parent, &works);
     let placement = placement(view, key);
     let (left_behind, next) = notice::left_behind(view, &parent);
@@ -155,21 +155,23 @@ impl Lack {
 
 /// What each cluster says where the Gateway is placed.
 fn clusters<'v>(view: View<'v>, parent: &Parent, works: &WorksPlan) -> BTreeMap<ClusterName, Said<'v>> {
-    let missing = |cluster: &ClusterName| {
-        let lacks = works.waiting.get(cluster).map_or_else(|| Lack::pending("pending"), Lack::waits);
+    let missing = |outcome: &Outcome| {
+        let lacks = outcome.waiting().map_or_else(|| Lack::pending("pending"), Lack::waits);
         Said { lacks, answer: None, current: false }
     };
+    let outcomes = works.outcomes.iter();
     let mut clusters: BTreeMap<ClusterName, Said<'v>> =
-        works.outcomes.keys().map(|cluster| (cluster.clone(), missing(cluster))).collect();
+        outcomes.map(|(cluster, outcome)| (cluster.clone(), missing(outcome))).collect();
     for (_, cluster, work) in view.works_of(parent) {
         if let Some(said) = clusters.get_mut(cluster) {
-            *said = said_of(work, works.outcomes.get(cluster));
+            *said = said_of(work, answer::expected(works.outcomes.get(cluster), work));
         }
     }
     clusters
 }
 
-fn said_of<'v>(work: &'v Work, outcome: Option<&Outcome>) -> Said<'v> {
+/// What `work` says, as far as its answer is for the revision `expected`; none is for what is not planned.
+fn said_of<'v>(work: &'v Work, expected: Option<&str>) -> Said<'v> {
     if work.deleting.is_some() {
         let lacks = Lack::pending("still being removed from where it was before");
         return Said { lacks, answer: None, current: false };
@@ -177,7 +179,6 @@ fn said_of<'v>(work: &'v Work, outcome: Option<&Outcome>) -> Said<'v> {
     let Some(answer) = work.answer.as_deref() else {
         return Said { lacks: Lack::pending("pending"), answer: None, current: false };
     };
-    let expected = answer::expected(outcome, work);
     let of_the_present = answer.applied && expected.is_some() && answer.revision.as_deref() == expected;
     let current = of_the_present && answer::is_current(answer);
     let lacks = match &answer.message {
@@ -200,7 +201,7 @@ fn also<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> Stri
 /// or not; `None` where it does.
 #[must_use]
 pub fn lacks(work: &Work) -> Option<String> {
-    said_of(work, Some(&Outcome::Keep)).lacks.map(|lack| lack.text)
+    said_of(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
 }
 
 /// What a cluster says against its copy being programmed.
@@ -296,8 +297,7 @@ impl Teller<'_> {
         } else if count == 0 {
             ("True", "Programmed", format!("programmed on all of its clusters: {all}{}", self.unaddressed()))
         } else {
-            let held = self.works.waiting.values().any(|waiting| waiting.overdue);
-            let reason = match (held, pending) {
+            let reason = match (self.works.is_overdue(), pending) {
                 (true, _) => Problem::PoliciesPending.category(),
                 (false, true) => "Pending",
                 (false, false) => "NotProgrammed",

@@ -15,7 +15,7 @@ use crate::plan::copy::travelling_bytes;
 use crate::plan::overrides::{Choice, Chosen};
 use crate::plan::placement::{Placed, placed};
 use crate::plan::standing::{GatewayStanding, of_target};
-use crate::plan::{Outcome, PlannedWork, Problem, WorksPlan, selector};
+use crate::plan::{Kept, Outcome, PlannedWork, Problem, WorksPlan, selector};
 use crate::sync::rows::policy::Policy;
 
 /// What makes works differ.
@@ -178,28 +178,23 @@ impl Outline<'_> {
         &self,
         works: &BTreeMap<&Variant<'_>, Result<Arc<PlannedWork>, Problem>>,
     ) -> (BTreeMap<ClusterName, Outcome>, Vec<Problem>) {
-        let mut problems: Vec<Problem> = Vec::new();
-        let mut outcomes: BTreeMap<ClusterName, Outcome> =
-            self.kept.iter().map(|cluster| (cluster.clone(), Outcome::Keep)).collect();
-        for (cluster, variant) in &self.clusters {
-            let outcome = match works.get(variant) {
-                Some(Ok(work)) => Outcome::Work(work.clone()),
-                Some(Err(problem)) => {
-                    if !problems.contains(problem) {
-                        problems.push(problem.clone());
-                    }
-                    Outcome::Keep
-                }
-                None => Outcome::Keep,
-            };
-            outcomes.insert(cluster.clone(), outcome);
+        if self.frozen {
+            let kept = Outcome::Kept(Kept::by(&self.plan.problems));
+            let clusters = self.kept.iter().chain(self.clusters.keys());
+            return (clusters.map(|cluster| (cluster.clone(), kept.clone())).collect(), Vec::new());
         }
+        let failed: BTreeSet<&Problem> = works.values().filter_map(|work| work.as_ref().err()).collect();
         // Overrides are one text: a fault anywhere in it leaves all copies as they are.
-        let bad = |problem: &Problem| matches!(problem, Problem::BadOverrides { .. });
-        if let Some(at) = problems.iter().position(bad) {
-            problems = vec![problems.swap_remove(at)];
-            outcomes.values_mut().for_each(|outcome| *outcome = Outcome::Keep);
-        }
-        (outcomes, problems)
+        let bad = failed.iter().find(|problem| matches!(problem, Problem::BadOverrides { .. }));
+        let outcome = |variant: &Variant<'_>| match (bad, works.get(variant)) {
+            (Some(problem), _) => Outcome::Kept(Kept::by([*problem])),
+            (None, Some(Ok(work))) => Outcome::Work(work.clone()),
+            (None, Some(Err(problem))) => Outcome::Kept(Kept::by([problem])),
+            (None, None) => Outcome::Kept(Kept::by([])),
+        };
+        let unknown = self.kept.iter().map(|cluster| (cluster.clone(), Outcome::Kept(Kept::UnknownLabels)));
+        let planned = self.clusters.iter().map(|(cluster, variant)| (cluster.clone(), outcome(variant)));
+        let problems = bad.map_or_else(|| Vec::from_iter(failed.iter().copied()), |problem| vec![*problem]);
+        (unknown.chain(planned).collect(), problems.into_iter().cloned().collect())
     }
 }

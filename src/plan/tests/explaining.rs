@@ -411,6 +411,31 @@ fn what_was_not_read_yet_freezes() {
 }
 
 #[test]
+fn a_cluster_whose_labels_nobody_knows_keeps_what_is_there_for_that_reason() {
+    let east = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "region=eu");
+    let world = world().with(east.clone()).written();
+    // This process has never seen the ManagedCluster.
+    let objects = vec![
+        class("multi"),
+        gateway("web").placed_on("all"),
+        placement("all").selects(2),
+        decision("all", "all-1", &["eu-1", "us-1"]),
+        cluster("us-1").label("region", "us"),
+    ];
+    let world = world.restarted(objects).params("multi", &listing(&["ratelimitpolicies"]).to_string());
+    let world = world.kind("ratelimitpolicies", "RateLimitPolicy").with(east).after(60_000);
+    assert_eq!(
+        why(&world, "eu-1"),
+        [
+            "NoCluster: what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that \
+          decide what is there are not known [ManagedCluster <cluster>]"
+        ]
+    );
+    let kept = verdict(&world, "eu-1");
+    assert!(kept.wanted && kept.reasons.len() == 1, "{kept:?}");
+}
+
+#[test]
 fn a_class_whose_parameters_the_controller_cannot_read_is_to_blame_and_not_an_agent() {
     let fault = "parameters params/multi cannot be read: configmaps is forbidden (403)";
     let conditions = serde_json::json!({"conditions": [{"type": "Accepted", "status": "Unknown", "reason": "ParametersUnread",

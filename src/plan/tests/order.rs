@@ -66,13 +66,13 @@ fn gateway_writes(world: &World) -> Vec<String> {
 
 /// Where it waits: the cluster, the policies, and whether that is for longer than its class says.
 fn waits(world: &World) -> Vec<String> {
-    let waiting = world.plan_of(&gateway_parent("web")).waiting;
-    let text = |(cluster, waiting): (ClusterName, Waiting)| {
+    let plan = world.plan_of(&gateway_parent("web"));
+    let text = |(cluster, waiting): (&ClusterName, &Waiting)| {
         let names: Vec<String> =
             waiting.policies.iter().map(|policy| policy.object.name.to_string()).collect();
         format!("{cluster}: {}{}", names.join(" "), if waiting.overdue { " (overdue)" } else { "" })
     };
-    waiting.into_iter().map(text).collect()
+    plan.waiting().map(text).collect()
 }
 
 fn recheck(world: &World, parent: &Parent) -> Option<i64> {

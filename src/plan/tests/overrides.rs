@@ -106,7 +106,7 @@ fn clusters_share_one_work_where_the_same_overrides_match() {
         .values()
         .map(|outcome| match outcome {
             crate::plan::Outcome::Work(work) => Arc::as_ptr(work),
-            crate::plan::Outcome::Keep => panic!("nothing is planned"),
+            other => panic!("{other:?}"),
         })
         .collect();
     assert_ne!(works[0], works[1]);

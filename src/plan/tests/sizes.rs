@@ -62,7 +62,7 @@ fn planning(world: &World) -> AllocationInfo {
 }
 
 fn kept(world: &World) -> usize {
-    world.plan("limits").outcomes.values().filter(|outcome| matches!(outcome, Outcome::Keep)).count()
+    world.plan("limits").outcomes.values().filter(|outcome| matches!(outcome, Outcome::Kept(_))).count()
 }
 
 #[test]
@@ -148,10 +148,8 @@ fn many_gateways(bytes: usize) -> World {
 /// How many copies the plan of the policy `limits` makes.
 fn copies(world: &World) -> usize {
     let plan = world.plan("limits");
-    let revisions = plan.outcomes.values().filter_map(|outcome| match outcome {
-        Outcome::Work(work) => Some(work.revision.clone()),
-        Outcome::Keep => None,
-    });
+    let works = plan.outcomes.values().filter_map(Outcome::work);
+    let revisions = works.map(|work| work.revision.clone());
     revisions.collect::<BTreeSet<_>>().len()
 }
 
@@ -247,7 +245,7 @@ fn contents(world: &World) -> Vec<Content> {
             assert_eq!(made, work.content, "it is not made again as it was");
             made
         }
-        Outcome::Keep => panic!("nothing is planned"),
+        Outcome::Held(..) | Outcome::Kept(_) => panic!("nothing is planned"),
     };
     plan.outcomes.values().map(content).collect()
 }

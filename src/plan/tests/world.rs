@@ -289,8 +289,8 @@ impl World {
     pub(crate) fn outcomes_of(&self, parent: &Parent) -> Vec<String> {
         let outcomes = self.plan_of(parent).outcomes;
         let text = |outcome: &plan::Outcome| match outcome {
-            plan::Outcome::Work(_) => "",
-            plan::Outcome::Keep => " (keep)",
+            plan::Outcome::Work(_) | plan::Outcome::Held(..) => "",
+            plan::Outcome::Kept(_) => " (keep)",
         };
         outcomes.iter().map(|(cluster, outcome)| format!("{cluster}{}", text(outcome))).collect()
     }

@@ -13,7 +13,7 @@ use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
 use crate::api::object::HubObject;
 use crate::apply::Key;
 use crate::plan::diff::{self, WorkAction};
-use crate::plan::{Outcome, PlannedWork, Problem, Settings, WorksPlan, access, plan_works};
+use crate::plan::{PlannedWork, Problem, Settings, WorksPlan, access, plan_works};
 use crate::sync::rows::work::Content;
 use crate::sync::{OfflineMirror, PLACEMENT_SETTLES, View};
 
@@ -62,7 +62,7 @@ fn result(action: &WorkAction) -> (ClusterName, WorkName, Option<Content>) {
 /// Works that are wanted, and being deleted at present.
 fn again<'p>(view: View<'p>, parent: &'p Parent, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
-        let Outcome::Work(work) = outcome else { return None };
+        let work = outcome.work()?;
         let hub = view.work(&work.name, cluster)?;
         let going = hub.deleting.is_some() && hub.parent().is_some_and(|hub| **hub == *parent);
         going.then(|| Awaited {
@@ -74,8 +74,8 @@ fn again<'p>(view: View<'p>, parent: &'p Parent, plan: &'p WorksPlan) -> impl It
 
 /// Works of a Gateway that are made after those of its policies.
 fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
-    plan.waiting.keys().filter_map(move |cluster| {
-        let Some(Outcome::Work(work)) = plan.outcomes.get(cluster) else { return None };
+    plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
+        let work = outcome.waiting().and(outcome.work())?;
         view.work(&work.name, cluster).is_none().then(|| Awaited {
             action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
             waits: Some("once its policies there are applied, or have been waited for".to_owned()),
