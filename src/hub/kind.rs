@@ -2,9 +2,8 @@
 
 use std::marker::PhantomData;
 
-use super::pages::Extent;
 use super::row::{Pruned, Row};
-use super::source::{Line, Registered, Resource, Scope, Source};
+use super::source::{Extent, Line, Registered, Resource, Scope, Source};
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 
 /// Objects of one resource.

@@ -23,6 +23,6 @@ pub use kind::{Family, Kind};
 pub use mirror::{
     Change, Changed, Changes, Failing, Failure, FailureKind, Index, Mirror, MirrorGuard, Table, Tables,
 };
-pub use pages::{Extent, Pages};
+pub use pages::Pages;
 pub use row::{AnyRow, Pruned, Row};
-pub use source::{Line, Registered, Scope, Source, Wanted};
+pub use source::{Extent, Line, Registered, Scope, Source, Wanted};

@@ -4,18 +4,9 @@ use http::Request;
 use kube::api::ListParams;
 use kube::core::{ObjectList, request};
 
-use super::source::Source;
+use super::source::{Extent, Source};
 use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::HubObject;
-
-/// How much of an object is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// Its metadata.
-    Metadata,
-    /// All of it.
-    Whole,
-}
 
 /// A page of a list.
 pub(super) type Page = ObjectList<HubObject>;

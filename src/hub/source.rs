@@ -6,8 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::mirror::{AnyTable, Table};
-use super::pages::Extent;
+use super::mirror::table::{AnyTable, Table};
 use super::row::{AnyRow, Pruned, Row};
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
@@ -54,6 +53,15 @@ impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
+}
+
+/// How much of an object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Its metadata.
+    Metadata,
+    /// All of it.
+    Whole,
 }
 
 /// A line of a capability's registry: what is watched, and what is kept of each object. It is told from others by where it

@@ -6,13 +6,10 @@
 //!
 //! A plan is the same without it. It only takes longer then, and all else waits for it.
 
-use super::policy::ahead;
+use super::policy::ahead::{self, AT_ONCE};
 use super::{Settings, order};
 use crate::api::names::Parent;
 use crate::sync::View;
-
-/// How many bytes of copies a plan may make while it looks at the hub: what a few milliseconds are enough for.
-pub(super) const AT_ONCE: usize = 256 * 1024;
 
 /// Copies that take too long to be made while a plan looks at the hub.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
 use super::placement::{Placed, grace, placed};
 use super::standing::{GatewayStanding, of_gateway};
 use super::work::{WorkTemplate, schema};
-use super::{Kept, Outcome, PlannedWork, Problem, Settings, WorksPlan, order};
+use super::{Kept, Outcome, PlannedWork, Problem, Settings, WorksPlan};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, TlsSecrets};
@@ -20,9 +20,8 @@ use crate::sync::View;
 use crate::sync::feedback;
 use crate::sync::rows::gateway::Gateway;
 
-/// Plans the works of the Gateway `key`.
-#[must_use]
-pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
+/// What should be of the Gateway `key`, whatever it has to wait for.
+pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     let parent = Parent::gateway(key.clone());
     let name = WorkName::of(view.controller(), "Gateway", &parent);
     let mut plan = WorksPlan { name: Some(name.clone()), ..WorksPlan::default() };
@@ -36,27 +35,22 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     plan.recheck = settles;
     plan.problems.extend(grace(view, gateway).1);
     let planned = match standing {
-        GatewayStanding::Ours(params) => {
-            work(view, settings, &parent, &name, gateway, &params).map(|work| (work, params))
-        }
+        GatewayStanding::Ours(params) => work(view, settings, &parent, &name, gateway, &params),
         GatewayStanding::Frozen(problem) => Err(problem),
         GatewayStanding::NotOurs => return plan,
     };
-    let (outcome, params) = match planned {
-        Ok(((work, problems), params)) => {
+    let outcome = match planned {
+        Ok((work, problems)) => {
             plan.problems.extend(problems);
-            (Outcome::Work(Arc::new(work)), Some(params))
+            Outcome::Work(Arc::new(work))
         }
         Err(problem) => {
             let kept = Kept::by([&problem]);
             plan.problems.push(problem);
-            (Outcome::Kept(kept), None)
+            Outcome::Kept(kept)
         }
     };
     plan.outcomes = clusters.into_iter().map(|cluster| (cluster, outcome.clone())).collect();
-    if let Some(params) = params {
-        order::wait(view, settings, key, &params, &mut plan);
-    }
     plan
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! view, key ──▶ watches   which kinds to watch
 //!           ──▶ class     the status of a GatewayClass
-//!           ──▶ works     the works of a Gateway or a policy, by cluster ──▶ diff ──▶ actions
+//!           ──▶ works     what is desired of a Gateway or a policy on each cluster ──▶ in order ──▶ diff ──▶ actions
 //!           ──▶ access    the access work of a cluster                   ──▶ diff ──▶ actions
 //!           ──▶ fold      the annotations of a hub policy
 //!           ──▶ gateway::fold      the status, labels and annotation of a hub Gateway
@@ -38,11 +38,11 @@ pub mod standing;
 pub mod watches;
 pub mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Parent, WorkName};
+use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
 use crate::sync::View;
 
 pub use notice::Notice;
@@ -86,8 +86,19 @@ pub struct WorksPlan {
     pub problems: Vec<Problem>,
     /// Whether it targets a Gateway of ours.
     pub targeted: bool,
+    /// How a policy leaves the clusters where it is not to be.
+    leaving: Leaving,
     /// When time alone changes this plan.
     pub recheck: Option<Moment>,
+}
+
+/// After what a policy leaves the clusters where it is not to be: at once, where that is nothing.
+#[derive(Clone, Debug, Default)]
+struct Leaving {
+    /// After these Gateways.
+    gateways: BTreeSet<ObjectKey>,
+    /// Where it leaves because they do, and not by itself.
+    clusters: BTreeSet<ClusterName>,
 }
 
 /// What should be on one cluster, and why.
@@ -154,13 +165,18 @@ impl WorksPlan {
     }
 }
 
-/// Plans the works of a Gateway or a policy, whether or not it still exists.
+/// Plans the works of a Gateway or a policy, whether or not it still exists: what should be there, and then what of that
+/// comes or goes only after something else.
 #[must_use]
 pub fn plan_works(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
     if parent.is_gateway() {
-        gateway::plan(view, settings, &parent.object)
+        let mut plan = gateway::desired(view, settings, &parent.object);
+        order::wait(view, settings, &parent.object, &mut plan);
+        plan
     } else {
-        policy::plan(view, settings, parent)
+        let mut plan = policy::desired(view, settings, parent);
+        order::follow(view, parent, &mut plan);
+        plan
     }
 }
 

@@ -14,12 +14,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::ahead::AT_ONCE;
 use super::condition::named;
 use super::placement::placed;
-use super::policy::ahead;
+use super::policy::ahead::{self, AT_ONCE};
 use super::standing::{GatewayStanding, of_gateway, of_target};
-use super::{Kept, Outcome, Problem, Settings, WorksPlan, policy};
+use super::{Kept, Leaving, Outcome, Problem, Settings, WorksPlan, policy};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent, WorkName};
 use crate::api::params::{Params, PolicyWaitAction};
@@ -52,23 +51,19 @@ impl Waiting {
     }
 }
 
-/// Says where the Gateway `key`, whose works `plan` plans, has to wait for its policies.
-pub(super) fn wait(
-    view: View<'_>,
-    settings: &Settings,
-    key: &ObjectKey,
-    params: &Params,
-    plan: &mut WorksPlan,
-) {
-    let Some(name) = plan.name.clone() else { return };
-    let is_missing =
-        |cluster: &&ClusterName| view.work(&name, cluster).is_none_or(|work| work.deleting.is_some());
-    let missing: Vec<ClusterName> = plan.outcomes.keys().filter(is_missing).cloned().collect();
+/// Holds the works of the Gateway `key` where it has to wait for its policies.
+pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &mut WorksPlan) {
+    let GatewayStanding::Ours(params) = of_gateway(view, key) else { return };
+    let comes = |(cluster, outcome): (&ClusterName, &Outcome)| {
+        let there = view.work(&outcome.work()?.name, cluster).filter(|work| work.deleting.is_none());
+        there.is_none().then(|| cluster.clone())
+    };
+    let missing: Vec<ClusterName> = plan.outcomes.iter().filter_map(comes).collect();
     if missing.is_empty() {
         return;
     }
     let wait = Duration::from_secs(params.policy_wait_seconds.into());
-    let (policies, unlisted) = policies(view, settings, key, params);
+    let (policies, unlisted) = policies(view, settings, key, &params);
     // After a start it is a matter of moments until all kinds are known, but where one is not, only it is to blame.
     let started = view.synced(&WORKS.all()).unwrap_or_default().after(wait);
     let unread = unlisted.iter().find(|kind| !is_failing(view, kind) && started > view.now);
@@ -183,9 +178,9 @@ fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
 /// themselves, which can be large, are not held for all policies together.
 type Expected = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
 
-fn expected(plan: WorksPlan) -> Expected {
+fn expected(plan: &WorksPlan) -> Expected {
     let expected = |outcome: &Outcome| outcome.work().map(|work| (work.name.clone(), work.content));
-    plan.outcomes.into_iter().map(|(cluster, outcome)| (cluster, expected(&outcome))).collect()
+    plan.outcomes.iter().map(|(cluster, outcome)| (cluster.clone(), expected(outcome))).collect()
 }
 
 /// The copies of the policies of the Gateway `key` that are not remembered, where it may have to wait for them.
@@ -235,8 +230,8 @@ fn policies(
         }
         for (parent, _) in policies_beside(view, key, kind) {
             if policy::gateways(view, &parent).contains(key) {
-                let plan = policy::plan(view, settings, &parent);
-                policies.insert(parent, expected(plan));
+                let desired = policy::desired(view, settings, &parent);
+                policies.insert(parent, expected(&desired));
             }
         }
     }
@@ -249,19 +244,14 @@ pub(crate) fn awaiting(view: View<'_>, parent: &Parent) -> impl Iterator<Item = 
     gateways.into_iter().map(Parent::gateway)
 }
 
-/// Keeps the works of the policy `parent` on clusters that it leaves because one of its gateways, `targets`, does, for
-/// as long as that gateway's work is there. `selected` says where the policy itself wants to be.
-pub(super) fn follow(
-    view: View<'_>,
-    parent: &Parent,
-    targets: &BTreeSet<ObjectKey>,
-    selected: impl Fn(&ClusterName) -> bool,
-    plan: &mut WorksPlan,
-) {
+/// Keeps the works of the policy `parent` on clusters that it leaves because one of its gateways does, for as long as that
+/// gateway's work is there.
+pub(super) fn follow(view: View<'_>, parent: &Parent, plan: &mut WorksPlan) {
     let leads = |key: &&ObjectKey| !is_delisted(view, key, parent);
-    let targets: Vec<&ObjectKey> = targets.iter().filter(leads).collect();
+    let Leaving { gateways, clusters } = &plan.leaving;
+    let targets: Vec<&ObjectKey> = gateways.iter().filter(leads).collect();
     for (_, cluster, work) in view.works_of(parent) {
-        if plan.outcomes.contains_key(cluster) || work.deleting.is_some() || !selected(cluster) {
+        if plan.outcomes.contains_key(cluster) || work.deleting.is_some() || !clusters.contains(cluster) {
             continue;
         }
         let served = targets.iter().filter(|key| work.gateways.contains(&key.name));

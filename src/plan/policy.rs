@@ -26,7 +26,7 @@ use super::overrides::Overrides;
 use super::placement::{Placed, placed};
 use super::standing::{KindStanding, of_kind, of_target};
 use super::work::schema;
-use super::{Kept, Outcome, PlannedWork, Problem, Settings, WorksPlan, order, selector};
+use super::{Kept, Leaving, Outcome, PlannedWork, Problem, Settings, WorksPlan, selector};
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
@@ -44,9 +44,8 @@ pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
 /// The most bytes of copies that a plan holds where there are several.
 const HELD: usize = 1024 * 1024;
 
-/// Plans the works of the policy `parent`.
-#[must_use]
-pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
+/// What should be of the policy `parent`, whatever it follows where it leaves.
+pub(super) fn desired(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
     match Planner::read(view, settings, parent) {
         Ok((planner, problem)) => planner.plan(problem),
         Err(plan) => *plan,
@@ -110,7 +109,8 @@ fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksP
             plan.recheck = Moment::earliest(plan.recheck, placed.settles);
         }
     }
-    order::follow(view, parent, &gateways.into_keys().collect(), |_| true, &mut plan);
+    let clusters = view.works_of(parent).map(|(_, cluster, _)| cluster.clone()).collect();
+    plan.leaving = Leaving { gateways: gateways.into_keys().collect(), clusters };
     plan
 }
 
@@ -173,7 +173,7 @@ impl Planner<'_> {
         if plan.targeted {
             self.keep_unsettled(&mut plan, &targets, selector.as_ref());
         }
-        self.follow(&mut plan, selector.as_ref());
+        plan.leaving = self.leaving(selector.as_ref());
         plan
     }
 
@@ -241,11 +241,11 @@ impl Planner<'_> {
         }
     }
 
-    /// Where it leaves a cluster because its gateway does, it goes after it.
-    fn follow(&self, plan: &mut WorksPlan, selector: Option<&Selector>) {
-        let targets = self.targets.gateways().cloned().collect();
-        let selected = |cluster: &ClusterName| self.selects(selector, cluster);
-        order::follow(self.view, self.parent, &targets, selected, plan);
+    /// Where it leaves a cluster because its gateway does, it goes after it; where it is not selected, at once.
+    fn leaving(&self, selector: Option<&Selector>) -> Leaving {
+        let clusters = self.view.works_of(self.parent).map(|(_, cluster, _)| cluster);
+        let clusters = clusters.filter(|cluster| self.selects(selector, cluster)).cloned().collect();
+        Leaving { gateways: self.targets.gateways().cloned().collect(), clusters }
     }
 
     fn selects(&self, selector: Option<&Selector>, cluster: &ClusterName) -> bool {

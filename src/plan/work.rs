@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::Problem;
 use super::copy::Copy;
-use super::policy::Recipe;
 use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
 use crate::api::json::{Hash, length};
 use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
@@ -48,8 +49,18 @@ pub struct PlannedWork {
 enum Body {
     /// As it is.
     Held(ManifestWorkSpec),
-    /// As what it is made of, where several would be too much to hold.
-    Unmade(Recipe),
+    /// As what makes it, where several would be too much to hold.
+    Unmade(Arc<dyn Make>),
+}
+
+/// What makes a spec, the same each time.
+pub(super) trait Make: fmt::Debug + Send + Sync {
+    /// The spec of the work, made again.
+    ///
+    /// # Errors
+    ///
+    /// Never of what has been made before.
+    fn spec(&self) -> Result<ManifestWorkSpec, Problem>;
 }
 
 impl PlannedWork {
@@ -67,11 +78,11 @@ impl PlannedWork {
         Self { name, labels, annotations, body: Body::Held(spec), content, revision, bytes }
     }
 
-    /// The work that `recipe` makes, `template`'s, with what is known of it since it was made.
+    /// The work whose spec `recipe` makes, `template`'s, with what is known of it since it was made.
     pub(super) fn made(
         template: &WorkTemplate<'_>,
         gateways: &[&str],
-        recipe: Recipe,
+        recipe: Arc<dyn Make>,
         (spec, revision, bytes): (Hash, String, usize),
     ) -> Self {
         let labels = labels(template.controller, template.purpose());

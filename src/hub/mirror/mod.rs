@@ -14,7 +14,7 @@ mod change;
 mod failing;
 mod index;
 mod state;
-mod table;
+pub(super) mod table;
 mod tables;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -28,7 +28,6 @@ use crate::hub::source::Source;
 pub use change::{Change, Changed, Failure, FailureKind};
 pub use failing::Failing;
 pub use index::{Cascade, Index};
-pub(super) use table::AnyTable;
 pub use table::Table;
 pub use tables::Tables;
 

@@ -21,8 +21,8 @@ use crate::api::names::GroupVersionResource;
 use crate::api::object::HubObject;
 use crate::api::text::with_causes;
 use crate::hub::mirror::{Change, Failure, FailureKind};
-use crate::hub::pages::{Extent, Page, Pages};
-use crate::hub::source::Source;
+use crate::hub::pages::{Page, Pages};
+use crate::hub::source::{Extent, Source};
 use crate::tasks::{Ended, Tasks};
 
 /// How many objects a page has: enough to list fast, and few enough that a page costs little memory.

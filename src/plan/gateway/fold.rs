@@ -28,7 +28,7 @@ use crate::plan::contest::Contest;
 use crate::plan::diff::{Diff, WorkAction};
 use crate::plan::placement::{Unplaced, placement};
 use crate::plan::standing::of_gateway;
-use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff, notice};
+use crate::plan::{Notice, Outcome, Problem, Settings, Waiting, WorksPlan, answer, diff, notice, plan_works};
 use crate::sync::View;
 use crate::sync::feedback::Answer;
 use crate::sync::rows::gateway::Gateway;
@@ -81,7 +81,7 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
         return GatewayFold { uid, metadata, parting, ..GatewayFold::default() };
     }
     let parent = Parent::gateway(key.clone());
-    let works = super::plan(view, settings, key);
+    let works = plan_works(view, settings, &parent);
     let works_recheck = works.recheck;
     if works.problems.iter().any(Problem::passes) {
         return GatewayFold { recheck: works_recheck, works_recheck, ..GatewayFold::default() };

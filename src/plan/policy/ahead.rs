@@ -16,6 +16,9 @@ use crate::plan::{Problem, Settings};
 use crate::sync::View;
 use crate::sync::rows::policy::Policy;
 
+/// How many bytes of copies a plan may make while it looks at the hub: what a few milliseconds are enough for.
+pub(in crate::plan) const AT_ONCE: usize = 256 * 1024;
+
 /// The copies of one policy that are to be made.
 #[derive(Debug)]
 pub(in crate::plan) struct Copies {

@@ -21,7 +21,7 @@ use crate::api::work::ManifestWorkSpec;
 use crate::plan::Problem;
 use crate::plan::copy::{copy, read_spec, travelling};
 use crate::plan::overrides::{Chosen, Overrides};
-use crate::plan::work::{PlannedWork, WorkTemplate};
+use crate::plan::work::{Make, PlannedWork, WorkTemplate};
 use crate::sync::feedback;
 use crate::sync::rows::kind::PolicyKindInfo;
 use crate::sync::rows::policy::Policy;
@@ -162,17 +162,12 @@ impl Recipe {
     pub(super) fn planned(&self, made: Made) -> PlannedWork {
         let Made { spec, revision, bytes } = made;
         let name = self.common.name();
-        PlannedWork::made(&self.template(&name), &self.names(), self.clone(), (spec, revision, bytes))
-    }
-
-    /// The spec of the work, made again.
-    ///
-    /// # Errors
-    ///
-    /// Never of a recipe that has been made before.
-    pub(in crate::plan) fn spec(&self) -> Result<ManifestWorkSpec, Problem> {
-        let policy = &self.common.policy;
-        self.make(&read_spec(&policy.spec)?, &Common::overrides(policy)?)?.into_spec()
+        PlannedWork::made(
+            &self.template(&name),
+            &self.names(),
+            Arc::new(self.clone()),
+            (spec, revision, bytes),
+        )
     }
 
     fn names(&self) -> Vec<&str> {
@@ -187,6 +182,13 @@ impl Recipe {
             downstream_namespace: &self.common.downstream_namespace,
             schema: self.common.schema,
         }
+    }
+}
+
+impl Make for Recipe {
+    fn spec(&self) -> Result<ManifestWorkSpec, Problem> {
+        let policy = &self.common.policy;
+        self.make(&read_spec(&policy.spec)?, &Common::overrides(policy)?)?.into_spec()
     }
 }
 
