@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::item::{Item, ItemKey};
+use super::key::ItemKey;
 use crate::api::annotations::{REVISION, Synced};
 use crate::api::names::{ControllerName, Parent};
 use crate::api::object::HubObject;
@@ -90,21 +90,10 @@ impl CopyReport {
         Some(Self { parent, kind, work: Some(entry), since, desired: Desired::No })
     }
 
-    /// What a Gateway or a policy says that is to be on `cluster`; `None` where it is not.
-    pub(super) fn desired(item: &Item, cluster: &str) -> Option<Self> {
-        let (parent, kind, message) = match item {
-            Item::Gateway(report) => {
-                report.on(cluster)?;
-                (Parent::gateway(report.key.clone()), "Gateway", report.message())
-            }
-            Item::Policy(report) => {
-                report.on(cluster).filter(|on| on.entry.is_some_and(|entry| !entry.deleting))?;
-                (report.parent.clone(), &*report.kind, report.message.clone())
-            }
-            Item::Copy(_) => return None,
-        };
+    /// One that is to be there, of an object of this kind that says so of it.
+    pub(super) fn desired(parent: Parent, kind: &str, message: Option<String>) -> Self {
         let (parent, kind) = (Some(parent), kind.to_owned());
-        Some(Self { parent, kind, desired: Desired::Yes(message), ..Self::default() })
+        Self { parent, kind, desired: Desired::Yes(message), ..Self::default() }
     }
 
     /// This copy, of which the hub object says what `desired` does.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::copy::{CopyReport, CopyRow};
 use super::gateway::GatewayWork;
-use super::item::ItemKey;
+use super::key::ItemKey;
 use super::kinds::{COPIES, GATEWAY_WORKS};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey};

@@ -5,32 +5,9 @@ use serde_json::Value;
 
 use super::copy::CopyReport;
 use super::gateway::{GatewayOnCluster, GatewayReport};
+use super::key::ItemKey;
 use super::policy::{PolicyOnCluster, PolicyReport};
-use crate::api::names::{ObjectKey, Parent};
-
-/// The table that something is shown in, in the order in which they are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Table {
-    /// Gateways.
-    Gateways,
-    /// Policies.
-    Policies,
-    /// Everything on one cluster.
-    Copies,
-}
-
-/// What tells an object from all others. The access of an agent is of no kind and of no name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ItemKey {
-    /// Its table.
-    pub table: Table,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its kind, as in `<resource>.<group>`.
-    pub resource: String,
-    /// Its name.
-    pub name: String,
-}
+use crate::api::names::Parent;
 
 /// Something that is shown.
 #[derive(Clone, Debug)]
@@ -120,6 +97,22 @@ impl Item {
         }
     }
 
+    /// The copy that is to be on `cluster`, of which its hub object says this; `None` where none is.
+    pub(super) fn desired_on(&self, cluster: &str) -> Option<CopyReport> {
+        let (parent, kind, message) = match self {
+            Self::Gateway(report) => {
+                report.on(cluster)?;
+                (Parent::gateway(report.key.clone()), "Gateway", report.message())
+            }
+            Self::Policy(report) => {
+                report.on(cluster).filter(|on| on.entry.is_some_and(|entry| !entry.deleting))?;
+                (report.parent.clone(), &*report.kind, report.message.clone())
+            }
+            Self::Copy(_) => return None,
+        };
+        Some(CopyReport::desired(parent, kind, message))
+    }
+
     /// When the object was created.
     #[must_use]
     pub fn created(&self) -> Option<Timestamp> {
@@ -161,35 +154,5 @@ impl ItemOnCluster<'_> {
             Self::Policy(on) => on.json(),
             Self::Copy(report) => report.json(),
         }
-    }
-}
-
-impl ItemKey {
-    fn new(table: Table, resource: String, object: &ObjectKey) -> Self {
-        Self { table, namespace: object.namespace.to_string(), resource, name: object.name.to_string() }
-    }
-
-    pub(super) fn gateway(gateway: &ObjectKey) -> Self {
-        Self::new(Table::Gateways, Parent::gateway(gateway.clone()).kind.to_string(), gateway)
-    }
-
-    pub(super) fn policy(resource: &str, policy: &ObjectKey) -> Self {
-        Self::new(Table::Policies, resource.to_owned(), policy)
-    }
-
-    /// A copy of `parent`, on the one cluster; of none, the access of its agent.
-    pub(super) fn copy(parent: Option<&Parent>) -> Self {
-        let resource = parent.map(|parent| parent.kind.to_string()).unwrap_or_default();
-        let access = ObjectKey::new("", "");
-        Self::new(Table::Copies, resource, parent.map_or(&access, |parent| &parent.object))
-    }
-
-    /// The same object, as a copy on the one cluster.
-    pub(super) fn on_cluster(self) -> Self {
-        Self { table: Table::Copies, ..self }
-    }
-
-    pub(super) fn object(&self) -> ObjectKey {
-        ObjectKey::new(&self.namespace, &self.name)
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::copy::{CopyReport, CopyRow};
 use super::gateway::{GatewayReport, GatewayRow, GatewayWork};
 use super::index::{Index, Look};
-use super::item::{Item, ItemKey, Table};
+use super::item::Item;
+use super::key::{ItemKey, Table};
 use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS, POLICIES};
 use super::policy::{PolicyReport, PolicyRow};
 use super::served::ServedKind;
@@ -148,7 +149,7 @@ impl Seen {
             let gateway = gateway.filter(|gateway| gateway.key().resource == key.resource);
             gateway.or_else(|| self.policy(look, key).map(Item::from))
         };
-        let desired = object().and_then(|object| CopyReport::desired(&object, &cluster.0));
+        let desired = object().and_then(|object| object.desired_on(&cluster.0));
         match (work, desired) {
             (None, desired) => desired,
             (Some(work), desired) => Some(work.clone().with(desired)),

@@ -9,7 +9,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use super::index::{Index, Look};
-use super::item::{Item, ItemKey};
+use super::item::Item;
+use super::key::ItemKey;
 use super::seen::{NOW, Seen};
 use crate::clock::Clock;
 use crate::hub::watch::{Feed, Supervisor};

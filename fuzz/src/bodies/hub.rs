@@ -32,6 +32,8 @@ use model::placement_of;
 
 /// The controller that the works are of.
 pub(super) const CONTROLLER: &str = "kuadrant.io/policy-sync";
+/// What namespaces are prefixed with on the spokes.
+pub(super) const PREFIX: &str = "kuadrant-";
 /// The kind of policies that has a schema.
 const TYPED: &str = "AuthPolicy";
 /// When hubs are listed first; not zero, because a moment of zero stands for never.

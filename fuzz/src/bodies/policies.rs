@@ -17,10 +17,8 @@ use policy_sync::plan::{Outcome, PlannedWork, WorksPlan};
 use policy_sync::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, POLICIES};
 use serde_json::{Value, json};
 
-use super::hub::{CONTROLLER, Hub};
+use super::hub::{CONTROLLER, Hub, PREFIX};
 use super::secrets::only_what_may_travels;
-
-pub(super) const PREFIX: &str = "kuadrant-";
 
 pub fn body(data: &[u8]) {
     let Ok(Value::Array(steps)) = serde_json::from_slice(data) else { return };

@@ -8,8 +8,7 @@ use policy_sync::api::names::ObjectKey;
 use policy_sync::sync::kinds::{GATEWAYS, GRANTS, SECRETS};
 use serde_json::{Value, json};
 
-use super::hub::Hub;
-use super::policies::PREFIX;
+use super::hub::{Hub, PREFIX};
 
 /// The type of Secrets that travel, and what of them does.
 const TYPE: &str = "kubernetes.io/tls";

@@ -17,7 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use self::go::{Group, Program};
-use crate::crds;
+use crate::published;
 
 /// Where the programs and the Gateway API's CRDs lie.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ fn ensure_in(directory: &Path) -> Result<Binaries> {
         kube_apiserver: program(&go::KUBE_APISERVER)?,
         kube_controller_manager: program(&go::KUBE_CONTROLLER_MANAGER)?,
         kubectl: program(&go::KUBECTL)?,
-        gateway_api: match crds::published_gateway_api() {
+        gateway_api: match published::gateway_api() {
             Some(folder) => folder,
             None => once(&directory, &directory.join("gateway-api"), &go::GATEWAY_API, go::copy_gateway_api)?,
         },

@@ -14,10 +14,9 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 pub use self::install::install;
-pub use self::published::{
-    folder as published_folder, gateway_api as published_gateway_api, read as read_published,
-};
+pub use self::published::read as read_published;
 use crate::binaries::Binaries;
+pub use crate::published::folder as published_folder;
 
 /// A CustomResourceDefinition as JSON: what a published one says that no type of ours knows must survive.
 #[derive(Debug, Clone, PartialEq)]

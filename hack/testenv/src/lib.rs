@@ -32,6 +32,7 @@ pub mod policy_controller;
 pub mod ports;
 pub mod process;
 pub mod proxy;
+mod published;
 pub mod rights;
 pub mod spoke;
 pub mod wait;

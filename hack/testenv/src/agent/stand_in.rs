@@ -24,6 +24,7 @@ mod path;
 mod queue;
 mod record;
 mod removal;
+mod rounds;
 mod spoke;
 mod state;
 mod status;

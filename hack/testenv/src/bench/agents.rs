@@ -7,7 +7,6 @@ use policy_sync::api::work::ManifestWork;
 use serde_json::json;
 
 use super::raw::{self, Ready};
-use super::stage::Stage;
 use crate::world::Answer;
 
 /// How many answers are under way at once.
@@ -26,16 +25,6 @@ pub(super) fn answer(work: &ManifestWork, text: &str) -> Result<Ready> {
         .patch_subresource("status", &work.name_any(), &PatchParams::default(), &patch)
         .context("making an answer")?;
     Ok(raw::answered_by_metadata(request))
-}
-
-/// Answers for all works of policies, as fast as it can.
-pub(super) async fn answer_all(stage: &Stage, text: &str) -> Result<()> {
-    stage
-        .pages(async |page| {
-            let answers = page.iter().map(|work| answer(work, text)).collect::<Result<_>>()?;
-            raw::send(&stage.client, answers, AT_ONCE).await.map(drop)
-        })
-        .await
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::fan_out;
 use super::report::{Measure, progress};
 use super::sample;
 use super::stage::Stage;
 use super::usage::Memory;
-use super::{agents, fan_out};
 
 /// What the goals are for.
 const GOALS_ARE_FOR: f64 = 10_000.0;
@@ -62,7 +62,7 @@ pub(super) async fn idle(stage: &mut Stage) -> Result<f64> {
 pub(super) async fn footprint(stage: &mut Stage, idle: f64) -> Result<Footprint> {
     stage.clear().await?;
     let (fan_out, controller) = fan_out::by_controller(stage).await?;
-    agents::answer_all(stage, "all is well").await?;
+    stage.answer_all("all is well").await?;
     stage.quiet().await?;
     let Memory { resident, peak } = Memory::of(controller.pid())?;
     controller.terminate().await?;

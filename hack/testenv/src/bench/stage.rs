@@ -191,11 +191,20 @@ impl Stage {
         progress(&format!("settling {} works", self.size()));
         let (_, controller) = self.start_controller().await?;
         self.quiet().await?;
-        agents::answer_all(self, "all is well").await?;
+        self.answer_all("all is well").await?;
         self.quiet().await?;
         controller.terminate().await?;
         self.note_settled();
         Ok(())
+    }
+
+    /// Answers for all works of policies, as fast as it can.
+    pub(super) async fn answer_all(&self, text: &str) -> Result<()> {
+        self.pages(async |page| {
+            let answers = page.iter().map(|work| agents::answer(work, text)).collect::<Result<_>>()?;
+            raw::send(&self.client, answers, AT_ONCE).await.map(drop)
+        })
+        .await
     }
 
     /// Notes that all is as [`Stage::settle`] leaves it.

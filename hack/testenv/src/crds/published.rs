@@ -1,23 +1,12 @@
 //! CRDs as their projects publish them, from the folder that `POLICY_SYNC_CRDS` names.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use super::Crd;
-
-const GATEWAY_API: &str = "gateway-api";
-
-/// The folder, where one is named. An empty name is none.
-pub fn folder() -> Option<PathBuf> {
-    std::env::var_os("POLICY_SYNC_CRDS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
-}
-
-/// Its folder with Gateway API's CRDs, where it has one: then Go is not needed to get them.
-pub fn gateway_api() -> Option<PathBuf> {
-    folder().map(|folder| folder.join(GATEWAY_API)).filter(|folder| folder.is_dir())
-}
+use crate::published::GATEWAY_API;
 
 /// All CRDs in the folders of `folder`, but for Gateway API's, which lie beside objects of other kinds.
 pub fn read(folder: &Path) -> Result<Vec<Crd>> {

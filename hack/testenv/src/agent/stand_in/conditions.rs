@@ -6,18 +6,36 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
 use policy_sync::api::work::{ConditionRule, ConditionRuleType, ManifestStatus};
 use serde_json::Value;
 
 use super::cel;
-use super::status::condition;
 
 /// What the reasons of computed conditions begin with.
 const REASONS: &str = "ConditionRule";
 const EVALUATED: &str = "ConditionRuleEvaluated";
 const EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
 const AGGREGATED: &str = "ConditionRulesAggregated";
+
+/// A condition whose moment is still to be set.
+pub(super) fn condition(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: String,
+    generation: Option<i64>,
+) -> Condition {
+    Condition {
+        type_: kind.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message,
+        observed_generation: generation,
+        last_transition_time: Time(Timestamp::UNIX_EPOCH),
+    }
+}
 
 /// The conditions that `rules` make of `object`, for this generation of the work.
 pub(super) fn computed(rules: &[ConditionRule], object: &Value, generation: i64) -> Vec<Condition> {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use policy_sync::api::work::{ManifestStatus, ManifestWorkStatus, ResourceMeta, StatusFeedback};
 
-use super::conditions;
+use super::conditions::{self, condition};
 use super::feedback::Feedback;
 
 /// What became of one manifest.
@@ -35,23 +35,6 @@ pub(super) enum Look {
 /// The moment as a condition carries it, in whole seconds.
 pub(super) fn moment(now: Timestamp) -> Time {
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
-}
-
-pub(super) fn condition(
-    kind: &str,
-    status: &str,
-    reason: &str,
-    message: String,
-    generation: Option<i64>,
-) -> Condition {
-    Condition {
-        type_: kind.into(),
-        status: status.into(),
-        reason: reason.into(),
-        message,
-        observed_generation: generation,
-        last_transition_time: Time(Timestamp::UNIX_EPOCH),
-    }
 }
 
 /// Puts `wanted` among `conditions`; its moment is `now` only where its status is a new one.
