@@ -126,15 +126,3 @@ pub struct RouteKind {
     /// Its name in objects.
     pub kind: String,
 }
-
-/// Whether `name` is a DNS subdomain, as the name of a listener has to be.
-#[must_use]
-pub fn is_subdomain(name: &str) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let label = |label: &str| {
-        label.starts_with(alphanumeric)
-            && label.ends_with(alphanumeric)
-            && label.chars().all(|c| alphanumeric(c) || c == '-')
-    };
-    name.len() <= 253 && name.split('.').all(label)
-}

@@ -14,5 +14,6 @@ pub mod object;
 pub mod params;
 pub mod schema;
 pub mod secret;
+pub mod syntax;
 pub mod text;
 pub mod work;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::json::Hash;
+use super::syntax::{LABEL_LIMIT, is_dns_label};
 
 /// The name of a ManagedCluster, which is also the name of its namespace on the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,12 +25,7 @@ impl ClusterName {
     /// requests: whatever is none must not get that far.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let fits = (1..=NAME_LIMIT).contains(&name.len())
-            && name.chars().all(inner)
-            && !name.starts_with('-')
-            && !name.ends_with('-');
-        fits.then(|| Self::from(name))
+        is_dns_label(name).then(|| Self::from(name))
     }
 }
 
@@ -254,8 +250,6 @@ impl ControllerName {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkName(pub Arc<str>);
 
-/// A label value, and so a work's name, has at most this many characters, and so has a namespace's name.
-const NAME_LIMIT: usize = 63;
 /// The hexadecimal digits of a hash.
 pub const HASH_DIGITS: usize = 32;
 
@@ -288,7 +282,7 @@ impl WorkName {
 
 /// `<kind>-<name>`, cut so that a hash fits behind it and that it ends in an alphanumeric.
 fn readable(kind: &str, name: &str) -> String {
-    let limit = NAME_LIMIT - HASH_DIGITS - 1;
+    let limit = LABEL_LIMIT - HASH_DIGITS - 1;
     let full = format!("{kind}-{name}");
     let cut: String = full.chars().take(limit).map(|c| if c == '.' { '-' } else { c }).collect();
     cut.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::json::tree::{cut, shown};
 use super::names::GroupVersionResource;
+use super::syntax::is_dns_subdomain;
 use path::StatusPath;
 
 /// The key of the ConfigMap that holds the parameters.
@@ -183,7 +184,7 @@ impl Params {
             {
                 if value.is_empty() {
                     fault(format!("{place}.{field}"), "must not be empty".into());
-                } else if !is_lowercase_name(value) {
+                } else if !is_dns_subdomain(value) {
                     fault(format!("{place}.{field}"), format!("{:?} is not a lowercase name", cut(value)));
                 }
             }
@@ -203,13 +204,6 @@ impl Params {
         }
         faults
     }
-}
-
-/// Whether `text` can be a group, a version or a resource: as such it stands in the paths of requests, where dots alone
-/// would lead elsewhere.
-fn is_lowercase_name(text: &str) -> bool {
-    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || "-.".contains(c))
 }
 
 /// What is wrong with the name of `field`, where `names` came before it.

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::api::syntax::is_dns_subdomain;
 pub use usage::parse;
 
 /// Sync Gateway API policies from a hub to its spokes through Open Cluster Management.
@@ -80,12 +81,8 @@ fn answer(fine: bool, unread: &[String]) -> anyhow::Result<Answer> {
 ///
 /// The first that cannot.
 fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
-    let is_name = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.')
-    };
     for (argument, text) in arguments {
-        if let Some(text) = text.filter(|text| !is_name(text)) {
+        if let Some(text) = text.filter(|text| !is_dns_subdomain(text)) {
             anyhow::bail!("{argument} {text:?} is no name of Kubernetes");
         }
     }

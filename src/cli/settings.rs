@@ -4,6 +4,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::api::names::ControllerName;
+use crate::api::syntax::is_dns_label;
 use crate::plan::{RESERVED_NAMESPACES, Settings};
 
 /// Whose GatewayClasses are ours.
@@ -63,8 +64,7 @@ impl SettingsArguments {
     /// Where the prefix starts no name of a namespace.
     pub fn settings(&self) -> anyhow::Result<Settings> {
         let prefix = &self.downstream_namespace_prefix;
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if prefix.is_empty() || prefix.starts_with('-') || !prefix.chars().all(fits) {
+        if prefix.is_empty() || !is_dns_label(&format!("{prefix}a")) {
             bail!(
                 "--downstream-namespace-prefix {prefix:?} must start a namespace's name: a-z, 0-9 and -, not empty"
             );

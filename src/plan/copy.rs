@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Problem, Settings};
 use crate::api::annotations;
 use crate::api::json::{DEPTH_LIMIT, Hash, Joined, depth, type_of};
+use crate::api::syntax::LABEL_LIMIT;
 use crate::sync::rows::Strings;
 
 /// Labels and annotations that stay on the hub: ours, and those that hand an object to another tool.
@@ -20,9 +21,6 @@ const STAYS: [&str; 9] = [
     "app.kubernetes.io/instance",
 ];
 
-/// The longest name of a namespace.
-const NAMESPACE_LIMIT: usize = 63;
-
 impl Settings {
     /// The namespace of the spokes that the hub namespace `namespace` maps to.
     ///
@@ -31,7 +29,7 @@ impl Settings {
     /// [`Problem::DownstreamNamespace`] where no spoke may have it.
     pub fn downstream_namespace(&self, namespace: &str) -> Result<String, Problem> {
         let downstream = self.prefixed(namespace);
-        let fault = if downstream.len() > NAMESPACE_LIMIT {
+        let fault = if downstream.len() > LABEL_LIMIT {
             "is longer than 63 characters"
         } else if self.reserved_namespaces.iter().any(|pattern| matches(pattern, &downstream)) {
             "is reserved"

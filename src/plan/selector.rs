@@ -3,6 +3,8 @@
 
 use kube::core::{Expression, Selector};
 
+use crate::api::syntax::{is_label_key, is_label_value};
+
 /// Why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} in {requirement:?}")]
@@ -46,9 +48,10 @@ fn requirements(text: &str) -> Vec<&str> {
 
 fn requirement(text: &str) -> Result<Expression, SelectorError> {
     let fail = |fault| SelectorError { fault, requirement: text.to_owned() };
-    let key = |key: &str| if is_key(key) { Ok(key.to_owned()) } else { Err(fail("not a label key")) };
-    let value =
-        |value: &str| if is_value(value) { Ok(value.to_owned()) } else { Err(fail("not a label value")) };
+    let key = |key: &str| if is_label_key(key) { Ok(key.to_owned()) } else { Err(fail("not a label key")) };
+    let value = |value: &str| {
+        if is_label_value(value) { Ok(value.to_owned()) } else { Err(fail("not a label value")) }
+    };
 
     if let Some(values) = text.strip_suffix(')') {
         let (left, values) = values.split_once('(').ok_or_else(|| fail("expected `(`"))?;
@@ -74,21 +77,6 @@ fn requirement(text: &str) -> Result<Expression, SelectorError> {
         Some(name) => Ok(Expression::DoesNotExist(key(name.trim())?)),
         None => Ok(Expression::Exists(key(text)?)),
     }
-}
-
-fn is_key(text: &str) -> bool {
-    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
-    let domain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-    let prefix_fits = prefix.is_none_or(|p| !p.is_empty() && p.len() <= 253 && p.chars().all(domain));
-    prefix_fits && !name.is_empty() && is_value(name)
-}
-
-/// Whether `text` can be the value of a label.
-#[must_use]
-pub fn is_value(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
-    text.len() <= 63 && text.chars().all(inner) && edge(text.chars().next()) && edge(text.chars().last())
 }
 
 #[cfg(test)]

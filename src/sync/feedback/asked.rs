@@ -14,6 +14,7 @@ use super::value::{OfListener, Part, ValueName};
 use crate::api::annotations;
 use crate::api::gateway::{self, ADDRESSES_LIMIT, KINDS_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
 use crate::api::params::StatusField;
+use crate::api::syntax::{is_dns_subdomain, is_kind};
 use crate::api::work::{ConditionRule, FeedbackRule, FeedbackRuleType, JsonPath};
 
 /// Up to so many listeners are asked for everything: what each of them says in words, too, would make the work of a
@@ -54,7 +55,7 @@ pub(crate) fn of_gateway(spec: &Value) -> Feedback {
     );
     let mut seen = BTreeSet::new();
     let listeners = spec["listeners"].as_array().into_iter().flatten().filter_map(|listener| {
-        let name = listener["name"].as_str().filter(|name| gateway::is_subdomain(name))?;
+        let name = listener["name"].as_str().filter(|name| is_dns_subdomain(name))?;
         seen.insert(name).then_some((name, listener))
     });
     let listeners: Vec<(&str, &Value)> = listeners.take(LISTENERS_LIMIT).collect();
@@ -121,11 +122,6 @@ fn route_kinds(listener: &Value) -> BTreeSet<&str> {
         _ => &["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"],
     };
     kinds.iter().copied().collect()
-}
-
-/// Whether `kind` is the name of a kind, and so can stand in a path as it is.
-fn is_kind(kind: &str) -> bool {
-    (1..=63).contains(&kind.len()) && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
 fn path(name: impl ToString, path: &str) -> JsonPath {

@@ -3,15 +3,12 @@
 use super::room::Room;
 use super::value::{OfListener, Part, ValueName};
 use crate::api::condition;
-use crate::api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENERS_LIMIT, is_subdomain};
+use crate::api::gateway::{ADDRESSES_LIMIT, KINDS_LIMIT, LISTENERS_LIMIT};
+use crate::api::syntax::{LABEL_LIMIT, SUBDOMAIN_LIMIT, is_dns_subdomain};
 use crate::api::work::FieldValue;
 
 /// The most bytes that are kept of one text about a listener: a Gateway has many, and each says four times as much.
 const TEXT_LIMIT: usize = 256;
-/// The most bytes that are kept of a name or an address, which have no more.
-const NAME_LIMIT: usize = 253;
-/// The most bytes of the name of a kind.
-const KIND_LIMIT: usize = 63;
 
 /// What only the copy of a Gateway says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,7 +54,7 @@ impl GatewayAnswer {
             ValueName::Address(index @ ..ADDRESSES_LIMIT) => {
                 if let Some(text) = value.string.as_deref() {
                     self.addresses.retain(|(known, _)| *known != index);
-                    self.addresses.push((index, room.text(text, NAME_LIMIT)));
+                    self.addresses.push((index, room.text(text, SUBDOMAIN_LIMIT)));
                 }
             }
             ValueName::Listener(listener, what) => {
@@ -73,7 +70,7 @@ impl GatewayAnswer {
     fn listener_mut(&mut self, name: &str, room: &mut Room) -> Option<&mut AnsweredListener> {
         let known = self.listeners.iter().rposition(|listener| &*listener.name == name);
         if known.is_none() {
-            if self.listeners.len() >= LISTENERS_LIMIT || !is_subdomain(name) || !room.takes(&[name]) {
+            if self.listeners.len() >= LISTENERS_LIMIT || !is_dns_subdomain(name) || !room.takes(&[name]) {
                 return None;
             }
             self.listeners.push(AnsweredListener { name: name.into(), ..AnsweredListener::default() });
@@ -99,9 +96,9 @@ impl AnsweredListener {
             OfListener::ObservedGeneration => self.observed_generation = value.integer,
             OfListener::Kind(kind) => {
                 self.kinds.retain(|(_, known)| **known != *kind);
-                let fits = self.kinds.len() < KINDS_LIMIT && kind.len() <= KIND_LIMIT;
+                let fits = self.kinds.len() < KINDS_LIMIT && kind.len() <= LABEL_LIMIT;
                 if let Some(group) = text.filter(|_| fits && room.takes(&[kind])) {
-                    self.kinds.push((room.text(group, NAME_LIMIT), kind.into()));
+                    self.kinds.push((room.text(group, SUBDOMAIN_LIMIT), kind.into()));
                 }
             }
             OfListener::Condition(condition_type, part) => {

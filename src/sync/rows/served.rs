@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
-use crate::api::gateway::is_subdomain;
+use crate::api::syntax::is_dns_subdomain;
 
 /// As many Gateways count: so many targets a policy has at most ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
 const LIMIT: usize = 16;
@@ -37,7 +37,7 @@ impl<'de> Visitor<'de> for First {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Names, A::Error> {
         let mut names: Vec<Arc<str>> = Vec::new();
         while let Some(name) = list.next_element::<String>()? {
-            if names.len() < LIMIT && is_subdomain(&name) && names.iter().all(|known| **known != *name) {
+            if names.len() < LIMIT && is_dns_subdomain(&name) && names.iter().all(|known| **known != *name) {
                 names.push(name.into());
             }
         }

@@ -10,10 +10,11 @@ use super::Said;
 use crate::api::condition::is_reason;
 use crate::api::gateway::{
     ADDRESSES_LIMIT, Address, KINDS_LIMIT, LISTENERS_LIMIT, ListenerStatus, MULTI_CLUSTER_HOSTNAME_ADDRESS,
-    MULTI_CLUSTER_IP_ADDRESS, RouteKind, is_subdomain,
+    MULTI_CLUSTER_IP_ADDRESS, RouteKind,
 };
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
+use crate::api::syntax::is_dns_subdomain;
 use crate::plan::condition::transition;
 use crate::sync::feedback::{AnsweredListener, ListenerCondition};
 use crate::sync::rows::gateway::Gateway;
@@ -53,7 +54,7 @@ pub(super) fn of(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterName, Sa
             // One of which nothing is known but what it is called has not answered.
             let Some(routes) = listener.attached_routes else { continue };
             match i32::try_from(routes) {
-                Ok(routes @ 0..) if is_subdomain(&name) && items.listeners.len() < LISTENERS_LIMIT => {
+                Ok(routes @ 0..) if is_dns_subdomain(&name) && items.listeners.len() < LISTENERS_LIMIT => {
                     let observed = listener.observed_generation;
                     let current = said.current && (observed.is_none() || observed == answer.generation);
                     let conditions = items.conditions(now, hub, &name, listener, current);
@@ -89,7 +90,7 @@ impl Items {
 
     fn kinds(&mut self, listener: &AnsweredListener) -> Vec<RouteKind> {
         let kinds = listener.kinds.iter().take(KINDS_LIMIT);
-        let fits = |group: &str| group.is_empty() || is_subdomain(group);
+        let fits = |group: &str| group.is_empty() || is_dns_subdomain(group);
         let kinds: Vec<RouteKind> = kinds
             .filter(|(group, _)| fits(group))
             .map(|(group, kind)| RouteKind { group: group.to_string(), kind: kind.to_string() })
@@ -140,7 +141,7 @@ fn address(cluster: &ClusterName, text: &str) -> Option<Address> {
     let name = text.strip_prefix("*.").unwrap_or(text);
     let address_type = match text.parse::<IpAddr>() {
         Ok(_) => MULTI_CLUSTER_IP_ADDRESS,
-        Err(_) if is_subdomain(name) => MULTI_CLUSTER_HOSTNAME_ADDRESS,
+        Err(_) if is_dns_subdomain(name) => MULTI_CLUSTER_HOSTNAME_ADDRESS,
         Err(_) => return None,
     };
     let value = format!("{cluster}/{text}");

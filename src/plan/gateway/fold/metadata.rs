@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::api::annotations::{CLUSTER_ATTRIBUTES, CLUSTER_LABELS, GATEWAY_CLUSTERS};
 use crate::api::names::ClusterName;
+use crate::api::syntax::LABEL_LIMIT;
 use crate::plan::WorksPlan;
 use crate::plan::fold::{ALL_LIMIT, OUR_LIMIT};
 use crate::sync::View;
@@ -14,8 +15,6 @@ use crate::sync::rows::Strings;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::told::Told;
 
-/// The most characters of a label's key behind its prefix.
-const NAME_LIMIT: usize = 63;
 /// The most bytes of all our labels: an object that no request can carry could not be written at all.
 const LABELS_LIMIT: usize = 128 * 1024;
 
@@ -106,7 +105,7 @@ fn labels<'c>(view: View<'_>, clusters: impl Iterator<Item = &'c ClusterName>) -
             let Some(attribute) = key.strip_prefix(CLUSTER_ATTRIBUTES) else { continue };
             let name = format!("{cluster}_{attribute}");
             let taken = CLUSTER_LABELS.len() + name.len() + value.len();
-            if name.len() > NAME_LIMIT || bytes + taken > LABELS_LIMIT {
+            if name.len() > LABEL_LIMIT || bytes + taken > LABELS_LIMIT {
                 left_out.push(format!("the label {name}"));
             } else {
                 bytes += taken;

@@ -85,7 +85,7 @@ fn what_nobody_understands_says_nothing() {
 fn long_text_is_cut() {
     let long = "é".repeat(5_000);
     let answer = answer(&[("address_0", text(&long)), ("listener_a_Programmed_message", text(&long))]);
-    assert!(answer.addresses[0].1.len() <= NAME_LIMIT);
+    assert!(answer.addresses[0].1.len() <= SUBDOMAIN_LIMIT);
     assert!(answer.listeners[0].conditions[0].message.len() <= TEXT_LIMIT);
 }
 
