@@ -88,15 +88,50 @@ impl Step {
     }
 }
 
+/// How an object is on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Its copy is there as it is planned, and in force.
+    InSync,
+    /// Its copy is there, and not as it is planned, or not in force.
+    OutOfSync,
+    /// It is to be there, and is not.
+    Missing,
+    /// Its copy is there, and is not to be.
+    Leaving,
+    /// It is not there, nor to be.
+    Absent,
+}
+
+impl State {
+    fn of(desired: bool, present: bool, in_sync: bool) -> Self {
+        match (desired, present) {
+            (true, true) if in_sync => Self::InSync,
+            (true, true) => Self::OutOfSync,
+            (true, false) => Self::Missing,
+            (false, true) => Self::Leaving,
+            (false, false) => Self::Absent,
+        }
+    }
+
+    /// Whether it is to be there.
+    #[must_use]
+    pub fn is_desired(self) -> bool {
+        matches!(self, Self::InSync | Self::OutOfSync | Self::Missing)
+    }
+
+    /// Whether a copy is there.
+    #[must_use]
+    pub fn is_present(self) -> bool {
+        matches!(self, Self::InSync | Self::OutOfSync | Self::Leaving)
+    }
+}
+
 /// How it is on one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it is to be there.
-    pub wanted: bool,
-    /// Whether a copy is there.
-    pub there: bool,
-    /// Whether the copy is as it is planned, and in force.
-    pub fine: bool,
+    /// How.
+    pub state: State,
     /// Why, the first before all others; never empty.
     pub reasons: Vec<Reason>,
 }
@@ -245,7 +280,7 @@ impl<'v> Explainer<'v> {
 
 impl Explainer<'_> {
     fn verdict(&self, cluster: &ClusterName, steps: &[Step]) -> Verdict {
-        let (wanted, mut fine, mut reasons) = match self.plan.outcomes.get(cluster) {
+        let (desired, mut in_sync, mut reasons) = match self.plan.outcomes.get(cluster) {
             None | Some(Outcome::Kept(Kept::Following)) => (false, false, self.absent(cluster, steps)),
             Some(Outcome::Kept(Kept::Frozen(problems))) => (true, false, self.frozen(cluster, problems)),
             Some(Outcome::Kept(Kept::Unsettled)) => (true, false, vec![unsettled()]),
@@ -254,21 +289,21 @@ impl Explainer<'_> {
                 (true, false, vec![self.waits(waiting)])
             }
             Some(Outcome::Work(work) | Outcome::Held(work, _)) => {
-                let (fine, reason) = self.present(cluster, work);
-                (true, fine, vec![reason])
+                let (in_sync, reason) = self.present(cluster, work);
+                (true, in_sync, vec![reason])
             }
         };
         let work = self.works.get(cluster);
-        reasons.extend(self.in_grace(cluster).filter(|_| wanted));
+        reasons.extend(self.in_grace(cluster).filter(|_| desired));
         if let Some(since) = self.unavailable.get(cluster).filter(|_| work.is_some()) {
             let reason = Reason::new("AgentSilent", "what its agent said may be over, because it is silent");
             reasons.push(reason.change(format!("the agent of cluster {CLUSTER}")).when(When::Since(*since)));
-            fine = false;
+            in_sync = false;
         }
-        let there = work.is_some_and(|work| {
+        let present = work.is_some_and(|work| {
             work.deleting.is_some() || work.answer.as_ref().is_some_and(|answer| answer.applied)
         });
-        Verdict { wanted, there, fine, reasons }
+        Verdict { state: State::of(desired, present, in_sync), reasons }
     }
 
     /// Why it is not to be there.

@@ -268,16 +268,29 @@ impl Problem {
     /// Whether the object's works are left as they are until the problem is mended.
     #[must_use]
     pub fn freezes(&self) -> bool {
-        !matches!(
-            self,
+        match self {
+            Self::BadSelector(_)
+            | Self::BadOverrides { .. }
+            | Self::DownstreamNamespace { .. }
+            | Self::VersionConflict { .. }
+            | Self::KindNotResolved { .. }
+            | Self::InvalidParameters { .. }
+            | Self::ClassGone(_)
+            | Self::ParametersUnread { .. }
+            | Self::TooLarge { .. }
+            | Self::CopiesTooLarge { .. }
+            | Self::BadSpec(_)
+            | Self::BadReference { .. }
+            | Self::SecretsUnread { .. }
+            | Self::Unread(_) => true,
             Self::BadGraceTimeout { .. }
-                | Self::GraceTooLong { .. }
-                | Self::ForeignReference(_)
-                | Self::ForeignWork { .. }
-                | Self::PoliciesPending
-                | Self::OtherController(_)
-                | Self::SecretLeftOut { .. }
-                | Self::MoreSecretsLeftOut(_)
-        )
+            | Self::GraceTooLong { .. }
+            | Self::ForeignReference(_)
+            | Self::ForeignWork { .. }
+            | Self::PoliciesPending
+            | Self::OtherController(_)
+            | Self::SecretLeftOut { .. }
+            | Self::MoreSecretsLeftOut(_) => false,
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::api::object::HubObject;
 use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
 use crate::plan::Settings;
-use crate::plan::explain::{self, Explanation, Reason, Step, Verdict, When};
+use crate::plan::explain::{self, Explanation, Reason, State, Step, Verdict, When};
 use crate::sync::OfflineMirror;
 use crate::sync::dry_run::{self, ReadError};
 use crate::sync::kinds::POLICIES;
@@ -101,21 +101,25 @@ impl ObjectExplanation {
             });
             groups[place].take(cluster, &verdict);
         }
-        groups.sort_by_key(|group| (!group.verdict.fine, !group.verdict.wanted));
+        groups.sort_by_key(|group| {
+            let state = group.verdict.state;
+            (state != State::InSync, !state.is_desired())
+        });
         Self { parent, kind: kind.to_owned(), steps: explanation.steps, groups, one }
     }
 
     /// Whether it is there and in force: on the cluster that was asked for, or on each that it is for.
     #[must_use]
     pub fn in_sync(&self) -> bool {
-        let mut asked = self.groups.iter().filter(|group| group.verdict.wanted || self.one).peekable();
-        asked.peek().is_some() && asked.all(|group| group.verdict.fine)
+        let states = self.groups.iter().map(|group| group.verdict.state);
+        let mut asked = states.filter(|state| state.is_desired() || self.one).peekable();
+        asked.peek().is_some() && asked.all(|state| state == State::InSync)
     }
 
     /// On how many clusters it is so.
     #[must_use]
-    pub fn count(&self, counts: impl Fn(&Verdict) -> bool) -> usize {
-        let groups = self.groups.iter().filter(|group| counts(&group.verdict));
+    pub fn count(&self, counts: impl Fn(State) -> bool) -> usize {
+        let groups = self.groups.iter().filter(|group| counts(group.verdict.state));
         groups.map(|group| group.clusters.len()).sum()
     }
 
@@ -128,9 +132,9 @@ impl ObjectExplanation {
             value
         };
         let group = |group: &Group| {
-            let Verdict { wanted, there, fine, reasons } = &group.verdict;
+            let Verdict { state, reasons } = &group.verdict;
             json!({
-                "wanted": wanted, "there": there, "fine": fine,
+                "desired": state.is_desired(), "present": state.is_present(), "inSync": *state == State::InSync,
                 "reasons": reasons.iter().map(reason).collect::<Vec<_>>(),
                 "clusters": group.clusters,
             })
@@ -140,7 +144,7 @@ impl ObjectExplanation {
             "resource": self.parent.kind.to_string(),
             "namespace": self.parent.object.namespace,
             "name": self.parent.object.name,
-            "fine": self.in_sync(),
+            "inSync": self.in_sync(),
             "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
             "groups": self.groups.iter().map(group).collect::<Vec<_>>(),
         })

@@ -3,7 +3,7 @@
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
 use crate::cli::text::printable;
-use crate::plan::explain::{CLUSTER, Reason, Verdict, When};
+use crate::plan::explain::{CLUSTER, Reason, State, When};
 use crate::report::{Group, ObjectExplanation};
 
 /// How many clusters of a group are named.
@@ -15,9 +15,9 @@ pub(super) fn text(explanation: &ObjectExplanation) -> String {
     let mut text = if explanation.one {
         printable(&object) + ":\n"
     } else {
-        let (all, wanted) = (explanation.count(|_| true), explanation.count(|verdict| verdict.wanted));
-        let fine = explanation.count(|verdict| verdict.fine);
-        let line = format!("{object} is for {wanted} of {all} clusters, and as it should be on {fine}.");
+        let (all, desired) = (explanation.count(|_| true), explanation.count(State::is_desired));
+        let in_sync = explanation.count(|state| state == State::InSync);
+        let line = format!("{object} is for {desired} of {all} clusters, and as it should be on {in_sync}.");
         printable(&line) + "\n"
     };
     text.push('\n');
@@ -37,16 +37,15 @@ fn of_group(group: &Group) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let Verdict { wanted, there, fine, reasons } = &group.verdict;
-    let how = match (fine, wanted, there) {
-        (true, ..) => "On",
-        (false, true, true) => "Not as it should be on",
-        (false, false, true) => "Still on",
-        (false, _, false) => "Not on",
+    let how = match group.verdict.state {
+        State::InSync => "On",
+        State::OutOfSync => "Not as it should be on",
+        State::Leaving => "Still on",
+        State::Missing | State::Absent => "Not on",
     };
     let one = group.clusters.first().filter(|_| group.clusters.len() == 1);
     let mut text = format!("\n{}\n", printable(&format!("{how} {}{more}:", named.join(", "))));
-    for reason in reasons {
+    for reason in &group.verdict.reasons {
         text.push_str("- ");
         text.push_str(&sentence(reason, one));
     }

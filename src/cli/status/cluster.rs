@@ -66,7 +66,7 @@ pub(super) async fn answer(
     let list = || {
         let items: Vec<Value> = items.iter().map(|item| view.json(item)).collect();
         let since = unavailable.map(|since| since.to_string());
-        json!({"cluster": {"name": name, "silentSince": since, "inSync": fine}, "items": items})
+        json!({"cluster": {"name": name, "unavailableSince": since, "inSync": fine}, "items": items})
     };
     match arguments.output {
         Format::Json => print(&output::json(&list())?)?,

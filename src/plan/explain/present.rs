@@ -8,7 +8,7 @@ use crate::plan::gateway::fold::lacks;
 use crate::plan::{PlannedWork, Waiting};
 
 impl Explainer<'_> {
-    /// Whether it is fine on `cluster`, which is to have `planned`, and why.
+    /// Whether it is in sync on `cluster`, which is to have `planned`, and why.
     pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
         if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
             let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER));

@@ -9,7 +9,7 @@ use super::objects::{
 use super::world::{World, resolved, shop};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Parent};
-use crate::plan::explain::{Explanation, Reason, Unavailable, Verdict, When, explain};
+use crate::plan::explain::{Explanation, Reason, State, Unavailable, Verdict, When, explain};
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 
 fn explained(world: &World, parent: &Parent, unavailable: &Unavailable) -> Explanation {
@@ -32,7 +32,7 @@ fn told(reason: &Reason) -> String {
 /// All reasons of the policy `limits` on `cluster`, where it is not fine.
 fn why(world: &World, cluster: &str) -> Vec<String> {
     let verdict = verdict(world, cluster);
-    assert!(!verdict.fine, "{verdict:?}");
+    assert!(verdict.state != State::InSync, "{verdict:?}");
     verdict.reasons.iter().map(told).collect()
 }
 
@@ -45,7 +45,7 @@ fn stops(world: &World) -> Vec<String> {
 /// What keeps `limits` from all clusters, which all of them say.
 fn stopped(world: &World) -> Vec<String> {
     assert_eq!(stops(world), why(world, "eu-1"));
-    assert!(!verdict(world, "eu-1").wanted);
+    assert!(!verdict(world, "eu-1").state.is_desired());
     stops(world)
 }
 
@@ -74,7 +74,7 @@ fn where_all_is_well_the_steps_say_how_it_got_there() {
         ]
     );
     let eu = &explanation.clusters[&ClusterName::from("eu-1")];
-    assert!(eu.wanted && eu.there && eu.fine);
+    assert!(eu.state.is_desired() && eu.state.is_present() && eu.state == State::InSync);
     assert_eq!(eu.reasons.iter().map(told).collect::<Vec<_>>(), ["Enforced: it is enforced there []"]);
     let names: Vec<&str> = explanation.clusters.keys().map(|name| &*name.0).collect();
     assert_eq!(names, ["ap-1", "eu-1", "us-1"]);
@@ -312,7 +312,7 @@ fn what_its_agent_says_is_told_in_its_words() {
     let conflict = world.answered("eu-1", &refused("conflict with \"kubectl\""));
     let says = format!("Refused: its agent could not apply it: conflict with \"kubectl\" [{copy}]");
     assert_eq!(why(&conflict, "eu-1"), [says]);
-    assert!(!verdict(&conflict, "eu-1").there);
+    assert!(!verdict(&conflict, "eu-1").state.is_present());
 
     let told = |answer| super::super::tests::explaining::world().written().answered("eu-1", &answer);
     let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
@@ -334,7 +334,10 @@ fn what_its_agent_says_is_told_in_its_words() {
         why(&told(stale), "eu-1")[0].starts_with("Pending: it is applied, and the cluster has not judged")
     );
     let says_nothing = verdict(&told(applied()), "eu-1");
-    assert!(says_nothing.fine && says_nothing.reasons[0].code == "Applied", "{says_nothing:?}");
+    assert!(
+        says_nothing.state == State::InSync && says_nothing.reasons[0].code == "Applied",
+        "{says_nothing:?}"
+    );
 }
 
 #[test]
@@ -346,7 +349,7 @@ fn what_an_agent_cannot_tell_is_no_refusal() {
     let says = "Untold: it is applied, and how it fares is not known: the agent cannot tell status.ancestors: no such \
                 key: name [RateLimitPolicy kuadrant-shop/limits status on cluster <cluster>]";
     assert_eq!(why(&world, "eu-1"), [says]);
-    assert!(verdict(&world, "eu-1").there);
+    assert!(verdict(&world, "eu-1").state.is_present());
 }
 
 #[test]
@@ -356,7 +359,7 @@ fn a_silent_agent_is_a_reason_of_its_own_where_there_is_a_work() {
     let silent: Unavailable = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
     let explanation = explained(&world, &policy_parent("limits"), &silent);
     let eu = &explanation.clusters[&ClusterName::from("eu-1")];
-    assert!(!eu.fine && eu.there);
+    assert!(eu.state != State::InSync && eu.state.is_present());
     let codes: Vec<&str> = eu.reasons.iter().map(|reason| reason.code).collect();
     assert_eq!(
         (codes, eu.reasons[1].when),
@@ -373,7 +376,7 @@ fn a_policy_that_leaves_says_so() {
     let world = world.terminating(&policy_parent("limits"), "eu-1");
     let eu = verdict(&world, "eu-1");
     assert_eq!(eu.reasons[1].text, "its agent has not finished removing it");
-    assert!(eu.there && !eu.wanted);
+    assert!(eu.state.is_present() && !eu.state.is_desired());
 }
 
 #[test]
@@ -432,7 +435,7 @@ fn a_cluster_whose_labels_nobody_knows_keeps_what_is_there_for_that_reason() {
         ]
     );
     let kept = verdict(&world, "eu-1");
-    assert!(kept.wanted && kept.reasons.len() == 1, "{kept:?}");
+    assert!(kept.state.is_desired() && kept.reasons.len() == 1, "{kept:?}");
 }
 
 #[test]

@@ -211,7 +211,7 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
     let json = explain_as(admin, &world, &[&LIMITS[..], &["-o", "json"]].concat());
     let list: Value = serde_json::from_str(&json.stdout)?;
     ensure!(
-        list["fine"] == true && list["groups"][0]["clusters"] == json!(["ex-said-1", "ex-said-2"]),
+        list["inSync"] == true && list["groups"][0]["clusters"] == json!(["ex-said-1", "ex-said-2"]),
         "{list:#}"
     );
     ensure!(

@@ -72,7 +72,8 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     ensure!((ran.code, ran.stderr.as_str()) == (1, says.as_str()), "{ran:#?}");
     let json: Value = serde_json::from_str(&ran.stdout)?;
     ensure!(
-        json["cluster"] == json!({"name": cluster, "silentSince": "2026-01-02T00:00:00Z", "inSync": false})
+        json["cluster"]
+            == json!({"name": cluster, "unavailableSince": "2026-01-02T00:00:00Z", "inSync": false})
     );
     ensure!(
         json["items"]

@@ -68,7 +68,7 @@ fn clusters_of_which_the_same_is_to_be_said_stand_together() {
     let sizes: Vec<usize> = groups.iter().map(|group| group["clusters"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [1, 96, 2, 1, 900]);
     assert_eq!(sizes.iter().sum::<usize>(), 1000);
-    assert_eq!(json["fine"], false);
+    assert_eq!(json["inSync"], false);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn first(world: &World, cluster: &str) -> String {
 #[test]
 fn a_gateway_that_is_programmed_is_fine() {
     let world = world().written().gateway_answered("eu-1", &programmed("192.0.2.1").observed(1));
-    assert!(on(&world, "eu-1").fine);
+    assert!(on(&world, "eu-1").state == State::InSync);
     assert_eq!(first(&world, "eu-1"), "Programmed: it is programmed there []");
     let steps: Vec<String> = of_web(&world).steps.iter().map(|step| told(&step.reason)).collect();
     assert_eq!(
@@ -59,7 +59,7 @@ fn in_grace_it_says_until_when_and_so_does_its_policy() {
     let until = When::Until(Moment((world.now / 1000 + 600) * 1000));
     for verdict in [on(&world, "us-1"), verdict(&world, "us-1")] {
         let grace = verdict.reasons.iter().find(|reason| reason.code == "InGrace").unwrap();
-        assert!(verdict.wanted);
+        assert!(verdict.state.is_desired());
         assert_eq!(grace.when, Some(until));
         assert_eq!(
             told(grace),
@@ -75,7 +75,7 @@ fn in_grace_it_says_until_when_and_so_does_its_policy() {
     let over = kept.with(policy("limits").targets("web")).after(600_000);
     let us = verdict(&over, "us-1");
     let codes: Vec<&str> = us.reasons.iter().map(|reason| reason.code).collect();
-    assert_eq!((codes, us.wanted), (vec!["NotPlaced", "Leaving"], false));
+    assert_eq!((codes, us.state.is_desired()), (vec!["NotPlaced", "Leaving"], false));
     assert_eq!(us.reasons[1].text, "it leaves once its Gateway has left the cluster");
     let gone = over.gateway_written();
     assert_eq!(verdict(&gone, "us-1").reasons[1].text, "what is there is going to be removed");
