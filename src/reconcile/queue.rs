@@ -1,7 +1,9 @@
 //! A queue of keys: each is there once, none is worked on twice at a time, and each has its own backoff. Namespaces take
 //! turns.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +19,8 @@ use crate::telemetry::metrics::Metrics;
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 /// The longest wait.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// So much of a wait is left out at most.
+const JITTER: f64 = 0.25;
 
 /// A de-duplicating queue.
 #[derive(Debug)]
@@ -257,7 +261,7 @@ impl<K: Key> Queue<K> {
         let now = Instant::now();
         let (failures, due) = state.failures.entry(key.clone()).or_insert((0, now));
         if *due <= now {
-            *due = now + FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(LONGEST_BACKOFF);
+            *due = now + backoff(key, *failures);
             *failures += 1;
         }
         let due = *due;
@@ -279,6 +283,16 @@ impl<K: Key> Queue<K> {
         self.metrics.queue(state.active.len(), state.queued.len());
         self.changed.notify_one();
     }
+}
+
+/// How long `key` waits after so many failures. What has failed at one moment does not come back at one moment: up to a
+/// quarter of it is left out, by the key and the number.
+fn backoff<K: Hash>(key: &K, failures: u32) -> Duration {
+    let longest = FIRST_BACKOFF.saturating_mul(1 << failures.min(16)).min(LONGEST_BACKOFF);
+    let mut hasher = DefaultHasher::new();
+    (key, failures).hash(&mut hasher);
+    let share = f64::from(u32::try_from(hasher.finish() >> 32).unwrap_or_default()) / f64::from(u32::MAX);
+    longest.mul_f64(1.0 - JITTER * share)
 }
 
 #[cfg(test)]

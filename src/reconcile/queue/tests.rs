@@ -59,10 +59,20 @@ async fn failures_back_off_and_a_change_does_not_wait_for_it() {
     for failure in 0..4 {
         let taken = queue.next().await;
         queue.failed(&taken);
-        assert!(idle(&queue, FIRST_BACKOFF * (1 << failure) - Duration::from_millis(1)).await);
+        let wait = backoff(&key("a"), failure);
+        let longest = FIRST_BACKOFF * (1 << failure);
+        assert!((longest.mul_f64(1.0 - JITTER)..=longest).contains(&wait), "{wait:?}");
+        assert!(idle(&queue, wait - Duration::from_millis(1)).await);
     }
     queue.add(key("a"));
     assert!(!idle(&queue, Duration::ZERO).await);
+}
+
+#[test]
+fn what_fails_at_one_moment_does_not_come_back_at_one_moment() {
+    let waits: Vec<Duration> = (0..100).map(|number| backoff(&key(&number.to_string()), 20)).collect();
+    let (first, last) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+    assert!(*last <= LONGEST_BACKOFF && *last - *first > LONGEST_BACKOFF / 5, "{first:?} {last:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +86,7 @@ async fn one_that_is_tried_sooner_waits_no_longer_for_it() {
         let taken = queue.next().await;
         queue.failed(&taken);
     }
-    assert!(idle(&queue, FIRST_BACKOFF - Duration::from_millis(1)).await);
+    assert!(idle(&queue, backoff(&taken, 0) - Duration::from_millis(1)).await);
     assert!(!idle(&queue, Duration::from_millis(2)).await, "each of these was a failure of its own");
 }
 
