@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::json::tree::{cut, shown};
 use super::names::GroupVersionResource;
 use super::syntax::is_dns_subdomain;
-use path::StatusPath;
+pub use path::StatusPath;
 
 /// The key of the ConfigMap that holds the parameters.
 pub const KEY: &str = "params";

@@ -5,6 +5,7 @@
 //! call fine: where nothing else is wrong, the answer cannot be had.
 
 mod access;
+mod object;
 mod sources;
 
 use std::collections::BTreeSet;
@@ -38,6 +39,9 @@ pub struct Arguments {
     /// The parameters' JSON, or manifests with a ConfigMap that holds it; - for standard input.
     #[arg(value_name = "FILE|-")]
     file: PathBuf,
+    /// Print what each path of statusFields gives of the objects in this file; - for standard input.
+    #[arg(long, value_name = "FILE|-")]
+    object: Option<PathBuf>,
     /// Do not contact the hub.
     #[arg(long)]
     offline: bool,
@@ -106,11 +110,19 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         )));
     }
     let unchecked: Vec<String> = unchecked.into_iter().collect();
+    let objects = arguments.object.as_deref().map(|file| object::read(file, &sources)).transpose()?;
     let results: Vec<(&Source, Kinds)> = sources.iter().zip(kinds).collect();
+    let list = || {
+        let mut list = list(&results, user, &unchecked);
+        if let Some(objects) = &objects {
+            list["objects"] = object::list(objects);
+        }
+        list
+    };
     print(&match arguments.output {
-        Format::Table => text(&results),
-        Format::Json => output::json(&list(&results, user, &unchecked))?,
-        Format::Yaml => output::yaml(&list(&results, user, &unchecked))?,
+        Format::Table => text(&results) + &objects.as_deref().map(object::text).unwrap_or_default(),
+        Format::Json => output::json(&list())?,
+        Format::Yaml => output::yaml(&list())?,
     })?;
     let fine = results.iter().all(|(source, kinds)| {
         source.checked.faults.is_empty()

@@ -32,6 +32,7 @@ use crate::clock::Clock;
 use crate::hub::HubClient;
 use crate::sync::dry_run::{self, Severity};
 use inventory::Inventory;
+pub(super) use kinds::is_plural;
 
 /// Arguments of `policy-sync plan`.
 #[derive(Debug, Args)]

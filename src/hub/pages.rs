@@ -53,3 +53,6 @@ impl Pages {
         self.params.continue_token.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

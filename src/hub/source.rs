@@ -265,3 +265,6 @@ impl fmt::Debug for Source {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,6 +59,73 @@ fn programs_are_told_the_same() {
     }
 }
 
+/// Parameters with fields, in a file of their own, and a policy that they list.
+fn with_fields() -> (tempfile::TempDir, String, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("parameters.json").display().to_string();
+    let field = |name: &str, path: &str| json!({"name": name, "path": path});
+    let fields = [
+        field("generation", ".status.observedGeneration"),
+        field("reason", ".status.conditions[?(@.type==\"Enforced\")].reason"),
+        field("missing", ".status.nothing"),
+        field("all", ".status.conditions"),
+        field("types", ".status.conditions[?(@.status==\"True\")].type"),
+    ];
+    let kind = json!({"group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies", "statusFields": fields});
+    std::fs::write(&file, json!({"policiesToSync": [kind]}).to_string()).unwrap();
+    let condition = |name: &str, reason: &str| json!({"type": name, "status": "True", "reason": reason});
+    let policy = json!({
+        "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": {"name": "limits", "namespace": "shop"},
+        "status": {"observedGeneration": 3, "conditions": [condition("Accepted", "Fits"), condition("Enforced", "Is\u{1b}")]},
+    });
+    (folder, file, policy)
+}
+
+#[test]
+fn what_each_path_gives_of_an_object_is_printed() {
+    let (_folder, file, policy) = with_fields();
+    let arguments = ["params", "check", &file, "--offline", "--object", "-"];
+    let ran = run_with(&arguments, &policy.to_string());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let rows: Vec<Vec<&str>> = ran
+        .stdout
+        .lines()
+        .skip(1)
+        .map(|line| line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    let cells = |row: usize| (rows[row][1], rows[row][3], rows[row][4]);
+    assert_eq!(rows[0], ["OBJECT", "FIELD", "PATH", "VALUE", "MESSAGE"]);
+    assert_eq!(rows[1][..2], ["RateLimitPolicy shop/limits", "generation"]);
+    assert_eq!(cells(1), ("generation", "3", "-"));
+    assert_eq!(cells(2), ("reason", r#""Is\u001b""#, "-"));
+    assert_eq!(cells(3), ("missing", "-", "nothing comes"));
+    assert!(cells(4).1.starts_with("[{") && cells(4).2.starts_with("comes as JSON"), "{}", ran.stdout);
+    assert_eq!(cells(5).1, r#"["Accepted","Enforced"]"#);
+    assert!(cells(5).2.ends_with("otherwise the first"), "{}", ran.stdout);
+
+    let ran = run_with(&[&arguments[..], &["-o", "json"]].concat(), &policy.to_string());
+    let list: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let object = &list["objects"][0];
+    assert_eq!(object["object"], "RateLimitPolicy shop/limits");
+    assert_eq!(object["fields"][0]["values"], json!([3]));
+    assert_eq!(
+        object["fields"][2],
+        json!({"name": "missing", "path": ".status.nothing", "values": [], "message": "nothing comes"})
+    );
+}
+
+#[test]
+fn an_object_that_no_parameters_are_for_is_refused() {
+    let (_folder, file, mut policy) = with_fields();
+    let check = |text: &str| run_with(&["params", "check", &file, "--offline", "--object", "-"], text);
+    policy["apiVersion"] = json!("kuadrant.io/v2");
+    let says = "stdin:1: the parameters list no kind of kuadrant.io/v2 that is called RateLimitPolicy";
+    refused(&check(&policy.to_string()), says);
+    refused(&check("[1]"), "stdin:1: expected an object of Kubernetes");
+    refused(&check(""), "stdin: no object");
+    refused(&check("a: [\n"), "stdin: ");
+}
+
 #[test]
 fn the_old_name_is_warned_about() {
     let ran = check(r#"{"experimentalPolicySync": []}"#, &[]);

@@ -14,6 +14,9 @@
 
 use std::fmt::Write;
 
+use jsonpath_rust::JsonPath;
+use serde_json::Value;
+
 use crate::api::json::tree::cut;
 
 /// A path that every agent understands.
@@ -83,6 +86,15 @@ impl StatusPath {
             };
         }
         text
+    }
+}
+
+impl StatusPath {
+    /// What it gives of `object`, in order: several values where its filter matches several items.
+    #[must_use]
+    pub fn values<'v>(&self, object: &'v Value) -> Vec<&'v Value> {
+        // It was parsed as a path of the RFC before.
+        object.query(&self.to_rfc9535()).unwrap_or_default()
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn tell(inventory: &Inventory, gvr: &GroupVersionResource) -> Told {
 }
 
 /// Whether the plural of `kind` is usually that of `resource`.
-fn is_plural(resource: &GroupResource, kind: &str) -> bool {
+pub(in crate::cli) fn is_plural(resource: &GroupResource, kind: &str) -> bool {
     ApiResource::from_gvk(&GroupVersionKind::gvk(&resource.group, "", kind)).plural == *resource.resource
 }
 

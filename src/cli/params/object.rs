@@ -1,0 +1,127 @@
+//! What the paths of `statusFields` give of an object, before any spoke is asked.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail};
+use serde_json::{Value, json};
+
+use super::sources::Source;
+use crate::api::names::ObjectKey;
+use crate::api::params::{StatusField, StatusPath};
+use crate::cli::columns::table;
+use crate::cli::documents::documents;
+use crate::cli::plan::is_plural;
+
+/// An object, and what the fields that the parameters list for its kind give of it.
+pub(super) struct Fields {
+    /// `RateLimitPolicy shop/limits`.
+    object: String,
+    fields: Vec<Field>,
+}
+
+/// A field, and what its path gives.
+struct Field {
+    name: String,
+    path: String,
+    values: Vec<Value>,
+}
+
+impl Field {
+    fn of(field: &StatusField, object: &Value) -> anyhow::Result<Self> {
+        let path = StatusPath::parse(&field.path)?;
+        let values = path.values(object).into_iter().cloned().collect();
+        Ok(Self { name: field.name.clone(), path: field.path.clone(), values })
+    }
+
+    /// What an agent makes of it, where that is not the value itself.
+    fn message(&self) -> Option<&'static str> {
+        match &self.values[..] {
+            [] | [Value::Null] => Some("nothing comes"),
+            [Value::String(_) | Value::Bool(_)] => None,
+            [Value::Number(number)] if !number.is_f64() => None,
+            [_] => Some("comes as JSON, where the agent has RawFeedbackJsonString, and otherwise not"),
+            [..] => {
+                Some("comes as a list, where the agent has RawFeedbackJsonString, and otherwise the first")
+            }
+        }
+    }
+
+    fn value(&self) -> String {
+        match &self.values[..] {
+            [] | [Value::Null] => "-".to_owned(),
+            [value] => value.to_string(),
+            values => json!(values).to_string(),
+        }
+    }
+}
+
+/// Reads the objects in `file`, where `-` is standard input, and what the fields of `sources` give of them.
+///
+/// # Errors
+///
+/// Where it cannot be read, holds no object, or one of a kind that no parameters list.
+pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<Fields>> {
+    let place = if file.as_os_str() == "-" { "stdin".into() } else { file.to_string_lossy() };
+    let mut text = String::new();
+    if file.as_os_str() == "-" {
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+    } else {
+        text = std::fs::read_to_string(file).with_context(|| format!("cannot read {place}"))?;
+    }
+    let documents = documents(&text).map_err(|fault| anyhow!("{place}: {fault}"))?;
+    if documents.is_empty() {
+        bail!("{place}: no object");
+    }
+    let fields = |document: &crate::cli::documents::Document| {
+        of(&document.value, sources).with_context(|| format!("{place}:{}", document.line))
+    };
+    documents.iter().map(fields).collect()
+}
+
+fn of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+    if api_version.is_empty() || kind.is_empty() {
+        bail!("expected an object of Kubernetes");
+    }
+    let metadata = &object["metadata"];
+    let key = ObjectKey::new(&text(&metadata["namespace"]), &text(&metadata["name"]));
+    let listed = sources.iter().flat_map(|source| &source.checked.params.policies_to_sync);
+    let listed = listed.filter(|listed| {
+        let gvr = listed.gvr();
+        gvr.api_version() == api_version && is_plural(&gvr.kind, &kind)
+    });
+    let mut listed = listed.peekable();
+    if listed.peek().is_none() {
+        bail!("the parameters list no kind of {api_version} that is called {kind}");
+    }
+    let fields = listed.flat_map(|listed| &listed.status_fields).map(|field| Field::of(field, object));
+    Ok(Fields { object: format!("{kind} {key}"), fields: fields.collect::<anyhow::Result<_>>()? })
+}
+
+/// A row for each field.
+pub(super) fn text(all: &[Fields]) -> String {
+    let rows = all.iter().flat_map(|of| {
+        of.fields.iter().map(|field| {
+            let message = field.message().unwrap_or("-").to_owned();
+            vec![of.object.clone(), field.name.clone(), field.path.clone(), field.value(), message]
+        })
+    });
+    table(&["OBJECT", "FIELD", "PATH", "VALUE", "MESSAGE"], rows)
+}
+
+/// The same for programs.
+pub(super) fn list(all: &[Fields]) -> Value {
+    let field = |field: &Field| {
+        json!({
+            "name": field.name, "path": field.path, "values": field.values,
+            "message": field.message().unwrap_or_default(),
+        })
+    };
+    let object = |of: &Fields| {
+        let fields: Vec<Value> = of.fields.iter().map(field).collect();
+        json!({"object": of.object, "fields": fields})
+    };
+    all.iter().map(object).collect()
+}

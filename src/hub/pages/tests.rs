@@ -1,0 +1,27 @@
+use super::*;
+use crate::sync::kinds::WORKS;
+
+#[test]
+fn each_page_follows_from_the_one_before_until_one_has_no_token() {
+    let mut pages = Pages::of(&WORKS.all(), &WORKS.gvr(), &ControllerName::new("c"), 7);
+    let uri = |pages: &Pages| pages.request().unwrap().uri().to_string();
+    let first = uri(&pages);
+    assert!(first.starts_with("/apis/work.open-cluster-management.io/v1/manifestworks?"), "{first}");
+    assert!(first.contains("limit=7") && first.contains("labelSelector="), "{first}");
+    assert!(pages.turn(Some("next".to_owned())));
+    assert_eq!(uri(&pages), format!("{first}&continue=next"));
+    assert!(!pages.turn(Some(String::new())) && !pages.turn(None));
+}
+
+#[test]
+fn metadata_alone_is_asked_for_by_its_own_type() {
+    let accept = |extent| {
+        let pages = Pages::new(&WORKS.gvr(), "eu-1", ListParams::default(), extent);
+        let request = pages.request().unwrap();
+        let accept = request.headers().get("accept").map(|accept| accept.to_str().unwrap().to_owned());
+        (request.uri().to_string(), accept.unwrap_or_default().contains("PartialObjectMetadataList"))
+    };
+    let path = "/apis/work.open-cluster-management.io/v1/namespaces/eu-1/manifestworks?".to_owned();
+    assert_eq!(accept(Extent::Metadata), (path.clone(), true));
+    assert_eq!(accept(Extent::Whole), (path, false));
+}
