@@ -1,5 +1,9 @@
 //! Text to documents: YAML or JSON, as `kubectl` reads them, each with the line that it begins in.
 
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
 use serde_json::Value;
 use serde_saphyr::{Options, Spanned};
 
@@ -12,6 +16,22 @@ pub(in crate::cli) struct Document {
     pub(in crate::cli) line: u64,
     /// What it holds, its numbers in the server's form.
     pub(in crate::cli) value: Value,
+}
+
+/// What `source` is called, and its text, where `-` is standard input.
+///
+/// # Errors
+///
+/// Where it cannot be read.
+pub(in crate::cli) fn read(source: &Path) -> anyhow::Result<(String, String)> {
+    if source.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+        return Ok(("stdin".to_owned(), text));
+    }
+    let name = source.display().to_string();
+    let text = std::fs::read_to_string(source).with_context(|| format!("cannot read {name}"))?;
+    Ok((name, text))
 }
 
 /// Reads all documents of `text`, without the empty ones.

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 
-use super::documents::documents;
+use super::documents::{self, documents};
 use crate::api::object::HubObject;
 
 /// The names that files of a directory end in.
@@ -43,11 +42,7 @@ pub(in crate::cli) struct Manifest {
 pub(in crate::cli) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
     for source in sources {
-        if source.as_os_str() == "-" {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-            manifests.extend(parse("stdin", &text)?);
-        } else if source.is_dir() {
+        if source.is_dir() {
             for file in files(source)? {
                 manifests.extend(read_file(&file)?);
             }
@@ -76,8 +71,8 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Vec<Manifest>> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&path.display().to_string(), &text)
+    let (name, text) = documents::read(path)?;
+    parse(&name, &text)
 }
 
 /// Reads the objects of `text`, the content of `file`.

@@ -9,8 +9,9 @@ mod object;
 mod sources;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
@@ -73,6 +74,9 @@ type Kinds = Vec<(GroupVersionResource, Resolution)>;
 pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer> {
     let Command::Check(arguments) = command;
     let controller = arguments.controller.controller()?;
+    if arguments.file.as_os_str() == "-" && arguments.object.as_deref() == Some(Path::new("-")) {
+        bail!("FILE and --object cannot both be standard input");
+    }
     let mut sources = sources::read(&arguments.file)?;
     let reviewer = if arguments.offline {
         None

@@ -124,6 +124,8 @@ fn an_object_that_no_parameters_are_for_is_refused() {
     refused(&check("[1]"), "stdin:1: expected an object of Kubernetes");
     refused(&check(""), "stdin: no object");
     refused(&check("a: [\n"), "stdin: ");
+    let both = run_with(&["params", "check", "-", "--offline", "--object", "-"], "{}");
+    refused(&both, "FILE and --object cannot both be standard input");
 }
 
 #[test]

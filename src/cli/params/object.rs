@@ -1,6 +1,5 @@
 //! What the paths of `statusFields` give of an object, before any spoke is asked.
 
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
@@ -10,7 +9,7 @@ use super::sources::Source;
 use crate::api::names::ObjectKey;
 use crate::api::params::{StatusField, StatusPath};
 use crate::cli::columns::table;
-use crate::cli::documents::documents;
+use crate::cli::documents::{self, Document, documents};
 use crate::cli::plan::is_plural;
 
 /// An object, and what the fields that the parameters list for its kind give of it.
@@ -62,18 +61,12 @@ impl Field {
 ///
 /// Where it cannot be read, holds no object, or one of a kind that no parameters list.
 pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<Fields>> {
-    let place = if file.as_os_str() == "-" { "stdin".into() } else { file.to_string_lossy() };
-    let mut text = String::new();
-    if file.as_os_str() == "-" {
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-    } else {
-        text = std::fs::read_to_string(file).with_context(|| format!("cannot read {place}"))?;
-    }
+    let (place, text) = documents::read(file)?;
     let documents = documents(&text).map_err(|fault| anyhow!("{place}: {fault}"))?;
     if documents.is_empty() {
         bail!("{place}: no object");
     }
-    let fields = |document: &crate::cli::documents::Document| {
+    let fields = |document: &Document| {
         of(&document.value, sources).with_context(|| format!("{place}:{}", document.line))
     };
     documents.iter().map(fields).collect()

@@ -1,14 +1,13 @@
 //! The parameters in a file: its text itself, or what its ConfigMaps hold.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde_json::Value;
 
 use crate::api::params::{Checked, KEY, Params, ParamsError};
-use crate::cli::manifests;
+use crate::cli::{documents, manifests};
 
 /// Parameters and where they stand.
 pub(super) struct Source {
@@ -23,13 +22,8 @@ pub(super) struct Source {
 ///
 /// Where it cannot be read, or holds something else.
 pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Source>> {
-    if file.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return sources("stdin", &text);
-    }
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    sources(&file.display().to_string(), &text)
+    let (name, text) = documents::read(file)?;
+    sources(&name, &text)
 }
 
 fn sources(file: &str, text: &str) -> anyhow::Result<Vec<Source>> {
