@@ -42,7 +42,7 @@ pub(in crate::cli) struct Manifest {
 pub(in crate::cli) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
     for source in sources {
-        if source.is_dir() {
+        if source.as_os_str() != "-" && source.is_dir() {
             for file in files(source)? {
                 manifests.extend(read_file(&file)?);
             }

@@ -114,7 +114,10 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         )));
     }
     let unchecked: Vec<String> = unchecked.into_iter().collect();
-    let objects = arguments.object.as_deref().map(|file| object::read(file, &sources)).transpose()?;
+    // Of parameters that nothing is wrong with: the others are told first.
+    let valid = sources.iter().any(|source| source.checked.faults.is_empty());
+    let object = arguments.object.as_deref().filter(|_| valid);
+    let objects = object.map(|file| object::read(file, &sources)).transpose()?;
     let results: Vec<(&Source, Kinds)> = sources.iter().zip(kinds).collect();
     let list = || {
         let mut list = list(&results, user, &unchecked);

@@ -119,12 +119,6 @@ impl HubClient {
         Ok(Self { client: client(config)?, url })
     }
 
-    /// The hub at `url`, which `client` asks.
-    #[must_use]
-    pub fn with(client: Client, url: impl Into<String>) -> Self {
-        Self { client, url: url.into() }
-    }
-
     /// What sends the requests.
     #[must_use]
     pub fn client(&self) -> &Client {

@@ -238,8 +238,8 @@ impl Ord for Source {
     fn cmp(&self, other: &Self) -> Ordering {
         // By name first, for an order that people understand.
         self.line.name.cmp(other.line.name).then_with(|| {
-            let part = |source: &'_ Self| (source.resource.clone(), source.scope.clone());
-            part(self).cmp(&part(other)).then_with(|| self.identity().cmp(&other.identity()))
+            let part = (&self.resource, &self.scope).cmp(&(&other.resource, &other.scope));
+            part.then_with(|| self.identity().cmp(&other.identity()))
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! plan ─▶ outcomes ─┬─ none ─▶ which step keeps it away: class, kind, target, placement, selector
-//!                   ├─ keep ─▶ what freezes it
+//!                   ├─ kept ─▶ why: frozen, unsettled, labels that nobody knows, a Gateway that goes first
 //!                   └─ work ─▶ what its cluster says of it
 //! ```
 //!
@@ -243,7 +243,7 @@ fn unsettled() -> Reason {
 fn unknown_labels() -> Reason {
     let text = "what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that decide what \
                 is there are not known";
-    Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}"))
+    Reason::new("UnknownLabels", text).change(format!("ManagedCluster {CLUSTER}"))
 }
 
 impl<'v> Explainer<'v> {
@@ -285,7 +285,9 @@ impl Explainer<'_> {
             Some(Outcome::Kept(Kept::Frozen(problems))) => (true, false, self.frozen(cluster, problems)),
             Some(Outcome::Kept(Kept::Unsettled)) => (true, false, vec![unsettled()]),
             Some(Outcome::Kept(Kept::UnknownLabels)) => (true, false, vec![unknown_labels()]),
-            Some(Outcome::Held(_, waiting)) if !self.works.contains_key(cluster) => {
+            Some(Outcome::Held(_, waiting))
+                if !self.works.contains_key(cluster) && !self.is_foreign(cluster) =>
+            {
                 (true, false, vec![self.waits(waiting)])
             }
             Some(Outcome::Work(work) | Outcome::Held(work, _)) => {
@@ -346,6 +348,11 @@ impl Explainer<'_> {
             return Some(Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}")));
         }
         Some(reason.clone())
+    }
+
+    /// Whether a work of the planned name is there that is not ours.
+    fn is_foreign(&self, cluster: &ClusterName) -> bool {
+        self.foreign.iter().any(|problem| problem.is_foreign_work(cluster))
     }
 
     /// What freezes it.

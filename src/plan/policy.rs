@@ -36,7 +36,7 @@ use crate::sync::rows::kind::PolicyKindInfo;
 use crate::sync::rows::policy::Policy;
 use outline::{Outline, Target, Variant};
 use recipe::Common;
-pub(super) use recipe::Recipe;
+use recipe::Recipe;
 use target::Targets;
 
 /// The most bytes that the copies of a policy that differ may have together.
@@ -173,7 +173,7 @@ impl Planner<'_> {
         if plan.targeted {
             self.keep_unsettled(&mut plan, &targets, selector.as_ref());
         }
-        plan.leaving = self.leaving(selector.as_ref());
+        plan.leaving = self.leaving(&plan.outcomes, selector.as_ref());
         plan
     }
 
@@ -242,9 +242,10 @@ impl Planner<'_> {
     }
 
     /// Where it leaves a cluster because its gateway does, it goes after it; where it is not selected, at once.
-    fn leaving(&self, selector: Option<&Selector>) -> Leaving {
+    fn leaving(&self, outcomes: &BTreeMap<ClusterName, Outcome>, selector: Option<&Selector>) -> Leaving {
         let clusters = self.view.works_of(self.parent).map(|(_, cluster, _)| cluster);
-        let clusters = clusters.filter(|cluster| self.selects(selector, cluster)).cloned().collect();
+        let left = clusters.filter(|cluster| !outcomes.contains_key(*cluster));
+        let clusters = left.filter(|cluster| self.selects(selector, cluster)).cloned().collect();
         Leaving { gateways: self.targets.gateways().cloned().collect(), clusters }
     }
 

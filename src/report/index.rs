@@ -16,8 +16,8 @@ use crate::hub::{self, Changed, Line, Source, Tables};
 pub(super) struct Index {
     /// The works of each Gateway.
     gateways: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// The work of each copy on the one cluster.
-    copies: BTreeMap<ItemKey, ObjectKey>,
+    /// The works of each copy on the one cluster: two where the name of its kind has changed, until the old one is gone.
+    copies: BTreeMap<ItemKey, BTreeSet<ObjectKey>>,
 }
 
 /// The rows, and what is derived from them.
@@ -55,12 +55,17 @@ impl hub::Index for Index {
                 self.gateways.entry(gateway).or_default().insert(key.clone());
             }
         } else if let Some((key, before)) = changed.of(&COPIES) {
-            if let Some(before) = before.and_then(CopyRow::key) {
-                self.copies.remove(&before);
+            if let Some(before) = before.and_then(CopyRow::key)
+                && let Some(works) = self.copies.get_mut(&before)
+            {
+                works.remove(key);
+                if works.is_empty() {
+                    self.copies.remove(&before);
+                }
             }
             let row = changed.source().and_then(|source| tables.row(source, key));
             if let Some(now) = row.and_then(CopyRow::key) {
-                self.copies.insert(now, key.clone());
+                self.copies.entry(now).or_default().insert(key.clone());
             }
         }
         Vec::new()
@@ -78,7 +83,8 @@ impl<'m> Look<'m> {
 
     /// What the work of the copy `key` says.
     pub(super) fn copy(self, source: &Source, key: &ItemKey) -> Option<&'m CopyReport> {
-        self.tables.row::<CopyRow>(source, self.index.copies.get(key)?)?.0.as_ref()
+        let work = self.index.copies.get(key)?.last()?;
+        self.tables.row::<CopyRow>(source, work)?.0.as_ref()
     }
 
     /// The copies of which there are works.

@@ -38,8 +38,8 @@ pub enum WatchError {
     /// There is no way to count what fails.
     #[error("cannot set metrics up")]
     Metrics(#[from] prometheus::Error),
-    /// A task of it has ended.
-    #[error(transparent)]
+    /// It cannot go on: a task of it has panicked, or the hub was restored from a backup.
+    #[error("the watch has ended, begin it again: {0}")]
     Ended(#[from] Ended),
 }
 
@@ -48,7 +48,7 @@ pub enum WatchError {
 struct Pending {
     changed: BTreeSet<ItemKey>,
     /// Sources of which the hub did not answer, or does again.
-    failing: Vec<Source>,
+    failing: BTreeSet<Source>,
 }
 
 #[derive(Debug, Default)]
@@ -114,13 +114,9 @@ impl Watching {
     }
 
     fn pending(&mut self) -> Result<Option<Event>, WatchError> {
-        let failing = std::mem::take(&mut self.inbox.pending.lock().failing);
-        let mut failing = failing.into_iter();
-        while let Some(source) = failing.next() {
+        loop {
+            let Some(source) = self.inbox.pending.lock().failing.pop_first() else { break };
             if let Some(event) = self.failed(&source)? {
-                // The others are told after this one.
-                let mut pending = self.inbox.pending.lock();
-                pending.failing.splice(..0, failing);
                 return Ok(Some(event));
             }
         }
@@ -157,7 +153,7 @@ impl Watching {
         let (url, text) = (self.hub.url(), &failing.text);
         match failing.kind {
             FailureKind::NoAnswer => format!("cannot reach the hub at {url}: {text}"),
-            FailureKind::Passing | FailureKind::Refused => {
+            FailureKind::Passing | FailureKind::Unauthenticated | FailureKind::Refused => {
                 format!("cannot watch {} on the hub at {url}: {text}", self.seen.kind_of(source))
             }
         }
@@ -170,7 +166,7 @@ impl Inbox {
         let mut pending = self.pending.lock();
         for changed in changes.iter() {
             match changed {
-                Changed::Failing { source, .. } => pending.failing.push(source.clone()),
+                Changed::Failing { source, .. } => drop(pending.failing.insert(source.clone())),
                 changed => pending.changed.extend(Seen::affected(changed, look, one_cluster)),
             }
         }

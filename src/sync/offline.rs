@@ -42,7 +42,10 @@ impl OfflineMirror {
     /// Takes `objects` in as all that there is of `source`.
     pub fn list<'o>(&self, source: &Source, objects: impl IntoIterator<Item = &'o HubObject>) {
         // When it was first listed is the moment at which it was seen.
-        self.mirror.end_resync(source, 0, SEEN);
+        if self.mirror.read().tables().synced(source).is_none() {
+            self.mirror.begin_resync(source);
+            self.mirror.end_resync(source, 0, SEEN);
+        }
         // When a grace began stands on a work, and counts as far as it is not later than this.
         let seen = if source.is(&WORKS) { Clock::start().now() } else { SEEN };
         self.mirror.list(source, objects, &self.controller, seen);

@@ -124,6 +124,12 @@ fn an_object_that_no_parameters_are_for_is_refused() {
     refused(&check("[1]"), "stdin:1: expected an object of Kubernetes");
     refused(&check(""), "stdin: no object");
     refused(&check("a: [\n"), "stdin: ");
+    let bad = json!({"policiesToSync": [{"group": "g", "version": "v1", "resource": "ps", "statusFields": [{"name": "a", "path": "x"}]}]});
+    let ran = run_with(&["params", "check", "-", "--offline", "--object", "/nowhere"], &bad.to_string());
+    assert!(
+        ran.code == 1 && ran.stdout.contains("statusFields[0].path"),
+        "the parameters' own fault first: {ran:?}"
+    );
     let both = run_with(&["params", "check", "-", "--offline", "--object", "-"], "{}");
     refused(&both, "FILE and --object cannot both be standard input");
 }

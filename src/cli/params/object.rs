@@ -59,7 +59,7 @@ impl Field {
 ///
 /// # Errors
 ///
-/// Where it cannot be read, holds no object, or one of a kind that no parameters list.
+/// Where it cannot be read, holds no object, or one of a kind that no parameters without a fault list.
 pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<Fields>> {
     let (place, text) = documents::read(file)?;
     let documents = documents(&text).map_err(|fault| anyhow!("{place}: {fault}"))?;
@@ -80,7 +80,8 @@ fn of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     }
     let metadata = &object["metadata"];
     let key = ObjectKey::new(&text(&metadata["namespace"]), &text(&metadata["name"]));
-    let listed = sources.iter().flat_map(|source| &source.checked.params.policies_to_sync);
+    let valid = sources.iter().filter(|source| source.checked.faults.is_empty());
+    let listed = valid.flat_map(|source| &source.checked.params.policies_to_sync);
     let listed = listed.filter(|listed| {
         let gvr = listed.gvr();
         gvr.api_version() == api_version && is_plural(&gvr.kind, &kind)

@@ -107,7 +107,9 @@ pub enum FailureKind {
     NoAnswer,
     /// It may pass by itself.
     Passing,
-    /// The hub refuses it, and will until somebody changes something.
+    /// The hub does not know who asks (401), and will not until somebody changes something.
+    Unauthenticated,
+    /// The hub refuses it (403), and will until somebody changes something.
     Refused,
 }
 

@@ -24,7 +24,8 @@ impl Failing {
     /// What it is now that it fails again, or for the first time.
     pub(super) fn of(failure: Failure, before: Option<&Self>, now: Moment) -> Self {
         let since = before.map_or(now, |before| before.since);
-        let lasting = failure.kind == FailureKind::Refused || since.after(LASTS) <= now;
+        let stays = matches!(failure.kind, FailureKind::Refused | FailureKind::Unauthenticated);
+        let lasting = stays || since.after(LASTS) <= now;
         Self { text: failure.text, kind: failure.kind, since, lasting }
     }
 }

@@ -236,9 +236,8 @@ pub(super) async fn pace(backoff: &mut DefaultBackoff, began: Instant, brought: 
 /// Whether it may pass: who has no right gets none before somebody changes something.
 fn kind_of(error: &FollowError) -> FailureKind {
     match error {
-        FollowError::Request(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
-            FailureKind::Refused
-        }
+        FollowError::Request(kube::Error::Api(status)) if status.code == 401 => FailureKind::Unauthenticated,
+        FollowError::Request(kube::Error::Api(status)) if status.code == 403 => FailureKind::Refused,
         FollowError::Request(kube::Error::Api(_)) | FollowError::Stale { .. } => FailureKind::Passing,
         FollowError::Request(_) | FollowError::Build(_) => FailureKind::NoAnswer,
     }

@@ -186,12 +186,16 @@ impl Outline<'_> {
         let failed: BTreeSet<&Problem> = works.values().filter_map(|work| work.as_ref().err()).collect();
         // Overrides are one text: a fault anywhere in it leaves all copies as they are.
         let bad = failed.iter().find(|problem| matches!(problem, Problem::BadOverrides { .. }));
-        let outcome = |variant: &Variant<'_>| match (bad, works.get(variant)) {
-            (Some(problem), _) => Outcome::Kept(Kept::by([*problem])),
-            (None, Some(Ok(work))) => Outcome::Work(work.clone()),
-            (None, Some(Err(problem))) => Outcome::Kept(Kept::by([problem])),
-            (None, None) => Outcome::Kept(Kept::by([])),
-        };
+        // Once for all clusters: a problem may repeat what its owner wrote.
+        let all_kept = bad.map(|problem| Outcome::Kept(Kept::by([*problem])));
+        let each: BTreeMap<&Variant<'_>, Outcome> = works
+            .iter()
+            .map(|(variant, work)| match work {
+                Ok(work) => (*variant, Outcome::Work(work.clone())),
+                Err(problem) => (*variant, Outcome::Kept(Kept::by([problem]))),
+            })
+            .collect();
+        let outcome = |variant: &Variant<'_>| all_kept.as_ref().unwrap_or_else(|| &each[variant]).clone();
         let unknown = self.kept.iter().map(|cluster| (cluster.clone(), Outcome::Kept(Kept::UnknownLabels)));
         let planned = self.clusters.iter().map(|(cluster, variant)| (cluster.clone(), outcome(variant)));
         let problems = bad.map_or_else(|| Vec::from_iter(failed.iter().copied()), |problem| vec![*problem]);

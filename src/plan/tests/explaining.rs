@@ -430,7 +430,7 @@ fn a_cluster_whose_labels_nobody_knows_keeps_what_is_there_for_that_reason() {
     assert_eq!(
         why(&world, "eu-1"),
         [
-            "NoCluster: what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that \
+            "UnknownLabels: what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that \
           decide what is there are not known [ManagedCluster <cluster>]"
         ]
     );
