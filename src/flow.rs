@@ -13,14 +13,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::names::ControllerName;
-use crate::apply::{PolicySync, PolicySyncOptions, triggers};
 use crate::clock::Clock;
 use crate::hub::watch::{Feed, Supervisor};
-use crate::plan::Settings;
 use crate::reconcile::{Elector, Leadership, Queue, Worker};
-use crate::sync::Mirror;
 use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
 use crate::sync::kinds::{NEEDED, POLICIES};
+use crate::sync::write::{PolicySync, PolicySyncOptions};
+use crate::sync::{Mirror, Settings, triggers};
 use crate::tasks::{Ended, Tasks};
 use crate::telemetry::metrics::Metrics;
 

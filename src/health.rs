@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::hub::Source;
-use crate::plan::watches;
 use crate::sync::View;
+use crate::sync::desired::watches;
 use crate::sync::kinds::needed;
 use crate::telemetry::metrics::Metrics;
 

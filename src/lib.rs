@@ -13,22 +13,22 @@
 //! ```
 //!
 //! - [`hub::watch`] owns connections: one task for each source, started and stopped while the process runs.
-//! - [`hub::mirror`] owns facts: tables that say what a change was, and what [`sync`] derives from them and looks at.
-//! - [`plan`] owns decisions: functions from a view, a key and a moment to what should exist.
-//! - [`apply`] owns effects: it writes the difference between plan and mirror.
+//! - [`hub::mirror`] owns facts: tables that say what a change was, and what a capability derives from them.
+//! - the plan owns decisions: functions from a view, a key and a moment to what should exist. Here they are what is
+//!   [desired](sync::desired) on each cluster and what the hub [says](sync::status) of them.
+//! - [`sync::write`] owns effects: it writes the [difference](sync::diff) between plan and mirror.
 //!
-//! Nothing flows back against the arrows. [`hub`] knows no kind of objects: [`sync::kinds`] is the registry. [`reconcile`] is
-//! what any capability needs to have its keys carried out: a queue, workers, leadership, requests and Events. [`flow`] starts
-//! all of it, and [`api`] holds the wire types that all of them share.
+//! Nothing flows back against the arrows. A *capability* is one room: [`sync`] is the one that there is. [`hub`] knows no kind
+//! of objects: [`sync::kinds`] is the registry. [`reconcile`] is what any capability needs to have its keys carried out: a
+//! queue, workers, leadership, requests and Events. [`report`] is what people see of a hub. [`flow`] starts all of it, and
+//! [`api`] holds the wire types that all of them share.
 
 pub mod api;
-pub mod apply;
 pub mod cli;
 pub mod clock;
 pub mod flow;
 pub mod health;
 pub mod hub;
-pub mod plan;
 pub mod reconcile;
 pub mod report;
 pub mod server;

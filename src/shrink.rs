@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use dashmap::DashMap;
+
 /// So many entries are not worth giving back.
 const FEW: usize = 512;
 
@@ -22,6 +24,21 @@ pub(crate) fn give_back<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
     }
 }
 
+/// Takes `key` out of a map that several tasks write. To look how much room it has takes a look at all of its shards, so only
+/// what really goes makes it look.
+pub(crate) fn take<K: Eq + Hash, V>(map: &DashMap<K, V>, key: &K) -> Option<V> {
+    let (_, value) = map.remove(key)?;
+    give_back_shared(map);
+    Some(value)
+}
+
+/// Gives back most of the room of a map that several tasks write, where it has much.
+pub(crate) fn give_back_shared<K: Eq + Hash, V>(map: &DashMap<K, V>) {
+    if is_roomy(map.len(), map.capacity()) {
+        map.shrink_to_fit();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,6 +49,16 @@ mod tests {
         for number in 0..9_990 {
             map.remove(&number);
             give_back(&mut map);
+        }
+        assert!(map.capacity() <= 2 * FEW, "{}", map.capacity());
+        assert_eq!(map.len(), 10);
+    }
+
+    #[test]
+    fn nor_has_what_several_tasks_write() {
+        let map: DashMap<usize, usize> = (0..10_000).map(|number| (number, number)).collect();
+        for number in 0..9_990 {
+            take(&map, &number);
         }
         assert!(map.capacity() <= 2 * FEW, "{}", map.capacity());
         assert_eq!(map.len(), 10);

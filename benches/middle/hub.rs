@@ -7,13 +7,13 @@ use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
 use policy_sync::hub::{Change, Source};
-use policy_sync::plan::{self, PlannedWork, Settings};
+use policy_sync::sync::desired::{PlannedWork, plan_works};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
 };
 use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
-use policy_sync::sync::{Mirror, View, found};
+use policy_sync::sync::{Mirror, Settings, View, found};
 use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,
@@ -62,7 +62,7 @@ impl Hub {
         hub.list(&source, (0..policies).map(|index| rate_limit_policy("shop", &name(index), "web")));
 
         for index in 0..policies {
-            let plan = hub.see(|view| plan::plan_works(view, &hub.settings, &parent(index)));
+            let plan = hub.see(|view| plan_works(view, &hub.settings, &parent(index)));
             for (cluster, outcome) in plan.outcomes {
                 let work = outcome.work().expect("it is planned");
                 hub.works.push(answered(work, &cluster));

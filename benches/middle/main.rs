@@ -10,9 +10,10 @@ mod hub;
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use policy_sync::plan::fold::Fold;
-use policy_sync::plan::{self, diff, fold};
+use policy_sync::sync::desired::plan_works;
 use policy_sync::sync::kinds::WORKS;
+use policy_sync::sync::status::policy::Fold;
+use policy_sync::sync::{diff, status};
 
 use hub::{Hub, parent};
 
@@ -34,21 +35,21 @@ fn middle(criterion: &mut Criterion) {
     let policy = parent(POLICIES / 2);
 
     // What is measured is what it should be: settled, and answered by all.
-    let plan = hub.see(|view| plan::plan_works(view, &hub.settings, &policy));
+    let plan = hub.see(|view| plan_works(view, &hub.settings, &policy));
     assert_eq!(plan.outcomes.len(), CLUSTERS);
     assert!(hub.see(|view| diff::works(view, &policy, &plan)).actions.is_empty());
-    let folded = hub.see(|view| fold::plan(view, &hub.settings, &policy));
+    let folded = hub.see(|view| status::policy::plan(view, &hub.settings, &policy));
     assert_eq!(folded.summary.unwrap().enforced, CLUSTERS);
     assert!(matches!(folded.fold, Fold::Write { .. }));
 
     measure(criterion, "plan a policy on 100 clusters, and compare it with its works", 1, || {
         hub.see(|view| {
-            let plan = plan::plan_works(view, &hub.settings, &policy);
+            let plan = plan_works(view, &hub.settings, &policy);
             black_box(diff::works(view, &policy, &plan));
         });
     });
     measure(criterion, "fold the answers of 100 clusters", 1, || {
-        black_box(hub.see(|view| fold::plan(view, &hub.settings, &policy)));
+        black_box(hub.see(|view| status::policy::plan(view, &hub.settings, &policy)));
     });
     measure(criterion, "take in a work that says something else", 1, || {
         hub.show(&WORKS.all(), &hub.works[0]);

@@ -64,6 +64,12 @@ impl Hash {
         Self::finish(&hasher.get_ref().0)
     }
 
+    /// The hash of a text.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        Self::of_parts(&[text])
+    }
+
     /// The hash of a list of strings, each kept apart from the next.
     #[must_use]
     pub fn of_parts(parts: &[&str]) -> Self {

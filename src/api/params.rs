@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::json::tree::{cut, shown};
 use super::names::GroupVersionResource;
 use super::syntax::is_dns_subdomain;
+use super::text::{excerpt, plain_excerpt};
 pub use path::StatusPath;
 
 /// The key of the ConfigMap that holds the parameters.
@@ -185,11 +185,14 @@ impl Params {
                 if value.is_empty() {
                     fault(format!("{place}.{field}"), "must not be empty".into());
                 } else if !is_dns_subdomain(value) {
-                    fault(format!("{place}.{field}"), format!("{:?} is not a lowercase name", cut(value)));
+                    fault(
+                        format!("{place}.{field}"),
+                        format!("{:?} is not a lowercase name", excerpt(value)),
+                    );
                 }
             }
             if !kinds.insert(policy.gvr()) {
-                fault(place.clone(), format!("{} is listed twice", shown(&policy.gvr().to_string())));
+                fault(place.clone(), format!("{} is listed twice", plain_excerpt(&policy.gvr().to_string())));
             }
             let mut names = BTreeSet::new();
             for (index, field) in policy.status_fields.iter().enumerate() {
@@ -213,7 +216,7 @@ fn name_fault<'f>(field: &'f StatusField, names: &mut BTreeSet<&'f str>) -> Opti
     } else if field.name.starts_with('_') {
         Some("must not start with `_`: such names are the controller's own".to_owned())
     } else if !names.insert(&field.name) {
-        Some(format!("{:?} is used twice", cut(&field.name)))
+        Some(format!("{:?} is used twice", excerpt(&field.name)))
     } else {
         None
     }

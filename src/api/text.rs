@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::error::Error;
 
 const CUT: &str = "…";
+/// The most characters of a text that a fault repeats.
+const REPEATED: usize = 64;
 
 /// `text` in at most `bytes` bytes (three or more), with an ellipsis where it was cut.
 #[must_use]
@@ -13,6 +15,27 @@ pub fn capped(text: &str, bytes: usize) -> Cow<'_, str> {
     }
     let end = text.floor_char_boundary(bytes.saturating_sub(CUT.len()));
     Cow::Owned(format!("{}{CUT}", &text[..end]))
+}
+
+/// `text` in at most so many characters (one or more), with an ellipsis where it was cut.
+#[must_use]
+pub fn cut(text: &str, characters: usize) -> String {
+    if text.chars().count() <= characters {
+        return text.to_owned();
+    }
+    text.chars().take(characters.saturating_sub(1)).chain(CUT.chars()).collect()
+}
+
+/// As much of `text` as a fault repeats.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    cut(text, REPEATED + 1)
+}
+
+/// The same on one line, and without quotes unless nothing would be left.
+#[must_use]
+pub fn plain_excerpt(text: &str) -> String {
+    if text.is_empty() { "\"\"".to_owned() } else { excerpt(text).escape_debug().to_string() }
 }
 
 /// `error` and its causes, the outermost first. Libraries repeat the cause in their own words, or do not: it stands here
@@ -30,3 +53,6 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::api::names::ControllerName;
 use crate::api::syntax::is_dns_label;
-use crate::plan::{RESERVED_NAMESPACES, Settings};
+use crate::sync::{RESERVED_NAMESPACES, Settings};
 
 /// Whose GatewayClasses are ours.
 #[derive(Debug, Args)]

@@ -1,86 +1,19 @@
-//! A hub that people ask: patient for a while, and with one line for what went wrong.
-
-use std::error::Error;
-use std::time::Duration;
+//! A hub that people ask: it waits for each answer for a while, and says in one line what went wrong.
 
 use kube::api::GetParams;
 use kube::core::Request;
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 
+use super::connection::{ANSWERS_WITHIN, client, url};
+use super::error::{HubError, innermost};
 use super::pages::{Page, Pages};
 use super::source::Source;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 
-/// How long to wait for a connection, and for each answer.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// How many objects a page has.
 const PAGE: u32 = 500;
-
-/// Why a hub was not read, in one line that says what was tried.
-#[derive(Debug, thiserror::Error)]
-pub enum HubError {
-    /// There are no credentials.
-    #[error("cannot make a client of {url}: {cause}")]
-    Client {
-        /// The hub.
-        url: String,
-        /// The innermost cause.
-        cause: String,
-    },
-    /// It was asked, and said no.
-    #[error("cannot {what} on the hub at {url}: {cause}")]
-    Refused {
-        /// As in `list GatewayClasses`.
-        what: String,
-        /// The hub.
-        url: String,
-        /// Its own words, and the code.
-        cause: String,
-        /// The HTTP status.
-        code: u16,
-    },
-    /// There was no answer.
-    #[error("cannot reach the hub at {url}: {cause}")]
-    Unreachable {
-        /// The hub.
-        url: String,
-        /// The innermost cause.
-        cause: String,
-    },
-    /// It serves no such kind.
-    #[error("the hub at {url} has no {what}")]
-    NotServed {
-        /// The hub.
-        url: String,
-        /// What it lacks.
-        what: String,
-    },
-}
-
-impl HubError {
-    /// Whether a right is missing.
-    #[must_use]
-    pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Refused { code: 403, .. })
-    }
-
-    /// The same, of an attempt at `what` instead.
-    #[must_use]
-    pub fn on(self, what: String) -> Self {
-        match self {
-            Self::Refused { url, cause, code, .. } => Self::Refused { what, url, cause, code },
-            other => other,
-        }
-    }
-
-    /// Whether the hub answered at all.
-    #[must_use]
-    pub fn is_answer(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::NotServed { .. })
-    }
-}
 
 /// An API group without which a cluster is no hub.
 #[derive(Clone, Copy, Debug)]
@@ -224,56 +157,3 @@ impl HubClient {
         }
     }
 }
-
-/// How long the hub may be silent before a connection is given up: longer than a watch, which has a bookmark every
-/// minute.
-pub const READ_TIMEOUT: Duration = Duration::from_secs(195);
-
-/// Has a client give up connections that have died without a word. Nothing else would end a request on one of them, and
-/// while a list does not end, its kind is not followed.
-pub fn give_up_on_silence(config: &mut Config) {
-    config.read_timeout = Some(READ_TIMEOUT);
-    // A connection that lay idle before is not to blame for that.
-    config.reset_reader_on_write = true;
-}
-
-/// A client that watches the hub that `config` leads to, for people: it waits for a connection as long as [`HubClient`].
-///
-/// # Errors
-///
-/// Where its credentials cannot be read or had.
-pub fn watching(mut config: Config) -> Result<Client, HubError> {
-    config.connect_timeout = Some(ANSWERS_WITHIN);
-    give_up_on_silence(&mut config);
-    client(config)
-}
-
-/// A client for the hub that `config` leads to. Nothing is asked of it yet.
-///
-/// # Errors
-///
-/// Where its credentials cannot be read or had.
-pub fn client(config: Config) -> Result<Client, HubError> {
-    let url = url(&config);
-    // The library names its causes itself, some in several lines.
-    let cause = |error: kube::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
-    Client::try_from(config).map_err(|error| HubError::Client { url, cause: cause(error) })
-}
-
-/// Where the hub is, for words.
-fn url(config: &Config) -> String {
-    config.cluster_url.to_string().trim_end_matches('/').to_owned()
-}
-
-/// The innermost of an error's causes: what really happened.
-#[must_use]
-pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost
-}
-
-#[cfg(test)]
-mod tests;

@@ -9,6 +9,8 @@
 //! [`Index`] for what it derives from them.
 
 mod client;
+mod connection;
+mod error;
 mod kind;
 pub mod mirror;
 mod pages;
@@ -16,9 +18,9 @@ mod row;
 mod source;
 pub mod watch;
 
-pub use client::{
-    HubClient, HubError, READ_TIMEOUT, Requirement, client, give_up_on_silence, innermost, watching,
-};
+pub use client::{HubClient, Requirement};
+pub use connection::{IDLE_TIMEOUT, watching};
+pub use error::{HubError, innermost};
 pub use kind::{Family, Kind};
 pub use mirror::{
     Change, Changed, Changes, Failing, Failure, FailureKind, Index, Mirror, MirrorGuard, Table, Tables,

@@ -22,7 +22,7 @@ const REMEMBERED: usize = 64;
 
 /// What is told of an object.
 #[derive(Debug)]
-struct Told {
+struct Queued {
     object: ObjectReference,
     severity: EventType,
     reason: &'static str,
@@ -31,17 +31,17 @@ struct Told {
 
 /// Tells events.
 #[derive(Clone, Debug)]
-pub(crate) struct Events(mpsc::Sender<Told>);
+pub(crate) struct Events(mpsc::Sender<Queued>);
 
 impl Events {
     /// Starts telling events until the last clone of this is gone.
     pub(crate) fn start(client: Client, tasks: &Tasks) -> Self {
-        let (sender, mut events) = mpsc::channel::<Told>(WAITING);
+        let (sender, mut events) = mpsc::channel::<Queued>(WAITING);
         tokio::spawn(tasks.clone().watch("events", async move {
             let reporter = Reporter { controller: "policy-sync".into(), instance: None };
             let mut recorder = Recorder::new(client.clone(), reporter.clone());
             let mut told = 0;
-            while let Some(Told { object, severity, reason, note }) = events.recv().await {
+            while let Some(Queued { object, severity, reason, note }) = events.recv().await {
                 told += 1;
                 if told % REMEMBERED == 0 {
                     recorder = Recorder::new(client.clone(), reporter.clone());
@@ -75,6 +75,6 @@ impl Events {
         note: String,
     ) {
         // A full channel drops it: see above.
-        let _ = self.0.try_send(Told { object, severity, reason, note });
+        let _ = self.0.try_send(Queued { object, severity, reason, note });
     }
 }

@@ -1,12 +1,10 @@
 //! What keys have written and the watch has not brought yet: until it does, what is decided of them is decided from what they
 //! have overtaken.
 
-use std::collections::HashMap;
-
-use parking_lot::Mutex;
+use dashmap::{DashMap, Entry};
 
 use super::Key;
-use crate::shrink::give_back;
+use crate::shrink::give_back_shared;
 
 /// What one key expects the watch to bring.
 pub trait Expected: Default {
@@ -46,48 +44,60 @@ impl Expected for LastWrite {
 
 /// What each key expects. Of one whose expectations are met nothing is kept.
 #[derive(Debug)]
-pub struct Expectations<K, E>(Mutex<HashMap<K, E>>);
+pub struct Expectations<K: Key, E>(DashMap<K, E>);
 
-impl<K, E> Default for Expectations<K, E> {
+impl<K: Key, E> Default for Expectations<K, E> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(DashMap::new())
     }
 }
 
-impl<K: Key, E: Expected> Expectations<K, E> {
-    /// Decides with what `key` expects. No key is worked on twice at a time, so others are not kept waiting for that long.
+impl<K: Key, E: Expected + Clone> Expectations<K, E> {
+    /// Decides with what `key` expects. No key is worked on twice at a time. Others see meanwhile what it expected before.
     pub fn with<T>(&self, key: &K, decide: impl FnOnce(&mut E) -> T) -> T {
-        let mut expected = self.0.lock().remove(key).unwrap_or_default();
+        let mut expected = self.0.get(key).map(|expected| expected.clone()).unwrap_or_default();
         let decided = decide(&mut expected);
-        self.keep(&mut self.0.lock(), key, expected);
+        self.note(key, |known| *known = expected);
         decided
     }
 
     /// Notes what `key` has just written.
     pub fn note(&self, key: &K, note: impl FnOnce(&mut E)) {
-        let mut all = self.0.lock();
-        let mut expected = all.remove(key).unwrap_or_default();
-        note(&mut expected);
-        self.keep(&mut all, key, expected);
-    }
-
-    fn keep(&self, all: &mut HashMap<K, E>, key: &K, expected: E) {
         // Most that is noted is that nothing is under way any more, and the key may never come again.
-        if !expected.is_met() {
-            all.insert(key.clone(), expected);
+        match self.0.entry(key.clone()) {
+            Entry::Occupied(mut expected) => {
+                note(expected.get_mut());
+                if !expected.get().is_met() {
+                    return;
+                }
+                expected.remove();
+            }
+            Entry::Vacant(place) => {
+                let mut expected = E::default();
+                note(&mut expected);
+                if !expected.is_met() {
+                    place.insert(expected);
+                }
+                return;
+            }
         }
-        give_back(all);
+        give_back_shared(&self.0);
     }
 
-    /// Looks at what all keys expect.
-    pub fn look<T>(&self, look: impl FnOnce(&HashMap<K, E>) -> T) -> T {
-        look(&self.0.lock())
+    /// Whether what any key expects `is` so.
+    pub fn any(&self, mut is: impl FnMut(&K, &E) -> bool) -> bool {
+        self.0.iter().any(|entry| is(entry.key(), entry.value()))
+    }
+
+    /// All that `of` finds in what each key expects.
+    pub fn collect<I: IntoIterator, C: FromIterator<I::Item>>(&self, mut of: impl FnMut(&K, &E) -> I) -> C {
+        self.0.iter().flat_map(|entry| of(entry.key(), entry.value())).collect()
     }
 
     /// Brings what each key expects up to date. Keys that nobody plans while another process leads may be gone before this
     /// one leads again.
     pub fn update(&self, mut update: impl FnMut(&K, &mut E)) {
-        self.0.lock().retain(|key, expected| {
+        self.0.retain(|key, expected| {
             update(key, expected);
             !expected.is_met()
         });

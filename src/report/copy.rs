@@ -9,8 +9,8 @@ use crate::api::names::{ControllerName, Parent};
 use crate::api::object::HubObject;
 use crate::api::work::{ManifestWorkSpec, ManifestWorkStatus};
 use crate::hub::{Pruned, Row};
-use crate::plan::fold::said;
 use crate::sync::rows::work::{Purpose, Work};
+use crate::sync::status::policy::said;
 
 /// What is said where no work is there yet.
 const NOT_WRITTEN: &str = "the controller has not created its work yet";

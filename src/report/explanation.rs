@@ -10,11 +10,10 @@ use crate::api::names::{ClusterName, ControllerName, ObjectKey, Parent};
 use crate::api::object::HubObject;
 use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
-use crate::plan::Settings;
-use crate::plan::explain::{self, Explanation, Reason, State, Step, Verdict, When};
-use crate::sync::OfflineMirror;
 use crate::sync::dry_run::{self, ReadError};
+use crate::sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
 use crate::sync::kinds::POLICIES;
+use crate::sync::{OfflineMirror, Settings};
 
 /// What there is to say of an object.
 #[derive(Clone, Debug)]

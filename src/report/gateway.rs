@@ -15,8 +15,8 @@ use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey, Parent};
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
-use crate::plan::gateway::fold::lacks;
 use crate::sync::rows::work::Work;
+use crate::sync::status::gateway::lacks;
 pub use cluster::GatewayOnCluster;
 
 /// What a Gateway says itself.
@@ -74,7 +74,7 @@ pub struct GatewayCopy {
     /// Why it does not count as programmed.
     pub lacks: Option<String>,
     /// Since when the cluster is no longer chosen.
-    pub displaced: Option<String>,
+    pub unplaced: Option<String>,
     /// Whether it is being removed.
     pub deleting: bool,
 }
@@ -96,7 +96,7 @@ impl Pruned for GatewayWork {
         let copy = GatewayCopy {
             applied: work.answer.as_ref().is_some_and(|answer| answer.applied),
             lacks: lacks(&work),
-            displaced: work.displaced.map(Moment::rfc3339),
+            unplaced: work.unplaced.map(Moment::rfc3339),
             deleting: work.deleting.is_some(),
         };
         Self { gateway: gateway.map(|gateway| gateway.object.clone()), copy }
@@ -225,7 +225,7 @@ impl GatewayReport {
             "applied": copy.map(|copy| copy.is_some_and(|copy| copy.applied)),
             "programmed": copy.map(|copy| copy.is_some_and(|copy| copy.lacks.is_none())),
             "deleting": copy.map(|copy| copy.is_some_and(|copy| copy.deleting)),
-            "displacedSince": known.and_then(|copy| copy.displaced.as_deref()),
+            "displacedSince": known.and_then(|copy| copy.unplaced.as_deref()),
             "message": known.and_then(|copy| copy.lacks.as_deref()),
         })
     }

@@ -9,7 +9,7 @@ use super::kinds::{COPIES, GATEWAY_WORKS};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey};
 use crate::hub::mirror::Cascade;
-use crate::hub::{self, Changed, Line, Source, Tables};
+use crate::hub::{self, AnyRow, Changed, Line, Source, Tables};
 
 /// What is derived from the rows.
 #[derive(Clone, Debug)]
@@ -41,34 +41,38 @@ impl hub::Index for Index {
     }
 
     fn changed(&mut self, tables: &Tables, changed: &Changed, _now: Moment) -> Vec<Cascade> {
-        if let Some((key, before)) = changed.of(&GATEWAY_WORKS) {
-            let gateway = |row: Option<&GatewayWork>| row.and_then(|row| row.gateway.clone());
-            if let Some(before) = gateway(before)
-                && let Some(works) = self.gateways.get_mut(&before)
-            {
-                works.remove(key);
-                if works.is_empty() {
-                    self.gateways.remove(&before);
-                }
-            }
-            if let Some(gateway) = gateway(tables.get(&GATEWAY_WORKS, key)) {
-                self.gateways.entry(gateway).or_default().insert(key.clone());
-            }
-        } else if let Some((key, before)) = changed.of(&COPIES) {
-            if let Some(before) = before.and_then(CopyRow::key)
-                && let Some(works) = self.copies.get_mut(&before)
-            {
-                works.remove(key);
-                if works.is_empty() {
-                    self.copies.remove(&before);
-                }
-            }
-            let row = changed.source().and_then(|source| tables.row(source, key));
-            if let Some(now) = row.and_then(CopyRow::key) {
-                self.copies.entry(now).or_default().insert(key.clone());
-            }
+        let Changed::Object { source, key, before } = changed else { return Vec::new() };
+        if source.is(&GATEWAY_WORKS) {
+            let gateway = |row: &GatewayWork| row.gateway.clone();
+            let before = before.as_ref().and_then(AnyRow::get).and_then(gateway);
+            let now = tables.row(source, key).and_then(gateway);
+            moved(&mut self.gateways, before, now, key);
+        } else if source.is(&COPIES) {
+            let before = before.as_ref().and_then(AnyRow::get).and_then(CopyRow::key);
+            let now = tables.row(source, key).and_then(CopyRow::key);
+            moved(&mut self.copies, before, now, key);
         }
         Vec::new()
+    }
+}
+
+/// Takes in that `work`, which was one of `before`, is one of `now`.
+fn moved<K: Ord>(
+    works: &mut BTreeMap<K, BTreeSet<ObjectKey>>,
+    before: Option<K>,
+    now: Option<K>,
+    work: &ObjectKey,
+) {
+    if let Some(before) = before
+        && let Some(others) = works.get_mut(&before)
+    {
+        others.remove(work);
+        if others.is_empty() {
+            works.remove(&before);
+        }
+    }
+    if let Some(now) = now {
+        works.entry(now).or_default().insert(work.clone());
     }
 }
 

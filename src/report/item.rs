@@ -44,7 +44,7 @@ impl Item {
     pub fn key(&self) -> ItemKey {
         match self {
             Self::Gateway(report) => ItemKey::gateway(&report.key),
-            Self::Policy(report) => ItemKey::policy(&report.resource, &report.key),
+            Self::Policy(report) => ItemKey::policy(&report.parent.kind.to_string(), &report.parent.object),
             Self::Copy(report) => ItemKey::copy(report.parent.as_ref()),
         }
     }

@@ -3,10 +3,11 @@
 use super::copy::CopyRow;
 use super::gateway::{GatewayRow, GatewayWork};
 use super::policy::PolicyRow;
-use crate::api::annotations::{CONTROLLER, WORK_FOR};
+use crate::api::annotations::WORK_FOR;
 use crate::api::names::ControllerName;
 use crate::api::{gateway, work};
 use crate::hub::{Family, Kind};
+use crate::sync::kinds::of_controller;
 
 /// Gateways.
 pub(super) static GATEWAYS: Kind<GatewayRow> = Kind::of(gateway::GROUP, "v1", "gateways");
@@ -18,10 +19,6 @@ pub(super) static COPIES: Kind<CopyRow> =
     Kind::of(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
 /// Policies, of which annotations say all that is shown.
 pub(super) static POLICIES: Family<PolicyRow> = Family::of("policies").of_metadata();
-
-fn of_controller(controller: &ControllerName) -> String {
-    format!("{CONTROLLER}={}", controller.hash())
-}
 
 fn for_gateways(controller: &ControllerName) -> String {
     format!("{},{WORK_FOR}=gateway", of_controller(controller))

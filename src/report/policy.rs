@@ -16,7 +16,7 @@ use crate::api::annotations::{
 use crate::api::names::{ControllerName, ObjectKey, Parent};
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
-use crate::plan::overrides::Overrides;
+use crate::sync::desired::overrides::Overrides;
 use crate::sync::rows::Strings;
 pub use cluster::PolicyOnCluster;
 pub use detail::Detail;
@@ -75,8 +75,8 @@ impl Pruned for PolicyRow {
 /// What a policy's annotations say.
 #[derive(Clone, Debug)]
 pub struct PolicyReport {
-    /// Its namespace and name.
-    pub key: ObjectKey,
+    /// What it is.
+    pub parent: Parent,
     /// Its kind in objects.
     pub kind: String,
     /// When it was created.
@@ -93,9 +93,6 @@ pub struct PolicyReport {
     pub faults: Vec<String>,
     /// How its spec differs from cluster to cluster.
     pub overrides: Reading<Overrides>,
-    /// `<resource>.<group>`.
-    pub resource: String,
-    pub(super) parent: Parent,
     detail_text: Option<String>,
     raw_clusters: Value,
 }
@@ -133,8 +130,7 @@ impl PolicyReport {
             Reading::Missing | Reading::Unreadable => None,
         };
         Self {
-            parent: Parent { kind: kind.gvr.kind.clone(), object: key.clone() },
-            key,
+            parent: Parent { kind: kind.gvr.kind.clone(), object: key },
             kind: kind.kind.clone(),
             created: row.created,
             summary,
@@ -143,7 +139,6 @@ impl PolicyReport {
             message: text(POLICY_SYNC_MESSAGE),
             faults,
             overrides: overrides(row.annotations.get(CLUSTER_OVERRIDES)),
-            resource: kind.gvr.kind.to_string(),
             detail_text,
             raw_clusters: raw_clusters.unwrap_or_default(),
         }
@@ -183,10 +178,10 @@ impl PolicyReport {
     #[must_use]
     pub fn json(&self) -> Value {
         json!({
-            "namespace": self.key.namespace,
+            "namespace": self.parent.object.namespace,
             "kind": self.kind,
-            "resource": self.resource,
-            "name": self.key.name,
+            "resource": self.parent.kind.to_string(),
+            "name": self.parent.object.name,
             "created": self.created.map(|created| created.to_string()),
             "inSync": self.in_sync(),
             "summary": self.summary.said(),

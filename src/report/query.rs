@@ -10,8 +10,8 @@ use super::served::{Meant, ServedKind, full, meant, served};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::hub::{HubClient, HubError, Scope, Wanted};
-use crate::plan::standing::versions;
-use crate::plan::watches;
+use crate::sync::desired::eligibility::versions;
+use crate::sync::desired::watches;
 use crate::sync::kinds::{CLASSES, CLUSTERS, POLICIES, REQUIRED};
 use crate::sync::{ClassParams, OfflineMirror};
 

@@ -150,9 +150,9 @@ impl Seen {
             gateway.or_else(|| self.policy(look, key).map(Item::from))
         };
         let desired = object().and_then(|object| object.desired_on(&cluster.0));
-        match (work, desired) {
-            (None, desired) => desired,
-            (Some(work), desired) => Some(work.clone().with(desired)),
+        match work {
+            None => desired,
+            Some(work) => Some(work.clone().with(desired)),
         }
     }
 
@@ -167,7 +167,7 @@ impl Seen {
         items.sort_by_cached_key(|item| match item {
             Item::Gateway(_) | Item::Copy(_) => (item.key(), String::new()),
             Item::Policy(report) => {
-                (ItemKey { resource: report.kind.clone(), ..item.key() }, report.resource.clone())
+                (ItemKey { resource: report.kind.clone(), ..item.key() }, report.parent.kind.to_string())
             }
         });
         items

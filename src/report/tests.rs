@@ -69,12 +69,12 @@ pub(crate) fn gateway(programmed: &str, message: &str, observed: i64, clusters: 
 pub(crate) fn gateway_work(
     cluster: &str,
     programmed: Option<&str>,
-    displaced: bool,
+    unplaced: bool,
     deleting: bool,
 ) -> HubObject {
     let parent = Parent::gateway(ObjectKey::new("shop", "web"));
     let controller = ControllerName::new(CONTROLLER);
-    let displaced = displaced.then_some("2026-01-05T05:59:00Z");
+    let unplaced = unplaced.then_some("2026-01-05T05:59:00Z");
     let condition = |message: &str| {
         json!({"type": "Applied", "status": if programmed.is_some() { "True" } else { "False" }, "reason": "R",
                "message": message, "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"})
@@ -88,7 +88,7 @@ pub(crate) fn gateway_work(
         "metadata": {
             "name": WorkName::of(&controller, "Gateway", &parent).to_string(), "namespace": cluster, "generation": 1,
             "deletionTimestamp": deleting.then_some("2026-01-05T00:00:00Z"),
-            "annotations": {"kuadrant.io/parent": parent.to_string(), "kuadrant.io/displaced-since": displaced.unwrap_or("-")},
+            "annotations": {"kuadrant.io/parent": parent.to_string(), "kuadrant.io/displaced-since": unplaced.unwrap_or("-")},
         },
         "spec": {
             "workload": {"manifests": [{"metadata": {"annotations": {"kuadrant.io/revision": "r1"}}}]},

@@ -1,7 +1,7 @@
 //! What the sync derives from rows as they come and go.
 
-mod displaced;
 mod params;
+mod unplaced;
 mod upkeep;
 mod works;
 
@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use super::PolicyKind;
 use super::counts::Counts;
-use super::displaced::Displaced;
 use super::feedback::Answer;
 use super::interned::Interned;
 use super::recent::Recent;
 use super::rows::Strings;
 use super::rows::class::Class;
+use super::unplaced::UnplacedWorks;
 use super::work_key::WorkKey;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey, Parent};
 use crate::api::params::Params;
 
-pub(super) use displaced::decisions_of;
+pub(super) use unplaced::decisions_of;
 
 /// How long the number of clusters that a Placement selects, and its decisions, must not change before a cluster that
 /// left them counts as gone.
@@ -55,7 +55,7 @@ pub struct Index {
     pub(super) works_of: HashMap<Arc<Parent>, BTreeSet<WorkKey>>,
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
-    pub(super) displaced: Displaced,
+    pub(super) unplaced: UnplacedWorks,
     pub(super) counts: Counts,
     pub(super) strings: Interned<str>,
     pub(super) gateway_names: Interned<[Arc<str>]>,
@@ -72,7 +72,7 @@ impl Index {
             placement_changed: Recent::within(PLACEMENT_SETTLES),
             works_of: HashMap::new(),
             carried: HashMap::new(),
-            displaced: Displaced::default(),
+            unplaced: UnplacedWorks::default(),
             counts: Counts::default(),
             strings: Interned::default(),
             gateway_names: Interned::default(),

@@ -49,7 +49,9 @@ pub fn needed() -> impl Iterator<Item = Source> {
     NEEDED.into_iter().map(Source::from)
 }
 
-fn of_controller(controller: &ControllerName) -> String {
+/// The label selector of the works of `controller`.
+#[must_use]
+pub fn of_controller(controller: &ControllerName) -> String {
     format!("{}={}", annotations::CONTROLLER, controller.hash())
 }
 

@@ -1,29 +1,53 @@
-//! What the sync knows of the hub: its [kinds], what it keeps of each in [rows], what it derives from these, and how a plan
-//! [looks](View) at all of it.
+//! Policy Sync (RFC 0007): policies of the configured kinds go to the spokes, and their status comes back.
+//!
+//! ```text
+//! kinds ─▶ rows ─▶ index ──▶ View ──▶ desired ─▶ diff ──▶ write ─▶ hub
+//!   what is kept of the hub   │  ╰───▶ status ───────────▶  ▲
+//!                             ╰──────▶ explain (for people)  │
+//! triggers: whose plan a change affects ──▶ keys ────────────╯
+//! ```
+//!
+//! [kinds] is the registry of what is watched, [rows] is what is kept of each kind, and a [`View`] is a look at all of it.
+//! [desired] and [status] are the plan: no client, no runtime, no clock. The controller, `policy-sync plan` and the tests call
+//! the same functions, and [explain] tells people what they came to. [`mod@write`] carries it out, and is the only one with a client.
 
+mod condition;
 mod counts;
 pub(crate) mod definitions;
-mod displaced;
+pub mod desired;
+pub mod diff;
 pub mod dry_run;
+pub mod explain;
 pub mod feedback;
 pub mod found;
 mod index;
 mod interned;
+mod key;
 pub mod kinds;
 mod offline;
+pub mod problem;
 mod recent;
 mod refused;
 pub mod rows;
+mod settings;
+pub mod status;
+pub mod triggers;
+mod unplaced;
 mod view;
 mod work_key;
+pub mod write;
 
 use crate::api::names::GroupResource;
 use crate::hub;
 
-pub use displaced::Displacement;
 pub use index::{CLASS_RETURNS, Index, PLACEMENT_SETTLES};
+pub use key::{Key, Keys};
 pub use offline::OfflineMirror;
+pub use unplaced::UnplacedSince;
+
+pub use problem::Problem;
 pub use refused::Refused;
+pub use settings::{RESERVED_NAMESPACES, Settings};
 pub use view::{ClassParams, View};
 pub use work_key::WorkKey;
 
@@ -40,4 +64,4 @@ pub type MirrorGuard<'m> = hub::MirrorGuard<'m, Index>;
 pub type PolicyKind = GroupResource;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,4 +1,13 @@
+//! What is decided, told over a [`world::World`] that goes through the mirror as the hub's own objects do.
+
+pub(crate) mod answers;
+pub(crate) mod objects;
+pub(crate) mod works;
+pub(crate) mod world;
+
 mod counting;
+mod panics;
+mod problems;
 mod spokes;
 
 use std::sync::Arc;
@@ -12,14 +21,14 @@ use super::*;
 use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
 use crate::api::schema::Schema;
-use crate::apply::triggers::tests::{access, fold, hub, told};
-use crate::apply::{Key, Keys};
 use crate::hub::{Change, Failure};
-use crate::plan::tests::answers::applied;
-use crate::plan::tests::objects::{
+use crate::sync::tests::answers::applied;
+use crate::sync::tests::objects::{
     class, cluster, gateway, gateway_parent, limits, placement, policy, policy_parent,
 };
-use crate::plan::tests::world::{World, shop, world};
+use crate::sync::tests::world::{World, shop, world};
+use crate::sync::triggers::tests::{access, fold, hub, told};
+use crate::sync::{Key, Keys};
 
 #[test]
 fn what_a_cluster_carries_is_counted() {

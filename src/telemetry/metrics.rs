@@ -28,7 +28,7 @@ struct Inner {
     leader: IntGauge,
     panics: IntCounterVec,
     works: IntGaugeVec,
-    frozen: IntGaugeVec,
+    problems: IntGaugeVec,
     watch_failing: IntGaugeVec,
     applied_seconds: HistogramVec,
 }
@@ -96,7 +96,7 @@ impl Metrics {
                 "ManifestWorks, by what they are for and by state.",
                 &["for", "state"],
             )?,
-            frozen: gauges("policy_sync_problems", "Objects with a problem, by category.", &["category"])?,
+            problems: gauges("policy_sync_problems", "Objects with a problem, by category.", &["category"])?,
             watch_failing: gauges(
                 "policy_sync_watch_failing",
                 "1 for a kind that cannot be listed or watched.",
@@ -156,12 +156,9 @@ impl Metrics {
         }
     }
 
-    /// So many objects there are with each category of problem.
-    pub fn problems<'c>(&self, counts: impl IntoIterator<Item = (&'c str, usize)>) {
-        self.0.frozen.reset();
-        for (category, count) in counts {
-            self.0.frozen.with_label_values(&[category]).set(gauge_value(count));
-        }
+    /// So many `more` problems of a category there are, less where that is negative.
+    pub fn problem(&self, category: &str, more: i64) {
+        self.0.problems.with_label_values(&[category]).add(more);
     }
 
     /// These sources cannot be listed or watched.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use policy_sync_testenv::bench::{self, Options, Row};
+use policy_sync_benchmark::{self as bench, Options, Row};
 use serde_json::Value;
 
 #[tokio::test(flavor = "multi_thread")]

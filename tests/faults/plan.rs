@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use parking_lot::Mutex;
-use policy_sync::hub::READ_TIMEOUT;
+use policy_sync::hub::IDLE_TIMEOUT;
 use policy_sync::hub::watch::ANSWERED_WITHIN;
 use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, MemoryServer};
 use tokio::time::{Instant, sleep};
@@ -160,7 +160,7 @@ impl Faults {
         let Some(plan) = &self.0.plan else { return Duration::ZERO };
         if asked.verb == "watch" && plan.at.starts_with(EVENT) {
             return match fate_of(&OF_EVENTS, plan.fault) {
-                Some(EventFate::Silence) => READ_TIMEOUT,
+                Some(EventFate::Silence) => IDLE_TIMEOUT,
                 Some(EventFate::Withheld) => WATCH_LASTS,
                 Some(EventFate::Late(late) | EventFate::Missed(late)) => late,
                 _ => Duration::ZERO,

@@ -110,7 +110,7 @@ async fn of_two_controllers_the_first_by_name_writes_and_the_other_reports() -> 
         }
     }
     hub.until(MINUTE * 2, |hub| all_of(hub, &last)).await?;
-    hub.until(MINUTE, |_| !last.metrics.text().contains("OtherController")).await.map(drop)
+    hub.until(MINUTE, |_| last.reports(0)).await.map(drop)
 }
 
 #[tokio::test(start_paused = true)]

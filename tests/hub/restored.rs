@@ -7,10 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use policy_sync::clock::Clock;
-use policy_sync::hub::give_up_on_silence;
+use policy_sync::hub::watching;
 use policy_sync::tasks::Ended;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::flow::flow;
@@ -84,9 +83,7 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     let (world, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
     let controller = world.controller().await?;
     // Its controller is in this process, whose time this test moves on.
-    let mut config = hub.client_config();
-    give_up_on_silence(&mut config);
-    let flow = flow(Client::try_from(config)?, &within.controller_name(), Clock::start())?;
+    let flow = flow(watching(hub.client_config())?, &within.controller_name(), Clock::start())?;
     let (mirror, clock) = (flow.mirror.clone(), flow.clock);
     let ends = flow.start(CancellationToken::new());
     for world in [&world, &within] {

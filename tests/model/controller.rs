@@ -11,19 +11,19 @@ use std::sync::{Arc, OnceLock};
 use http::Request;
 use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
-use policy_sync::apply::decide::{self, Decision};
-use policy_sync::apply::triggers::affected;
-use policy_sync::apply::{Key, Keys, OwnWrites, crossed, objects, works};
-use policy_sync::hub::Wanted;
-use policy_sync::hub::{Change, Source};
-use policy_sync::plan::diff::WorkAction;
-use policy_sync::plan::fold::Fold;
-use policy_sync::plan::gateway::fold::GatewayFold;
-use policy_sync::plan::{self, Settings};
+use policy_sync::hub::{Change, Source, Wanted};
+use policy_sync::sync::desired::watches;
+use policy_sync::sync::diff::WorkAction;
 use policy_sync::sync::kinds::POLICIES;
 use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
-use policy_sync::sync::{Mirror, found};
+use policy_sync::sync::status::gateway::GatewayFold;
+use policy_sync::sync::status::policy::Fold;
+use policy_sync::sync::triggers::affected;
+use policy_sync::sync::write::decide::{self, Decision};
+use policy_sync::sync::write::delete_guard::Read;
+use policy_sync::sync::write::{OwnWrites, crossed, objects, works};
+use policy_sync::sync::{Key, Keys, Mirror, Settings, found};
 
 use crate::facts::{self, Place};
 use crate::fingerprint::fingerprint;
@@ -72,7 +72,7 @@ impl Mind {
         let guard = self.mirror.read();
         let view = guard.view(Moment::default());
         let of_kind = |source: &Source| POLICIES.resource_of(source).is_none_or(|found| found == kind);
-        let wanted = plan::watches::plan(view).into_keys().filter(of_kind);
+        let wanted = watches::plan(view).into_keys().filter(of_kind);
         wanted.into_iter().all(|source| view.synced(&source).is_some())
     }
 }
@@ -118,7 +118,7 @@ pub(crate) fn id_of(request: &Request<Vec<u8>>) -> u64 {
 pub(crate) struct Decided {
     pub(crate) writes: Vec<Sending>,
     pub(crate) deletes: Vec<Sending>,
-    pub(crate) reads: BTreeSet<plan::cause::Read>,
+    pub(crate) reads: BTreeSet<Read>,
     pub(crate) recheck: Option<Moment>,
     /// It waits for its own last write.
     pub(crate) waits: bool,
@@ -251,7 +251,9 @@ impl Controller {
         let guard = mind.mirror.read();
         let view = guard.view(now);
         let crossed = match key {
-            Key::Works(parent) => crossed(view, parent, all),
+            Key::Works(parent) => {
+                all.iter().flat_map(|(other, own)| crossed(view, parent, other, own)).collect()
+            }
             _ => BTreeSet::new(),
         };
         let memo = (mind.id, key.clone(), own.clone(), now, crossed.clone());
@@ -303,7 +305,7 @@ impl Controller {
 
     /// What `mind` wants to watch.
     pub(crate) fn wanted(&mut self, mind: &Mind) -> Arc<Wanted> {
-        let plan = || Arc::new(plan::watches::plan(mind.mirror.read().view(Moment::default())));
+        let plan = || Arc::new(watches::plan(mind.mirror.read().view(Moment::default())));
         self.wanted.entry(mind.id).or_insert_with(plan).clone()
     }
 

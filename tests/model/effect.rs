@@ -7,7 +7,7 @@ use policy_sync::api::annotations::OF_POLICY;
 use policy_sync::api::names::ControllerName;
 use policy_sync::hub::Source;
 use policy_sync::sync::kinds::GATEWAYS;
-use policy_sync::sync::rows::told::Told;
+use policy_sync::sync::rows::gateway_fields::GatewayFields;
 use serde_json::{Map, Value, json};
 
 use crate::controller::CONTROLLER;
@@ -82,7 +82,7 @@ fn label(json: &mut Value, body: &Value) {
     for field in ["labels", "annotations"] {
         let ours = body["metadata"][field].as_object().cloned().unwrap_or_default();
         let mut strings = json["metadata"][field].as_object().cloned().unwrap_or_default();
-        strings.retain(|key, _| !Told::is_ours(key));
+        strings.retain(|key, _| !GatewayFields::is_ours(key));
         owned[format!("f:{field}")] =
             ours.keys().map(|key| (format!("f:{key}"), json!({}))).collect::<Map<_, _>>().into();
         strings.extend(ours);

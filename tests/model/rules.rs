@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
-use policy_sync::apply::Key;
 use policy_sync::hub::Source;
-use policy_sync::plan::diff::WorkAction;
-use policy_sync::sync::PLACEMENT_SETTLES;
+use policy_sync::sync::diff::WorkAction;
 use policy_sync::sync::kinds::{GATEWAYS, POLICIES, WORKS};
-use policy_sync::sync::rows::told::Told;
+use policy_sync::sync::rows::gateway_fields::GatewayFields;
+use policy_sync::sync::{Key, PLACEMENT_SETTLES};
 use policy_sync_testenv::hostile::ROGUE;
 use serde_json::Value;
 
@@ -187,7 +186,7 @@ fn without_ours(object: &Value) -> Value {
     for field in ["annotations", "labels"] {
         if let Some(strings) = object["metadata"][field].as_object_mut() {
             strings.retain(|key, _| match is_gateway {
-                true => !Told::is_ours(key),
+                true => !GatewayFields::is_ours(key),
                 false => !OF_POLICY.contains(&key.as_str()),
             });
         }

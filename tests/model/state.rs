@@ -7,12 +7,12 @@ use std::sync::{Arc, LazyLock};
 
 use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ControllerName, ObjectKey, Parent};
-use policy_sync::apply::{Key, OwnWrites, Written};
 use policy_sync::hub::Source;
-use policy_sync::plan::cause::Read;
 use policy_sync::sync::kinds::WORKS;
 use policy_sync::sync::rows::cluster::Decision;
-use policy_sync::sync::{PLACEMENT_SETTLES, WorkKey};
+use policy_sync::sync::write::delete_guard::Read;
+use policy_sync::sync::write::{OwnWrites, Written};
+use policy_sync::sync::{Key, PLACEMENT_SETTLES, WorkKey};
 
 use crate::controller::{CONTROLLER, Mind, Sending};
 use crate::hub::{Entry, Event, Hub};

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use policy_sync::api::moment::Moment;
 use policy_sync::api::names::ObjectKey;
-use policy_sync::apply::Key;
 use policy_sync::hub::Source;
+use policy_sync::sync::Key;
 
 use crate::agent;
 use crate::controller::Controller;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use policy_sync::api::moment::Moment;
 use policy_sync::api::names::ObjectKey;
-use policy_sync::apply::works::{self, Found, Refused};
-use policy_sync::apply::{Key, Keys, OwnWrites, Written};
 use policy_sync::hub::Source;
-use policy_sync::plan::diff::WorkAction;
 use policy_sync::reconcile::Expected;
-use policy_sync::sync::WorkKey;
+use policy_sync::sync::diff::WorkAction;
 use policy_sync::sync::kinds::{DECISIONS, PLACEMENTS, POLICIES, needed};
+use policy_sync::sync::write::works::{self, Found, Refused};
+use policy_sync::sync::write::{OwnWrites, Written};
+use policy_sync::sync::{Key, Keys, WorkKey};
 
 use crate::agent;
 use crate::controller::{Told, What, id_of};

@@ -84,10 +84,10 @@ fn every_flag_of_the_controller_is_in_the_readme() {
 
 #[test]
 fn every_reason_of_an_explanation_is_in_its_documentation() {
-    let folder = root().join("src/plan/explain");
-    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let folder = root().join("src/sync/explain");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).filter(|path| path.is_file());
     let texts =
-        files.chain([root().join("src/plan/explain.rs")]).map(|file| fs::read_to_string(file).unwrap());
+        files.chain([root().join("src/sync/explain.rs")]).map(|file| fs::read_to_string(file).unwrap());
     let documentation = fs::read_to_string(root().join("docs/status.md")).unwrap();
     let mut reasons = BTreeSet::new();
     for text in texts {

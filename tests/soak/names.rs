@@ -14,17 +14,16 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use policy_sync::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use policy_sync::api::object::HubObject;
-use policy_sync::apply::{Key, PolicySync, PolicySyncOptions, triggers};
 use policy_sync::clock::Clock;
 use policy_sync::hub::{Change, Source};
-use policy_sync::plan::Settings;
 use policy_sync::reconcile::{Leadership, Queue, Worker};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS, needed,
 };
 use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
-use policy_sync::sync::{Changes, Mirror, found};
+use policy_sync::sync::write::{PolicySync, PolicySyncOptions};
+use policy_sync::sync::{Changes, Key, Mirror, Settings, found, triggers};
 use policy_sync::tasks::Tasks;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::fixtures::{

@@ -13,7 +13,7 @@ use policy_sync::api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, Summary, Synced,
 };
 use policy_sync::api::names::Parent;
-use policy_sync::plan::fold::{ALL_LIMIT, Fold, OUR_LIMIT};
+use policy_sync::sync::status::policy::{ALL_LIMIT, Fold, OUR_LIMIT};
 use serde_json::{Map, Value, json};
 
 use super::ancestors::{self, Said};

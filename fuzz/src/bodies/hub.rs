@@ -15,16 +15,15 @@ use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent};
 use policy_sync::api::object::HubObject;
 use policy_sync::api::schema::Schema;
-use policy_sync::apply::{Key, Keys, triggers};
 use policy_sync::hub::{Change, Source};
-use policy_sync::plan::fold::{self, FoldPlan};
-use policy_sync::plan::{self, Settings, WorksPlan, watches};
+use policy_sync::sync::desired::{WorksPlan, plan_works, watches};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, needed,
 };
 use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
-use policy_sync::sync::{Mirror, View, found};
+use policy_sync::sync::status::policy::FoldPlan;
+use policy_sync::sync::{Key, Keys, Mirror, Settings, View, found, status, triggers};
 use serde_json::{Value, json};
 
 pub(super) use model::names;
@@ -255,11 +254,11 @@ impl Hub {
     }
 
     pub(super) fn plan(&self, parent: &Parent) -> WorksPlan {
-        self.see(|view| plan::plan_works(view, &self.settings, parent))
+        self.see(|view| plan_works(view, &self.settings, parent))
     }
 
     pub(super) fn fold(&self, parent: &Parent) -> FoldPlan {
-        self.see(|view| fold::plan(view, &self.settings, parent))
+        self.see(|view| status::policy::plan(view, &self.settings, parent))
     }
 }
 

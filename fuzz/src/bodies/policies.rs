@@ -11,9 +11,9 @@ use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
 use policy_sync::api::params::{Params, TlsSecrets};
 use policy_sync::api::work::ManifestWorkSpec;
-use policy_sync::plan::selector::parse;
-use policy_sync::plan::work::SIZE_LIMIT;
-use policy_sync::plan::{Outcome, PlannedWork, WorksPlan};
+use policy_sync::sync::desired::selector::parse;
+use policy_sync::sync::desired::work::SIZE_LIMIT;
+use policy_sync::sync::desired::{Outcome, PlannedWork, WorksPlan};
 use policy_sync::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, POLICIES};
 use serde_json::{Value, json};
 

@@ -2,9 +2,13 @@
 //!
 //! Tests count requests with it, refused ones included, and tell the controller's from those of agents and users.
 
-use std::fs;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::ControlPlane;
@@ -89,12 +93,36 @@ impl Request {
     }
 }
 
+/// What was read of an audit log so far, so that each line is read once, however often somebody looks.
+#[derive(Debug, Default)]
+pub(crate) struct Log(Mutex<Lines>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    bytes: u64,
+    by_user: HashMap<String, Vec<Request>>,
+}
+
+impl Log {
+    fn requests_of(&self, path: &Path, user: &str) -> io::Result<Vec<Request>> {
+        let mut lines = self.0.lock();
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(lines.bytes))?;
+        let mut new = Vec::new();
+        file.read_to_end(&mut new)?;
+        // The last line may still be being written.
+        for line in new.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+            lines.bytes += line.len() as u64;
+            if let Ok(request) = serde_json::from_slice::<Request>(line) {
+                lines.by_user.entry(request.user.username.clone()).or_default().push(request);
+            }
+        }
+        Ok(lines.by_user.get(user).cloned().unwrap_or_default())
+    }
+}
+
 /// The requests of `user` to `plane`, in order. A line that is still being written is left out.
 pub fn requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     let path = plane.directory().join(LOG_FILE);
-    let log = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    // Of a long log most lines are about others, and are not worth reading whole.
-    let lines = log.lines().filter(|line| line.contains(user));
-    let requests = lines.filter_map(|line| serde_json::from_str::<Request>(line).ok());
-    Ok(requests.filter(|request| request.user.username == user).collect())
+    plane.audit().requests_of(&path, user).with_context(|| format!("reading {}", path.display()))
 }

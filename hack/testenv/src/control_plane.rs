@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use kube::Client;
 
+use crate::audit::Log;
 use crate::binaries::{self, Binaries};
 use crate::certificates::{Authority, User};
 use crate::crds::Crd;
@@ -53,6 +54,7 @@ pub struct ControlPlane {
     api_port: Port,
     etcd_port: Port,
     workplace: Workplace,
+    audit: Log,
 }
 
 impl ControlPlane {
@@ -95,6 +97,7 @@ impl ControlPlane {
             api_port,
             etcd_port,
             workplace,
+            audit: Log::default(),
         };
         plane.start_server(servers::ETCD)?;
         plane.start_api_server().await?;
@@ -111,6 +114,10 @@ impl ControlPlane {
     /// The directory of its files: kubeconfigs, logs, data.
     pub fn directory(&self) -> &Path {
         self.workplace.path()
+    }
+
+    pub(crate) fn audit(&self) -> &Log {
+        &self.audit
     }
 
     /// Where to start further programs that must end with this control plane.

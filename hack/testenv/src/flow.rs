@@ -7,9 +7,8 @@ use kube::Client;
 use policy_sync::api::names::ControllerName;
 use policy_sync::clock::Clock;
 use policy_sync::flow::Flow;
-use policy_sync::plan::Settings;
 use policy_sync::reconcile::Leadership;
-use policy_sync::sync::Mirror;
+use policy_sync::sync::{Mirror, Settings};
 use policy_sync::tasks::Tasks;
 use policy_sync::telemetry::metrics::Metrics;
 

@@ -325,7 +325,6 @@ impl<'h> World<'h> {
     pub async fn settled(&self, controller: &Controller) -> Result<Vec<Request>> {
         let mut seen = usize::MAX;
         let mut since = std::time::Instant::now();
-        // Each look reads the whole audit log.
         wait::until_seen("the controller settles", LIMIT, QUIET / 20, || {
             let writes = self.writes(controller);
             let counted = writes.as_ref().map_or(0, Vec::len);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tree::cut;
+use crate::api::text::excerpt;
 
 /// A step to what is inside a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ impl fmt::Display for Step {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         match self {
             Self::Item(index) => write!(f, "[{index}]"),
-            Self::Key(key) if !key.is_empty() && key.chars().all(plain) => write!(f, ".{}", cut(key)),
-            Self::Key(key) => write!(f, "[{:?}]", cut(key)),
+            Self::Key(key) if !key.is_empty() && key.chars().all(plain) => write!(f, ".{}", excerpt(key)),
+            Self::Key(key) => write!(f, "[{:?}]", excerpt(key)),
         }
     }
 }

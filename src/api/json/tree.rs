@@ -5,8 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-/// The most characters of a text that a fault repeats.
-const SHOWN: usize = 64;
+use crate::api::text::excerpt;
 
 /// A value.
 pub(crate) enum Json {
@@ -25,25 +24,11 @@ impl fmt::Display for Json {
             Self::Null => f.write_str("null"),
             Self::Bool(value) => value.fmt(f),
             Self::Number(value) => value.fmt(f),
-            Self::Text(text) => write!(f, "{:?}", cut(text)),
+            Self::Text(text) => write!(f, "{:?}", excerpt(text)),
             Self::List(_) => f.write_str("a list"),
             Self::Object(_) => f.write_str("an object"),
         }
     }
-}
-
-/// As much of `text` as a fault repeats, on one line, and without quotes unless nothing would be left.
-pub(crate) fn shown(text: &str) -> String {
-    if text.is_empty() { "\"\"".to_owned() } else { cut(text).escape_debug().to_string() }
-}
-
-/// As much of `text` as a fault repeats.
-pub(crate) fn cut(text: &str) -> String {
-    let mut cut: String = text.chars().take(SHOWN).collect();
-    if cut.len() < text.len() {
-        cut.push('…');
-    }
-    cut
 }
 
 impl<'de> Deserialize<'de> for Json {

@@ -17,7 +17,7 @@ use std::fmt::Write;
 use jsonpath_rust::JsonPath;
 use serde_json::Value;
 
-use crate::api::json::tree::cut;
+use crate::api::text::excerpt;
 
 /// A path that every agent understands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,9 +87,7 @@ impl StatusPath {
         }
         text
     }
-}
 
-impl StatusPath {
     /// What it gives of `object`, in order: several values where its filter matches several items.
     #[must_use]
     pub fn values<'v>(&self, object: &'v Value) -> Vec<&'v Value> {
@@ -189,7 +187,7 @@ impl Parser {
         let digits: String = self.chars[start..self.position].iter().collect();
         match digits.parse() {
             Ok(index) if digits == "0" || !digits.starts_with('0') => Ok(Segment::Index(index)),
-            _ => Err(PathError { fault: format!("{} is no index", cut(&digits)), position: start + 1 }),
+            _ => Err(PathError { fault: format!("{} is no index", excerpt(&digits)), position: start + 1 }),
         }
     }
 

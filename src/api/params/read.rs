@@ -4,7 +4,8 @@
 use super::{
     Checked, Conflicts, Params, ParamsError, PolicyToSync, PolicyWaitAction, StatusField, TlsSecrets,
 };
-use crate::api::json::tree::{Json, shown};
+use crate::api::json::tree::Json;
+use crate::api::text::plain_excerpt;
 
 const KEYS: [&str; 8] = [
     "downstreamClass",
@@ -83,7 +84,7 @@ impl Reader {
         let mut fields = Fields { place, entries: Vec::new() };
         for (key, value) in entries {
             if !known.contains(&key.as_str()) && !old.contains(&key.as_str()) {
-                let place = fields.at(&shown(&key));
+                let place = fields.at(&plain_excerpt(&key));
                 self.fault(place, format!("unknown key, expected one of {}", known.join(", ")));
             } else if fields.entries.iter().any(|(earlier, _)| *earlier == key) {
                 self.fault(fields.at(&key), "the key is there twice");

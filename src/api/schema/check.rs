@@ -10,8 +10,8 @@ use serde_json::{Map, Number, Value};
 
 use super::{Bounds, Rules, Schema, Type};
 use crate::api::json::step::Step;
-use crate::api::json::tree::cut;
 use crate::api::json::type_of;
+use crate::api::text::excerpt;
 
 /// What an embedded resource has although its schema need not name it.
 const OBJECT_KEYS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -223,7 +223,7 @@ impl fmt::Display for Type {
 fn found(value: &Value) -> String {
     match value {
         Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::String(text) => format!("{:?}", cut(text)),
+        Value::String(text) => format!("{:?}", excerpt(text)),
         other => type_of(other).to_owned(),
     }
 }

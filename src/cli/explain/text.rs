@@ -3,8 +3,8 @@
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
 use crate::cli::text::printable;
-use crate::plan::explain::{CLUSTER, Reason, State, When};
 use crate::report::{Group, ObjectExplanation};
+use crate::sync::explain::{CLUSTER, Reason, State, When};
 
 /// How many clusters of a group are named.
 const NAMED: usize = 10;

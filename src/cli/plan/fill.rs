@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::inventory::{Inventory, is_policy, regarding, version};
-use super::kinds::{Told, tell};
+use super::kinds::{Definition, tell};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Parent};
 use crate::api::params::Params;
 use crate::cli::manifests::Manifest;
 use crate::hub::Wanted;
-use crate::plan::watches;
+use crate::sync::desired::watches;
 use crate::sync::dry_run::{Diagnostic, Regarding};
 use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, POLICIES, SECRETS, needed};
 use crate::sync::rows::schema::WorkSchema;
@@ -117,7 +117,7 @@ impl Filled {
 
     fn policies(&mut self, inventory: &Inventory) {
         let listed = self.listed(inventory);
-        let mut told: BTreeMap<GroupVersionResource, Told> = BTreeMap::new();
+        let mut told: BTreeMap<GroupVersionResource, Definition> = BTreeMap::new();
         for (gvr, regarding) in &listed.by {
             let told = told.entry(gvr.clone()).or_insert_with(|| tell(inventory, gvr));
             self.diagnostics.extend(diagnostic(gvr, told, regarding));
@@ -201,15 +201,15 @@ impl Listed {
     }
 }
 
-fn diagnostic(gvr: &GroupVersionResource, told: &Told, regarding: &Regarding) -> Option<Diagnostic> {
+fn diagnostic(gvr: &GroupVersionResource, told: &Definition, regarding: &Regarding) -> Option<Diagnostic> {
     match told {
-        Told::Defined(_, resolution) => {
+        Definition::Defined(_, resolution) => {
             (!resolution.fault().is_empty()).then(|| regarding.error(format!("{gvr}: {}", resolution.fault())))
         }
-        Told::Inferred(kind) => Some(regarding.note(format!(
+        Definition::Inferred(kind) => Some(regarding.note(format!(
             "{gvr}: no CustomResourceDefinition is given, so this is taken to be the kind {kind} of the policies given"
         ))),
-        Told::Absent => Some(regarding.note(format!(
+        Definition::Absent => Some(regarding.note(format!(
             "{gvr}: neither a CustomResourceDefinition nor a policy of this kind is given"
         ))),
     }

@@ -9,7 +9,7 @@ use crate::sync::rows::kind::{PolicyKindInfo, Resolution, check};
 
 /// How a kind was told.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Definition {
     /// By its definition: its name in objects, and whether it can be synced.
     Defined(String, Resolution),
     /// By the name of a kind that policies given have.
@@ -18,7 +18,7 @@ pub(super) enum Told {
     Absent,
 }
 
-impl Told {
+impl Definition {
     /// Whether it can be synced.
     pub(super) fn resolution(&self) -> Resolution {
         match self {
@@ -38,16 +38,16 @@ impl Told {
 }
 
 /// What `gvr` is.
-pub(super) fn tell(inventory: &Inventory, gvr: &GroupVersionResource) -> Told {
+pub(super) fn tell(inventory: &Inventory, gvr: &GroupVersionResource) -> Definition {
     if let Some(given) = inventory.definitions.get(&gvr.kind.to_string()) {
         let definition = &given.definition.spec;
         let kind = &definition.names.kind;
         let resolution = check(definition, gvr).map_or_else(|fault| fault, Resolution::Resolved);
-        return Told::Defined(kind.clone(), resolution);
+        return Definition::Defined(kind.clone(), resolution);
     }
     let mut kinds = inventory.others.keys();
     let fits = |(group, kind): &&(String, String)| **group == *gvr.kind.group && is_plural(&gvr.kind, kind);
-    kinds.find(fits).map_or(Told::Absent, |(_, kind)| Told::Inferred(kind.clone()))
+    kinds.find(fits).map_or(Definition::Absent, |(_, kind)| Definition::Inferred(kind.clone()))
 }
 
 /// Whether the plural of `kind` is usually that of `resource`.

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::fill::Filled;
 use crate::api::names::{ClusterName, Parent, WorkName};
 use crate::api::object::HubObject;
-use crate::plan::{PlannedWork, Settings, WorksPlan, access, plan_works};
+use crate::sync::desired::{PlannedWork, WorksPlan, access, plan_works};
 use crate::sync::dry_run::{Diagnostic, Regarding, incomplete};
 use crate::sync::kinds::WORKS;
-use crate::sync::{OfflineMirror, View};
+use crate::sync::{OfflineMirror, Settings, View};
 
 /// Planned works, by cluster and name.
 type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
@@ -66,7 +66,7 @@ fn said(view: View<'_>, parent: &Parent, plan: &WorksPlan, regarding: &Regarding
         .iter()
         .map(|problem| if problem.freezes() { regarding.error(problem) } else { regarding.warning(problem) })
         .collect();
-    if !plan.problems.iter().any(crate::plan::Problem::freezes) {
+    if !plan.problems.iter().any(crate::sync::Problem::freezes) {
         let note = match (plan.targeted, plan.outcomes.is_empty(), parent.is_gateway()) {
             (false, _, true) => Some("not synced: its GatewayClass is not ours"),
             (false, _, false) => {

@@ -27,8 +27,8 @@ pub(super) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
     ];
     if wide {
         let copies = gateway.copies.as_ref().map(|copies| {
-            let displaced = copies.iter().filter(|(_, copy)| copy.displaced.is_some() && !copy.deleting);
-            displaced.map(|(cluster, _)| &*cluster.0).collect()
+            let unplaced = copies.iter().filter(|(_, copy)| copy.unplaced.is_some() && !copy.deleting);
+            unplaced.map(|(cluster, _)| &*cluster.0).collect()
         });
         state.push(names(&gateway.said.addresses.iter().map(String::as_str).collect::<Vec<_>>(), true));
         state.push(copies.map_or_else(unknown, |copies: Vec<&str>| names(&copies, true)));
@@ -54,7 +54,7 @@ pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
     let mut state = vec![on.gateway.said.class.clone(), applied.to_owned(), programmed.to_owned()];
     let copy = on.copy.flatten();
     if wide {
-        let since = copy.and_then(|copy| copy.displaced.clone());
+        let since = copy.and_then(|copy| copy.unplaced.clone());
         state.push(names(&on.addresses().collect::<Vec<_>>(), true));
         state.push(since.unwrap_or_else(|| if on.copy.is_some() { "-".to_owned() } else { unknown() }));
     }

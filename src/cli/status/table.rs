@@ -5,7 +5,8 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::api::annotations::{Summary, Synced, SyncedCondition};
-use crate::cli::text::{cut, printable};
+use crate::api::text::cut;
+use crate::cli::text::printable;
 use crate::report::{Detail, PolicyOnCluster, PolicyReport, Reading};
 
 /// The most characters of a message in a table that is not wide.

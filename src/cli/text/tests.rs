@@ -16,12 +16,6 @@ fn json_stays_the_same_json() {
 }
 
 #[test]
-fn a_cut_text_says_so() {
-    assert_eq!(cut("abcdef", 6), "abcdef");
-    assert_eq!(cut("äbcdefg", 6), "äbcde…");
-}
-
-#[test]
 fn yaml_stays_the_same_yaml() {
     let value = serde_json::json!({
         "plain": "grün 日本", "block": "a\nb\n",

@@ -67,18 +67,6 @@ impl Change {
 }
 
 impl Changed {
-    /// The source that it is about; of everything there is none.
-    #[must_use]
-    pub fn source(&self) -> Option<&Source> {
-        match self {
-            Self::Everything => None,
-            Self::Object { source, .. }
-            | Self::Listed(source)
-            | Self::Forgotten(source)
-            | Self::Failing { source, .. } => Some(source),
-        }
-    }
-
     /// The key of the object that changed, and what was kept of it, where it is of `kind`.
     #[must_use]
     pub fn of<K: Registered>(&self, kind: &K) -> Option<(&ObjectKey, Option<&K::Row>)> {

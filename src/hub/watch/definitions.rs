@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::answer::answered;
-use super::follow::pace;
+use super::follow::back_off;
 use crate::api::object::HubObject;
 use crate::api::text::with_causes;
 
@@ -113,6 +113,6 @@ async fn list_and_watch(
             WatchEvent::Error(_) => break,
         }
     }
-    pace(backoff, began, brought).await;
+    back_off(backoff, began, brought).await;
     Ok(())
 }

@@ -28,12 +28,12 @@ trait Sink: Send + Sync {
     fn version(&self, source: &Source) -> u64;
 }
 
-struct Told<I, T> {
+struct Notifying<I, T> {
     mirror: Arc<Mirror<I>>,
     changed: T,
 }
 
-impl<I: Index, T: Fn(&Changes<'_, I>) + Send + Sync> Sink for Told<I, T> {
+impl<I: Index, T: Fn(&Changes<'_, I>) + Send + Sync> Sink for Notifying<I, T> {
     fn change(&self, change: Change, now: Moment) {
         (self.changed)(&self.mirror.change(change, now));
     }
@@ -75,7 +75,7 @@ impl Feed {
         clock: Clock,
         changed: impl Fn(&Changes<'_, I>) + Send + Sync + 'static,
     ) -> Self {
-        Self { sink: Arc::new(Told { mirror, changed }), controller, clock }
+        Self { sink: Arc::new(Notifying { mirror, changed }), controller, clock }
     }
 
     pub(super) fn controller(&self) -> &ControllerName {

@@ -125,7 +125,7 @@ impl Followed {
                     Ok(end) => end,
                     Err(error) => return error,
                 };
-                pace(backoff, began, version != from).await;
+                back_off(backoff, began, version != from).await;
                 if matches!(end, WatchEnd::Expired) {
                     break;
                 }
@@ -224,8 +224,8 @@ fn version_of(page: &Page) -> u64 {
 }
 
 /// Waits before a watch is begun again that `began` then and has `brought` something or not: who ends each at once is not
-/// asked again at that pace.
-pub(super) async fn pace(backoff: &mut DefaultBackoff, began: Instant, brought: bool) {
+/// asked again after such a time.
+pub(super) async fn back_off(backoff: &mut DefaultBackoff, began: Instant, brought: bool) {
     if brought || began.elapsed() >= BRIEF {
         backoff.reset();
     } else {

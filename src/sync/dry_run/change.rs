@@ -66,8 +66,8 @@ impl Change {
         Self { verb, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }
 
-    /// The change of a work whose cluster is chosen again, or no longer since `displaced`.
-    pub(super) fn of_mark(key: ObjectKey, work: &HubObject, displaced: Option<Moment>) -> Self {
+    /// The change of a work whose cluster is chosen again, or no longer since `unplaced`.
+    pub(super) fn of_mark(key: ObjectKey, work: &HubObject, unplaced: Option<Moment>) -> Self {
         let marked = |since: Option<Value>| {
             let mut written = written(work);
             if let (Some(since), Some(annotations)) =
@@ -78,7 +78,7 @@ impl Change {
             written
         };
         let before = marked(work.metadata.annotations.get(DISPLACED_SINCE).map(|text| json!(text)));
-        let after = marked(displaced.map(|since| json!(since.rfc3339())));
+        let after = marked(unplaced.map(|since| json!(since.rfc3339())));
         Self { verb: Verb::Change, kind: "ManifestWork".to_owned(), key, before, after, waits: None }
     }
 

@@ -20,11 +20,9 @@ mod works;
 
 use crate::api::moment::Moment;
 use crate::api::names::Parent;
-use crate::apply::{Key, triggers};
-use crate::plan::standing::{KindStanding, of_kind};
-use crate::plan::{Problem, Settings};
+use crate::sync::desired::eligibility::{KindEligibility, of_kind};
 use crate::sync::kinds::WORKS;
-use crate::sync::{OfflineMirror, View};
+use crate::sync::{Key, OfflineMirror, Problem, Settings, View, triggers};
 
 pub use change::{Change, Verb};
 pub use diagnostic::{Diagnostic, Regarding, Severity};
@@ -85,10 +83,10 @@ fn regarding(view: View<'_>, parent: &Parent) -> Regarding {
         return Regarding::new(format_args!("Gateway {object}"));
     }
     match of_kind(view, &parent.kind) {
-        KindStanding::Listed(_, info) | KindStanding::Frozen(_, Some(info)) => {
+        KindEligibility::Listed(_, info) | KindEligibility::Frozen(_, Some(info)) => {
             Regarding::new(format_args!("{} {object}", info.kind))
         }
-        KindStanding::Frozen(_, None) | KindStanding::Unlisted => {
+        KindEligibility::Frozen(_, None) | KindEligibility::Unlisted => {
             Regarding::new(format_args!("{} {object}", parent.kind))
         }
     }

@@ -11,13 +11,12 @@ use super::{Planned, keys, regarding};
 use crate::api::gateway::{self, GatewayStatus};
 use crate::api::moment::Moment;
 use crate::api::names::{ObjectKey, Parent};
-use crate::apply::Key;
-use crate::plan::contest::Contest;
-use crate::plan::fold::{self, Fold};
-use crate::plan::gateway::fold::GatewayFold;
-use crate::plan::standing::conflict;
-use crate::plan::{self, Settings, class};
-use crate::sync::{ClassParams, View};
+use crate::sync::desired::eligibility::conflict;
+use crate::sync::status::class;
+use crate::sync::status::contest::Contest;
+use crate::sync::status::gateway::GatewayFold;
+use crate::sync::status::policy::Fold;
+use crate::sync::{ClassParams, Key, Settings, View, status};
 
 /// The status of our classes.
 pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {
@@ -78,7 +77,7 @@ fn gateway(
     parent: &Parent,
 ) -> (Option<Change>, Option<Diagnostic>) {
     let key = &parent.object;
-    let GatewayFold { mut metadata, contest, status, .. } = plan::gateway::fold::plan(view, settings, key);
+    let GatewayFold { mut metadata, contest, status, .. } = status::gateway::plan(view, settings, key);
     let contest = contest.map(|(contest, _)| contest).filter(|contest| !is_ours(view, contest));
     if contest.is_some() {
         metadata = None;
@@ -89,13 +88,13 @@ fn gateway(
     };
     let (mut before, mut after) = (gateway_named(key), gateway_named(key));
     if let Some(metadata) = metadata {
-        before["metadata"]["labels"] = json!(there.told.labels);
+        before["metadata"]["labels"] = json!(there.fields.labels);
         before["metadata"]["annotations"] = json!(hub.annotations.get(parent));
         after["metadata"]["labels"] = json!(metadata.labels);
         after["metadata"]["annotations"] = json!(metadata.annotations);
     }
     if let Some(status) = status {
-        before["status"] = timeless(&there.told.status);
+        before["status"] = timeless(&there.fields.status);
         after["status"] = timeless(&status);
     }
     (Some(Change::of_part("Gateway", key.clone(), before, after)), diagnostic)
@@ -134,7 +133,7 @@ pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Plan
             diagnostics.extend(diagnostic);
             return;
         }
-        let fold = match fold::plan(view, settings, parent).fold {
+        let fold = match status::policy::plan(view, settings, parent).fold {
             Fold::Contested { contest, ours, .. } if is_ours(view, &contest) => *ours,
             fold => fold,
         };

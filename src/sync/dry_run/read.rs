@@ -16,15 +16,15 @@ use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Objec
 use crate::api::object::HubObject;
 use crate::api::work;
 use crate::hub::{HubClient, HubError, Source, Wanted};
-use crate::plan::explain::Unavailable;
-use crate::plan::watches;
 use crate::sync::OfflineMirror;
 use crate::sync::definitions::defined;
+use crate::sync::desired::watches;
+use crate::sync::explain::Unavailable;
 use crate::sync::kinds::{CLUSTERS, GATEWAYS, POLICIES, REQUIRED, WORKS, needed};
 use crate::sync::rows::Strings;
+use crate::sync::rows::gateway_fields::GatewayFields;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::rows::schema::WorkSchema;
-use crate::sync::rows::told::Told;
 
 /// Why a hub cannot be planned for.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +86,7 @@ pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<Hub
             hub.unavailable = unavailable.collect();
         } else if source.is(&GATEWAYS) {
             for gateway in objects {
-                hub.annotated(Parent::gateway(gateway.key()), gateway, Told::is_ours);
+                hub.annotated(Parent::gateway(gateway.key()), gateway, GatewayFields::is_ours);
             }
         }
     }

@@ -11,11 +11,10 @@ use super::{PlanError, keys, regarding};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
 use crate::api::object::HubObject;
-use crate::apply::Key;
-use crate::plan::diff::{self, WorkAction};
-use crate::plan::{PlannedWork, Problem, Settings, WorksPlan, access, plan_works};
+use crate::sync::desired::{PlannedWork, WorksPlan, access, plan_works};
+use crate::sync::diff::{self, WorkAction};
 use crate::sync::rows::work::Content;
-use crate::sync::{OfflineMirror, PLACEMENT_SETTLES, View};
+use crate::sync::{Key, OfflineMirror, PLACEMENT_SETTLES, Problem, Settings, View};
 
 /// Something to write about a work, and what the controller would wait for.
 pub(super) struct Awaited {
@@ -126,9 +125,9 @@ impl HubSnapshot {
             let change = match &action {
                 WorkAction::Create { work, .. } => Change::of_work(key, None, Some(object(work)?)),
                 WorkAction::Update { work, .. } => Change::of_work(key, before, Some(object(work)?)),
-                WorkAction::Mark { displaced, .. } => {
+                WorkAction::Mark { unplaced, .. } => {
                     let work = before.ok_or(PlanError::Missing)?;
-                    Change::of_mark(key, work, *displaced)
+                    Change::of_mark(key, work, *unplaced)
                 }
                 WorkAction::Delete { .. } => Change::of_work(key, before, None),
             };

@@ -45,10 +45,10 @@ impl Index {
         self.grants_counted(&key.1, before, after.is_some_and(|after| after.grants));
         let same = before.filter(|before| after.is_some_and(|after| after.uid == before.uid));
         if same.is_none() {
-            self.displaced.forget(key);
+            self.unplaced.forget(key);
         }
         if let Some(after) = after {
-            self.displacement_seen(tables, key, after, same.map(|before| before.displaced), now);
+            self.displacement_seen(tables, key, after, same.map(|before| before.unplaced), now);
         }
         let [was_for, is_for] = [before, after].map(|work| work.map(|work| &work.purpose));
         if was_for != is_for {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::told::Told;
+use super::gateway_fields::GatewayFields;
 use super::{RawSpec, Strings, raw_spec};
 use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
@@ -33,7 +33,7 @@ pub struct Gateway {
     /// The Secrets that its listeners name, each once.
     pub secrets: Box<[ObjectKey]>,
     /// What stands where it is ours to write.
-    pub told: Told,
+    pub fields: GatewayFields,
 }
 
 impl Gateway {
@@ -41,7 +41,7 @@ impl Gateway {
     #[must_use]
     pub fn new(object: &HubObject, field_manager: &str) -> Self {
         let others = |strings: &Strings| {
-            let others = strings.iter().filter(|(key, _)| !Told::is_ours(key));
+            let others = strings.iter().filter(|(key, _)| !GatewayFields::is_ours(key));
             others.map(|(key, value)| (key.clone(), value.clone())).collect()
         };
         let named = object.spec_value();
@@ -56,7 +56,7 @@ impl Gateway {
             annotations: others(&object.metadata.annotations),
             spec: raw_spec(object),
             secrets: secrets.into_iter().collect(),
-            told: Told::of(object, field_manager),
+            fields: GatewayFields::of(object, field_manager),
         }
     }
 

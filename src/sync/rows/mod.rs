@@ -7,14 +7,15 @@ pub mod class;
 pub mod cluster;
 mod content;
 pub mod gateway;
+pub mod gateway_fields;
 pub mod grant;
 pub mod kind;
+pub mod owners;
 pub mod policy;
 pub mod purpose;
 pub mod schema;
 pub mod secret;
 mod served;
-pub mod told;
 pub mod work;
 
 use std::collections::BTreeMap;

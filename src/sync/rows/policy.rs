@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
-
 use super::aside::Aside;
+use super::owners::Owners;
 use super::{RawSpec, Seen, Strings, raw_spec};
 use crate::api::annotations;
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
-use crate::api::object::{HubObject, ManagedFields, Metadata};
+use crate::api::object::{HubObject, Metadata};
 use crate::hub::{Pruned, Row};
 
 /// The annotation in which `kubectl apply` keeps the whole object again.
@@ -35,7 +33,7 @@ pub struct Policy {
     /// Spec.
     pub spec: RawSpec,
     /// What stands in the annotations that are ours to write.
-    pub folded: Folded,
+    pub fields: PolicyFields,
     /// What takes long to find out of its spec and its overrides.
     pub of_texts: Aside,
     /// What takes long to find out of all that its copies are made of.
@@ -44,7 +42,7 @@ pub struct Policy {
 
 /// The annotations of ours that a policy has: what they say as a hash, which is all that a comparison needs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Folded {
+pub struct PolicyFields {
     /// A hash of each annotation's text, in the order of [`annotations::OF_POLICY`].
     pub hashes: [Option<Hash>; 4],
     /// The bytes of all other annotations, keys and values.
@@ -57,17 +55,25 @@ pub struct Folded {
     pub shared: [bool; 4],
 }
 
-impl Folded {
+impl PolicyFields {
     /// Whether any of our annotations is there, and ours to take away.
     #[must_use]
     pub fn is_ours_to_remove(&self) -> bool {
         self.other_owners.is_empty() && self.hashes.iter().any(Option::is_some)
     }
 
-    /// The hash of an annotation's text.
-    #[must_use]
-    pub fn hash(text: &str) -> Hash {
-        Hash::of_parts(&[text])
+    fn of(metadata: &Metadata, field_manager: &str) -> Self {
+        let texts = &metadata.annotations;
+        let is_ours = |key: &str| annotations::OF_POLICY.contains(&key);
+        let others = texts.iter().filter(|(key, _)| !is_ours(key));
+        let owners = Owners::of(&metadata.managed_fields, field_manager, "f:kuadrant.io/polic", is_ours);
+        Self {
+            hashes: annotations::OF_POLICY.map(|key| texts.get(key).map(|text| Hash::of_text(text))),
+            other_bytes: others.map(|(key, value)| key.len() + value.len()).sum(),
+            owned: !owners.ours.is_empty(),
+            shared: annotations::OF_POLICY.map(|key| owners.shared.contains(key)),
+            other_owners: owners.others,
+        }
     }
 }
 
@@ -90,7 +96,7 @@ impl Policy {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             spec: raw_spec(object),
-            folded: folded(metadata, field_manager),
+            fields: PolicyFields::of(metadata, field_manager),
             of_texts: Aside::default(),
             of_copies: Aside::default(),
         }
@@ -110,44 +116,6 @@ impl Policy {
     }
 }
 
-fn folded(metadata: &Metadata, field_manager: &str) -> Folded {
-    let texts = &metadata.annotations;
-    let others = texts.iter().filter(|(key, _)| !annotations::OF_POLICY.contains(&key.as_str()));
-    let mut folded = Folded {
-        hashes: annotations::OF_POLICY.map(|key| texts.get(key).map(|text| Folded::hash(text))),
-        other_bytes: others.map(|(key, value)| key.len() + value.len()).sum(),
-        ..Folded::default()
-    };
-    let is_ours = |entry: &ManagedFields| entry.manager == field_manager && entry.operation == "Apply";
-    for entry in &metadata.managed_fields {
-        let owned = owned_annotations(entry);
-        if is_ours(entry) {
-            folded.owned |= owned.contains(&true);
-            continue;
-        }
-        if entry.manager.starts_with("policy-sync-")
-            && entry.manager != field_manager
-            && owned.contains(&true)
-        {
-            folded.other_owners.insert(entry.manager.as_str().into());
-        }
-        for (shared, owned) in folded.shared.iter_mut().zip(owned) {
-            *shared |= owned;
-        }
-    }
-    folded
-}
-
-/// Which of our annotations an entry of `managedFields` owns.
-fn owned_annotations(entry: &ManagedFields) -> [bool; 4] {
-    // Most entries own none, and their text can be long.
-    let fields =
-        entry.fields_v1.as_deref().map(RawValue::get).filter(|fields| fields.contains("f:kuadrant.io/polic"));
-    let fields: Value = fields.and_then(|fields| serde_json::from_str(fields).ok()).unwrap_or_default();
-    let owned = &fields["f:metadata"]["f:annotations"];
-    annotations::OF_POLICY.map(|key| !owned[format!("f:{key}")].is_null())
-}
-
 impl Row for Arc<Policy> {
     /// Its metadata says it all.
     fn decides(&self) -> Option<Hash> {
@@ -161,3 +129,6 @@ impl Pruned for Arc<Policy> {
         Self::new(Policy::new(object, &controller.hub_field_manager()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,18 +5,17 @@ use serde_json::{Value, json};
 use super::Strings;
 use super::class::ConfigMap;
 use super::grant::Grant;
-use super::policy::Policy;
 use super::secret::Secret;
 use super::work::{Content, Purpose, Work};
 use crate::api::names::{ControllerName, WorkName};
 use crate::api::object::HubObject;
 use crate::api::work::{Manifest, ManifestWorkSpec};
-use crate::plan::tests::answers::applied;
-use crate::plan::tests::objects::{
+use crate::sync::feedback::{Answer, TEXT_LIMIT};
+use crate::sync::tests::answers::applied;
+use crate::sync::tests::objects::{
     CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_parent, secret,
 };
-use crate::plan::tests::world::shop;
-use crate::sync::feedback::{Answer, TEXT_LIMIT};
+use crate::sync::tests::world::shop;
 
 fn hub_object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()
@@ -303,61 +302,6 @@ fn only_the_copy_is_listened_to() {
         manifest["resource"] = "configmaps".into();
     });
     assert_eq!(answer, Answer { applied: true, ..Answer::default() });
-}
-
-fn row(object: &Object) -> Policy {
-    Policy::new(&hub_object(&object.json), &ControllerName::new(CONTROLLER).hub_field_manager())
-}
-
-/// A policy whose annotations of these keys `manager` owns.
-fn owned(manager: &str, keys: &[&str]) -> Policy {
-    let fields: serde_json::Map<String, Value> =
-        keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
-    let owner = json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:annotations": fields}}});
-    row(&policy("limits")
-        .annotation("kuadrant.io/policies-synced", "[]")
-        .metadata("managedFields", json!([owner])))
-}
-
-#[test]
-fn another_controller_that_owns_our_annotations_is_seen() {
-    assert_eq!(owned("policy-sync-other", &["kuadrant.io/policies-synced"]).folded.other_owners.len(), 1);
-    assert!(!owned("policy-sync-other", &["kuadrant.io/policies-synced"]).folded.is_ours_to_remove());
-}
-
-#[test]
-fn an_owner_of_other_annotations_or_of_another_make_is_of_no_matter() {
-    let ours = ControllerName::new(CONTROLLER).hub_field_manager();
-    for (manager, key) in [
-        ("policy-sync-other", "note"),
-        ("kubectl", "kuadrant.io/policies-synced"),
-        (&*ours, "kuadrant.io/policies-synced"),
-    ] {
-        assert!(owned(manager, &[key]).folded.is_ours_to_remove(), "{manager} {key}");
-    }
-}
-
-#[test]
-fn managed_fields_of_another_shape_own_nothing() {
-    for fields in [json!(null), json!({}), json!([]), json!({"f:metadata": 5})] {
-        let owner = json!({"manager": "policy-sync-other", "fieldsV1": fields});
-        let policy = row(&policy("limits").metadata("managedFields", json!([owner])));
-        assert!(policy.folded.other_owners.is_empty());
-    }
-}
-
-#[test]
-fn the_room_that_other_annotations_take_is_counted() {
-    let policy = policy("limits")
-        .annotation("kubectl.kubernetes.io/last-applied-configuration", "{}")
-        .annotation("ü", "é")
-        .annotation("kuadrant.io/policies-synced", "[]");
-    assert_eq!(row(&policy).folded.other_bytes, 48 + 2 + 4);
-    assert_eq!(
-        row(&policy).annotations.keys().collect::<Vec<_>>(),
-        ["ü"],
-        "and only those that travel are kept"
-    );
 }
 
 #[test]

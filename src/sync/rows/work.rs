@@ -33,7 +33,7 @@ pub struct Work {
     /// When it was asked to go.
     pub deleting: Option<Moment>,
     /// Since when the cluster of a Gateway's work is no longer chosen. The spoke's agent may have written it.
-    pub displaced: Option<Moment>,
+    pub unplaced: Option<Moment>,
     /// Since when its agent has applied what it holds; `None` where it has not. The agent may have written any moment.
     pub applied_since: Option<Moment>,
     /// What it is for.
@@ -71,7 +71,7 @@ impl Work {
             generation: metadata.generation,
             created: moment(metadata.creation_timestamp.as_ref()).unwrap_or_default(),
             deleting: moment(metadata.deletion_timestamp.as_ref()),
-            displaced: displaced(object, &purpose),
+            unplaced: unplaced(object, &purpose),
             content: Content::of(&spec, &metadata.labels, compared),
             gateways: served.map(|text| served::named(text)).unwrap_or_default(),
             revision: revision(&spec),
@@ -108,7 +108,7 @@ fn moment(time: Option<&Time>) -> Option<Moment> {
 }
 
 /// What is no moment is none.
-fn displaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
+fn unplaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
     let text = object.metadata.annotations.get(annotations::DISPLACED_SINCE)?;
     let of_gateway = matches!(purpose, Purpose::Parent(parent) if parent.is_gateway());
     let time: Timestamp = text.parse().ok().filter(|_| of_gateway)?;

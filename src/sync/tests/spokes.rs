@@ -1,7 +1,7 @@
 //! What a spoke's agent writes into its works and its ManagedCluster reaches nobody else, and is kept within limits.
 
 use super::*;
-use crate::plan::cause::{Cause, Read};
+use crate::sync::write::delete_guard::{DeleteGuard, Read};
 
 fn made_up(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("made-up-{number}")).collect()
@@ -16,7 +16,7 @@ fn serves(world: &mut World, gateways: &[String]) -> Keys {
 
 /// The Gateways that are read before works of the policy `limits` are deleted.
 fn gateways_read(world: &World) -> Vec<String> {
-    let reads = world.see(|view| Cause::of(view, &policy_parent("limits")).on(&"eu-1".into()).0);
+    let reads = world.see(|view| DeleteGuard::of(view, &policy_parent("limits")).on(&"eu-1".into()).0);
     let gateways = reads.iter().filter_map(|read| match read {
         Read::Object(_, gvr, key, _) | Read::Absent(gvr, key) if *gvr.kind.resource == *"gateways" => {
             Some(key.name.to_string())

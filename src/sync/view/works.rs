@@ -8,7 +8,7 @@ use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
 use crate::sync::kinds::WORKS;
 use crate::sync::rows::work::Work;
 use crate::sync::work_key::{row_key, work_key};
-use crate::sync::{Displacement, PolicyKind};
+use crate::sync::{PolicyKind, UnplacedSince};
 
 impl<'m> View<'m> {
     /// A work by its name.
@@ -48,8 +48,8 @@ impl<'m> View<'m> {
 
     /// What this process has seen of a Gateway's work in a cluster that is not chosen.
     #[must_use]
-    pub fn displacement(&self, name: &WorkName, cluster: &ClusterName) -> Displacement {
-        self.index.displaced.get(&(name.clone(), cluster.clone()))
+    pub fn displacement(&self, name: &WorkName, cluster: &ClusterName) -> UnplacedSince {
+        self.index.unplaced.get(&(name.clone(), cluster.clone()))
     }
 
     /// All works and what they are for, in no order.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::ResourceExt;
 use policy_sync::api::work::ManifestWork;
-use policy_sync::plan::fold::OUR_LIMIT;
+use policy_sync::sync::status::policy::OUR_LIMIT;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};

@@ -3,13 +3,14 @@
 use policy_sync::api::annotations::{DISPLACED_SINCE, OF_POLICY};
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Parent};
-use policy_sync::apply::Key;
 use policy_sync::hub::Change;
-use policy_sync::plan::cause::Cause;
-use policy_sync::plan::diff::{self, WorkAction};
-use policy_sync::plan::fold::Fold;
-use policy_sync::plan::{access, class};
+use policy_sync::sync::Key;
+use policy_sync::sync::desired::access;
+use policy_sync::sync::diff::{self, WorkAction};
 use policy_sync::sync::kinds::{CLASSES, POLICIES, WORKS};
+use policy_sync::sync::status::class;
+use policy_sync::sync::status::policy::Fold;
+use policy_sync::sync::write::delete_guard::DeleteGuard;
 use serde_json::{Value, json};
 
 use super::Hub;
@@ -38,8 +39,8 @@ impl Hub {
                     let plan = self.plan(parent);
                     self.see(|view| {
                         let actions = diff::works(view, parent, &plan).actions;
-                        let mut cause = Cause::of(view, parent);
-                        actions.iter().for_each(|action| drop(cause.on(action.cluster())));
+                        let mut guard = DeleteGuard::of(view, parent);
+                        actions.iter().for_each(|action| drop(guard.on(action.cluster())));
                         actions
                     })
                 }
@@ -103,10 +104,10 @@ impl Hub {
                     version: self.version,
                 });
             }
-            WorkAction::Mark { displaced, .. } => {
+            WorkAction::Mark { unplaced, .. } => {
                 let annotations =
                     &mut self.works.get_mut(&key).expect("a work that is there")["metadata"]["annotations"];
-                annotations[DISPLACED_SINCE] = json!(displaced.map(|since| since.rfc3339()));
+                annotations[DISPLACED_SINCE] = json!(unplaced.map(|since| since.rfc3339()));
                 return self.show_work(&key);
             }
             WorkAction::Create { work, cluster } | WorkAction::Update { work, cluster, .. } => {

@@ -46,7 +46,7 @@ use kube::client::retry::RetryPolicy;
 use parking_lot::Mutex;
 use policy_sync::api::moment::Moment;
 use policy_sync::clock::Clock;
-use policy_sync::hub::READ_TIMEOUT;
+use policy_sync::hub::IDLE_TIMEOUT;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -252,7 +252,7 @@ impl MemoryServer {
             Fate::Late(late) => late,
             Fate::Lost => {
                 let _disturbance = self.disturb();
-                sleep(READ_TIMEOUT).await;
+                sleep(IDLE_TIMEOUT).await;
                 return Err(io::Error::from(io::ErrorKind::TimedOut).into());
             }
             Fate::Reset => return reset(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use http_body::Frame;
-use policy_sync::hub::READ_TIMEOUT;
+use policy_sync::hub::IDLE_TIMEOUT;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -165,7 +165,7 @@ impl Watching {
             match self.mode {
                 Mode::Flowing | Mode::Withheld => {}
                 Mode::Silent => {
-                    sleep(READ_TIMEOUT).await;
+                    sleep(IDLE_TIMEOUT).await;
                     self.mode = Mode::Over;
                     return Some(Err(io::Error::from(io::ErrorKind::TimedOut).into()));
                 }

@@ -1,8 +1,8 @@
 use super::*;
-use crate::plan::explain::{Explanation, Unavailable, explain};
-use crate::plan::tests::answers::{applied, refused};
-use crate::plan::tests::objects::{cluster, gateway, policy, policy_parent};
-use crate::plan::tests::world::{World, shop};
+use crate::sync::explain::{Explanation, Unavailable, explain};
+use crate::sync::tests::answers::{applied, refused};
+use crate::sync::tests::objects::{cluster, gateway, policy, policy_parent};
+use crate::sync::tests::world::{World, shop};
 
 fn explanation(world: &World, unavailable: &Unavailable) -> Explanation {
     let kind = "RateLimitPolicy";

@@ -1,7 +1,7 @@
 use super::*;
 use crate::cli::plan::manifests;
 
-fn told(manifests: &str, version: &str) -> Told {
+fn told(manifests: &str, version: &str) -> Definition {
     let inventory = Inventory::new(manifests::parse("file", manifests).unwrap(), "default");
     tell(&inventory, &GroupVersionResource::new("example.com", version, "ratelimitpolicies"))
 }
@@ -23,16 +23,16 @@ spec:
 
 #[test]
 fn a_definition_tells_most() {
-    let Told::Defined(kind, Resolution::Resolved(info)) = told(DEFINITION, "v1") else { panic!() };
+    let Definition::Defined(kind, Resolution::Resolved(info)) = told(DEFINITION, "v1") else { panic!() };
     assert_eq!((&*kind, &*info.kind, info.schema.is_some()), ("RateLimitPolicy", "RateLimitPolicy", true));
-    let Told::Defined(_, Resolution::UnknownVersion(fault)) = told(DEFINITION, "v2") else { panic!() };
+    let Definition::Defined(_, Resolution::UnknownVersion(fault)) = told(DEFINITION, "v2") else { panic!() };
     assert_eq!(fault, "the hub serves v1");
 }
 
 #[test]
 fn without_it_a_policy_tells_its_kind() {
     let policy = |kind: &str| format!("apiVersion: example.com/v1\nkind: {kind}\nmetadata: {{name: a}}");
-    assert_eq!(told(&policy("RateLimitPolicy"), "v1"), Told::Inferred("RateLimitPolicy".into()));
-    assert_eq!(told(&policy("AuthPolicy"), "v1"), Told::Absent);
-    assert_eq!(told("", "v1"), Told::Absent);
+    assert_eq!(told(&policy("RateLimitPolicy"), "v1"), Definition::Inferred("RateLimitPolicy".into()));
+    assert_eq!(told(&policy("AuthPolicy"), "v1"), Definition::Absent);
+    assert_eq!(told("", "v1"), Definition::Absent);
 }

@@ -33,19 +33,19 @@ fn gateways_are_rows() {
 
 #[test]
 fn wide_rows_name_addresses_and_clusters_in_grace() {
-    let displaced = [
+    let unplaced = [
         gateway_work("eu-1", Some("True"), true, false),
         gateway_work("us-1", None, false, false),
         gateway_work("ap-1", Some("True"), true, true),
     ];
-    let displaced = gateway_report(&gateway("False", "refused", 2, BOTH), Some(&displaced));
+    let unplaced = gateway_report(&gateway("False", "refused", 2, BOTH), Some(&unplaced));
     let unread = gateway_report(&gateway("False", "refused", 2, BOTH), None);
-    insta::assert_snapshot!(table(&[displaced.clone(), unread], Rows::Policies, true), @r"
+    insta::assert_snapshot!(table(&[unplaced.clone(), unread], Rows::Policies, true), @r"
     NAMESPACE   NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   ADDRESSES                       IN GRACE   MESSAGE   AGE
     shop        web    multi   eu-1,us-1   1/2          True       eu-1/192.0.2.1,us-1/192.0.2.2   eu-1       refused   4d6h
     shop        web    multi   eu-1,us-1   ?/2          True       eu-1/192.0.2.1,us-1/192.0.2.2   ?          refused   4d6h
     ");
-    let json = displaced.json();
+    let json = unplaced.json();
     assert_eq!(
         json["clusters"][1],
         json!({"cluster": "eu-1", "applied": true, "programmed": true, "deleting": false,

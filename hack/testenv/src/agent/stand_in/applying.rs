@@ -13,7 +13,7 @@ use super::hub;
 use super::manifest::{Configuration, kind_of, meta_of, order, owned};
 use super::record::{owner, recorded};
 use super::removal::untracked;
-use super::spoke::{ApplyError, Write, text};
+use super::spoke::{Write, WriteError, text};
 use super::state::Agent;
 use super::status::{self, Outcome};
 use crate::api::{AppliedManifestWork, AppliedResource};
@@ -130,7 +130,7 @@ async fn apply_manifest(
         Ok(uid) => (Some(uid), None),
         Err(error) => (None, Some(error)),
     };
-    let retry = matches!(error, Some(ApplyError::Failed(_)));
+    let retry = matches!(error, Some(WriteError::Failed(_)));
     Applied { outcome: Outcome { meta, error: error.map(|error| error.to_string()) }, uid, retry }
 }
 

@@ -22,7 +22,7 @@ const TRIES: usize = 5;
 
 /// Why a manifest is not applied.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ApplyError {
+pub(super) enum WriteError {
     /// Another field manager owns one of its fields; only the resync tries again.
     #[error("{0}")]
     Conflict(String),
@@ -34,7 +34,7 @@ pub(super) enum ApplyError {
     Failed(String),
 }
 
-impl From<kube::Error> for ApplyError {
+impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         Self::Failed(text(&error))
     }
@@ -96,14 +96,14 @@ impl Spoke {
     }
 
     /// How the spoke serves a kind; a kind once found is not looked up again.
-    pub(super) async fn mapping(&self, kind: &GroupVersionKind) -> Result<Mapping, ApplyError> {
+    pub(super) async fn mapping(&self, kind: &GroupVersionKind) -> Result<Mapping, WriteError> {
         if let Some(known) = self.mappings.lock().get(kind) {
             return Ok(known.clone());
         }
         let (resource, capabilities) =
             kube::discovery::pinned_kind(&self.client, kind).await.map_err(|error| {
                 tracing::debug!(%error, kind = kind.kind, "the spoke does not serve the kind");
-                ApplyError::Failed(format!("the server doesn't have a resource type {:?}", kind.kind))
+                WriteError::Failed(format!("the server doesn't have a resource type {:?}", kind.kind))
             })?;
         let mapping = Mapping { resource, namespaced: capabilities.scope == Scope::Namespaced };
         self.mappings.lock().insert(kind.clone(), mapping.clone());
@@ -128,7 +128,7 @@ impl Spoke {
         &self,
         write: &Write<'_>,
         owner: &OwnerReference,
-    ) -> Result<String, ApplyError> {
+    ) -> Result<String, WriteError> {
         let api = self.api(&write.mapping.resource, &write.meta.namespace);
         let name = write.meta.name.as_str();
         let mut tries = 0;
@@ -140,7 +140,7 @@ impl Spoke {
                 other => {
                     let message = format!("the update strategy {other:?} is not supported by this agent");
                     tracing::error!(kind = write.meta.kind, name, "{message}");
-                    return Err(ApplyError::Unsupported(message));
+                    return Err(WriteError::Unsupported(message));
                 }
             };
             match write_owners(&api, &object.metadata, owner, write.owned).await {
@@ -156,7 +156,7 @@ impl Spoke {
         api: &Api<DynamicObject>,
         name: &str,
         write: &Write<'_>,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<DynamicObject, WriteError> {
         let options = write.configuration.update_strategy.as_ref();
         let options = options.and_then(|strategy| strategy.server_side_apply.as_ref());
         let manager = options.map_or("work-agent", |options| options.field_manager.as_str());
@@ -164,7 +164,7 @@ impl Spoke {
         let params = PatchParams { field_manager: Some(manager.into()), force, ..PatchParams::default() };
         let manifest = cleaned(write.manifest);
         api.patch(name, &params, &Patch::Apply(&manifest)).await.map_err(|error| {
-            if has_code(&error, 409) { ApplyError::Conflict(text(&error)) } else { error.into() }
+            if has_code(&error, 409) { WriteError::Conflict(text(&error)) } else { error.into() }
         })
     }
 
@@ -174,7 +174,7 @@ impl Spoke {
         name: &str,
         write: &Write<'_>,
         owner: &OwnerReference,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<DynamicObject, WriteError> {
         if let Some(object) = api.get_opt(name).await? {
             return Ok(object);
         }
@@ -183,7 +183,7 @@ impl Spoke {
             manifest["metadata"]["ownerReferences"] = json!([owner]);
         }
         let object: DynamicObject =
-            serde_json::from_value(manifest).map_err(|error| ApplyError::Failed(error.to_string()))?;
+            serde_json::from_value(manifest).map_err(|error| WriteError::Failed(error.to_string()))?;
         Ok(api.create(&PostParams::default(), &object).await?)
     }
 

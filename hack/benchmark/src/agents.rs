@@ -1,0 +1,40 @@
+//! Answers for the agents of all clusters: everything is applied and enforced, with messages of 64 bytes.
+
+use anyhow::{Context, Result};
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use policy_sync::api::work::ManifestWork;
+use serde_json::json;
+
+use super::raw::{self, Ready};
+use policy_sync_testenv::world::Answer;
+
+/// How many answers are under way at once.
+pub(super) const AT_ONCE: usize = 32;
+
+/// A condition's message: 64 bytes, as `text` begins it.
+fn message(text: &str) -> String {
+    format!("{text:.<64.64}")
+}
+
+/// The request with which the agent of its cluster answers for `work`; `text` is what its message begins with.
+pub(super) fn answer(work: &ManifestWork, text: &str) -> Result<Ready> {
+    let answer = Answer::applied().condition("Enforced", "True", "Enforced", &message(text));
+    let patch = Patch::Merge(json!({ "status": answer.status_of(work) }));
+    let request = raw::works_of(&work.namespace().unwrap_or_default())
+        .patch_subresource("status", &work.name_any(), &PatchParams::default(), &patch)
+        .context("making an answer")?;
+    Ok(raw::answered_by_metadata(request))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_64_bytes() {
+        assert_eq!(message("all is well").len(), 64);
+        assert!(message("all is well").starts_with("all is well."));
+        assert_eq!(message(&"x".repeat(100)).len(), 64);
+    }
+}

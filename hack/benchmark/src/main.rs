@@ -1,0 +1,91 @@
+//! The benchmark's command line; `hack/bench` builds it and runs it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{Parser, ValueEnum};
+use policy_sync_benchmark::{self as bench, Measure, Options, Row};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Measures the controller against a raw writer, on a real etcd and kube-apiserver on this machine.
+#[derive(Parser)]
+#[command(name = "bench", version)]
+struct Arguments {
+    /// Only these rows.
+    #[arg(long, value_name = "ROW", value_delimiter = ',')]
+    only: Vec<Row>,
+    /// 1,000 policies in place of 100.
+    #[arg(long)]
+    full: bool,
+    /// How many policies there are.
+    #[arg(long, value_name = "N", conflicts_with = "full")]
+    policies: Option<usize>,
+    /// How many clusters each of them goes to.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    clusters: usize,
+    /// How often baseline and controller take turns.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: usize,
+    /// How often a policy is changed (B2).
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    changes: usize,
+    /// How long nothing happens (B8).
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    idle: u64,
+    /// The controller; otherwise the `policy-sync` beside this program.
+    #[arg(long, value_name = "FILE")]
+    controller: Option<PathBuf>,
+    /// Where the results go, as JSON.
+    #[arg(long, value_name = "FILE", default_value = "target/bench/results.json")]
+    results: PathBuf,
+}
+
+impl Arguments {
+    fn options(self) -> Result<Options> {
+        let controller = match self.controller {
+            Some(path) => path,
+            None => std::env::current_exe().context("finding this program")?.with_file_name("policy-sync"),
+        };
+        Ok(Options {
+            controller,
+            rows: if self.only.is_empty() { Row::value_variants().to_vec() } else { self.only },
+            policies: self.policies.unwrap_or(if self.full { 1_000 } else { 100 }),
+            clusters: self.clusters,
+            runs: self.runs.max(1),
+            changes: self.changes,
+            joined: 1_000,
+            patches: 1_000,
+            // Longer than the window and the rule about clusters that disappear together.
+            quiet: Duration::from_secs(7),
+            idle: Duration::from_secs(self.idle),
+            results: self.results,
+        })
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Exit code 0 where every goal is reached, 1 where one is not.
+async fn run() -> Result<ExitCode> {
+    // Before anything starts, so that a signal in between is not lost.
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let options = Arguments::parse().options()?;
+    let measures = tokio::select! {
+        measures = bench::run(&options) => measures?,
+        _ = interrupt.recv() => return Ok(ExitCode::from(130)),
+        _ = terminate.recv() => return Ok(ExitCode::from(143)),
+    };
+    Ok(if measures.iter().all(Measure::holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

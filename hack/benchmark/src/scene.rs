@@ -1,0 +1,144 @@
+//! A namespace with a Gateway that a Placement puts on clusters, and policies that target it.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::ObjectList;
+use kube::core::request::Request as Requests;
+use kube::{Client, ResourceExt};
+use policy_sync::api::annotations::OF_POLICY;
+use policy_sync::api::names::{ControllerName, GroupVersionResource, Parent, WorkName};
+use policy_sync::sync::write::objects::annotating;
+use serde_json::{Value, json};
+
+use super::raw::{self, Ready};
+use policy_sync_testenv::apply::{apply, apply_all, apply_with_status};
+use policy_sync_testenv::fixtures;
+
+/// The Gateway and its Placement.
+const NAME: &str = "web";
+/// How many clusters one slice of decisions holds at most.
+const SLICE: usize = 100;
+/// How many requests at once set a scene.
+pub(super) const AT_ONCE: usize = 16;
+
+/// The scene of one namespace.
+#[derive(Clone)]
+pub(super) struct Scene {
+    client: Client,
+    namespace: &'static str,
+}
+
+/// When clusters were placed.
+pub(super) struct Placed {
+    /// All decisions were written.
+    pub(super) decided: Instant,
+    /// The Placement said how many there are.
+    pub(super) counted: Instant,
+}
+
+impl Scene {
+    /// Makes the namespace, and in it a Gateway of `class` on `clusters`.
+    pub(super) async fn set(
+        client: &Client,
+        namespace: &'static str,
+        class: &str,
+        clusters: &[String],
+    ) -> Result<Self> {
+        let scene = Self { client: client.clone(), namespace };
+        apply(client, &fixtures::namespace(namespace)).await?;
+        scene.place(clusters).await?;
+        let mut gateway = fixtures::gateway(namespace, NAME, class, Some(NAME));
+        // A cluster that leaves is left at once.
+        gateway["metadata"]["annotations"] = json!({ "kuadrant.io/grace-timeout": "0" });
+        apply_all(client, [&gateway]).await?;
+        Ok(scene)
+    }
+
+    /// Places the Gateway on `clusters`, decisions first, as the placement's controller does.
+    pub(super) async fn place(&self, clusters: &[String]) -> Result<Placed> {
+        // No cluster is a slice too.
+        let slices = clusters.chunks(SLICE).chain(clusters.is_empty().then_some(clusters));
+        for (index, slice) in slices.enumerate() {
+            let clusters: Vec<&str> = slice.iter().map(String::as_str).collect();
+            let decision = fixtures::placement_decision(self.namespace, NAME, index, &clusters);
+            apply_with_status(&self.client, &decision).await?;
+        }
+        let decided = Instant::now();
+        let placement = fixtures::placement(self.namespace, NAME, clusters.len());
+        apply_with_status(&self.client, &placement).await?;
+        Ok(Placed { decided, counted: Instant::now() })
+    }
+
+    /// Makes the policies of these numbers.
+    pub(super) async fn add(&self, policies: Range<usize>) -> Result<()> {
+        let objects = policies.map(|index| fixtures::rate_limit_policy(self.namespace, &policy(index), NAME));
+        create_all(&self.client, objects.map(|object| (self.path(), object))).await
+    }
+
+    /// Deletes the policies of these numbers.
+    pub(super) async fn remove(&self, policies: Range<usize>) -> Result<()> {
+        let deletes = policies.map(|index| {
+            let delete = Requests::new(self.path()).delete(&policy(index), &DeleteParams::background());
+            delete.context("making a delete")
+        });
+        let deleted = raw::send(&self.client, deletes.collect::<Result<_>>()?, AT_ONCE).await;
+        deleted.map(drop).context("deleting policies")
+    }
+
+    /// Changes a policy's limit, as its owner would.
+    pub(super) async fn change(&self, index: usize, limit: usize) -> Result<()> {
+        let rates = json!([{ "limit": limit, "window": "10s" }]);
+        let patch = Patch::Merge(json!({ "spec": { "limits": { "all": { "rates": rates } } } }));
+        let request = Requests::new(self.path()).patch(&policy(index), &PatchParams::default(), &patch);
+        raw::send(&self.client, vec![request.context("making a patch")?], 1).await.map(drop)
+    }
+
+    /// The requests that write what the policies are annotated with now, as `controller` writes it.
+    pub(super) async fn annotations(&self, controller: &ControllerName) -> Result<Vec<Ready>> {
+        let manager = controller.hub_field_manager();
+        let (gvr, kind) =
+            (GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), "RateLimitPolicy");
+        let list = Requests::new(self.path()).list(&ListParams::default()).context("making a list")?;
+        let policies: ObjectList<DynamicObject> =
+            self.client.request(list).await.context("listing policies")?;
+        let annotate = |policy: &DynamicObject| {
+            let found =
+                OF_POLICY.into_iter().filter_map(|key| Some((key, policy.annotations().get(key)?.clone())));
+            let parent = Parent::new("kuadrant.io", "ratelimitpolicies", self.namespace, &policy.name_any());
+            let uid = policy.uid().unwrap_or_default();
+            let request = annotating(&manager, (&gvr, kind), &parent, &uid, &found.collect());
+            Ok(raw::answered_by_metadata(request.context("making a patch")?))
+        };
+        policies.items.iter().map(annotate).collect()
+    }
+
+    /// The name that the works of a policy have in each cluster.
+    pub(super) fn work(&self, controller: &ControllerName, index: usize) -> String {
+        let parent = Parent::new("kuadrant.io", "ratelimitpolicies", self.namespace, &policy(index));
+        WorkName::of(controller, "RateLimitPolicy", &parent).to_string()
+    }
+
+    /// Where its policies are.
+    pub(super) fn path(&self) -> String {
+        format!("/apis/kuadrant.io/v1/namespaces/{}/ratelimitpolicies", self.namespace)
+    }
+}
+
+fn policy(index: usize) -> String {
+    format!("limits-{index:04}")
+}
+
+/// Creates objects at their paths.
+pub(super) async fn create_all(
+    client: &Client,
+    objects: impl IntoIterator<Item = (String, Value)>,
+) -> Result<()> {
+    let requests = objects.into_iter().map(|(path, object)| {
+        let body = serde_json::to_vec(&object).context("writing an object as JSON")?;
+        Requests::new(path).create(&PostParams::default(), body).context("making a create")
+    });
+    raw::send(client, requests.collect::<Result<_>>()?, AT_ONCE).await.map(drop)
+}

@@ -1,0 +1,60 @@
+//! B11: a spoke that says a quarter of a megabyte about one work, each time something else: what the controller keeps of it.
+
+use anyhow::{Context, Result};
+use kube::ResourceExt;
+use kube::api::{Api, Patch, PatchParams};
+use policy_sync::api::annotations::CONDITIONS;
+use policy_sync::api::work::ManifestWork;
+use serde_json::json;
+
+use super::raw::{self, Ready};
+use super::report::{Measure, progress};
+use super::stage::Stage;
+use super::usage::Memory;
+use policy_sync_testenv::world::Answer;
+
+/// How many bytes the message of each condition has.
+const BYTES: usize = 64 * 1024;
+/// How many patches are under way at once.
+const AT_ONCE: usize = 4;
+/// How much more memory the controller may have once it was told all that, in MiB.
+const GOAL: f64 = 4.0;
+
+/// How much more memory the controller has after `patches` of one work's status than before.
+pub(super) async fn measure(stage: &mut Stage, patches: usize) -> Result<Vec<Measure>> {
+    stage.settle().await?;
+    let (_, controller) = stage.start_controller().await?;
+    stage.quiet().await?;
+    let before = Memory::of(controller.pid())?;
+    progress(&format!("{patches} patches of {} KiB", CONDITIONS.len() * BYTES / 1024));
+    let cluster = stage.clusters.first().context("there is no cluster")?;
+    let works: Api<ManifestWork> = Api::namespaced(stage.client.clone(), cluster);
+    let work = works.get(&stage.scene.work(&stage.controller(), 0)).await.context("reading a work")?;
+    let requests = (0..patches).map(|turn| patch(&work, turn));
+    let took = raw::send(&stage.client, requests.collect::<Result<_>>()?, AT_ONCE).await?;
+    stage.quiet().await?;
+    let after = Memory::of(controller.pid())?;
+    controller.terminate().await?;
+    stage.unsettle();
+    let what = format!("memory kept of {patches} statuses of {} KiB", CONDITIONS.len() * BYTES / 1024);
+    let detail = format!(
+        "over {:.1} MiB; {:.1} MiB more for a moment; in {:.1} s",
+        before.resident,
+        after.peak - before.resident,
+        took.as_secs_f64()
+    );
+    Ok(vec![Measure::at_most("B11", what, after.resident - before.resident, "MiB", GOAL).detail(detail)])
+}
+
+/// A status of `work` that answers all that is asked, with messages that differ from turn to turn.
+fn patch(work: &ManifestWork, turn: usize) -> Result<Ready> {
+    let answer = CONDITIONS.iter().enumerate().fold(Answer::applied(), |answer, (number, condition)| {
+        let message = format!("{turn}-{number}-{}", "x".repeat(BYTES));
+        answer.condition(condition, "True", "Accepted", &message)
+    });
+    let patch = Patch::Merge(json!({ "status": answer.status_of(work) }));
+    let request = raw::works_of(&work.namespace().unwrap_or_default())
+        .patch_subresource("status", &work.name_any(), &PatchParams::default(), &patch)
+        .context("making a patch")?;
+    Ok(raw::answered_by_metadata(request))
+}

@@ -1,0 +1,305 @@
+//! The hub that is measured on, and in which state a measurement finds it: without works, or with everything settled.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use policy_sync::api::annotations::{CONTROLLER, WORK_FOR};
+use policy_sync::api::names::ControllerName;
+use policy_sync::api::work::ManifestWork;
+use serde_json::json;
+
+use super::counts::Counts;
+use super::observer::{Observer, Seen};
+use super::raw::{self, Ready};
+use super::report::progress;
+use super::scene::{AT_ONCE, Scene, create_all};
+use super::{Options, agents};
+use policy_sync_testenv::apply::apply_all;
+use policy_sync_testenv::world::rate_limit_policies;
+use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, fixtures, wait};
+
+/// The namespace of the Gateway, of the policies and of the class's parameters.
+const NAMESPACE: &str = "shop";
+/// The class.
+pub(super) const CLASS: &str = "synced";
+/// The name that the controller has by default.
+const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
+/// How many works are read at once.
+const PAGE: u32 = 500;
+/// How often a starting controller is asked whether it is ready: more often than in tests, as this is measured.
+const ASK_EVERY: Duration = Duration::from_millis(2);
+/// How long a start may take.
+const START: Duration = Duration::from_secs(120);
+/// How long a step may take that is not measured.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The hub, and the controller's program.
+pub(super) struct Stage {
+    fleet: Fleet,
+    binary: PathBuf,
+    quiet: Duration,
+    pub(super) client: Client,
+    pub(super) scene: Scene,
+    pub(super) clusters: Vec<String>,
+    pub(super) policies: usize,
+    /// The policies' works as the controller stores them.
+    works: Arc<Vec<Stored>>,
+    /// Whether all works are there and answered for, and the policies say so.
+    settled: bool,
+}
+
+/// A work as the controller stores it, without what the server adds.
+#[derive(Debug)]
+pub(super) struct Stored {
+    cluster: String,
+    /// JSON: many are kept, and they are only sent.
+    body: Vec<u8>,
+}
+
+impl Stored {
+    pub(super) fn of(mut work: ManifestWork) -> Result<Self> {
+        let metadata = std::mem::take(&mut work.metadata);
+        let cluster = metadata.namespace.clone().unwrap_or_default();
+        (work.metadata.name, work.metadata.namespace) = (metadata.name, metadata.namespace);
+        (work.metadata.labels, work.metadata.annotations) = (metadata.labels, metadata.annotations);
+        work.status = None;
+        Ok(Self { cluster, body: serde_json::to_vec(&work).context("writing a work as JSON")? })
+    }
+
+    /// The request that creates it.
+    pub(super) fn create(&self) -> Result<Ready> {
+        let create = raw::works_of(&self.cluster).create(&PostParams::default(), self.body.clone());
+        Ok(raw::answered_by_metadata(create.context("making a create")?))
+    }
+}
+
+impl Stage {
+    /// Starts the hub and puts everything there but works.
+    pub(super) async fn start(options: &Options) -> Result<Self> {
+        ensure!(options.controller.is_file(), "{} is no program", options.controller.display());
+        let fleet = Fleet::start(FleetOptions::spokes([])).await?;
+        let client = fleet.hub().client()?;
+        let clusters: Vec<String> =
+            (0..options.clusters).map(|index| format!("cluster-{index:04}")).collect();
+        let scene = Self::set(&client, &clusters).await.context("setting the stage")?;
+        let (binary, quiet) = (options.controller.clone(), options.quiet);
+        let works = Arc::default();
+        let mut stage =
+            Self { fleet, binary, quiet, client, scene, clusters, policies: 0, works, settled: false };
+        stage.set_policies(options.policies).await?;
+        Ok(stage)
+    }
+
+    async fn set(client: &Client, clusters: &[String]) -> Result<Scene> {
+        progress(&format!("setting the stage: {} clusters", clusters.len()));
+        register(client, clusters).await?;
+        // Gateways wait for their policies as they do where nothing else is said: a fixture has them come at once.
+        let params = json!({
+            "policiesToSync": [rate_limit_policies()],
+            "policyWaitSeconds": 10,
+            "policyWaitAction": "hold",
+        });
+        let objects = [
+            fixtures::namespace(NAMESPACE),
+            fixtures::params_config_map(NAMESPACE, "params", &params),
+            fixtures::gateway_class(CLASS, CONTROLLER_NAME, Some((NAMESPACE, "params"))),
+        ];
+        apply_all(client, &objects).await?;
+        Scene::set(client, NAMESPACE, CLASS, clusters).await
+    }
+
+    /// Makes it so many policies.
+    pub(super) async fn set_policies(&mut self, count: usize) -> Result<()> {
+        self.scene.add(self.policies..count).await?;
+        self.scene.remove(count..self.policies).await?;
+        self.settled &= self.policies == count;
+        self.policies = count;
+        Ok(())
+    }
+
+    pub(super) fn hub(&self) -> &ControlPlane {
+        self.fleet.hub()
+    }
+
+    /// How many works of policies there are when all is written.
+    pub(super) fn size(&self) -> usize {
+        self.policies * self.clusters.len()
+    }
+
+    /// Starts the controller, and does not wait.
+    pub(super) fn launch(&self) -> Result<Controller> {
+        // A Lease that lasts: what is measured is not how soon a dead leader is followed.
+        Controller::launch(&self.binary, self.hub(), &["--leader-elect-lease-duration=15"], None)
+    }
+
+    /// Starts the controller, and returns it with the time until it was ready: with many works, longer than
+    /// [`Stage::quiet`] waits.
+    pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
+        let started = Instant::now();
+        let controller = self.launch()?;
+        // Until it listens there is no answer.
+        while !matches!(controller.readiness().await, Ok((200, _))) {
+            ensure!(started.elapsed() < START, "the controller is not ready; its log: {}", controller.log()?);
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+        Ok((started.elapsed(), controller))
+    }
+
+    /// Watches the works of policies.
+    pub(super) async fn observe(&self) -> Result<Observer> {
+        Observer::start(&self.client, raw::WORKS, &self.policy_works()).await
+    }
+
+    /// The label selector of the controller's works for policies.
+    pub(super) fn policy_works(&self) -> String {
+        format!("{},{WORK_FOR}=policy", self.selector())
+    }
+
+    /// Whose works they are.
+    pub(super) fn controller(&self) -> ControllerName {
+        ControllerName::new(CONTROLLER_NAME)
+    }
+
+    /// The label selector of the controller's works.
+    pub(super) fn selector(&self) -> String {
+        format!("{CONTROLLER}={}", self.controller().hash())
+    }
+
+    /// The works of policies that the controller stores here; it is asked once, and its works stay.
+    pub(super) async fn works(&mut self) -> Result<Arc<Vec<Stored>>> {
+        if self.works.len() != self.size() {
+            self.clear().await?;
+            let mut observer = self.observe().await?;
+            let controller = self.launch()?;
+            observer.until(self.size(), Seen::came).await?;
+            controller.terminate().await?;
+            self.works = Arc::new(self.stored().await?);
+        }
+        Ok(self.works.clone())
+    }
+
+    /// Sees to it that all works are there and answered for, and that the policies say so. No controller runs then.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        if self.settled {
+            return Ok(());
+        }
+        progress(&format!("settling {} works", self.size()));
+        let (_, controller) = self.start_controller().await?;
+        self.quiet().await?;
+        self.answer_all("all is well").await?;
+        self.quiet().await?;
+        controller.terminate().await?;
+        self.note_settled();
+        Ok(())
+    }
+
+    /// Answers for all works of policies, as fast as it can.
+    pub(super) async fn answer_all(&self, text: &str) -> Result<()> {
+        self.pages(async |page| {
+            let answers = page.iter().map(|work| agents::answer(work, text)).collect::<Result<_>>()?;
+            raw::send(&self.client, answers, AT_ONCE).await.map(drop)
+        })
+        .await
+    }
+
+    /// Notes that all is as [`Stage::settle`] leaves it.
+    pub(super) fn note_settled(&mut self) {
+        self.settled = true;
+    }
+
+    /// Notes that something of this no longer holds.
+    pub(super) fn unsettle(&mut self) {
+        self.settled = false;
+    }
+
+    /// Waits until nobody has written anything for a while.
+    pub(super) async fn quiet(&self) -> Result<()> {
+        let (mut seen, mut since) = (Counts::default(), Instant::now());
+        loop {
+            let counts = Counts::now(&self.client).await?;
+            if counts.since(&seen).writes() > 0.0 {
+                (seen, since) = (counts, Instant::now());
+            }
+            if since.elapsed() > self.quiet {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    }
+
+    async fn stored(&self) -> Result<Vec<Stored>> {
+        let mut stored = Vec::with_capacity(self.size());
+        self.pages(async |page| {
+            for work in page {
+                stored.push(Stored::of(work)?);
+            }
+            Ok(())
+        })
+        .await?;
+        ensure!(stored.len() == self.size(), "{} works in place of {}", stored.len(), self.size());
+        Ok(stored)
+    }
+
+    /// Hands the policies' works out, cluster by cluster and page by page: all at once would take much memory, and a list
+    /// of all pages would expire where something long is done with each.
+    pub(super) async fn pages(
+        &self,
+        mut take: impl AsyncFnMut(Vec<ManifestWork>) -> Result<()>,
+    ) -> Result<()> {
+        for cluster in &self.clusters {
+            let works: Api<ManifestWork> = Api::namespaced(self.client.clone(), cluster);
+            let mut list = ListParams::default().labels(&self.policy_works()).limit(PAGE);
+            loop {
+                let page = works.list(&list).await.context("listing works")?;
+                take(page.items).await?;
+                match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) => list.continue_token = Some(token),
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes all works and waits until they are gone.
+    pub(super) async fn clear(&mut self) -> Result<()> {
+        self.settled = false;
+        self.delete_works(&self.clusters).await
+    }
+
+    /// Deletes the works of these clusters and waits until they are gone. No controller must run.
+    pub(super) async fn delete_works(&self, clusters: &[String]) -> Result<()> {
+        let selector = ListParams::default().labels(&self.selector());
+        let deletes = clusters.iter().map(|cluster| {
+            raw::works_of(cluster)
+                .delete_collection(&DeleteParams::background(), &selector)
+                .context("making a delete")
+        });
+        raw::send(&self.client, deletes.collect::<Result<_>>()?, AT_ONCE).await.context("deleting works")?;
+        let list = selector.limit(1);
+        for cluster in clusters {
+            wait::until("the works go", LIMIT, || async {
+                let works: Api<ManifestWork> = Api::namespaced(self.client.clone(), cluster);
+                ensure!(works.list_metadata(&list).await?.items.is_empty(), "{cluster} has some left");
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes clusters in name: a namespace and a ManagedCluster each.
+pub(super) async fn register(client: &Client, clusters: &[String]) -> Result<()> {
+    let path = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+    let objects = clusters.iter().flat_map(|name| {
+        let cluster = fixtures::managed_cluster(name, &BTreeMap::new());
+        [("/api/v1/namespaces", fixtures::namespace(name)), (path, cluster)]
+    });
+    create_all(client, objects.map(|(path, object)| (path.to_owned(), object))).await
+}

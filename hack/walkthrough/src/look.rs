@@ -1,0 +1,115 @@
+//! What the demo looks at, each with a limit.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::{Client, ResourceExt};
+use policy_sync::api::annotations::{
+    CONTROLLER, DISPLACED_SINCE, POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, Summary, Synced, WORK_FOR,
+};
+use policy_sync::api::work::ManifestWork;
+use serde_json::Value;
+
+use policy_sync_testenv::apply::api_for;
+use policy_sync_testenv::wait;
+
+/// How long anything may take on a busy machine; on an idle one it is a second.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Waits until the object of the kind and name of `object` is there and `wanted`.
+pub(super) async fn there(
+    client: &Client,
+    what: &str,
+    object: &Value,
+    wanted: impl Fn(&DynamicObject) -> Result<()>,
+) -> Result<DynamicObject> {
+    let (api, name) = api_for(client, object).await?;
+    wait::until(what, LIMIT, || async {
+        let found = api.get_opt(&name).await?.context("it is not there")?;
+        wanted(&found)?;
+        Ok(found)
+    })
+    .await
+}
+
+/// Waits until the object of the kind and name of `object` is gone.
+pub(super) async fn gone(client: &Client, what: &str, object: &Value) -> Result<()> {
+    let (api, name) = api_for(client, object).await?;
+    wait::until(what, LIMIT, || async {
+        ensure!(api.get_opt(&name).await?.is_none(), "it is still there");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until the work of the Gateway in `cluster` says since when that is not chosen, and returns the moment.
+pub(super) async fn displaced(hub: &Client, cluster: &str) -> Result<String> {
+    let works: Api<ManifestWork> = Api::namespaced(hub.clone(), cluster);
+    let of_gateways = ListParams::default().labels(&format!("{WORK_FOR}=gateway"));
+    wait::until(&format!("the Gateway's work of {cluster} is displaced"), LIMIT, || async {
+        let works = works.list_metadata(&of_gateways).await?.items;
+        let since = works.iter().find_map(|work| work.annotations().get(DISPLACED_SINCE));
+        since.cloned().context("it says nothing")
+    })
+    .await
+}
+
+/// Waits until no work of the controller is left on the hub, but for those whose purpose is in `except`.
+pub(super) async fn no_works(hub: &Client, what: &str, except: &[&str]) -> Result<()> {
+    let works: Api<ManifestWork> = Api::all(hub.clone());
+    let ours = ListParams::default().labels(CONTROLLER);
+    wait::until(what, LIMIT, || async {
+        let mut left = works.list_metadata(&ours).await?.items;
+        left.retain(|work| !work.labels().get(WORK_FOR).is_some_and(|purpose| except.contains(&&**purpose)));
+        let names: Vec<String> = left.iter().map(ResourceExt::name_any).collect();
+        ensure!(names.is_empty(), "{} left", names.join(", "));
+        Ok(())
+    })
+    .await
+}
+
+/// Fails unless the Namespace `name` is there to stay.
+pub(super) async fn namespace_stays(client: &Client, name: &str) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let found = namespaces.get(name).await.with_context(|| format!("reading the namespace {name}"))?;
+    ensure!(found.metadata.deletion_timestamp.is_none(), "the namespace {name} is being deleted");
+    Ok(())
+}
+
+/// What a hub policy says of its copies.
+pub(super) struct Fold {
+    pub(super) entries: Vec<Synced>,
+    pub(super) summary: Summary,
+}
+
+impl Fold {
+    fn of(policy: &DynamicObject) -> Result<Self> {
+        let read = |key: &str| policy.annotations().get(key).with_context(|| format!("there is no {key}"));
+        let entries = read(POLICIES_SYNCED)?;
+        let summary = read(POLICIES_SYNCED_SUMMARY)?;
+        Ok(Self {
+            entries: serde_json::from_str(entries).with_context(|| format!("reading {entries}"))?,
+            summary: serde_json::from_str(summary).with_context(|| format!("reading {summary}"))?,
+        })
+    }
+}
+
+/// Waits until the annotations of the hub policy `policy` are `wanted`, and returns them.
+pub(super) async fn folded(
+    hub: &Client,
+    what: &str,
+    policy: &Value,
+    wanted: impl Fn(&Fold) -> Result<()>,
+) -> Result<Fold> {
+    let found = there(hub, what, policy, |found| wanted(&Fold::of(found)?)).await?;
+    Fold::of(&found)
+}
+
+/// The condition `kind` of an object, as `status (reason)`.
+pub(super) fn condition(object: &DynamicObject, kind: &str) -> Option<String> {
+    let conditions = object.data["status"]["conditions"].as_array()?;
+    let condition = conditions.iter().find(|condition| condition["type"] == kind)?;
+    Some(format!("{} ({})", condition["status"].as_str()?, condition["reason"].as_str()?))
+}

@@ -1,0 +1,55 @@
+//! The demo's command line; `hack/demo` builds it and runs it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use policy_sync_walkthrough::{self as demo, Options};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A hub, the spokes eu-1 and us-1 and the controller on this machine: a policy travels, and each step is checked.
+#[derive(Parser)]
+#[command(name = "demo", version)]
+struct Arguments {
+    /// Leave everything running at the end, until Ctrl-C, and print how to reach it.
+    #[arg(long)]
+    keep: bool,
+    /// The controller; otherwise the `policy-sync` beside this program.
+    #[arg(long, value_name = "FILE")]
+    controller: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn options(self) -> Result<Options> {
+        let controller = match self.controller {
+            Some(path) => path,
+            None => std::env::current_exe().context("finding this program")?.with_file_name("policy-sync"),
+        };
+        Ok(Options { controller, keep: self.keep })
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("demo: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<ExitCode> {
+    // Before anything starts, so that a signal in between is not lost.
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let asked = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    demo::run(Arguments::parse().options()?, asked).await
+}

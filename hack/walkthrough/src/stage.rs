@@ -1,0 +1,65 @@
+//! What the demo runs on.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+
+use super::report::Report;
+use policy_sync_testenv::{Controller, Fleet, FleetOptions};
+
+/// The spokes.
+pub(super) const SPOKES: [&str; 2] = ["eu-1", "us-1"];
+
+/// A hub, two spokes, and the controller. Dropping it stops all of it.
+#[derive(Debug)]
+pub(super) struct Stage {
+    // Goes before the hub that it watches.
+    _controller: Controller,
+    fleet: Fleet,
+}
+
+impl Stage {
+    /// Starts everything.
+    pub(super) async fn start(controller: &Path, report: &Report) -> Result<Self> {
+        ensure!(
+            controller.is_file(),
+            "{} is no program: build it, or name one with --controller",
+            controller.display()
+        );
+        report.step("Start a hub, two spokes and the controller");
+        let fleet = Fleet::start(FleetOptions::spokes(SPOKES)).await?;
+        report.seen("hub and spokes are up, each with an API server of its own");
+        let controller = Controller::start(controller, fleet.hub(), &[]).await?;
+        report.seen("policy-sync controller is ready");
+        Ok(Self { _controller: controller, fleet })
+    }
+
+    /// A client of the hub.
+    pub(super) fn hub(&self) -> Result<Client> {
+        self.fleet.hub().client()
+    }
+
+    /// A client of the spoke `name`.
+    pub(super) fn spoke(&self, name: &str) -> Result<Client> {
+        self.fleet.spoke(name)?.client().with_context(|| format!("reaching {name}"))
+    }
+
+    /// Prints how to look at what runs, and how to stop it.
+    pub(super) fn say_how_to_reach(&self, report: &Report) {
+        println!();
+        report.say("Everything keeps running. In another terminal, one of:");
+        println!("# hub");
+        println!("export KUBECONFIG={}", self.fleet.hub().kubeconfig().display());
+        for spoke in self.fleet.spokes() {
+            println!("# spoke {}", spoke.name());
+            println!("export KUBECONFIG={}", spoke.kubeconfig().display());
+        }
+        println!("# and then, for instance");
+        let kubectl = self.fleet.hub().binaries().kubectl.display();
+        println!("{kubectl} get gateways,ratelimitpolicies,manifestworks -A");
+        println!("# logs are beside the kubeconfigs");
+        println!();
+        report.say("Ctrl-C here stops and removes all of it.");
+    }
+}

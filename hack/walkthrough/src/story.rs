@@ -1,0 +1,401 @@
+//! The steps, in their order. Each writes as a user would, and waits for what is to follow.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, DynamicObject};
+use policy_sync::api::annotations::{
+    CLUSTER_OVERRIDES, GATEWAY_CLUSTERS, GRACE_TIMEOUT, MANAGED, POLICY_SYNCED, REVISION, Synced,
+};
+use policy_sync::sync::PLACEMENT_SETTLES;
+use serde_json::{Value, json};
+
+use super::look::{self, Fold};
+use super::report::Report;
+use super::stage::{SPOKES, Stage};
+use policy_sync_testenv::apply::{api_for, apply, apply_all, apply_with_status};
+use policy_sync_testenv::fixtures;
+
+/// The namespace on the hub.
+const SHOP: &str = "shop";
+/// Where it is on the spokes.
+const DOWNSTREAM: &str = "kuadrant-shop";
+
+/// All steps.
+pub(super) async fn tell(stage: &Stage, report: &Report) -> Result<()> {
+    configure(stage, report).await?;
+    write_a_policy(stage, report).await?;
+    read_the_answers(stage, report).await?;
+    read_the_gateway(stage, report).await?;
+    override_on_a_spoke(stage, report).await?;
+    override_goes(stage, report).await?;
+    change_the_policy(stage, report).await?;
+    differ_on_a_cluster(stage, report).await?;
+    unplace_a_cluster(stage, report).await?;
+    delete(stage, report).await
+}
+
+fn class() -> Value {
+    fixtures::gateway_class(
+        "multi-cluster",
+        "kuadrant.io/policy-sync",
+        Some(("policy-sync", "multi-cluster")),
+    )
+}
+
+/// For how long the Gateway serves on where it is no longer placed.
+const GRACE: Duration = Duration::from_secs(5);
+
+fn gateway() -> Value {
+    let mut gateway = fixtures::gateway(SHOP, "web", "multi-cluster", Some("everywhere"));
+    gateway["metadata"]["annotations"][GRACE_TIMEOUT] = GRACE.as_secs().to_string().into();
+    gateway
+}
+
+fn policy(limit: u32) -> Value {
+    let mut policy = fixtures::rate_limit_policy(SHOP, "limits", "web");
+    policy["spec"]["limits"]["all"]["rates"][0]["limit"] = limit.into();
+    policy
+}
+
+/// An object of a hub namespace as it is named on the spokes.
+fn downstream(object: &Value) -> Value {
+    let mut object = object.clone();
+    object["metadata"]["namespace"] = DOWNSTREAM.into();
+    object
+}
+
+async fn place(stage: &Stage, clusters: &[&str]) -> Result<()> {
+    let hub = stage.hub()?;
+    let placement = fixtures::placement(SHOP, "everywhere", clusters.len());
+    let decision = fixtures::placement_decision(SHOP, "everywhere", 0, clusters);
+    for object in [decision, placement] {
+        apply_with_status(&hub, &object).await?;
+    }
+    Ok(())
+}
+
+async fn configure(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The platform team says which policies travel, and where to");
+    let hub = stage.hub()?;
+    let parameters = json!({
+        "downstreamClass": "istio",
+        "policiesToSync": [{
+            "group": "kuadrant.io",
+            "version": "v1",
+            "resource": "ratelimitpolicies",
+            "statusFields": [{ "name": "generation", "path": ".status.observedGeneration" }],
+        }],
+        "policyWaitSeconds": 10,
+        "policyWaitAction": "hold",
+    });
+    let namespaces = [fixtures::namespace("policy-sync"), fixtures::namespace(SHOP)];
+    apply_all(&hub, &namespaces).await?;
+    apply(&hub, &fixtures::params_config_map("policy-sync", "multi-cluster", &parameters)).await?;
+    apply(&hub, &class()).await?;
+    report
+        .say("GatewayClass multi-cluster, of the controller kuadrant.io/policy-sync, with these parameters:");
+    report.excerpt(&parameters);
+    place(stage, &SPOKES).await?;
+    report.say("Placement shop/everywhere; its decisions: eu-1, us-1");
+    for kind in ["Accepted", "PoliciesResolved"] {
+        let what = format!("GatewayClass multi-cluster is {kind}");
+        let said = |class: &_| look::condition(class, kind).unwrap_or_else(|| "nothing".into());
+        look::there(&hub, &what, &class(), |class| {
+            let said = said(class);
+            ensure!(said.starts_with("True"), "it says {said}");
+            Ok(())
+        })
+        .await?;
+        report.seen(&format!("GatewayClass multi-cluster: {kind}=True"));
+    }
+    Ok(())
+}
+
+async fn write_a_policy(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("A team writes a Gateway and a RateLimitPolicy, on the hub alone");
+    let hub = stage.hub()?;
+    let (gateway, policy) = (gateway(), policy(10));
+    report.excerpt(&json!({
+        "kind": policy["kind"],
+        "metadata": { "namespace": SHOP, "name": policy["metadata"]["name"] },
+        "spec": { "targetRef": { "kind": "Gateway", "name": "web" }, "limits": policy["spec"]["limits"] },
+    }));
+    apply_all(&hub, [&gateway, &policy]).await?;
+    try_join_all(SPOKES.map(|spoke| copies_arrive(stage, report, spoke))).await?;
+    let copy =
+        look::there(&stage.spoke("eu-1")?, "the copy on eu-1", &downstream(&policy), |_| Ok(())).await?;
+    report.say("the copy on eu-1, aimed at the Gateway there:");
+    report.excerpt(&json!({
+        "kind": "RateLimitPolicy",
+        "metadata": {
+            "namespace": copy.namespace(),
+            "name": copy.name_any(),
+            "annotations": { POLICY_SYNCED: copy.annotations().get(POLICY_SYNCED) },
+        },
+        "spec": { "targetRef": { "kind": "Gateway", "name": copy.data["spec"]["targetRef"]["name"] } },
+    }));
+    Ok(())
+}
+
+async fn copies_arrive(stage: &Stage, report: &Report, spoke: &str) -> Result<()> {
+    let client = stage.spoke(spoke)?;
+    let a_gateway = async {
+        let what = format!("the copy of the Gateway on {spoke}");
+        look::there(&client, &what, &downstream(&gateway()), |copy| {
+            ensure!(copy.data["spec"]["gatewayClassName"] == "istio", "its class is not istio");
+            ensure!(copy.labels().get(MANAGED).is_some_and(|value| value == "true"), "it has no {MANAGED}");
+            Ok(())
+        })
+        .await?;
+        report.seen(&format!("{spoke}: Gateway {DOWNSTREAM}/web, of class istio"));
+        anyhow::Ok(())
+    };
+    let a_policy = policy_arrives(stage, report, spoke, 10);
+    tokio::try_join!(a_gateway, a_policy).map(drop)
+}
+
+async fn policy_arrives(stage: &Stage, report: &Report, spoke: &str, limit: u32) -> Result<()> {
+    let what = format!("the copy of the RateLimitPolicy on {spoke}");
+    look::there(&stage.spoke(spoke)?, &what, &downstream(&policy(limit)), |copy| {
+        let spec = &copy.data["spec"];
+        let found = &spec["limits"]["all"]["rates"][0]["limit"];
+        ensure!(*found == limit, "its limit is {found}");
+        ensure!(spec["targetRef"]["name"] == "web", "it targets something else");
+        ensure!(copy.annotations().contains_key(REVISION), "it has no {REVISION}");
+        let origin = copy.annotations().get(POLICY_SYNCED).context("it does not say where it is from")?;
+        ensure!(origin == "shop/limits", "it says it is from {origin}");
+        Ok(())
+    })
+    .await?;
+    report.seen(&format!("{spoke}: RateLimitPolicy {DOWNSTREAM}/limits, limit {limit}"));
+    Ok(())
+}
+
+async fn read_the_answers(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The hub policy says what each spoke does with it");
+    let fold = look::folded(&stage.hub()?, "both spokes enforce the policy", &policy(10), |fold| {
+        clusters(fold, &SPOKES)?;
+        ensure!(fold.summary.synced && fold.summary.enforced == 2, "it says {:?}", fold.summary);
+        ensure!(fold.entries.iter().all(|e| e.fields.get("generation") == Some(&json!(1))), "no generation");
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+async fn read_the_gateway(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The hub Gateway says where it is reached, once every spoke has programmed it");
+    let found =
+        look::there(&stage.hub()?, "the Gateway is programmed on both spokes", &gateway(), |gateway| {
+            let said = look::condition(gateway, "Programmed").unwrap_or_else(|| "nothing".into());
+            ensure!(said.starts_with("True"), "it says {said}");
+            ensure!(
+                addressed(gateway) == SPOKES,
+                "its addresses are {}",
+                gateway.data["status"]["addresses"]
+            );
+            Ok(())
+        })
+        .await?;
+    let status = &found.data["status"];
+    let names = status["listeners"].as_array().into_iter().flatten().map(|listener| &listener["name"]);
+    report.excerpt(&json!({
+        "kind": "Gateway",
+        "metadata": {
+            "namespace": SHOP,
+            "name": found.name_any(),
+            "annotations": { GATEWAY_CLUSTERS: found.annotations().get(GATEWAY_CLUSTERS) },
+        },
+        "status": {
+            "conditions": status["conditions"],
+            "addresses": status["addresses"],
+            "listeners": names.map(|name| json!({ "name": name })).collect::<Vec<_>>(),
+        },
+    }));
+    Ok(())
+}
+
+/// The clusters that a Gateway has addresses of.
+fn addressed(gateway: &DynamicObject) -> Vec<&str> {
+    let addresses = gateway.data["status"]["addresses"].as_array().into_iter().flatten();
+    let mut clusters: Vec<&str> =
+        addresses.filter_map(|address| Some(address["value"].as_str()?.split_once('/')?.0)).collect();
+    clusters.dedup();
+    clusters
+}
+
+async fn override_on_a_spoke(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The people of us-1 write a policy of their own for that Gateway, and it wins there");
+    apply(&stage.spoke("us-1")?, &theirs()).await?;
+    let fold = look::folded(&stage.hub()?, "us-1 overrides the policy", &policy(10), |fold| {
+        let overridden = |cluster: &str| {
+            let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == cluster);
+            entry.is_some_and(|entry| entry.conditions.iter().any(|c| c.is_overridden()))
+        };
+        ensure!(overridden("us-1"), "us-1 does not say so");
+        ensure!(!overridden("eu-1"), "eu-1 says so too");
+        ensure!((fold.summary.enforced, fold.summary.overridden) == (1, 1), "it says {:?}", fold.summary);
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+/// A policy of us-1's own people.
+fn theirs() -> Value {
+    fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web")
+}
+
+async fn override_goes(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("They delete it, and the copy is enforced again, which nobody has touched");
+    let (hub, us) = (stage.hub()?, stage.spoke("us-1")?);
+    let (api, name) = api_for(&us, &theirs()).await?;
+    api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
+    let fold = look::folded(&hub, "both spokes enforce the policy again", &policy(10), |fold| {
+        let numbers = (fold.summary.enforced, fold.summary.overridden, fold.summary.pending);
+        ensure!(numbers == (2, 0, 0), "it says {:?}", fold.summary);
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    look::there(&us, "the copy is as it was", &downstream(&policy(10)), |copy| {
+        let generation = copy.metadata.generation;
+        ensure!(generation == Some(1), "its generation is {generation:?}");
+        Ok(())
+    })
+    .await?;
+    report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is still of generation 1");
+    Ok(())
+}
+
+async fn change_the_policy(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The team raises the limit on the hub, from 10 to 100");
+    apply(&stage.hub()?, &policy(100)).await?;
+    try_join_all(SPOKES.map(|spoke| policy_arrives(stage, report, spoke, 100))).await?;
+    let fold = look::folded(&stage.hub()?, "both spokes answer for the new limit", &policy(100), |fold| {
+        let current = |entry: &_| answered(entry) == Some(2);
+        ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
+        ensure!(fold.entries.iter().all(current), "a spoke still answers for the old one");
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+async fn differ_on_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The team gives the clusters of one region a limit of their own, in the same policy");
+    let patch = json!({ "limits": { "all": { "rates": [{ "limit": 50, "window": "10s" }] } } });
+    let overrides = json!([{ "clusterSelector": "region=us", "patch": patch }]);
+    report.excerpt(&json!({ "metadata": { "annotations": { CLUSTER_OVERRIDES: overrides.to_string() } } }));
+    let mut differing = policy(100);
+    differing["metadata"]["annotations"][CLUSTER_OVERRIDES] = overrides.to_string().into();
+    apply(&stage.hub()?, &differing).await?;
+    policy_arrives(stage, report, "us-1", 50).await?;
+    policy_arrives(stage, report, "eu-1", 100).await?;
+    let fold = look::folded(&stage.hub()?, "us-1 answers for its own limit", &differing, |fold| {
+        let generations: Vec<_> = fold.entries.iter().map(answered).collect();
+        ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
+        ensure!(generations == [Some(2), Some(3)], "the generations are {generations:?}");
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+fn answered(entry: &Synced) -> Option<i64> {
+    entry.fields.get("generation")?.as_i64()
+}
+
+async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
+    let settles = PLACEMENT_SETTLES;
+    report.step("The placement no longer chooses us-1, where the Gateway serves on for a while");
+    report.say(&format!(
+        "(it counts once nothing of the placement has changed for {settles:?}; the people of us-1"
+    ));
+    report.say("have a policy of their own there again)");
+    let us = stage.spoke("us-1")?;
+    apply(&us, &theirs()).await?;
+    place(stage, &["eu-1"]).await?;
+    let since = look::displaced(&stage.hub()?, "us-1").await?;
+    report
+        .seen(&format!("hub: the Gateway's work for us-1 says that its cluster is not chosen since {since}"));
+    for object in [gateway(), policy(100)] {
+        look::there(&us, "the copies stay on us-1", &downstream(&object), |_| Ok(())).await?;
+    }
+    report.seen(&format!("us-1: the Gateway serves on for {GRACE:?}, with its policy"));
+    look::gone(&us, "the copy of the Gateway leaves us-1", &downstream(&gateway())).await?;
+    let took = report.since_step();
+    // The moment is written in whole seconds.
+    let least = settles + GRACE - Duration::from_secs(1);
+    ensure!(took >= least, "us-1 lost its Gateway after {took:?}, before its grace was over");
+    report.seen("us-1: Gateway kuadrant-shop/web is gone");
+    look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
+    report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    look::there(&stage.hub()?, "the hub Gateway has no address of us-1", &gateway(), |gateway| {
+        ensure!(addressed(gateway) == ["eu-1"], "its addresses are {}", gateway.data["status"]["addresses"]);
+        Ok(())
+    })
+    .await?;
+    report.seen("hub: Gateway shop/web has the addresses of eu-1 alone");
+    look::there(&us, "the policy of us-1's own people stays", &theirs(), |_| Ok(())).await?;
+    report.seen("us-1: RateLimitPolicy kuadrant-shop/ours, which its people wrote, is still there");
+    look::there(&stage.spoke("eu-1")?, "the copy stays on eu-1", &downstream(&policy(100)), |_| Ok(()))
+        .await?;
+    let fold = look::folded(&stage.hub()?, "the hub policy names eu-1 alone", &policy(100), |fold| {
+        clusters(fold, &["eu-1"])?;
+        ensure!(fold.summary.synced && fold.summary.enforced == 1, "it says {:?}", fold.summary);
+        Ok(())
+    })
+    .await?;
+    report.fold(&fold);
+    Ok(())
+}
+
+async fn delete(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("The team deletes the policy, then the Gateway");
+    let (hub, eu) = (stage.hub()?, stage.spoke("eu-1")?);
+    delete_object(stage, &policy(100)).await?;
+    look::gone(&eu, "the copy of the policy leaves eu-1", &downstream(&policy(100))).await?;
+    report.seen("eu-1: RateLimitPolicy kuadrant-shop/limits is gone");
+    look::there(&eu, "the Gateway stays on eu-1", &downstream(&gateway()), |_| Ok(())).await?;
+    look::no_works(&hub, "the policy's works go", &["gateway", "access"]).await?;
+    report.seen("hub: no ManifestWork is left of the policy");
+    delete_object(stage, &gateway()).await?;
+    look::gone(&eu, "the copy of the Gateway leaves eu-1", &downstream(&gateway())).await?;
+    report.seen("eu-1: Gateway kuadrant-shop/web is gone");
+    look::no_works(&hub, "all works go", &[]).await?;
+    report.seen("hub: no ManifestWork is left at all");
+    for spoke in SPOKES {
+        look::namespace_stays(&stage.spoke(spoke)?, DOWNSTREAM).await?;
+    }
+    report.seen("eu-1 and us-1: the namespace kuadrant-shop is still there, with what others have in it");
+    Ok(())
+}
+
+async fn delete_object(stage: &Stage, object: &Value) -> Result<()> {
+    let (api, name) = api_for(&stage.hub()?, object).await?;
+    api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
+    Ok(())
+}
+
+/// For those who want to look around: the Gateway and the policy again, on both spokes.
+pub(super) async fn put_back(stage: &Stage, report: &Report) -> Result<()> {
+    report.step("For you to look around: both again, on both spokes");
+    place(stage, &SPOKES).await?;
+    apply_all(&stage.hub()?, [&gateway(), &policy(100)]).await?;
+    try_join_all(SPOKES.map(|spoke| policy_arrives(stage, report, spoke, 100))).await?;
+    Ok(())
+}
+
+fn clusters(fold: &Fold, expected: &[&str]) -> Result<()> {
+    let found: Vec<&str> = fold.entries.iter().map(|entry| &*entry.cluster.0).collect();
+    ensure!(found == expected, "it names {found:?}");
+    Ok(())
+}

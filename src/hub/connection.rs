@@ -1,0 +1,48 @@
+//! Clients of the hub that a configuration leads to.
+
+use std::time::Duration;
+
+use kube::{Client, Config};
+
+use super::error::HubError;
+
+/// How long to wait for a connection, and, for one answer, until it begins.
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+
+/// After this time without a byte from the hub a connection is given up: longer than a watch is silent, which has a bookmark
+/// every minute.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(195);
+
+/// A client for watches, and for what is decided from them.
+///
+/// It gives up connections that have died without a word: nothing else would end a request on one of them, and while a list
+/// does not end, its kind is not followed. And it repeats nothing by itself. The library's own retries would send a write
+/// again whose answer is not known, up to 15 times and minutes later, unseen by leadership, backoff and metrics.
+///
+/// # Errors
+///
+/// Where its credentials cannot be read or had.
+pub fn watching(mut config: Config) -> Result<Client, HubError> {
+    config.connect_timeout = Some(ANSWERS_WITHIN);
+    config.read_timeout = Some(IDLE_TIMEOUT);
+    // A connection that lay idle before is not to blame for that.
+    config.reset_reader_on_write = true;
+    config.default_retry = false;
+    client(config)
+}
+
+/// A client of which nothing is asked yet.
+pub(super) fn client(config: Config) -> Result<Client, HubError> {
+    let url = url(&config);
+    // The library names its causes itself, some in several lines.
+    let cause = |error: kube::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
+    Client::try_from(config).map_err(|error| HubError::Client { url, cause: cause(error) })
+}
+
+/// Where the hub is, for words.
+pub(super) fn url(config: &Config) -> String {
+    config.cluster_url.to_string().trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, PostParams};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::time::{Instant, timeout};
+
+use super::*;
+
+/// A hub at an address of its own, and a client for it.
+async fn hub() -> (TcpListener, Client) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    (listener, watching(Config::new(address.parse().unwrap())).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_on_a_connection_that_says_nothing_ends() {
+    // Connections are made by the system, and nobody takes them.
+    let (_listener, client) = hub().await;
+    let start = Instant::now();
+    let answer = timeout(IDLE_TIMEOUT * 3, client.list_api_groups()).await;
+    answer.expect("it ends by itself").expect_err("nobody answers");
+    assert!(start.elapsed() >= IDLE_TIMEOUT);
+}
+
+#[tokio::test]
+async fn what_a_busy_hub_refuses_is_not_sent_again() {
+    let (listener, client) = hub().await;
+    let serving = tokio::spawn(async move {
+        let mut requests = 0;
+        // One connection: what is sent again comes on the same.
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let (read, mut write) = connection.split();
+        let mut lines = BufReader::new(read).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            // After a body, which ends no line.
+            if line.contains("POST ") {
+                requests += 1;
+                let busy = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: keep-alive\r\n\r\n";
+                write.write_all(busy).await.unwrap();
+            }
+        }
+        requests
+    });
+    let namespaces: Api<Namespace> = Api::all(client);
+    let (how, what) = (PostParams::default(), Namespace::default());
+    let refused = timeout(Duration::from_secs(10), namespaces.create(&how, &what)).await.expect("an answer");
+    assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 503), "{refused:?}");
+    drop(namespaces);
+    assert_eq!(serving.await.unwrap(), 1);
+}

@@ -1,0 +1,219 @@
+//! Whether a kind is eligible: which classes list it, in which version, and whether it can be synced.
+
+use std::sync::Arc;
+
+use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
+use crate::api::params::Params;
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::{ClassParams, PolicyKind, Problem, View};
+
+/// Whether a kind is eligible on this hub.
+#[derive(Clone, Debug)]
+pub enum KindEligibility {
+    /// No class lists it, or its CustomResourceDefinition is gone: its objects are withdrawn.
+    Unlisted,
+    /// It cannot be known, or not planned, at present. What it was when it last could be is kept.
+    Frozen(Problem, Option<PolicyKindInfo>),
+    /// It can be synced.
+    Listed(GroupVersionResource, PolicyKindInfo),
+}
+
+/// Whether `kind` is eligible.
+#[must_use]
+pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindEligibility {
+    let versions = versions(view, kind);
+    // A definition that is gone takes all of its versions along.
+    let gone =
+        |gvr: &GroupVersionResource| view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone);
+    if versions.iter().any(|(gvr, _)| gone(gvr)) {
+        return KindEligibility::Unlisted;
+    }
+    let Some(gvr) = held(view, &versions) else {
+        // A class that cannot be read may list it.
+        let unread = view.our_classes().into_keys().find_map(|class| {
+            let params = view.class_params(&class.name).filter(|params| params.known().is_none())?;
+            freezing(&class.name, &params)
+        });
+        let unknown = unread.or_else(|| missing(view));
+        return unknown.map_or(KindEligibility::Unlisted, |problem| KindEligibility::Frozen(problem, None));
+    };
+    if view.followed(kind).is_some_and(|followed| followed != gvr) {
+        // What is there was read in another version.
+        return KindEligibility::Frozen(Problem::Unread(kind.to_string()), None);
+    }
+    resolved(view, gvr.clone())
+}
+
+/// The versions in which classes list `kind`, each with the oldest class that does: the oldest class's first, then by name.
+#[must_use]
+pub fn versions<'v>(view: View<'v>, kind: &PolicyKind) -> Vec<(GroupVersionResource, &'v ObjectKey)> {
+    let known = |name: &ObjectKey| view.class_params(&name.name)?.known().cloned();
+    let ours = view.our_classes().into_iter().filter_map(|(name, class)| Some((name, class, known(name)?)));
+    let departed = view.departed().filter_map(|(name, class, params)| Some((name, class, params?.clone())));
+    let mut classes: Vec<_> = ours.chain(departed).collect();
+    classes.sort_by_key(|(name, class, _)| (class.created, *name));
+    let mut versions: Vec<(GroupVersionResource, &ObjectKey)> = Vec::new();
+    for (name, _, params) in classes {
+        let listed = params.policies_to_sync.iter().map(|policy| policy.gvr());
+        for gvr in listed.filter(|gvr| gvr.kind == *kind) {
+            if versions.iter().all(|(known, _)| *known != gvr) {
+                versions.push((gvr, name));
+            }
+        }
+    }
+    versions
+}
+
+/// Which of `versions` is synced: the first that can be, or of which that is not known yet; where none can be, the first.
+pub(super) fn held<'g>(
+    view: View<'_>,
+    versions: &'g [(GroupVersionResource, &ObjectKey)],
+) -> Option<&'g GroupVersionResource> {
+    let may_be = |gvr: &GroupVersionResource| {
+        let resolution = view.kind(gvr).map(|state| &state.resolution);
+        matches!(resolution, None | Some(Resolution::Resolved(_) | Resolution::Unknown(_)))
+    };
+    let mut gvrs = versions.iter().map(|(gvr, _)| gvr);
+    gvrs.clone().find(|gvr| may_be(gvr)).or_else(|| gvrs.next())
+}
+
+/// Why `gvr`, which a class lists, is not the version in which its kind is synced, where it is synced in another one.
+#[must_use]
+pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
+    let versions = versions(view, &gvr.kind);
+    let held = held(view, &versions).filter(|held| *held != gvr)?;
+    let Some(state) = view.kind(gvr) else { return Some(Problem::Unread(gvr.kind.to_string())) };
+    let Resolution::Resolved(_) = &state.resolution else {
+        let fault = state.resolution.fault().to_owned();
+        return Some(Problem::KindNotResolved { gvr: gvr.clone(), fault });
+    };
+    let class = versions.iter().find(|(found, _)| found == held).map(|(_, class)| class.name.to_string());
+    Some(Problem::VersionConflict {
+        gvr: gvr.clone(),
+        held: held.version.to_string(),
+        class: class.unwrap_or_default(),
+    })
+}
+
+/// A class that some Gateway has and that may return, of which this process does not know what it listed: it may have gone
+/// just before the start.
+fn missing(view: View<'_>) -> Option<Problem> {
+    let known = |class: &str| view.departed().any(|(key, _, params)| *key.name == *class && params.is_some());
+    let is_missing = |class: &str| view.class_returns(class).is_some() && !known(class);
+    let mut gateways = view.gateways();
+    let (_, gateway) =
+        gateways.find(|(key, gateway)| is_missing(&gateway.class) && was_ours(view, key, gateway))?;
+    Some(Problem::ClassGone(gateway.class.to_string()))
+}
+
+fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindEligibility {
+    let Some(state) = view.kind(&gvr) else {
+        return KindEligibility::Frozen(Problem::Unread(gvr.kind.to_string()), None);
+    };
+    match &state.resolution {
+        Resolution::Resolved(info) => KindEligibility::Listed(gvr, info.clone()),
+        other => {
+            let problem = Problem::KindNotResolved { gvr, fault: other.fault().to_owned() };
+            KindEligibility::Frozen(problem, state.known.clone())
+        }
+    }
+}
+
+/// Whether a Gateway is eligible.
+#[derive(Clone, Debug)]
+pub enum GatewayEligibility {
+    /// It is gone, going, or of a class that is not ours: what is there for it is withdrawn.
+    NotOurs,
+    /// Its class cannot be read at present.
+    Frozen(Problem),
+    /// It is ours, with these parameters.
+    Ours(Arc<Params>),
+}
+
+impl GatewayEligibility {
+    /// Whether it is ours, be its class readable or not.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        !matches!(self, Self::NotOurs)
+    }
+}
+
+/// Whether a Gateway whose class does not exist was ours: this process has seen the class, or what we wrote is there. Anybody
+/// may write a Gateway of a class that never was, or was another controller's.
+fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
+    view.departed().any(|(class, ..)| *class.name == *gateway.class)
+        || !gateway.fields.owners.ours.is_empty()
+        || !gateway.fields.owned_status.is_empty()
+        || view.works_of(&Parent::gateway(key.clone())).next().is_some()
+}
+
+/// Whether the Gateway `key` is eligible.
+#[must_use]
+pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayEligibility {
+    let Some(gateway) = view.gateway(key).filter(|gateway| !gateway.deleting) else {
+        return GatewayEligibility::NotOurs;
+    };
+    match view.class_params(&gateway.class) {
+        None if view.class_returns(&gateway.class).is_some() && was_ours(view, key, gateway) => {
+            GatewayEligibility::Frozen(Problem::ClassGone(gateway.class.to_string()))
+        }
+        None => GatewayEligibility::NotOurs,
+        Some(ClassParams::Valid(params)) => GatewayEligibility::Ours(params),
+        Some(params) => match freezing(&gateway.class, &params) {
+            Some(problem) => GatewayEligibility::Frozen(problem),
+            None => GatewayEligibility::NotOurs,
+        },
+    }
+}
+
+/// Whether the Gateway `key` is eligible as a target of policies of `kind`: one whose class does not list the kind is as
+/// little ours as one of another class.
+#[must_use]
+pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayEligibility {
+    match of_gateway(view, key) {
+        GatewayEligibility::Ours(params) => {
+            let listed = params.policies_to_sync.iter().map(|policy| policy.gvr());
+            let conflicts = listed.filter(|gvr| gvr.kind == *kind).map(|gvr| conflict(view, &gvr));
+            // Where it lists several versions, one that is synced suffices.
+            let conflicts: Option<Vec<Problem>> = conflicts.collect();
+            match conflicts.map(|problems| problems.into_iter().next()) {
+                None => GatewayEligibility::Ours(params),
+                Some(None) => GatewayEligibility::NotOurs,
+                Some(Some(problem)) => GatewayEligibility::Frozen(problem),
+            }
+        }
+        // Invalid parameters keep the kinds known before, and no others.
+        GatewayEligibility::Frozen(_) if known(view, key).is_some_and(|params| !lists(&params, kind)) => {
+            GatewayEligibility::NotOurs
+        }
+        eligibility => eligibility,
+    }
+}
+
+fn known(view: View<'_>, key: &ObjectKey) -> Option<Arc<Params>> {
+    let class = &view.gateway(key)?.class;
+    match view.class_params(class) {
+        Some(params) => params.known().cloned(),
+        None => view.departed().find(|(key, ..)| key.name == *class)?.2.cloned(),
+    }
+}
+
+fn lists(params: &Params, kind: &PolicyKind) -> bool {
+    params.policies_to_sync.iter().any(|policy| policy.gvr().kind == *kind)
+}
+
+fn freezing(class: &str, params: &ClassParams) -> Option<Problem> {
+    match params {
+        ClassParams::Valid(_) => None,
+        ClassParams::Invalid { place, error, .. } => {
+            Some(Problem::InvalidParameters { class: class.to_owned(), fault: format!("{place}: {error}") })
+        }
+        ClassParams::Unread { fault: Some(fault), .. } => {
+            Some(Problem::ParametersUnread { class: class.to_owned(), fault: fault.clone() })
+        }
+        ClassParams::Unread { fault: None, .. } => {
+            Some(Problem::Unread(format!("the parameters of GatewayClass {class}")))
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What should exist: decided from a view of the mirror.
+//!
+//! ```text
+//! view, key ──▶ watches   which kinds to watch
+//!           ──▶ works     what is desired of a Gateway or a policy on each cluster ──▶ in order
+//!           ──▶ access    the access work of a cluster
+//! ```
+//!
+//! Rights come first, mistakes freeze: class, kind, gateway and placement, where they are known, decide which
+//! clusters an object may be on; there, what cannot be planned is left as it is.
+
+pub mod access;
+pub mod ahead;
+mod copy;
+pub mod eligibility;
+pub mod gateway;
+pub mod order;
+pub mod overrides;
+pub(in crate::sync) mod placement;
+pub mod policy;
+pub mod selector;
+pub mod watches;
+pub mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::sync::{Problem, Settings, View};
+
+pub use order::Waiting;
+pub use work::PlannedWork;
+
+/// What should become of the works of one parent.
+#[derive(Clone, Debug, Default)]
+pub struct WorksPlan {
+    /// The name of its works, where its kind is known.
+    pub name: Option<WorkName>,
+    /// What should be on each cluster. A work of the parent on any other cluster is withdrawn.
+    pub outcomes: BTreeMap<ClusterName, Outcome>,
+    /// The clusters where a Gateway of the policy is placed, and that its selector leaves out.
+    pub deselected: BTreeSet<ClusterName>,
+    /// The clusters of a Gateway that are no longer chosen, where it serves on for a while, and since when.
+    pub unplaced: BTreeMap<ClusterName, Moment>,
+    /// What keeps it from being planned, or what its owner should know.
+    pub problems: Vec<Problem>,
+    /// Whether it targets a Gateway of ours.
+    pub targeted: bool,
+    /// How a policy leaves the clusters where it is not to be.
+    leaving: Leaving,
+    /// When time alone changes this plan.
+    pub recheck: Option<Moment>,
+}
+
+/// After what a policy leaves the clusters where it is not to be: at once, where that is nothing.
+#[derive(Clone, Debug, Default)]
+struct Leaving {
+    /// After these Gateways.
+    gateways: BTreeSet<ObjectKey>,
+    /// Where it leaves because they do, and not by itself.
+    clusters: BTreeSet<ClusterName>,
+}
+
+/// What should be on one cluster, and why.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// This work.
+    Work(Arc<PlannedWork>),
+    /// This work, where there is one already; otherwise none before those of the Gateway's policies are applied.
+    Held(Arc<PlannedWork>, Waiting),
+    /// What is there now, be it nothing.
+    Kept(Kept),
+}
+
+impl Outcome {
+    /// The work that is planned.
+    #[must_use]
+    pub fn work(&self) -> Option<&Arc<PlannedWork>> {
+        match self {
+            Self::Work(work) | Self::Held(work, _) => Some(work),
+            Self::Kept(_) => None,
+        }
+    }
+
+    /// What it waits for.
+    #[must_use]
+    pub fn waiting(&self) -> Option<&Waiting> {
+        match self {
+            Self::Held(_, waiting) => Some(waiting),
+            Self::Work(_) | Self::Kept(_) => None,
+        }
+    }
+}
+
+/// Why what is on a cluster is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It cannot be planned: these problems freeze it.
+    Frozen(Arc<[Problem]>),
+    /// That no Gateway of the policy is placed there may only seem so.
+    Unsettled,
+    /// The policy chooses clusters by their labels, and nobody knows those of this one: it has no ManagedCluster any more.
+    UnknownLabels,
+    /// The policy leaves the cluster, and a Gateway of it goes first.
+    Following,
+}
+
+impl Kept {
+    /// It is frozen by those of `problems` that freeze.
+    fn by<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Self {
+        Self::Frozen(problems.into_iter().filter(|problem| problem.freezes()).cloned().collect())
+    }
+}
+
+impl WorksPlan {
+    /// The clusters where a Gateway waits for its policies, and for what.
+    pub fn waiting(&self) -> impl Iterator<Item = (&ClusterName, &Waiting)> {
+        self.outcomes.iter().filter_map(|(cluster, outcome)| Some((cluster, outcome.waiting()?)))
+    }
+
+    /// Whether the Gateway has waited somewhere for as long as its class lets it.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.waiting().any(|(_, waiting)| waiting.overdue)
+    }
+}
+
+/// Plans the works of a Gateway or a policy, whether or not it still exists: what should be there, and then what of that
+/// comes or goes only after something else.
+#[must_use]
+pub fn plan_works(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
+    if parent.is_gateway() {
+        let mut plan = gateway::desired(view, settings, &parent.object);
+        order::wait(view, settings, &parent.object, &mut plan);
+        plan
+    } else {
+        let mut plan = policy::desired(view, settings, parent);
+        order::follow(view, parent, &mut plan);
+        plan
+    }
+}
+
+#[cfg(test)]
+pub(in crate::sync) mod tests;

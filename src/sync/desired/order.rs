@@ -1,0 +1,291 @@
+//! No unprotected moment: on a cluster, a Gateway comes after its policies, and goes before them.
+//!
+//! ```text
+//! comes: policies' works ──▶ all Applied, or none more for policyWaitSeconds ──▶ hold: wait on │ serve: the Gateway's work
+//!                                  counted from when the last was made or became Applied; where one is refused, from then
+//! goes:  the Gateway's work ──▶ gone, or terminating for policyWaitSeconds ──▶ its policies' works
+//! ```
+//!
+//! Only what makes or deletes a work waits, never a change of one. How long is counted from moments that stand on the
+//! works, so that a restart neither forgets nor prolongs it; only that the hub refuses to have a work made stands nowhere,
+//! and is counted from when this process was told so. Whatever holds a policy up, the wait has an end: none but what is
+//! about to be sent is waited for without one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::eligibility::{GatewayEligibility, of_gateway, of_target};
+use super::placement::placed;
+use super::policy::ahead::{self, AT_ONCE};
+use super::{Kept, Leaving, Outcome, WorksPlan, policy};
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent, WorkName};
+use crate::api::params::{Params, PolicyWaitAction};
+use crate::sync::condition::named;
+use crate::sync::kinds::{POLICIES, WORKS};
+use crate::sync::rows::kind::Resolution;
+use crate::sync::rows::policy::Policy;
+use crate::sync::rows::work::Content;
+use crate::sync::{Problem, Settings, View};
+
+/// What a Gateway waits for on one cluster before its work is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its policies that are not applied there.
+    pub policies: BTreeSet<Parent>,
+    /// Kinds of which it may have policies that are not known.
+    pub unlisted: BTreeSet<GroupResource>,
+    /// Whether none of its policies has been applied for as long as its class lets it wait.
+    pub overdue: bool,
+}
+
+impl Waiting {
+    /// What it waits for, in words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let name = |policy: &Parent| format!("{}/{}", policy.kind.resource, policy.object.name);
+        let policies = self.policies.iter().map(name);
+        let lists = self.unlisted.iter().map(|kind| format!("the list of {kind}"));
+        let all: Vec<String> = lists.chain(policies).collect();
+        format!("waits for its policies: {}", named(all.into_iter()))
+    }
+}
+
+/// Holds the works of the Gateway `key` where it has to wait for its policies.
+pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &mut WorksPlan) {
+    let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return };
+    let comes = |(cluster, outcome): (&ClusterName, &Outcome)| {
+        let there = view.work(&outcome.work()?.name, cluster).filter(|work| work.deleting.is_none());
+        there.is_none().then(|| cluster.clone())
+    };
+    let missing: Vec<ClusterName> = plan.outcomes.iter().filter_map(comes).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let wait = Duration::from_secs(params.policy_wait_seconds.into());
+    let (policies, unlisted) = policies(view, settings, key, &params);
+    // After a start it is a matter of moments until all kinds are known, but where one is not, only it is to blame.
+    let started = view.synced(&WORKS.all()).unwrap_or_default().after(wait);
+    let unread = unlisted.iter().find(|kind| !is_failing(view, kind) && started > view.now);
+    if let Some(kind) = unread {
+        plan.problems.push(Problem::Unread(kind.to_string()));
+        plan.recheck = Moment::earliest(plan.recheck, Some(started));
+        missing.iter().for_each(|cluster| hold(plan, cluster, Waiting::default()));
+        return;
+    }
+    for cluster in missing {
+        let Unapplied { policies, coming, latest } = Unapplied::on(view, &cluster, &policies);
+        if policies.is_empty() && unlisted.is_empty() {
+            continue;
+        }
+        let ends = (!coming).then(|| latest.after(wait));
+        let overdue = ends.is_some_and(|ends| ends <= view.now);
+        if overdue && params.policy_wait_action == PolicyWaitAction::Serve {
+            continue;
+        }
+        if !overdue {
+            plan.recheck = Moment::earliest(plan.recheck, ends);
+        }
+        hold(plan, &cluster, Waiting { policies, unlisted: unlisted.clone(), overdue });
+    }
+    if plan.is_overdue() {
+        plan.problems.push(Problem::PoliciesPending);
+    }
+}
+
+fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: Waiting) {
+    if let Some(outcome) = plan.outcomes.get_mut(cluster)
+        && let Some(work) = outcome.work().cloned()
+    {
+        *outcome = Outcome::Held(work, waiting);
+    }
+}
+
+/// The policies of a Gateway that one cluster has not applied.
+#[derive(Default)]
+struct Unapplied {
+    policies: BTreeSet<Parent>,
+    /// Whether a work of one of them is about to be made.
+    coming: bool,
+    /// When the latest of the Gateway's policies there was made or became Applied, or could not be made.
+    latest: Moment,
+}
+
+impl Unapplied {
+    fn on(view: View<'_>, cluster: &ClusterName, policies: &BTreeMap<Parent, Expected>) -> Self {
+        let mut found = Self::default();
+        for (parent, expected) in policies {
+            let Some(outcome) = expected.get(cluster) else { continue };
+            if !found.is_applied(view, cluster, parent, outcome) {
+                found.policies.insert(parent.clone());
+            }
+        }
+        found
+    }
+
+    /// Whether `cluster` has applied the policy `parent` as it is planned.
+    fn is_applied(
+        &mut self,
+        view: View<'_>,
+        cluster: &ClusterName,
+        parent: &Parent,
+        planned: &Option<(WorkName, Content)>,
+    ) -> bool {
+        let work = match planned {
+            Some((name, _)) => view.work(name, cluster),
+            None => view.work_of(parent, cluster),
+        };
+        if let Some(since) = work.and_then(|work| work.deleting) {
+            // It is made anew once the old one is gone, which is up to the spoke's agent.
+            self.began(view, since);
+            return false;
+        }
+        match work {
+            // Somebody else has its name, and nothing here will change that.
+            Some(work) if work.parent().is_none_or(|found| **found != *parent) => false,
+            Some(work) => {
+                [Some(work.created), work.applied_since]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|moment| self.began(view, moment));
+                let as_planned =
+                    planned.as_ref().is_none_or(|(_, content)| content.spec == work.content.spec);
+                work.applied_since.is_some() && as_planned
+            }
+            None => {
+                match (planned, view.refused_since(parent, cluster)) {
+                    (Some(_), Some(since)) => self.began(view, since),
+                    (Some(_), None) => self.coming = true,
+                    // What is frozen is not made, and so is nothing to wait for without end.
+                    (None, _) => {}
+                }
+                false
+            }
+        }
+    }
+
+    /// Counts from `moment`, where that is later. The spoke's agent may have written any moment.
+    fn began(&mut self, view: View<'_>, moment: Moment) {
+        self.latest = self.latest.max(moment.min(view.now));
+    }
+}
+
+fn is_failing(view: View<'_>, kind: &GroupResource) -> bool {
+    view.failure(&POLICIES.resource(kind.clone())).is_some()
+}
+
+/// What a policy plans on each cluster: the name and the content of a work, or to keep what is there. The works
+/// themselves, which can be large, are not held for all policies together.
+type Expected = BTreeMap<ClusterName, Option<(WorkName, Content)>>;
+
+fn expected(plan: &WorksPlan) -> Expected {
+    let expected = |outcome: &Outcome| outcome.work().map(|work| (work.name.clone(), work.content));
+    plan.outcomes.iter().map(|(cluster, outcome)| (cluster.clone(), expected(outcome))).collect()
+}
+
+/// The copies of the policies of the Gateway `key` that are not remembered, where it may have to wait for them.
+pub(super) fn unmade(view: View<'_>, settings: &Settings, key: &ObjectKey) -> Vec<ahead::Copies> {
+    let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return Vec::new() };
+    let gateway = Parent::gateway(key.clone());
+    let is_there =
+        |cluster: &ClusterName| view.work_of(&gateway, cluster).is_some_and(|work| work.deleting.is_none());
+    if placed(view, key).clusters.iter().all(is_there) {
+        return Vec::new();
+    }
+    let kinds = params.policies_to_sync.iter().map(|listed| listed.gvr().kind);
+    let here: Vec<(Parent, &Policy)> = kinds.flat_map(|kind| policies_beside(view, key, &kind)).collect();
+    let clusters = view.clusters().count();
+    if here.iter().map(|(_, policy)| ahead::glance(policy, clusters)).sum::<usize>() <= AT_ONCE {
+        return Vec::new();
+    }
+    let targets = |parent: &Parent| policy::gateways(view, parent).contains(key);
+    let here = here.into_iter().filter(|(parent, _)| targets(parent));
+    here.filter_map(|(parent, _)| ahead::unmade(view, settings, &parent)).collect()
+}
+
+/// The policies of `kind` in the namespace of the Gateway `key`.
+fn policies_beside<'v>(view: View<'v>, key: &ObjectKey, kind: &GroupResource) -> Vec<(Parent, &'v Policy)> {
+    let beside = view.policies_of(kind).filter(|(object, _)| object.namespace == key.namespace);
+    let parent = |object: &ObjectKey| Parent { kind: kind.clone(), object: object.clone() };
+    beside.map(|(object, policy)| (parent(object), policy)).collect()
+}
+
+/// The policies of the Gateway `key`, with what they plan, and the kinds of which that is not known. A kind that does
+/// not resolve has none.
+fn policies(
+    view: View<'_>,
+    settings: &Settings,
+    key: &ObjectKey,
+    params: &Params,
+) -> (BTreeMap<Parent, Expected>, BTreeSet<GroupResource>) {
+    let (mut policies, mut unlisted) = (BTreeMap::new(), BTreeSet::new());
+    for gvr in params.policies_to_sync.iter().map(|listed| listed.gvr()) {
+        let kind = &gvr.kind;
+        let resolution = view.kind(&gvr).map(|state| &state.resolution);
+        if resolution.is_some_and(|resolution| !matches!(resolution, Resolution::Resolved(_))) {
+            continue;
+        }
+        if resolution.is_none() || !view.policies_synced(kind) {
+            unlisted.insert(kind.clone());
+        }
+        for (parent, _) in policies_beside(view, key, kind) {
+            if policy::gateways(view, &parent).contains(key) {
+                let desired = policy::desired(view, settings, &parent);
+                policies.insert(parent, expected(&desired));
+            }
+        }
+    }
+    (policies, unlisted)
+}
+
+/// The Gateways that may wait for the policy `parent`.
+pub(crate) fn awaiting(view: View<'_>, parent: &Parent) -> impl Iterator<Item = Parent> {
+    let gateways = if parent.is_gateway() { BTreeSet::new() } else { policy::gateways(view, parent) };
+    gateways.into_iter().map(Parent::gateway)
+}
+
+/// Keeps the works of the policy `parent` on clusters that it leaves because one of its gateways does, for as long as that
+/// gateway's work is there.
+pub(super) fn follow(view: View<'_>, parent: &Parent, plan: &mut WorksPlan) {
+    let leads = |key: &&ObjectKey| !is_delisted(view, key, parent);
+    let Leaving { gateways, clusters } = &plan.leaving;
+    let targets: Vec<&ObjectKey> = gateways.iter().filter(leads).collect();
+    for (_, cluster, work) in view.works_of(parent) {
+        if plan.outcomes.contains_key(cluster) || work.deleting.is_some() || !clusters.contains(cluster) {
+            continue;
+        }
+        let served = targets.iter().filter(|key| work.gateways.contains(&key.name));
+        for ends in served.filter_map(|key| stands(view, key, cluster)) {
+            plan.outcomes.insert(cluster.clone(), Outcome::Kept(Kept::Following));
+            plan.recheck = Moment::earliest(plan.recheck, ends);
+        }
+    }
+}
+
+/// Whether the work of the Gateway `key` is in `cluster`, and has not been terminating for as long as its policies wait
+/// for it; where it is terminating, until when they do.
+pub(in crate::sync) fn stands(
+    view: View<'_>,
+    key: &ObjectKey,
+    cluster: &ClusterName,
+) -> Option<Option<Moment>> {
+    let work = view.work_of(&Parent::gateway(key.clone()), cluster)?;
+    let ends = work.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
+    ends.is_none_or(|ends| ends > view.now).then_some(ends)
+}
+
+/// Whether the Gateway `key` is ours, and its class no longer lists the kind of the policy `parent`.
+fn is_delisted(view: View<'_>, key: &ObjectKey, parent: &Parent) -> bool {
+    of_gateway(view, key).is_ours() && !of_target(view, key, &parent.kind).is_ours()
+}
+
+/// How long the policies of the Gateway `key` wait for it to go: as its class says, or the longest that any class of
+/// ours says where the Gateway or its class is gone.
+fn longest_wait(view: View<'_>, key: &ObjectKey) -> Duration {
+    let of_class = |name: &str| Some(view.class_params(name)?.known()?.policy_wait_seconds);
+    let departed = || view.departed().filter_map(|(.., params)| Some(params?.policy_wait_seconds));
+    let seconds = view.gateway(key).and_then(|gateway| of_class(&gateway.class)).or_else(|| {
+        view.our_classes().keys().filter_map(|class| of_class(&class.name)).chain(departed()).max()
+    });
+    Duration::from_secs(seconds.unwrap_or_else(|| Params::default().policy_wait_seconds).into())
+}

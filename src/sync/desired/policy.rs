@@ -1,0 +1,281 @@
+//! The works of a policy.
+//!
+//! ```text
+//! kind listed? ─▶ policy there? ─▶ its references ─▶ gateways of ours ─▶ their clusters ─▶ selector ─▶ overrides ─▶ copies
+//! ```
+//!
+//! Where a step cannot be known, what the next ones would allow is kept as it is.
+//!
+//! How large the copies are together is known before one of them is made, and they are made one after the other.
+
+pub(super) mod ahead;
+mod outline;
+mod recipe;
+mod remembered;
+mod target;
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube::core::{Selector, SelectorExt};
+use serde_json::Value;
+
+use super::copy::read_spec;
+use super::eligibility::{KindEligibility, of_kind, of_target};
+use super::overrides::Overrides;
+use super::placement::{Placed, placed};
+use super::work::schema;
+use super::{Kept, Leaving, Outcome, PlannedWork, WorksPlan, selector};
+use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::sync::rows::Strings;
+use crate::sync::rows::kind::PolicyKindInfo;
+use crate::sync::rows::policy::Policy;
+use crate::sync::{Problem, Settings, View};
+use outline::{Outline, Target, Variant};
+use recipe::Common;
+use recipe::Recipe;
+use target::Targets;
+
+/// The most bytes that the copies of a policy that differ may have together.
+pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
+/// The most bytes of copies that a plan holds where there are several.
+const HELD: usize = 1024 * 1024;
+
+/// What should be of the policy `parent`, whatever it follows where it leaves.
+pub(super) fn desired(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
+    match Planner::read(view, settings, parent) {
+        Ok((planner, problem)) => planner.plan(problem),
+        Err(plan) => *plan,
+    }
+}
+
+/// The Gateways of its own namespace that the policy `parent` targets, none where that cannot be read.
+pub(in crate::sync) fn gateways(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
+    targets_of(view, parent).map(|targets| targets.gateways().cloned().collect()).unwrap_or_default()
+}
+
+/// The Gateways of other namespaces that it refers to.
+pub(in crate::sync) fn foreign(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
+    targets_of(view, parent).map(|targets| targets.elsewhere().cloned().collect()).unwrap_or_default()
+}
+
+fn targets_of(view: View<'_>, parent: &Parent) -> Option<Arc<Targets>> {
+    remembered::targets_of(view.policy(parent)?, &parent.object.namespace).ok()
+}
+
+/// The clusters with a work of the policy `parent` that its selector does not select.
+pub(in crate::sync) fn deselected(view: View<'_>, parent: &Parent) -> BTreeSet<ClusterName> {
+    let text = view.policy(parent).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
+    let Some(selector) = text.and_then(|text| selector::parse(text).ok()) else { return BTreeSet::new() };
+    let clusters = view.works_of(parent).map(|(_, cluster, _)| cluster);
+    clusters.filter(|cluster| !selects(view, parent, &selector, cluster)).cloned().collect()
+}
+
+/// Whether `selector` selects `cluster`. Where nothing is known of its labels, what is there was selected.
+fn selects(view: View<'_>, parent: &Parent, selector: &Selector, cluster: &ClusterName) -> bool {
+    match view.labels(cluster) {
+        Some(labels) => selector.matches(labels),
+        None => selector.matches(&NO_LABELS) || view.work_of(parent, cluster).is_some(),
+    }
+}
+
+/// Those of a cluster that says nothing of itself.
+static NO_LABELS: Strings = Strings::new();
+
+fn name(view: View<'_>, parent: &Parent, info: &PolicyKindInfo) -> WorkName {
+    WorkName::of(view.controller(), &info.kind, parent)
+}
+
+/// Plans for a policy that cannot be read: each of its works says which gateways it serves, and stays where one of
+/// them is still allowed to be. A spoke that changes that word changes nothing but its own work.
+fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksPlan {
+    let kept = Kept::by([&problem]);
+    let mut plan = WorksPlan { targeted: true, problems: vec![problem], ..WorksPlan::default() };
+    let mut gateways: BTreeMap<ObjectKey, Option<Placed>> = BTreeMap::new();
+    for (_, cluster, work) in view.works_of(parent) {
+        for gateway in work.gateways.iter() {
+            let key = ObjectKey { namespace: parent.object.namespace.clone(), name: gateway.clone() };
+            let placed = gateways.entry(key).or_insert_with_key(|key| {
+                let ours = of_target(view, key, &parent.kind).is_ours();
+                ours.then(|| placed(view, key))
+            });
+            let Some(placed) = placed else { continue };
+            if placed.unsettled || placed.clusters.contains(cluster) {
+                plan.outcomes.insert(cluster.clone(), Outcome::Kept(kept.clone()));
+            }
+            plan.recheck = Moment::earliest(plan.recheck, placed.settles);
+        }
+    }
+    let clusters = view.works_of(parent).map(|(_, cluster, _)| cluster.clone()).collect();
+    plan.leaving = Leaving { gateways: gateways.into_keys().collect(), clusters };
+    plan
+}
+
+struct Planner<'v> {
+    view: View<'v>,
+    settings: &'v Settings,
+    parent: &'v Parent,
+    policy: &'v Arc<Policy>,
+    kind: Option<(GroupVersionResource, PolicyKindInfo)>,
+    targets: Arc<Targets>,
+    /// Read where a copy is made.
+    spec: OnceCell<Result<Value, Problem>>,
+    /// The same of its overrides.
+    overrides: OnceCell<Result<Overrides, Problem>>,
+}
+
+impl<'v> Planner<'v> {
+    /// What plans the policy `parent`, and what freezes its kind.
+    ///
+    /// # Errors
+    ///
+    /// Its plan, where it does not follow from its spec.
+    fn read(
+        view: View<'v>,
+        settings: &'v Settings,
+        parent: &'v Parent,
+    ) -> Result<(Self, Option<Problem>), Box<WorksPlan>> {
+        let (kind, problem) = match of_kind(view, &parent.kind) {
+            KindEligibility::Unlisted => return Err(Box::default()),
+            KindEligibility::Frozen(problem, _) => (None, Some(problem)),
+            KindEligibility::Listed(gvr, info) => (Some((gvr, info)), None),
+        };
+        if !view.policies_synced(&parent.kind) {
+            let problem = problem.unwrap_or_else(|| Problem::Unread(parent.kind.to_string()));
+            return Err(Box::new(keep_by_own_word(view, parent, problem)));
+        }
+        let Some(policy) = view.policy_row(parent).filter(|policy| !policy.deleting) else {
+            let name = kind.map(|(_, info)| name(view, parent, &info));
+            return Err(Box::new(WorksPlan { name, ..WorksPlan::default() }));
+        };
+        match remembered::targets_of(policy, &parent.object.namespace) {
+            Ok(targets) => {
+                let (spec, overrides) = (OnceCell::new(), OnceCell::new());
+                Ok((Self { view, settings, parent, policy, kind, targets, spec, overrides }, problem))
+            }
+            Err(fault) => Err(Box::new(keep_by_own_word(view, parent, fault))),
+        }
+    }
+}
+
+impl Planner<'_> {
+    fn plan(&self, problem: Option<Problem>) -> WorksPlan {
+        let outline = self.outline(problem);
+        let works = if outline.frozen { BTreeMap::new() } else { self.works(&outline) };
+        let (outcomes, problems) = outline.outcomes(&works);
+        drop(works);
+        let Outline { mut plan, targets, selector, .. } = outline;
+        plan.outcomes = outcomes;
+        plan.problems.extend(problems);
+        if plan.targeted {
+            self.keep_unsettled(&mut plan, &targets, selector.as_ref());
+        }
+        plan.leaving = self.leaving(&plan.outcomes, selector.as_ref());
+        plan
+    }
+
+    /// The works of each variant. More than a plan may hold are made one after the other, and again where they are
+    /// written.
+    fn works<'o>(
+        &self,
+        outline: &'o Outline<'_>,
+    ) -> BTreeMap<&'o Variant<'o>, Result<Arc<PlannedWork>, Problem>> {
+        let common = self.common(outline);
+        let variants: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
+        let held = variants.len() == 1 || outline.bytes <= HELD;
+        let work = |variant: &Variant<'_>| {
+            if let Some(problem) = outline.unknown(variant) {
+                return Err(problem);
+            }
+            let recipe = self.recipe(common.as_ref().map_err(Problem::clone)?, outline, variant);
+            let made = match remembered::made(&recipe) {
+                Some(made) => made?,
+                None => {
+                    let work = recipe.make(self.spec()?, self.overrides()?)?;
+                    if held {
+                        return Ok(Arc::new(work));
+                    }
+                    recipe::Made::of(&work)
+                }
+            };
+            Ok(Arc::new(recipe.planned(made)))
+        };
+        variants.into_iter().map(|variant| (variant, work(variant))).collect()
+    }
+
+    fn spec(&self) -> Result<&Value, Problem> {
+        self.spec.get_or_init(|| read_spec(&self.policy.spec)).as_ref().map_err(Problem::clone)
+    }
+
+    fn overrides(&self) -> Result<&Overrides, Problem> {
+        self.overrides.get_or_init(|| Common::overrides(self.policy)).as_ref().map_err(Problem::clone)
+    }
+
+    /// What all copies are made of.
+    fn common(&self, outline: &Outline<'_>) -> Result<Arc<Common>, Problem> {
+        let Some((gvr, info)) = &self.kind else {
+            return Err(Problem::Unread(self.parent.kind.to_string()));
+        };
+        Ok(Arc::new(Common {
+            policy: self.policy.clone(),
+            parent: self.parent.clone(),
+            targets: self.targets.clone(),
+            controller: self.view.controller().clone(),
+            gvr: gvr.clone(),
+            info: info.clone(),
+            downstream_namespace: outline.downstream.clone(),
+            schema: schema(self.view),
+        }))
+    }
+
+    fn recipe(&self, common: &Arc<Common>, outline: &Outline<'_>, variant: &Variant<'_>) -> Recipe {
+        let terms = |key: &&ObjectKey| outline.targets.get(*key)?.terms.clone();
+        Recipe {
+            common: common.clone(),
+            gateways: variant.gateways.iter().map(|key| (*key).clone()).collect(),
+            terms: variant.gateways.iter().filter_map(terms).collect(),
+            chosen: variant.chosen.clone(),
+        }
+    }
+
+    /// Where it leaves a cluster because its gateway does, it goes after it; where it is not selected, at once.
+    fn leaving(&self, outcomes: &BTreeMap<ClusterName, Outcome>, selector: Option<&Selector>) -> Leaving {
+        let clusters = self.view.works_of(self.parent).map(|(_, cluster, _)| cluster);
+        let left = clusters.filter(|cluster| !outcomes.contains_key(*cluster));
+        let clusters = left.filter(|cluster| self.selects(selector, cluster)).cloned().collect();
+        Leaving { gateways: self.targets.gateways().cloned().collect(), clusters }
+    }
+
+    fn selects(&self, selector: Option<&Selector>, cluster: &ClusterName) -> bool {
+        selector.is_none_or(|selector| selects(self.view, self.parent, selector, cluster))
+    }
+
+    /// Whether what is on `cluster` follows from labels that nobody knows: its ManagedCluster has gone, and this process
+    /// has never seen it.
+    fn is_unknown(&self, cluster: &ClusterName) -> bool {
+        let by_labels = [CLUSTER_SELECTOR, CLUSTER_OVERRIDES]
+            .iter()
+            .any(|key| self.policy.annotations.contains_key(*key));
+        by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.parent, cluster).is_some()
+    }
+
+    /// Keeps what is on a cluster that a gateway may only seem to have left.
+    fn keep_unsettled(
+        &self,
+        plan: &mut WorksPlan,
+        targets: &BTreeMap<&ObjectKey, Target>,
+        selector: Option<&Selector>,
+    ) {
+        let unsettled: BTreeSet<&str> =
+            targets.iter().filter(|(_, target)| target.placed.unsettled).map(|(key, _)| &*key.name).collect();
+        for (_, cluster, work) in self.view.works_of(self.parent) {
+            let may_be_placed = work.gateways.iter().any(|gateway| unsettled.contains(&**gateway));
+            if may_be_placed && self.selects(selector, cluster) {
+                plan.outcomes.entry(cluster.clone()).or_insert(Outcome::Kept(Kept::Unsettled));
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What is known of a plan before a copy is made: where the policy goes, what makes its copies differ there, and how large
+//! they are together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube::core::Selector;
+
+use super::recipe::Terms;
+use super::{COPIES_LIMIT, NO_LABELS, Planner, name, remembered};
+use crate::api::annotations::CLUSTER_SELECTOR;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ObjectKey};
+use crate::sync::Problem;
+use crate::sync::desired::copy::travelling_bytes;
+use crate::sync::desired::eligibility::{GatewayEligibility, of_target};
+use crate::sync::desired::overrides::{Choice, Chosen};
+use crate::sync::desired::placement::{Placed, placed};
+use crate::sync::desired::{Kept, Outcome, PlannedWork, WorksPlan, selector};
+use crate::sync::rows::policy::Policy;
+
+/// What makes works differ.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Variant<'t> {
+    /// The gateways that are placed there.
+    pub(super) gateways: Vec<&'t ObjectKey>,
+    /// The overrides.
+    pub(super) chosen: Chosen,
+}
+
+/// A Gateway that the policy targets.
+pub(super) struct Target {
+    pub(super) eligibility: GatewayEligibility,
+    pub(super) placed: Placed,
+    pub(super) terms: Option<Arc<Terms>>,
+}
+
+/// What is known of a plan before a copy is made.
+pub(super) struct Outline<'t> {
+    pub(super) plan: WorksPlan,
+    pub(super) targets: BTreeMap<&'t ObjectKey, Target>,
+    pub(super) selector: Option<Selector>,
+    pub(super) choice: Arc<Choice>,
+    /// The clusters that the policy is for.
+    pub(super) clusters: BTreeMap<ClusterName, Variant<'t>>,
+    /// Those where what is there follows from labels that nobody knows.
+    pub(super) kept: BTreeSet<ClusterName>,
+    /// Its namespace there.
+    pub(super) downstream: String,
+    /// How many bytes the copies that differ have together at most.
+    pub(super) bytes: usize,
+    pub(super) frozen: bool,
+}
+
+impl Planner<'_> {
+    /// All that is known before a copy is made: where the policy goes, what makes its copies differ there, and how large
+    /// they are.
+    pub(super) fn outline(&self, problem: Option<Problem>) -> Outline<'_> {
+        let mut plan = WorksPlan {
+            name: self.kind.as_ref().map(|(_, info)| name(self.view, self.parent, info)),
+            problems: problem.into_iter().collect(),
+            ..WorksPlan::default()
+        };
+        let targets = self.targets();
+        plan.targeted = targets.values().any(|target| target.eligibility.is_ours());
+        plan.recheck =
+            targets.values().fold(None, |least, target| Moment::earliest(least, target.placed.settles));
+        plan.problems.extend(self.dropped());
+        let selector =
+            self.policy.annotations.get(CLUSTER_SELECTOR).map(|text| selector::parse(text)).transpose();
+        let selector = selector.unwrap_or_else(|error| {
+            plan.problems.push(Problem::BadSelector(error.to_string()));
+            None
+        });
+        let (choice, downstream, clusters) = (Arc::default(), String::new(), BTreeMap::new());
+        let kept = BTreeSet::new();
+        let mut outline =
+            Outline { plan, targets, selector, choice, clusters, kept, downstream, bytes: 0, frozen: true };
+        if outline.plan.targeted {
+            self.detail(&mut outline);
+        } else {
+            // What keeps its kind from being synced is nothing to tell the owner of a policy that is not.
+            outline.plan.problems.retain(|problem| !problem.freezes());
+        }
+        outline
+    }
+
+    /// The same of a policy that targets a Gateway of ours.
+    fn detail<'t>(&'t self, outline: &mut Outline<'t>) {
+        let mut problems = std::mem::take(&mut outline.plan.problems);
+        match self.settings.downstream_namespace(&self.parent.object.namespace) {
+            Ok(downstream) => outline.downstream = downstream,
+            Err(problem) => problems.push(problem),
+        }
+        match remembered::choice_of(self.policy, || Ok(self.overrides()?.choice().clone())) {
+            Ok(choice) => outline.choice = choice,
+            Err(problem) => problems.push(problem),
+        }
+        let (clusters, deselected) = self.clusters(&outline.targets, outline.selector.as_ref());
+        outline.plan.deselected = deselected;
+        let (kept, clusters): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            clusters.into_iter().partition(|(cluster, _)| self.is_unknown(cluster));
+        outline.kept = kept.into_keys().collect();
+        outline.clusters = clusters
+            .into_iter()
+            .map(|(cluster, gateways)| {
+                let chosen = outline.choice.chosen(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
+                (cluster, Variant { gateways, chosen })
+            })
+            .collect();
+        let copies: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
+        let bytes = copies.iter().map(|variant| self.bytes(outline, variant));
+        outline.bytes = bytes.fold(0, usize::saturating_add);
+        if outline.bytes > COPIES_LIMIT && copies.len() > 1 {
+            let (copies, bytes) = (copies.len(), outline.bytes);
+            problems.push(Problem::CopiesTooLarge { copies, bytes, limit: COPIES_LIMIT });
+        }
+        outline.frozen = problems.iter().any(Problem::freezes);
+        outline.plan.problems = problems;
+    }
+
+    /// How many bytes a copy has at most.
+    pub(super) fn bytes(&self, outline: &Outline<'_>, variant: &Variant<'_>) -> usize {
+        let Policy { spec, labels, annotations, .. } = &**self.policy;
+        spec.len()
+            + travelling_bytes(labels)
+            + travelling_bytes(annotations)
+            + outline.choice.bytes(&variant.chosen)
+    }
+
+    fn targets(&self) -> BTreeMap<&ObjectKey, Target> {
+        let mut known: Vec<Arc<Terms>> = Vec::new();
+        let target = |key| {
+            let eligibility = of_target(self.view, key, &self.parent.kind);
+            let placed = match eligibility {
+                GatewayEligibility::NotOurs => Placed::default(),
+                _ => placed(self.view, key),
+            };
+            let terms = match &eligibility {
+                GatewayEligibility::Ours(params) => Some(Terms::of(params, &mut known)),
+                _ => None,
+            };
+            (key, Target { eligibility, placed, terms })
+        };
+        self.targets.gateways().map(target).collect()
+    }
+
+    /// References into other namespaces, whether or not there are such gateways: that is none of the policy's business.
+    fn dropped(&self) -> impl Iterator<Item = Problem> {
+        self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
+    }
+
+    /// The clusters that the policy is for, each with the gateways that are placed there, and those that its selector leaves
+    /// out.
+    fn clusters<'t>(
+        &self,
+        targets: &BTreeMap<&'t ObjectKey, Target>,
+        selector: Option<&Selector>,
+    ) -> (BTreeMap<ClusterName, Vec<&'t ObjectKey>>, BTreeSet<ClusterName>) {
+        let mut clusters: BTreeMap<ClusterName, Vec<&ObjectKey>> = BTreeMap::new();
+        let mut deselected = BTreeSet::new();
+        for (key, target) in targets {
+            for cluster in &target.placed.clusters {
+                if self.selects(selector, cluster) {
+                    clusters.entry(cluster.clone()).or_default().push(key);
+                } else {
+                    deselected.insert(cluster.clone());
+                }
+            }
+        }
+        (clusters, deselected)
+    }
+}
+
+impl Outline<'_> {
+    /// What is not known of the gateways that are placed where a copy goes.
+    pub(super) fn unknown(&self, variant: &Variant<'_>) -> Option<Problem> {
+        variant.gateways.iter().find_map(|key| match &self.targets.get(*key)?.eligibility {
+            GatewayEligibility::Frozen(problem) => Some(problem.clone()),
+            _ => None,
+        })
+    }
+
+    /// What is to be on each cluster, and what keeps a work from being made.
+    pub(super) fn outcomes(
+        &self,
+        works: &BTreeMap<&Variant<'_>, Result<Arc<PlannedWork>, Problem>>,
+    ) -> (BTreeMap<ClusterName, Outcome>, Vec<Problem>) {
+        if self.frozen {
+            let kept = Outcome::Kept(Kept::by(&self.plan.problems));
+            let clusters = self.kept.iter().chain(self.clusters.keys());
+            return (clusters.map(|cluster| (cluster.clone(), kept.clone())).collect(), Vec::new());
+        }
+        let failed: BTreeSet<&Problem> = works.values().filter_map(|work| work.as_ref().err()).collect();
+        // Overrides are one text: a fault anywhere in it leaves all copies as they are.
+        let bad = failed.iter().find(|problem| matches!(problem, Problem::BadOverrides { .. }));
+        // Once for all clusters: a problem may repeat what its owner wrote.
+        let all_kept = bad.map(|problem| Outcome::Kept(Kept::by([*problem])));
+        let each: BTreeMap<&Variant<'_>, Outcome> = works
+            .iter()
+            .map(|(variant, work)| match work {
+                Ok(work) => (*variant, Outcome::Work(work.clone())),
+                Err(problem) => (*variant, Outcome::Kept(Kept::by([problem]))),
+            })
+            .collect();
+        let outcome = |variant: &Variant<'_>| all_kept.as_ref().unwrap_or_else(|| &each[variant]).clone();
+        let unknown = self.kept.iter().map(|cluster| (cluster.clone(), Outcome::Kept(Kept::UnknownLabels)));
+        let planned = self.clusters.iter().map(|(cluster, variant)| (cluster.clone(), outcome(variant)));
+        let problems = bad.map_or_else(|| Vec::from_iter(failed.iter().copied()), |problem| vec![*problem]);
+        (unknown.chain(planned).collect(), problems.into_iter().cloned().collect())
+    }
+}

@@ -1,0 +1,14 @@
+mod access;
+mod copies;
+mod departed;
+mod freezing;
+mod grace;
+pub(in crate::sync) mod idempotence;
+mod limits;
+mod order;
+mod overrides;
+mod placement;
+mod secrets;
+pub(in crate::sync) mod sizes;
+mod snapshots;
+mod watching;

@@ -1,0 +1,395 @@
+//! Why a Gateway or a policy is on a cluster or is not, in sentences, each with the objects to change.
+//!
+//! ```text
+//! plan ─▶ outcomes ─┬─ none ─▶ which step keeps it away: class, kind, target, placement, selector
+//!                   ├─ kept ─▶ why: frozen, unsettled, labels that nobody knows, a Gateway that goes first
+//!                   └─ work ─▶ what its cluster says of it
+//! ```
+//!
+//! Whether it is to be there, the plan decides; here is only told which of the plan's steps it was.
+
+mod change;
+mod eligibility;
+mod policy;
+mod present;
+
+use std::collections::BTreeMap;
+
+use crate::api::annotations::{GRACE_TIMEOUT, Synced};
+use crate::api::cluster::PLACEMENT_LABEL;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::sync::desired::placement::{NoPlacement, Placed, placed, placement, serves_until};
+use crate::sync::desired::{Kept, Outcome, WorksPlan, plan_works};
+use crate::sync::rows::work::Work;
+use crate::sync::{Problem, Settings, View, desired, diff, status};
+
+/// What stands in sentences and names of objects for the cluster that they are about.
+pub const CLUSTER: &str = "<cluster>";
+
+/// When a reason began, or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// It began then.
+    Since(Moment),
+    /// It ends then.
+    Until(Moment),
+}
+
+/// Why something is as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// A stable word for programs.
+    pub code: &'static str,
+    /// A sentence, without its first capital and its full stop.
+    pub text: String,
+    /// Since when, or until when.
+    pub when: Option<When>,
+    /// The objects, any of which to change for it to be otherwise, each with the place in it.
+    pub change: Vec<String>,
+}
+
+impl Reason {
+    fn new(code: &'static str, text: impl Into<String>) -> Self {
+        Self { code, text: text.into(), when: None, change: Vec::new() }
+    }
+
+    fn change(mut self, object: impl Into<String>) -> Self {
+        self.change.push(object.into());
+        self
+    }
+
+    fn changes(mut self, objects: impl IntoIterator<Item = String>) -> Self {
+        self.change.extend(objects);
+        self
+    }
+
+    fn when(self, when: When) -> Self {
+        Self { when: Some(when), ..self }
+    }
+}
+
+/// A step of the decision that is the same for all clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Whether it lets the object go to any cluster.
+    pub passes: bool,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Step {
+    fn passes(reason: Reason) -> Self {
+        Self { passes: true, reason }
+    }
+
+    fn stops(reason: Reason) -> Self {
+        Self { passes: false, reason }
+    }
+}
+
+/// How an object is on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Its copy is there as it is planned, and in force.
+    InSync,
+    /// Its copy is there, and not as it is planned, or not in force.
+    OutOfSync,
+    /// It is to be there, and is not.
+    Missing,
+    /// Its copy is there, and is not to be.
+    Leaving,
+    /// It is not there, nor to be.
+    Absent,
+}
+
+impl State {
+    fn of(desired: bool, present: bool, in_sync: bool) -> Self {
+        match (desired, present) {
+            (true, true) if in_sync => Self::InSync,
+            (true, true) => Self::OutOfSync,
+            (true, false) => Self::Missing,
+            (false, true) => Self::Leaving,
+            (false, false) => Self::Absent,
+        }
+    }
+
+    /// Whether it is to be there.
+    #[must_use]
+    pub fn is_desired(self) -> bool {
+        matches!(self, Self::InSync | Self::OutOfSync | Self::Missing)
+    }
+
+    /// Whether a copy is there.
+    #[must_use]
+    pub fn is_present(self) -> bool {
+        matches!(self, Self::InSync | Self::OutOfSync | Self::Leaving)
+    }
+}
+
+/// How it is on one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// How.
+    pub state: State,
+    /// Why, the first before all others; never empty.
+    pub reasons: Vec<Reason>,
+}
+
+/// What there is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What is the same for all clusters, in the order in which it is decided.
+    pub steps: Vec<Step>,
+    /// All clusters of the hub, and those where there is a work for it.
+    pub clusters: BTreeMap<ClusterName, Verdict>,
+}
+
+/// Since when the agents of which clusters are not heard of, as far as that is known.
+pub type Unavailable = BTreeMap<ClusterName, Moment>;
+
+/// Explains the Gateway or the policy `parent`, an object of the kind `kind` (`RateLimitPolicy`).
+#[must_use]
+pub fn explain(
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+    kind: &str,
+    unavailable: &Unavailable,
+) -> Explanation {
+    let explainer = Explainer::new(view, settings, parent, kind, unavailable);
+    let steps = if parent.is_gateway() { explainer.gateway_steps() } else { explainer.policy_steps() };
+    let known = view.clusters().map(|(name, _)| name);
+    let clusters = known.chain(explainer.entries.keys().cloned());
+    let clusters = clusters.map(|cluster| (cluster.clone(), explainer.verdict(&cluster, &steps))).collect();
+    Explanation { steps, clusters }
+}
+
+/// Which objects to change for `problem` of the Gateway or the policy `parent` to end.
+#[cfg(test)]
+pub(crate) fn advice(
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+    kind: &str,
+    problem: &Problem,
+) -> Vec<String> {
+    Explainer::new(view, settings, parent, kind, &Unavailable::new()).to_mend(problem)
+}
+
+/// A Gateway that decides where the object is: itself, or one that it targets.
+struct Target {
+    placed: Placed,
+    /// Why it is not placed on a cluster where it is not.
+    elsewhere: Reason,
+}
+
+struct Explainer<'v> {
+    view: View<'v>,
+    parent: &'v Parent,
+    gateways: BTreeMap<ObjectKey, Target>,
+    /// `RateLimitPolicy shop/limits`.
+    regarding: String,
+    /// The same of its copy.
+    copy: String,
+    plan: WorksPlan,
+    /// Works of the planned name that are not ours.
+    foreign: Vec<Problem>,
+    entries: BTreeMap<ClusterName, Synced>,
+    works: BTreeMap<&'v ClusterName, &'v Work>,
+    unavailable: &'v Unavailable,
+}
+
+/// The code of a Gateway whose Placement chooses other clusters.
+const NOT_PLACED: &str = "NotPlaced";
+
+impl Target {
+    fn of(view: View<'_>, key: &ObjectKey) -> Self {
+        Self { placed: placed(view, key), elsewhere: elsewhere(view, key) }
+    }
+}
+
+/// Why the Gateway `key` is not where it is not placed.
+fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
+    let label = format!("Gateway {key} label {PLACEMENT_LABEL}");
+    let placement = match placement(view, key) {
+        Ok(placement) => placement,
+        Err(unplaced) => {
+            let reason = Reason::new("NoPlacement", format!("Gateway {key} {unplaced}"));
+            let missing = match unplaced {
+                NoPlacement::Missing(placement) => Some(format!("Placement {placement}")),
+                NoPlacement::Unlabelled | NoPlacement::Unnamed => None,
+            };
+            return missing.into_iter().fold(reason, Reason::change).change(label);
+        }
+    };
+    let (row, decided) = (view.placement(&placement), view.decided(&placement).len());
+    let mut text = format!("Placement {placement}, which places Gateway {key}, has not chosen it");
+    if let Some(selected) = row.map(|row| row.selected).filter(|selected| *selected > decided) {
+        let so_far =
+            format!(" so far: it has chosen {selected} clusters, and its PlacementDecisions name {decided}");
+        text.push_str(&so_far);
+    }
+    Reason::new(NOT_PLACED, text).change(format!("Placement {placement}")).change(label)
+}
+
+/// That it may only seem to be placed there no longer.
+fn unsettled() -> Reason {
+    let text = "its Placement is being decided: that the cluster is not chosen may only seem so";
+    Reason::new("Unsettled", text)
+}
+
+/// That nobody knows whether it is for the cluster.
+fn unknown_labels() -> Reason {
+    let text = "what is there stays as it is: the hub has no ManagedCluster of this name, and the labels that decide what \
+                is there are not known";
+    Reason::new("UnknownLabels", text).change(format!("ManagedCluster {CLUSTER}"))
+}
+
+impl<'v> Explainer<'v> {
+    fn new(
+        view: View<'v>,
+        settings: &Settings,
+        parent: &'v Parent,
+        kind: &str,
+        unavailable: &'v Unavailable,
+    ) -> Self {
+        let plan = plan_works(view, settings, parent);
+        let gateways = if parent.is_gateway() {
+            [parent.object.clone()].into()
+        } else {
+            desired::policy::gateways(view, parent)
+        };
+        Self {
+            view,
+            parent,
+            gateways: gateways.into_iter().map(|key| (key.clone(), Target::of(view, &key))).collect(),
+            regarding: format!("{kind} {}", parent.object),
+            copy: format!("{kind} {}/{}", settings.prefixed(&parent.object.namespace), parent.object.name),
+            foreign: diff::works(view, parent, &plan).problems,
+            entries: status::policy::entries(view, settings, parent, &plan)
+                .into_iter()
+                .map(|entry| (entry.cluster.clone(), entry))
+                .collect(),
+            works: view.works_of(parent).map(|(_, cluster, work)| (cluster, work)).collect(),
+            plan,
+            unavailable,
+        }
+    }
+}
+
+impl Explainer<'_> {
+    fn verdict(&self, cluster: &ClusterName, steps: &[Step]) -> Verdict {
+        let (desired, mut in_sync, mut reasons) = match self.plan.outcomes.get(cluster) {
+            None | Some(Outcome::Kept(Kept::Following)) => (false, false, self.absent(cluster, steps)),
+            Some(Outcome::Kept(Kept::Frozen(problems))) => (true, false, self.frozen(cluster, problems)),
+            Some(Outcome::Kept(Kept::Unsettled)) => (true, false, vec![unsettled()]),
+            Some(Outcome::Kept(Kept::UnknownLabels)) => (true, false, vec![unknown_labels()]),
+            Some(Outcome::Held(_, waiting))
+                if !self.works.contains_key(cluster) && !self.is_foreign(cluster) =>
+            {
+                (true, false, vec![self.waits(waiting)])
+            }
+            Some(Outcome::Work(work) | Outcome::Held(work, _)) => {
+                let (in_sync, reason) = self.present(cluster, work);
+                (true, in_sync, vec![reason])
+            }
+        };
+        let work = self.works.get(cluster);
+        reasons.extend(self.in_grace(cluster).filter(|_| desired));
+        if let Some(since) = self.unavailable.get(cluster).filter(|_| work.is_some()) {
+            let reason = Reason::new("AgentSilent", "what its agent said may be over, because it is silent");
+            reasons.push(reason.change(format!("the agent of cluster {CLUSTER}")).when(When::Since(*since)));
+            in_sync = false;
+        }
+        let present = work.is_some_and(|work| {
+            work.deleting.is_some() || work.answer.as_ref().is_some_and(|answer| answer.applied)
+        });
+        Verdict { state: State::of(desired, present, in_sync), reasons }
+    }
+
+    /// Why it is not to be there.
+    fn absent(&self, cluster: &ClusterName, steps: &[Step]) -> Vec<Reason> {
+        let stops = || steps.iter().filter(|step| !step.passes).map(|step| step.reason.clone());
+        let mut reasons: Vec<Reason> = if !self.plan.targeted {
+            stops().collect()
+        } else if self.parent.is_gateway() {
+            self.not_placed(&self.parent.object, cluster).into_iter().collect()
+        } else {
+            self.policy_absent(cluster)
+        };
+        if reasons.is_empty() {
+            reasons.extend(stops());
+        }
+        if reasons.is_empty() {
+            // Should a step be missing here, that is no reason to claim anything.
+            reasons.push(Reason::new("NotPlanned", "it is not planned to be there"));
+        }
+        if let Some(work) = self.works.get(cluster) {
+            reasons.push(match work.deleting {
+                Some(since) => Reason::new("Leaving", "its agent has not finished removing it")
+                    .when(When::Since(since))
+                    .change(format!("the agent of cluster {CLUSTER}")),
+                None if self.plan.outcomes.contains_key(cluster) => {
+                    Reason::new("Leaving", "it leaves once its Gateway has left the cluster")
+                        .change(format!("the agent of cluster {CLUSTER}"))
+                }
+                None => Reason::new("Leaving", "what is there is going to be removed"),
+            });
+        }
+        reasons
+    }
+
+    /// Why the Gateway `key`, which is ours, is not placed on `cluster`.
+    fn not_placed(&self, key: &ObjectKey, cluster: &ClusterName) -> Option<Reason> {
+        let reason = &self.gateways.get(key)?.elsewhere;
+        if reason.code == NOT_PLACED && self.view.cluster(cluster).is_none() {
+            let text = "the hub has no ManagedCluster of this name";
+            return Some(Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}")));
+        }
+        Some(reason.clone())
+    }
+
+    /// Whether a work of the planned name is there that is not ours.
+    fn is_foreign(&self, cluster: &ClusterName) -> bool {
+        self.foreign.iter().any(|problem| problem.is_foreign_work(cluster))
+    }
+
+    /// What freezes it.
+    fn frozen(&self, cluster: &ClusterName, problems: &[Problem]) -> Vec<Reason> {
+        let stays = if self.works.contains_key(cluster) {
+            "it is frozen, so that what is there stays as it is"
+        } else {
+            "it is frozen, so that it does not get there"
+        };
+        let reason = |problem: &Problem| {
+            let text = format!("{stays}: {}", problem.text());
+            Reason::new("Frozen", text).changes(self.to_mend(problem))
+        };
+        problems.iter().map(reason).collect()
+    }
+
+    /// That a Gateway only serves on.
+    fn in_grace(&self, cluster: &ClusterName) -> Option<Reason> {
+        let placing = self.gateways.iter().filter(|(_, target)| target.placed.clusters.contains(cluster));
+        let placing = placing.map(|(key, target)| (key, target.placed.unplaced.get(cluster).copied()));
+        let mut last: Option<(&ObjectKey, Moment)> = None;
+        for (key, since) in placing {
+            // One that is chosen keeps all there.
+            let until = serves_until(self.view, self.view.gateway(key)?, since?);
+            last = last.filter(|(_, other)| *other >= until).or(Some((key, until)));
+        }
+        let (key, until) = last?;
+        let text = format!(
+            "its Placement no longer chooses the cluster: Gateway {key} only serves on there, in grace"
+        );
+        let reason = Reason::new("InGrace", text).when(When::Until(until));
+        let annotation = format!("Gateway {key} annotation {GRACE_TIMEOUT}");
+        let placement =
+            self.view.gateway(key)?.placement().map(|name| format!("Placement {}/{name}", key.namespace));
+        Some(reason.changes(placement).change(annotation))
+    }
+}
+
+#[cfg(test)]
+mod tests;

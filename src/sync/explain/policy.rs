@@ -1,0 +1,74 @@
+//! The steps of a policy: its kind, its targets, its selector.
+
+use super::{CLUSTER, Explainer, Reason, Step};
+use crate::api::annotations::CLUSTER_SELECTOR;
+use crate::api::names::{ClusterName, ObjectKey};
+use crate::sync::desired::eligibility::of_target;
+use crate::sync::desired::policy::foreign;
+
+impl Explainer<'_> {
+    pub(super) fn policy_steps(&self) -> Vec<Step> {
+        let mut steps = vec![self.kind()];
+        match self.view.policy(self.parent) {
+            Some(policy) if policy.deleting => {
+                let reason = Reason::new("Deleting", "it is being deleted");
+                return steps
+                    .into_iter()
+                    .chain([Step::stops(reason.change(self.regarding.clone()))])
+                    .collect();
+            }
+            None if self.view.policies_synced(&self.parent.kind) => {
+                let reason = Reason::new("Missing", "it does not exist");
+                return steps
+                    .into_iter()
+                    .chain([Step::stops(reason.change(self.regarding.clone()))])
+                    .collect();
+            }
+            _ => {}
+        }
+        steps.extend(self.gateways.keys().map(|key| self.target(key)));
+        let reference = format!("{} spec.targetRef", self.regarding);
+        for key in foreign(self.view, self.parent) {
+            let text = format!(
+                "its reference to Gateway {key} is dropped, because that is in another namespace: policies target \
+                 Gateways of their own"
+            );
+            steps.push(Step::stops(Reason::new("OtherNamespace", text).change(reference.clone())));
+        }
+        let frozen = self.plan.problems.iter().any(crate::sync::Problem::freezes);
+        if steps.len() == 1 && !frozen && self.view.policy(self.parent).is_some() {
+            steps.push(Step::stops(Reason::new("NoGateway", "it targets no Gateway").change(reference)));
+        }
+        steps.extend(self.problems());
+        steps
+    }
+
+    fn target(&self, key: &ObjectKey) -> Step {
+        let eligibility = of_target(self.view, key, &self.parent.kind);
+        self.gateway(key, &eligibility, &format!("it targets Gateway {key}"))
+    }
+
+    /// Why the policy, which targets a Gateway of ours, is not to be on `cluster`.
+    pub(super) fn policy_absent(&self, cluster: &ClusterName) -> Vec<Reason> {
+        if !self.plan.deselected.contains(cluster) {
+            let ours = |key: &&ObjectKey| of_target(self.view, key, &self.parent.kind).is_ours();
+            return self
+                .gateways
+                .keys()
+                .filter(ours)
+                .filter_map(|key| self.not_placed(key, cluster))
+                .collect();
+        }
+        let selector =
+            self.view.policy(self.parent).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
+        let selector = selector.map(|selector| {
+            let text = format!(
+                "its annotation {CLUSTER_SELECTOR}, {selector:?}, does not select the cluster's labels"
+            );
+            Reason::new("NotSelected", text)
+                .change(format!("{} annotation {CLUSTER_SELECTOR}", self.regarding))
+                .change(format!("ManagedCluster {CLUSTER} labels"))
+        });
+        selector.into_iter().collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! How something is on a cluster where it is to be: whether its work is written, and what its agent says of it.
+
+use super::{CLUSTER, Explainer, Reason, When};
+use crate::api::annotations::{Synced, SyncedCondition};
+use crate::api::names::{ClusterName, Parent};
+use crate::sync::condition::NAMED;
+use crate::sync::desired::{PlannedWork, Waiting};
+use crate::sync::status::gateway::lacks;
+
+impl Explainer<'_> {
+    /// Whether it is in sync on `cluster`, which is to have `planned`, and why.
+    pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
+        if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
+            let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER));
+            return (false, reason.change(format!("ManifestWork {CLUSTER}/{}", planned.name)));
+        }
+        let work = format!("ManifestWork {CLUSTER}/{}", planned.name);
+        let Some(found) = self.works.get(cluster) else {
+            let text = format!("the controller has not created {work} yet");
+            return (
+                false,
+                Reason::new("NotWritten", text).change("the controller: does it run, and may it write?"),
+            );
+        };
+        if let Some(since) = found.deleting {
+            let text = "its agent has not finished removing what was there before";
+            let reason = Reason::new("Leaving", text).when(When::Since(since));
+            return (false, reason.change(format!("the agent of cluster {CLUSTER}")));
+        }
+        if found.content.spec != planned.content.spec {
+            let text = format!("the controller has not brought {work} up to date yet");
+            return (
+                false,
+                Reason::new("NotWritten", text).change("the controller: does it run, and may it write?"),
+            );
+        }
+        let Some(entry) = self.entries.get(cluster) else { return (false, waiting()) };
+        if let Some(message) = entry.message.as_ref().filter(|_| !entry.applied) {
+            let text = format!("its agent could not apply it: {message}");
+            return (
+                false,
+                Reason::new("Refused", text).change(format!("{} on cluster {CLUSTER}", self.copy)),
+            );
+        }
+        if !entry.applied {
+            return (false, waiting());
+        }
+        if self.parent.is_gateway() {
+            return match lacks(found) {
+                None => (true, Reason::new("Programmed", "it is programmed there")),
+                Some(text) => (false, self.not_in_force("NotProgrammed", &format!("not programmed: {text}"))),
+            };
+        }
+        self.enforced(entry)
+    }
+
+    /// That a Gateway waits for its policies.
+    pub(super) fn waits(&self, waiting: &Waiting) -> Reason {
+        let class = self.view.gateway(&self.parent.object).map(|gateway| self.parameters(&gateway.class));
+        let text = match (waiting.policies.is_empty() && waiting.unlisted.is_empty(), waiting.overdue) {
+            (true, _) => "it waits until its policies are known".to_owned(),
+            (false, false) => format!("it {}", waiting.text()),
+            (false, true) => {
+                format!("it {}; longer than policyWaitSeconds, and policyWaitAction is hold", waiting.text())
+            }
+        };
+        let object = |policy: &Parent| format!("{} {} on cluster {CLUSTER}", policy.kind, policy.object);
+        let reason = Reason::new("WaitsForPolicies", text);
+        // As many as the text names.
+        let reason = reason.changes(waiting.policies.iter().take(NAMED).map(object));
+        reason.changes(class.filter(|_| waiting.overdue).map(|place| format!("{place} policyWaitAction")))
+    }
+
+    fn enforced(&self, entry: &Synced) -> (bool, Reason) {
+        if let Some(message) = &entry.message {
+            let text = format!("it is applied, and how it fares is not known: {message}");
+            return (
+                false,
+                Reason::new("Untold", text).change(format!("{} status on cluster {CLUSTER}", self.copy)),
+            );
+        }
+        if entry.pending {
+            let text = "it is applied, and the cluster has not judged its present generation yet";
+            return (
+                false,
+                Reason::new("Pending", text).change(format!("the policy controller of cluster {CLUSTER}")),
+            );
+        }
+        let enforced = entry.conditions.iter().find(|said| said.condition_type == "Enforced");
+        let lacking = entry.conditions.iter().find(|said| said.status != "True");
+        match (enforced, lacking) {
+            (Some(said), _) if said.is_overridden() => {
+                let text = format!("a policy of the cluster's own overrides it{}", message(said));
+                (
+                    false,
+                    Reason::new("Overridden", text)
+                        .change(format!("the policies of cluster {CLUSTER}'s own")),
+                )
+            }
+            (Some(said), _) if said.status != "True" => {
+                (false, self.not_in_force("NotEnforced", &format!("not enforced: {}", words(said))))
+            }
+            (None, Some(said)) => {
+                let text = format!("not {}: {}", said.condition_type.to_lowercase(), words(said));
+                (false, self.not_in_force("NotEnforced", &text))
+            }
+            (Some(_), _) => (true, Reason::new("Enforced", "it is enforced there")),
+            (None, None) => (
+                true,
+                Reason::new("Applied", "it is applied there, and nothing speaks against its being enforced"),
+            ),
+        }
+    }
+
+    fn not_in_force(&self, code: &'static str, why: &str) -> Reason {
+        let copy = format!("{} on cluster {CLUSTER}", self.copy);
+        Reason::new(code, format!("it is applied, and {why}")).change(self.regarding.clone()).change(copy)
+    }
+}
+
+fn waiting() -> Reason {
+    Reason::new("WaitingForApply", "its agent has not applied it yet")
+        .change(format!("the agent of cluster {CLUSTER}"))
+}
+
+fn words(said: &SyncedCondition) -> String {
+    let reason = said.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Unknown");
+    format!("{reason}{}", message(said))
+}
+
+fn message(said: &SyncedCondition) -> String {
+    let message = said.message.as_deref().filter(|message| !message.is_empty());
+    message.map(|message| format!(": {message}")).unwrap_or_default()
+}

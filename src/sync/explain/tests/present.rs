@@ -1,0 +1,115 @@
+//! What is said of a work that is there, or should be.
+
+use super::*;
+
+#[test]
+fn what_the_controller_has_not_written_is_named() {
+    let said = why(&world(), "eu-1");
+    assert!(said[0].starts_with(
+        "NotWritten: the controller has not created ManifestWork <cluster>/ratelimitpolicy-limits-"
+    ));
+    let changed = world().written().with(policy("limits").targets("web").label("team", "shop"));
+    let said = why(&changed, "eu-1");
+    assert!(
+        said[0].starts_with("NotWritten: the controller has not brought ManifestWork <cluster>/"),
+        "{said:?}"
+    );
+    let before = world().written().terminating(&policy_parent("limits"), "eu-1");
+    let says =
+        "Leaving: its agent has not finished removing what was there before [the agent of cluster <cluster>]";
+    assert_eq!(why(&before, "eu-1"), [says]);
+    assert!(matches!(verdict(&before, "eu-1").reasons[0].when, Some(When::Since(_))));
+}
+
+#[test]
+fn a_work_of_somebody_else_is_named_as_what_to_change() {
+    let mut foreign =
+        world().written().works.into_iter().find(|((name, _), _)| name.starts_with("ratelimit")).unwrap().1;
+    foreign["metadata"]["annotations"] = serde_json::json!({});
+    foreign["metadata"]["namespace"] = "eu-1".into();
+    let said = why(&world().with_work(foreign), "eu-1");
+    let says = "ForeignWork: cluster <cluster> has a ManifestWork ratelimitpolicy-limits-";
+    assert!(
+        said[0].starts_with(says) && said[0].contains("[ManifestWork <cluster>/ratelimitpolicy-limits-"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_its_agent_says_is_told_in_its_words() {
+    let world = world().written();
+    let waits = "WaitingForApply: its agent has not applied it yet [the agent of cluster <cluster>]";
+    assert_eq!(why(&world, "eu-1"), [waits]);
+    let copy = "RateLimitPolicy kuadrant-shop/limits on cluster <cluster>";
+    let conflict = world.answered("eu-1", &refused("conflict with \"kubectl\""));
+    let says = format!("Refused: its agent could not apply it: conflict with \"kubectl\" [{copy}]");
+    assert_eq!(why(&conflict, "eu-1"), [says]);
+    assert!(!verdict(&conflict, "eu-1").state.is_present());
+
+    let told = |answer| crate::sync::explain::tests::world().written().answered("eu-1", &answer);
+    let overridden = applied().observed(1).condition("Enforced", "False", "Overridden", "by local/limits");
+    let says = "Overridden: a policy of the cluster's own overrides it: by local/limits \
+                [the policies of cluster <cluster>'s own]";
+    assert_eq!(why(&told(overridden), "eu-1"), [says]);
+    let invalid = applied().observed(1).condition("Accepted", "False", "Invalid", "no such gateway");
+    let says = format!(
+        "NotEnforced: it is applied, and not accepted: Invalid: no such gateway [RateLimitPolicy shop/limits | {copy}]"
+    );
+    assert_eq!(why(&told(invalid), "eu-1"), [says]);
+    let unknown = applied().observed(1).condition("Enforced", "Unknown", "Unknown", "waits for the gateway");
+    let says = format!(
+        "NotEnforced: it is applied, and not enforced: Unknown: waits for the gateway [RateLimitPolicy shop/limits | {copy}]"
+    );
+    assert_eq!(why(&told(unknown), "eu-1"), [says]);
+    let stale = applied().observed(0).condition("Enforced", "True", "Enforced", "");
+    assert!(
+        why(&told(stale), "eu-1")[0].starts_with("Pending: it is applied, and the cluster has not judged")
+    );
+    let says_nothing = verdict(&told(applied()), "eu-1");
+    assert!(
+        says_nothing.state == State::InSync && says_nothing.reasons[0].code == "Applied",
+        "{says_nothing:?}"
+    );
+}
+
+#[test]
+fn what_an_agent_cannot_tell_is_no_refusal() {
+    let info = PolicyKindInfo { has_ancestors: true, ..PolicyKindInfo::named("RateLimitPolicy") };
+    let world = world().resolution("ratelimitpolicies", Resolution::Resolved(info)).written();
+    let world =
+        world.answered("eu-1", &applied().ancestors("ConditionRuleExpressionInvalid", "no such key: name"));
+    let says = "Untold: it is applied, and how it fares is not known: the agent cannot tell status.ancestors: no such \
+                key: name [RateLimitPolicy kuadrant-shop/limits status on cluster <cluster>]";
+    assert_eq!(why(&world, "eu-1"), [says]);
+    assert!(verdict(&world, "eu-1").state.is_present());
+}
+
+#[test]
+fn a_silent_agent_is_a_reason_of_its_own_where_there_is_a_work() {
+    let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
+    let world = world().written().answered("eu-1", &enforced);
+    let silent: Unavailable = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
+    let explanation = explained(&world, &policy_parent("limits"), &silent);
+    let eu = &explanation.clusters[&ClusterName::from("eu-1")];
+    assert!(eu.state != State::InSync && eu.state.is_present());
+    let codes: Vec<&str> = eu.reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(
+        (codes, eu.reasons[1].when),
+        (vec!["Enforced", "AgentSilent"], Some(When::Since(Moment(7_000))))
+    );
+    assert_eq!(explanation.clusters[&ClusterName::from("ap-1")].reasons.len(), 1);
+}
+
+#[test]
+fn a_class_whose_parameters_the_controller_cannot_read_is_to_blame_and_not_an_agent() {
+    let fault = "parameters params/multi cannot be read: configmaps is forbidden (403)";
+    let conditions = serde_json::json!({"conditions": [{"type": "Accepted", "status": "Unknown", "reason": "ParametersUnread",
+        "message": fault, "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    let world = world().with(class("multi").status(conditions));
+    let right = "the controller's right to get, list and watch it";
+    let says = format!(
+        "ParametersUnread: it targets Gateway shop/web of GatewayClass multi, which the controller cannot serve: {fault} \
+         [{PARAMS} | {right}]"
+    );
+    assert_eq!(stops(&world), [says]);
+}

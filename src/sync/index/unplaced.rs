@@ -1,0 +1,134 @@
+//! Since when the clusters of Gateways' works are not chosen: brought up to date as works, Gateways and decisions change.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::Index;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::hub::Tables;
+use crate::sync::kinds::{DECISIONS, GATEWAYS};
+use crate::sync::rows::cluster::Decision;
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::work::Work;
+use crate::sync::work_key::WorkKey;
+
+impl Index {
+    /// The work `key` came or changed; `before` is the moment that it had, `None` where it was not there.
+    pub(super) fn displacement_seen(
+        &mut self,
+        tables: &Tables,
+        key: &WorkKey,
+        work: &Work,
+        before: Option<Option<Moment>>,
+        now: Moment,
+    ) {
+        let Some(gateway) = work.parent().filter(|parent| parent.is_gateway()) else {
+            return self.unplaced.forget(key);
+        };
+        let moment = work.unplaced;
+        // That its agent answers changes nothing.
+        if before == Some(moment) {
+            return;
+        }
+        let chosen = chooses(tables, &gateway.object, &key.1);
+        let known = self.unplaced.get(key).decided(chosen, now);
+        // One that comes without a moment has lost none.
+        let written = before.is_some() || moment.is_some();
+        self.unplaced.set(key, if written { known.written(moment, now) } else { known });
+    }
+
+    /// The decision `key` came, went or changed at `now`; `before` is what it was.
+    pub(super) fn decides(
+        &mut self,
+        tables: &Tables,
+        key: &ObjectKey,
+        before: Option<&Decision>,
+        now: Moment,
+    ) {
+        let [before, after] = [before, tables.get(&DECISIONS, key)]
+            .map(|row| row.and_then(|row| Some((row.placement.as_deref()?, &*row.clusters))));
+        let (was_of, is_of) = (before.map(|(name, _)| name), after.map(|(name, _)| name));
+        let names = |found: Option<(&'_ str, &[ClusterName])>, of: &str| -> Vec<ClusterName> {
+            found.filter(|(name, _)| *name == of).map(|(_, clusters)| clusters.to_vec()).unwrap_or_default()
+        };
+        let placements: BTreeSet<&str> = was_of.into_iter().chain(is_of).collect();
+        for name in placements {
+            let placement = ObjectKey::new(&key.namespace, name);
+            self.displacements_decided(tables, &placement, &names(before, name), &names(after, name), now);
+            self.placement_changed.note(placement, now);
+        }
+    }
+
+    /// A decision for the Placement `placement` names other clusters than before.
+    fn displacements_decided(
+        &mut self,
+        tables: &Tables,
+        placement: &ObjectKey,
+        before: &[ClusterName],
+        after: &[ClusterName],
+        now: Moment,
+    ) {
+        let (before, after): (HashSet<_>, HashSet<_>) = (before.iter().collect(), after.iter().collect());
+        let changed: HashSet<ClusterName> =
+            before.symmetric_difference(&after).map(|name| (*name).clone()).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let chosen = chosen(tables, placement);
+        let asks = |(key, row): &(&ObjectKey, &Gateway)| {
+            key.namespace == placement.namespace && row.placement() == Some(&*placement.name)
+        };
+        for (gateway, _) in tables.rows(&GATEWAYS).filter(asks) {
+            self.decide(gateway.clone(), &chosen, |cluster| changed.contains(cluster), now);
+        }
+    }
+
+    /// The Gateway `gateway` came, or names another Placement.
+    pub(super) fn displacements_asked(&mut self, tables: &Tables, gateway: &ObjectKey, now: Moment) {
+        let placement = placement_of(tables, gateway);
+        let chosen = placement.map(|placement| chosen(tables, &placement)).unwrap_or_default();
+        self.decide(gateway.clone(), &chosen, |_| true, now);
+    }
+
+    fn decide(
+        &mut self,
+        gateway: ObjectKey,
+        chosen: &HashSet<ClusterName>,
+        changed: impl Fn(&ClusterName) -> bool,
+        now: Moment,
+    ) {
+        let Some(works) = self.works_of.get(&Parent::gateway(gateway)) else { return };
+        for key in works.iter().filter(|(_, cluster)| changed(cluster)) {
+            let known = self.unplaced.get(key);
+            self.unplaced.set(key, known.decided(chosen.contains(&key.1), now));
+        }
+    }
+}
+
+fn placement_of(tables: &Tables, gateway: &ObjectKey) -> Option<ObjectKey> {
+    let name = tables.get(&GATEWAYS, gateway)?.placement()?;
+    Some(ObjectKey { namespace: gateway.namespace.clone(), name: name.into() })
+}
+
+/// The clusters that the decisions for `placement` name.
+fn chosen(tables: &Tables, placement: &ObjectKey) -> HashSet<ClusterName> {
+    decisions_of(tables, placement).flat_map(|decision| &decision.clusters).cloned().collect()
+}
+
+pub(in crate::sync) fn decisions_of<'t>(
+    tables: &'t Tables,
+    placement: &ObjectKey,
+) -> impl Iterator<Item = &'t Decision> + use<'t> {
+    let (namespace, name) = (placement.namespace.clone(), placement.name.clone());
+    let is_of = move |(key, decision): &(&ObjectKey, &Decision)| {
+        key.namespace == namespace && decision.placement.as_deref() == Some(&*name)
+    };
+    tables.rows(&DECISIONS).filter(is_of).map(|(_, decision)| decision)
+}
+
+/// Whether a decision for the Gateway `gateway` names `cluster`.
+fn chooses(tables: &Tables, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
+    placement_of(tables, gateway).is_some_and(|placement| {
+        decisions_of(tables, &placement).any(|decision| decision.clusters.contains(cluster))
+    })
+}

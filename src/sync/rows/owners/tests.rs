@@ -1,0 +1,36 @@
+use serde_json::json;
+
+use super::*;
+
+const US: &str = "policy-sync-us";
+
+/// The owners of `note`, where `manager` owns it by such an operation.
+fn owners(manager: &str, operation: &str, subresource: &str) -> Owners {
+    let entry = json!({"manager": manager, "operation": operation, "subresource": subresource,
+        "fieldsV1": {"f:metadata": {"f:annotations": {"f:note": {}, "f:other": {}}}}});
+    Owners::of(&[serde_json::from_value(entry).unwrap()], US, "note", |key| key == "note")
+}
+
+#[test]
+fn what_this_controller_applied_is_its_own() {
+    let Owners { ours, shared, others } = owners(US, "Apply", "");
+    assert!(ours.iter().map(|key| &**key).eq(["note"]) && shared.is_empty() && others.is_empty());
+}
+
+#[test]
+fn another_controller_is_told_from_anyone_else() {
+    assert!(owners("policy-sync-them", "Apply", "").others.contains("policy-sync-them"));
+    let Owners { ours, shared, others } = owners("kubectl", "Update", "");
+    assert!(ours.is_empty() && shared.contains("note") && others.is_empty());
+}
+
+#[test]
+fn whoever_updates_under_this_controllers_name_is_no_other_controller() {
+    let Owners { ours, shared, others } = owners(US, "Update", "");
+    assert!(ours.is_empty() && shared.contains("note") && others.is_empty());
+}
+
+#[test]
+fn who_owns_the_status_owns_no_metadata() {
+    assert_eq!(owners("policy-sync-them", "Apply", "status"), Owners::default());
+}

@@ -1,0 +1,361 @@
+//! The fold of a Gateway: what all its clusters say about it, in the status of the hub Gateway, and which clusters
+//! these are, in its labels and an annotation.
+//!
+//! ```text
+//! works, answers ──▶ what each cluster says ──▶ Programmed    True only where every cluster says so
+//!                                           └─▶ items         addresses and listeners, as many as the API takes
+//! clusters ──▶ metadata
+//! ```
+//!
+//! A cluster that has not answered for the present revision is named as pending. Its addresses and listeners stay as
+//! it said them last, because traffic still goes there; what it said of them being programmed counts no more.
+
+mod items;
+mod metadata;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::contest::Contest;
+use super::{Notice, answer, notice};
+use crate::api::gateway::GatewayStatus;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::text::capped;
+use crate::sync::condition::{named, transition};
+use crate::sync::desired::eligibility::of_gateway;
+use crate::sync::desired::placement::{NoPlacement, placement};
+use crate::sync::desired::{Outcome, Waiting, WorksPlan, plan_works};
+use crate::sync::diff::{Diff, WorkAction};
+use crate::sync::feedback::Answer;
+use crate::sync::rows::gateway::Gateway;
+use crate::sync::rows::work::Work;
+use crate::sync::{Problem, Settings, View, diff};
+
+pub use metadata::Metadata;
+
+/// The most bytes of what one cluster says in a message.
+const TEXT_LIMIT: usize = 512;
+/// The most bytes of what an Event takes.
+const NOTE_LIMIT: usize = 1024;
+/// The most bytes of a message; the API counts characters.
+const MESSAGE_LIMIT: usize = 32 * 1024;
+
+/// What a Gateway should say of its clusters, as far as it does not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GatewayFold {
+    /// The Gateway that was seen.
+    pub uid: Arc<str>,
+    /// Its labels and the annotation of ours, all of them.
+    pub metadata: Option<Metadata>,
+    /// Where other controllers of this make own some of that: who they are, and what to write where it is for one of them
+    /// to say.
+    pub contest: Option<(Contest, Option<Metadata>)>,
+    /// Its status, as far as it is ours.
+    pub status: Option<GatewayStatus>,
+    /// The conditions that are left of its status where it is not ours any more.
+    pub parting: Option<Vec<Condition>>,
+    /// What people should hear of.
+    pub notices: Vec<Notice>,
+    /// When time alone changes what it says.
+    pub recheck: Option<Moment>,
+    /// Whether what its works come to is to be told, or written: on some cluster it waits no longer for its policies, or
+    /// has waited for as long as its class lets it.
+    pub comes: bool,
+    /// When time alone changes what its works come to.
+    pub works_recheck: Option<Moment>,
+}
+
+/// Plans what the Gateway `key` says: nothing where it is gone or going, or where that is not known yet.
+#[must_use]
+pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold {
+    let Some(gateway) = view.gateway(key).filter(|gateway| !gateway.deleting) else {
+        return GatewayFold::default();
+    };
+    let uid = gateway.uid.clone();
+    if !of_gateway(view, key).is_ours() {
+        let metadata = metadata::without_ours(&gateway.fields);
+        let parting = parting(view, gateway);
+        return GatewayFold { uid, metadata, parting, ..GatewayFold::default() };
+    }
+    let parent = Parent::gateway(key.clone());
+    let works = plan_works(view, settings, &parent);
+    let works_recheck = works.recheck;
+    if works.problems.iter().any(Problem::passes) {
+        return GatewayFold { recheck: works_recheck, works_recheck, ..GatewayFold::default() };
+    }
+    let (metadata, left_out) = metadata::of(view, gateway, &works);
+    let (others, owns) = (&gateway.fields.owners.others, !gateway.fields.owners.ours.is_empty());
+    let contest = (!others.is_empty() && (metadata.is_some() || owns))
+        .then(|| (Contest::of(view, &parent, others), owns.then(Metadata::default)));
+    let Diff { actions, problems, .. } = diff::works(view, &parent, &works);
+    let comes =
+        works.is_overdue() || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
+    let clusters = clusters(view, &parent, &works);
+    let placement = placement(view, key);
+    let (left_behind, next) = notice::left_behind(view, &parent);
+    let builder =
+        StatusBuilder { now: view.now, gateway, works: &works, placement, problems, clusters, left_behind };
+    let status = builder.status(&left_out);
+    let notices = builder.notices(&status);
+    let status = (status != gateway.fields.status).then_some(status);
+    let recheck = Moment::earliest(works_recheck, next);
+    GatewayFold { uid, metadata, contest, status, parting: None, notices, recheck, comes, works_recheck }
+}
+
+/// What is to be left of our status of a Gateway that is not ours any more, as far as it is not: where its class is gone,
+/// that nobody knows whether it is programmed; where its class is another's, nothing.
+fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
+    let fields = &gateway.fields;
+    if fields.owned_status.is_empty() {
+        return None;
+    }
+    if view.class(&ObjectKey::new("", &gateway.class)).is_some() {
+        return Some(Vec::new());
+    }
+    let (name, status) = ("Programmed", "Unknown");
+    let programmed = Condition {
+        type_: name.to_owned(),
+        status: status.to_owned(),
+        reason: "Pending".to_owned(),
+        message: format!("GatewayClass {} does not exist", gateway.class),
+        observed_generation: Some(gateway.generation),
+        last_transition_time: transition(&fields.status.conditions, name, status, view.now),
+    };
+    let settled = fields.owned_status.iter().eq([&name]) && fields.status.conditions.contains(&programmed);
+    (!settled).then(|| vec![programmed])
+}
+
+/// What one cluster says.
+struct Said<'v> {
+    /// Why it does not count as programmed.
+    lacks: Option<Lack>,
+    /// What it has said last.
+    answer: Option<&'v Answer>,
+    /// Whether that is for the present revision.
+    current: bool,
+}
+
+/// Why a cluster does not count as programmed.
+struct Lack {
+    pending: bool,
+    text: String,
+}
+
+impl Lack {
+    fn pending(text: &str) -> Option<Self> {
+        Some(Self { pending: true, text: text.to_owned() })
+    }
+
+    fn waits(waiting: &Waiting) -> Option<Self> {
+        Some(Self { pending: !waiting.overdue, text: capped(&waiting.text(), TEXT_LIMIT).into_owned() })
+    }
+}
+
+/// What each cluster says where the Gateway is placed.
+fn clusters<'v>(view: View<'v>, parent: &Parent, works: &WorksPlan) -> BTreeMap<ClusterName, Said<'v>> {
+    let missing = |outcome: &Outcome| {
+        let lacks = outcome.waiting().map_or_else(|| Lack::pending("pending"), Lack::waits);
+        Said { lacks, answer: None, current: false }
+    };
+    let outcomes = works.outcomes.iter();
+    let mut clusters: BTreeMap<ClusterName, Said<'v>> =
+        outcomes.map(|(cluster, outcome)| (cluster.clone(), missing(outcome))).collect();
+    for (_, cluster, work) in view.works_of(parent) {
+        if let Some(said) = clusters.get_mut(cluster) {
+            *said = said_of(work, answer::expected(works.outcomes.get(cluster), work));
+        }
+    }
+    clusters
+}
+
+/// What `work` says, as far as its answer is for the revision `expected`; none is for what is not planned.
+fn said_of<'v>(work: &'v Work, expected: Option<&str>) -> Said<'v> {
+    if work.deleting.is_some() {
+        let lacks = Lack::pending("still being removed from where it was before");
+        return Said { lacks, answer: None, current: false };
+    }
+    let Some(answer) = work.answer.as_deref() else {
+        return Said { lacks: Lack::pending("pending"), answer: None, current: false };
+    };
+    let of_the_present = answer.applied && expected.is_some() && answer.revision.as_deref() == expected;
+    let current = of_the_present && answer::is_current(answer);
+    let lacks = match &answer.message {
+        Some(message) if expected.is_some() => {
+            Some(Lack { pending: false, text: capped(message, TEXT_LIMIT).into_owned() })
+        }
+        _ if !current => Lack::pending("pending"),
+        _ => not_programmed(answer),
+    };
+    Said { lacks, answer: Some(answer), current }
+}
+
+/// What is so of `clusters`, in words that go on after a message; nothing where there are none.
+fn also<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> String {
+    let clusters: Vec<String> = clusters.map(ToString::to_string).collect();
+    if clusters.is_empty() { String::new() } else { format!("; {what}: {}", named(clusters.into_iter())) }
+}
+
+/// Why a cluster does not count as programmed, going by what its work `work` of a Gateway holds, be that what is planned
+/// or not; `None` where it does.
+#[must_use]
+pub fn lacks(work: &Work) -> Option<String> {
+    said_of(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
+}
+
+/// What a cluster says against its copy being programmed.
+fn not_programmed(answer: &Answer) -> Option<Lack> {
+    let condition = |name: &str| answer.conditions.iter().find(|found| &*found.condition_type == name);
+    let refused = condition("Accepted").filter(|accepted| &*accepted.status == "False");
+    let Some(condition) = refused.or_else(|| condition("Programmed")) else {
+        return Lack::pending("pending");
+    };
+    if refused.is_none() && &*condition.status == "True" {
+        return None;
+    }
+    let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Unknown");
+    let text = match condition.message.as_deref().filter(|message| !message.is_empty()) {
+        Some(message) => Cow::Owned(format!("{reason}: {message}")),
+        None => Cow::Borrowed(reason),
+    };
+    // So begins every Gateway: nobody has judged it yet.
+    Some(Lack { pending: &*condition.status == "Unknown", text: capped(&text, TEXT_LIMIT).into_owned() })
+}
+
+struct StatusBuilder<'v> {
+    now: Moment,
+    gateway: &'v Gateway,
+    works: &'v WorksPlan,
+    placement: Result<ObjectKey, NoPlacement>,
+    /// What is wrong with works that are there.
+    problems: Vec<Problem>,
+    clusters: BTreeMap<ClusterName, Said<'v>>,
+    /// Those that it has been leaving for long.
+    left_behind: BTreeSet<ClusterName>,
+}
+
+impl StatusBuilder<'_> {
+    fn status(&self, left_out: &[String]) -> GatewayStatus {
+        let items = items::of(self.now, self.gateway, &self.clusters);
+        let mut conditions = vec![self.condition("Accepted", self.accepted(left_out))];
+        if self.works.problems.iter().any(Problem::is_unknown) {
+            // What its clusters do stays as it is, and was said.
+            let said = &self.gateway.fields.status.conditions;
+            conditions.extend(said.iter().find(|condition| condition.type_ == "Programmed").cloned());
+        } else {
+            conditions.push(self.condition("Programmed", self.programmed(&items.left_out())));
+        }
+        GatewayStatus { conditions, addresses: items.addresses, listeners: items.listeners }
+    }
+
+    fn condition(&self, name: &str, (status, reason, message): (&str, &str, String)) -> Condition {
+        Condition {
+            type_: name.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: capped(&message, MESSAGE_LIMIT).into_owned(),
+            observed_generation: Some(self.gateway.generation),
+            last_transition_time: transition(&self.gateway.fields.status.conditions, name, status, self.now),
+        }
+    }
+
+    fn accepted(&self, left_out: &[String]) -> (&'static str, &'static str, String) {
+        let problems: Vec<&Problem> =
+            self.works.problems.iter().filter(|problem| problem.freezes()).collect();
+        if let Some(first) = problems.first() {
+            let status = if first.is_unknown() { "Unknown" } else { "False" };
+            return (status, first.category(), named(problems.iter().map(|problem| problem.text())));
+        }
+        let mut message = "the Gateway goes to the clusters of its Placement".to_owned();
+        let accepted = |problem: &&Problem| **problem != Problem::PoliciesPending;
+        for problem in self.works.problems.iter().filter(accepted) {
+            message = format!("{message}; {}", problem.text());
+        }
+        if !left_out.is_empty() {
+            let left_out = named(left_out.iter().cloned());
+            message = format!("{message}; left out, because they do not fit: {left_out}");
+        }
+        ("True", "Accepted", message)
+    }
+
+    fn programmed(&self, left_out: &str) -> (&'static str, &'static str, String) {
+        let all = self.clusters.len();
+        let mut lacking: Vec<(bool, String)> =
+            self.clusters.iter().filter_map(|said| self.lacks(said)).collect();
+        // Those that say why come before those that only have to be waited for.
+        lacking.sort_by_key(|(pending, _)| *pending);
+        let pending = lacking.iter().all(|(pending, _)| *pending);
+        let count = lacking.len();
+        let lacking = named(lacking.into_iter().map(|(_, text)| text));
+        let (status, reason, message) = if self.works.problems.iter().any(Problem::freezes) {
+            let lacking =
+                if count == 0 { String::new() } else { format!("; what was sent before lacks: {lacking}") };
+            ("False", "Pending", format!("as it is now, it is not sent to its clusters{lacking}"))
+        } else if all == 0 {
+            ("False", "NotPlaced", self.not_placed())
+        } else if count == 0 {
+            ("True", "Programmed", format!("programmed on all of its clusters: {all}{}", self.unaddressed()))
+        } else {
+            let reason = match (self.works.is_overdue(), pending) {
+                (true, _) => Problem::PoliciesPending.category(),
+                (false, true) => "Pending",
+                (false, false) => "NotProgrammed",
+            };
+            ("False", reason, format!("not programmed on {count} of {all} clusters: {lacking}"))
+        };
+        (status, reason, format!("{message}{left_out}{}", self.remains()))
+    }
+
+    /// Those clusters by which the addresses are not complete, in words that go on after a message.
+    fn unaddressed(&self) -> String {
+        let has_none = |said: &Said<'_>| {
+            let gateway = said.answer.and_then(|answer| answer.gateway.as_ref());
+            gateway.is_none_or(|gateway| gateway.addresses.is_empty())
+        };
+        let clusters = self.clusters.iter().filter(|(_, said)| has_none(said));
+        also("without an address", clusters.map(|(cluster, _)| cluster))
+    }
+
+    /// Where something of it is left, in words that go on after a message.
+    fn remains(&self) -> String {
+        let clusters = &self.left_behind;
+        if clusters.is_empty() { String::new() } else { format!("; {}", notice::not_deleted(clusters)) }
+    }
+
+    /// What people should hear of.
+    fn notices(&self, status: &GatewayStatus) -> Vec<Notice> {
+        let stuck = notice::of_left_behind(self.left_behind.clone());
+        self.notice(status).into_iter().chain(stuck).collect()
+    }
+
+    /// What `status` says of the clusters, unless it only has to be waited for, or is told as a problem.
+    fn notice(&self, status: &GatewayStatus) -> Option<Notice> {
+        let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed")?;
+        let reasons = ["Programmed", "NotProgrammed", "NotPlaced"];
+        let reason = reasons.into_iter().find(|reason| *reason == programmed.reason)?;
+        let lacks =
+            |(_, said): &(&ClusterName, &Said<'_>)| said.lacks.as_ref().is_some_and(|lack| !lack.pending);
+        let clusters = self.clusters.iter().filter(lacks).map(|(cluster, _)| cluster.clone()).collect();
+        let note = capped(&programmed.message, NOTE_LIMIT).into_owned();
+        Some(Notice { reason, good: reason == "Programmed", clusters, note })
+    }
+
+    fn lacks(&self, (cluster, said): (&ClusterName, &Said<'_>)) -> Option<(bool, String)> {
+        let lack = said.lacks.as_ref()?;
+        let told = match self.problems.iter().find(|problem| problem.is_foreign_work(cluster)) {
+            Some(problem) => (false, format!("{cluster} ({})", problem.text())),
+            None => (lack.pending, format!("{cluster} ({})", lack.text)),
+        };
+        Some(told)
+    }
+
+    fn not_placed(&self) -> String {
+        match &self.placement {
+            Ok(placement) => format!("Placement {placement} has chosen no cluster"),
+            Err(unplaced) => format!("it {unplaced}"),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What people should hear of: changes of how a policy or a Gateway fares, in the words of an Event.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::api::annotations::{Synced, SyncedCondition};
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, Parent};
+use crate::sync::View;
+use crate::sync::condition::named;
+
+/// After so long without a word from a cluster, what is sent there counts as stuck.
+const STUCK: Duration = Duration::from_secs(300);
+/// Something that is so. It is told when it becomes so, and when it becomes so for more clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// A word for programs.
+    pub reason: &'static str,
+    /// Whether all is well.
+    pub good: bool,
+    /// The clusters that it is about, where it is about some of many.
+    pub clusters: BTreeSet<ClusterName>,
+    /// A sentence for people; it names ten clusters at most.
+    pub note: String,
+}
+
+impl Notice {
+    fn about(
+        reason: &'static str,
+        clusters: BTreeSet<ClusterName>,
+        note: impl FnOnce(&BTreeSet<ClusterName>) -> String,
+    ) -> Option<Self> {
+        let note = note(&clusters);
+        (!clusters.is_empty()).then_some(Self { reason, good: false, clusters, note })
+    }
+}
+
+fn names(clusters: &BTreeSet<ClusterName>) -> String {
+    named(clusters.iter().map(ToString::to_string))
+}
+
+/// What is said of clusters that have not let go of something for [`STUCK`].
+pub(super) fn not_deleted(clusters: &BTreeSet<ClusterName>) -> String {
+    format!("not deleted on {} after 5 minutes", names(clusters))
+}
+
+/// What is to be said of a policy, of which `entries` say how it fares, and when time alone changes that.
+pub(super) fn of_policy(
+    view: View<'_>,
+    parent: &Parent,
+    entries: &[Synced],
+) -> (Vec<Notice>, Option<Moment>) {
+    let policy = view.policy(parent);
+    let generation = policy.map_or(0, |policy| policy.generation);
+    let is_synced = !entries.is_empty() && entries.iter().all(|entry| entry.applied);
+    let synced = is_synced.then(|| Notice {
+        reason: "Synced",
+        good: true,
+        clusters: BTreeSet::new(),
+        note: format!("generation {generation} is applied on all of its clusters: {}", entries.len()),
+    });
+    let overridden =
+        entries.iter().filter(|entry| entry.conditions.iter().any(SyncedCondition::is_overridden));
+    let overridden = overridden.map(|entry| entry.cluster.clone()).collect();
+    let overridden = Notice::about("Overridden", overridden, |clusters| {
+        format!("a policy of the spoke's own wins on: {}", names(clusters))
+    });
+
+    let changed = policy.and_then(|policy| policy.changed.0).unwrap_or_default();
+    let awaited = entries.iter().filter(|entry| !entry.applied).map(|entry| &entry.cluster);
+    let (stuck, next) = overdue(view, parent, awaited, changed);
+    let stuck = Notice::about("Stuck", stuck, |clusters| {
+        format!("neither applied nor deleted on {} after 5 minutes", names(clusters))
+    });
+    (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
+}
+
+/// The clusters that have not let go of what they have of the Gateway `parent` for long, and when there may be more.
+pub(super) fn left_behind(view: View<'_>, parent: &Parent) -> (BTreeSet<ClusterName>, Option<Moment>) {
+    let leaving = view.works_of(parent).filter(|(_, _, work)| work.deleting.is_some());
+    overdue(view, parent, leaving.map(|(_, cluster, _)| cluster), Moment::default())
+}
+
+/// What is to be said of clusters that have not let go of a Gateway.
+pub(super) fn of_left_behind(clusters: BTreeSet<ClusterName>) -> Option<Notice> {
+    Notice::about("Stuck", clusters, not_deleted)
+}
+
+/// Those of the clusters `awaited` that say nothing for long of their works of `parent`, whose content was `changed` last,
+/// and when there may be more.
+fn overdue<'c>(
+    view: View<'_>,
+    parent: &Parent,
+    awaited: impl Iterator<Item = &'c ClusterName>,
+    changed: Moment,
+) -> (BTreeSet<ClusterName>, Option<Moment>) {
+    let (mut overdue, mut next) = (BTreeSet::new(), None);
+    for cluster in awaited {
+        let Some(work) = view.work_of(parent, cluster) else { continue };
+        // The spoke's agent may have written any moment.
+        let since = work.deleting.unwrap_or(work.created.max(changed)).min(view.now);
+        let at = since.after(STUCK);
+        if at <= view.now {
+            overdue.insert(cluster.clone());
+        } else {
+            next = Moment::earliest(next, Some(at));
+        }
+    }
+    (overdue, next)
+}

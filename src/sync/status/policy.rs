@@ -1,0 +1,230 @@
+//! The fold: what all clusters say about a policy, in annotations of the hub policy.
+
+mod conditions;
+mod cut;
+mod detail;
+mod entry;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::contest::Contest;
+use super::{Notice, answer, notice};
+use crate::api::annotations::{
+    OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
+    Summary, Synced,
+};
+use crate::api::json::Hash;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, GroupVersionResource, Parent};
+use crate::sync::condition::named;
+use crate::sync::desired::eligibility::{KindEligibility, of_kind};
+use crate::sync::desired::plan_works;
+use crate::sync::rows::policy::PolicyFields;
+use crate::sync::rows::work::Work;
+use crate::sync::{Problem, Settings, View, diff};
+
+/// The most bytes that our annotations may have together, keys and values.
+pub const OUR_LIMIT: usize = 128 * 1024;
+/// The most bytes that all annotations of a policy may have with ours; the API allows 256 KiB.
+pub const ALL_LIMIT: usize = 240 * 1024;
+
+/// What all clusters say about a policy, and what to do about its annotations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldPlan {
+    /// The list in numbers, `None` where the policy is gone or nothing can be known of it.
+    pub summary: Option<Summary>,
+    /// What to do.
+    pub fold: Fold,
+    /// What people should hear of.
+    pub notices: Vec<Notice>,
+    /// When time alone changes that.
+    pub recheck: Option<Moment>,
+}
+
+impl FoldPlan {
+    pub(crate) const NOTHING: Self =
+        Self { summary: None, fold: Fold::Settled, notices: Vec::new(), recheck: None };
+}
+
+/// What to do about the annotations of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fold {
+    /// They say what they should, or it is not ours to say.
+    Settled,
+    /// Other controllers of this make own some of them.
+    Contested {
+        /// Who they are.
+        contest: Contest,
+        /// What to do where this one is to write.
+        ours: Box<Fold>,
+        /// What to do where it is not: it lets go of what it owns.
+        theirs: Box<Fold>,
+    },
+    /// These, and no other of ours, should be there.
+    Write {
+        /// The kind, for the request.
+        gvr: GroupVersionResource,
+        /// Its name in objects.
+        kind: Arc<str>,
+        /// The policy that was seen.
+        uid: Arc<str>,
+        /// The annotations.
+        annotations: BTreeMap<&'static str, String>,
+    },
+}
+
+/// Plans the annotations of the policy `parent`.
+#[must_use]
+pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
+    let (gvr, info) = match of_kind(view, &parent.kind) {
+        KindEligibility::Listed(gvr, info) => (gvr, info),
+        // Frozen, its annotations say why; unlisted, they go. Either takes a kind that is still watched.
+        KindEligibility::Frozen(..) | KindEligibility::Unlisted => {
+            match view.resolved_kinds().find(|(gvr, _)| gvr.kind == parent.kind) {
+                Some((gvr, info)) => (gvr.clone(), info.clone()),
+                None => return FoldPlan::NOTHING,
+            }
+        }
+    };
+    let Some(policy) = view.policy(parent).filter(|policy| !policy.deleting) else {
+        return FoldPlan::NOTHING;
+    };
+    let works = plan_works(view, settings, parent);
+    if works.problems.iter().any(Problem::passes) {
+        return FoldPlan { recheck: works.recheck, ..FoldPlan::NOTHING };
+    }
+    let entries = entries(view, settings, parent, &works);
+    let summary = Summary::of(&entries, |cluster| works.outcomes.contains_key(cluster));
+    let problems: BTreeSet<Problem> =
+        works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
+    let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.fields.other_bytes);
+    let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Hash::of_text(text)));
+    let others = &policy.fields.other_owners;
+    let (is_said, is_nothing) = (hashes == policy.fields.hashes, annotations.is_empty());
+    let write = |annotations| Fold::Write {
+        gvr: gvr.clone(),
+        kind: info.kind.clone(),
+        uid: policy.uid.clone(),
+        annotations,
+    };
+    let fold = if !info.can_patch || others.is_empty() && is_said {
+        Fold::Settled
+    } else if others.is_empty() {
+        write(taking_over(annotations, &policy.fields))
+    } else {
+        let theirs = if policy.fields.owned { write(BTreeMap::new()) } else { Fold::Settled };
+        if is_nothing {
+            // What another controller says of a policy that is nothing to us is as it should be.
+            theirs
+        } else {
+            let ours = write(ours_alone(taking_over(annotations, &policy.fields), &policy.fields));
+            let contest = Contest::of(view, parent, others);
+            Fold::Contested { contest, ours: Box::new(ours), theirs: Box::new(theirs) }
+        }
+    };
+    let (notices, next) = notice::of_policy(view, parent, &entries);
+    FoldPlan { summary: Some(summary), fold, notices, recheck: Moment::earliest(works.recheck, next) }
+}
+
+fn annotations(
+    problems: &BTreeSet<Problem>,
+    entries: &[Synced],
+    targeted: bool,
+    summary: &Summary,
+    other_bytes: usize,
+) -> BTreeMap<&'static str, String> {
+    let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(other_bytes));
+    let mut annotations = BTreeMap::new();
+    if !problems.is_empty() {
+        annotations.insert(POLICY_SYNC_MESSAGE, named(problems.iter().map(Problem::text)));
+    }
+    if targeted || !entries.is_empty() {
+        let summary = serde_json::to_string(summary).unwrap_or_default();
+        let keys = [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY].map(str::len);
+        let taken = bytes(&annotations) + keys.iter().sum::<usize>() + summary.len();
+        let entries: Vec<_> = entries.iter().map(cut::to_limit).collect();
+        let (detail, text) = detail::fit(&entries, room.saturating_sub(taken));
+        annotations.insert(POLICIES_SYNCED, text);
+        annotations.insert(POLICIES_SYNCED_DETAIL, detail);
+        annotations.insert(POLICIES_SYNCED_SUMMARY, summary);
+    }
+    // Where others leave no room for the least of it, that is better left out than refused again and again.
+    if bytes(&annotations) > room {
+        annotations.retain(|key, _| *key == POLICY_SYNC_MESSAGE);
+    }
+    if bytes(&annotations) > room {
+        annotations.clear();
+    }
+    annotations
+}
+
+/// What is to go, but has another owner, would stay if it were only left out. With a text of ours it becomes ours
+/// alone, and goes the next time.
+fn taking_over(
+    mut annotations: BTreeMap<&'static str, String>,
+    found: &PolicyFields,
+) -> BTreeMap<&'static str, String> {
+    for ((key, hash), shared) in OF_POLICY.iter().zip(found.hashes).zip(found.shared) {
+        if let Some(hash) = hash.filter(|_| shared && !annotations.contains_key(key)) {
+            let text = if hash == Hash::of_text("") { "-" } else { "" };
+            annotations.insert(key, text.to_owned());
+        }
+    }
+    annotations
+}
+
+/// What another owns in the same words would stay its own, too: with a space behind it is ours alone, and without one the
+/// next time.
+fn ours_alone(
+    mut annotations: BTreeMap<&'static str, String>,
+    found: &PolicyFields,
+) -> BTreeMap<&'static str, String> {
+    for ((key, hash), shared) in OF_POLICY.iter().zip(found.hashes).zip(found.shared) {
+        if let Some(text) = annotations.get_mut(key).filter(|_| shared)
+            && hash == Some(Hash::of_text(text))
+        {
+            text.push(' ');
+        }
+    }
+    annotations
+}
+
+fn bytes(annotations: &BTreeMap<&'static str, String>) -> usize {
+    annotations.iter().map(|(key, text)| key.len() + text.len()).sum()
+}
+
+/// What every cluster says about the policy or the Gateway `parent`, sorted by cluster.
+pub(in crate::sync) fn entries(
+    view: View<'_>,
+    settings: &Settings,
+    parent: &Parent,
+    works: &crate::sync::desired::WorksPlan,
+) -> Vec<Synced> {
+    let mut clusters: BTreeMap<&ClusterName, Option<_>> =
+        works.outcomes.keys().map(|cluster| (cluster, None)).collect();
+    for (_, cluster, work) in view.works_of(parent) {
+        clusters.insert(cluster, Some(work));
+    }
+    let copy = entry::CopyName {
+        name: parent.object.name.to_string(),
+        namespace: settings.prefixed(&parent.object.namespace),
+    };
+    clusters
+        .into_iter()
+        .map(|(cluster, work)| {
+            let outcome = works.outcomes.get(cluster);
+            entry::synced(cluster, &copy, work.and_then(|work| answer::expected(outcome, work)), work)
+        })
+        .collect()
+}
+
+/// What `cluster` says of the copy called `name` that `work` holds, be that what is planned or not.
+#[must_use]
+pub fn said(cluster: &ClusterName, name: String, work: &Work) -> Synced {
+    let copy = entry::CopyName { name, namespace: String::new() };
+    entry::synced(cluster, &copy, work.revision.as_deref(), Some(work))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,6 @@
+mod ancestors;
+mod classes;
+mod folding;
+mod gateways;
+mod notices;
+mod telling;

@@ -1,0 +1,71 @@
+//! What people should hear of a policy.
+
+use crate::api::moment::Moment;
+use crate::sync::tests::answers::{Answer, applied, refused};
+use crate::sync::tests::objects::{policy, policy_parent};
+use crate::sync::tests::world::{World, shop};
+
+const STUCK: i64 = 300_000;
+
+fn on_two() -> World {
+    shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).written()
+}
+
+fn overridden() -> Answer {
+    applied().condition("Enforced", "False", "Overridden", "by a policy of the spoke")
+}
+
+/// `<reason>: <note>`, and in how long there may be more.
+fn notices(world: &World) -> (Vec<String>, Option<i64>) {
+    let plan = world.fold("limits");
+    let said = plan.notices.iter().map(|notice| format!("{}: {}", notice.reason, notice.note)).collect();
+    (said, plan.recheck.map(|Moment(at)| at - world.now))
+}
+
+#[test]
+fn that_it_is_synced() {
+    let world = on_two().answered("eu-1", &applied());
+    assert_eq!(notices(&world), (vec![], Some(STUCK)));
+    let world = world.answered("us-1", &applied());
+    let synced = "Synced: generation 1 is applied on all of its clusters: 2";
+    assert_eq!(notices(&world), (vec![synced.to_owned()], None));
+    assert!(world.fold("limits").notices[0].good);
+}
+
+#[test]
+fn where_a_policy_of_the_spoke_wins() {
+    let world = on_two().answered("eu-1", &applied()).answered("us-1", &overridden());
+    let (said, _) = notices(&world);
+    assert_eq!(said[1], "Overridden: a policy of the spoke's own wins on: us-1");
+    assert!(!world.fold("limits").notices[1].good);
+    let (said, _) = notices(&world.answered("us-1", &applied()));
+    assert_eq!(said.len(), 1);
+}
+
+#[test]
+fn where_nothing_has_come_of_it_for_long() {
+    let stuck = |clusters: &str| format!("Stuck: neither applied nor deleted on {clusters} after 5 minutes");
+    let world = on_two().answered("eu-1", &refused("conflict")).after(STUCK - 1);
+    assert_eq!(notices(&world), (vec![], Some(1)));
+    let world = world.after(1);
+    assert_eq!(notices(&world).0, [stuck("eu-1; us-1")]);
+    // What its owner has just changed has as long again.
+    let changed = policy("limits").targets("web").metadata("generation", 2.into());
+    assert_eq!(notices(&world.with(changed)), (vec![], Some(STUCK)));
+    let now = Moment(on_two().now).rfc3339();
+    let going = on_two().edited(&policy_parent("limits"), "us-1", |work| {
+        work["metadata"]["deletionTimestamp"] = now.into();
+    });
+    let going = going.answered("eu-1", &applied());
+    assert_eq!(notices(&going.after(STUCK)).0, [stuck("us-1")]);
+}
+
+#[test]
+fn a_note_names_ten_clusters() {
+    let names: Vec<String> = (0..1000).map(|n| format!("spoke-{n}")).collect();
+    let clusters: Vec<&str> = names.iter().map(String::as_str).collect();
+    let world = shop(&clusters).with(policy("limits").targets("web")).written().after(STUCK);
+    let plan = world.fold("limits");
+    assert_eq!((plan.notices.len(), plan.notices[0].clusters.len()), (1, 1000));
+    assert!(plan.notices[0].note.ends_with("; and 990 more after 5 minutes"), "{}", plan.notices[0].note);
+}

@@ -1,0 +1,208 @@
+//! The delete guard: what would have to be otherwise for a work to stay, the cause of its delete.
+//!
+//! Before works are deleted, that is read once from the server. Where the server knows better than the mirror, the
+//! deletes wait for the watch that lags. Compared is what decisions read, so that whoever writes anything else delays
+//! nothing; and each delete has a cause of its own, so that what is doubtful of one cluster delays no other.
+
+pub(in crate::sync) mod live;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::api::json::Hash;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
+use crate::api::object::HubObject;
+use crate::hub::Source;
+use crate::sync::View;
+use crate::sync::desired::eligibility::{KindEligibility, of_kind, versions};
+use crate::sync::desired::order;
+use crate::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS, POLICIES};
+use crate::sync::rows::cluster::Decision;
+use crate::sync::rows::kind::Resolution;
+
+/// One thing to read before deleting.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Read {
+    /// An object, by the hash of what decisions read of it ([`crate::hub::Row::decides`]).
+    Object(Source, GroupVersionResource, ObjectKey, Hash),
+    /// That there is no such object.
+    Absent(GroupVersionResource, ObjectKey),
+    /// The decisions of a Placement, by the hash of the clusters that they name.
+    Decisions(ObjectKey, Hash),
+    /// That a ManagedCluster was asked to go, or is gone.
+    Leaving(ClusterName),
+    /// That a namespace is there, and was not asked to go.
+    Namespace(Arc<str>),
+}
+
+impl Read {
+    /// The hash of the clusters that the decisions of a Placement name.
+    #[must_use]
+    pub fn decided(clusters: &BTreeSet<ClusterName>) -> Hash {
+        Hash::of(clusters)
+    }
+
+    /// Whether the server shows what the mirror does, where `found` is all that it has there.
+    pub fn shows<'o>(
+        &self,
+        found: impl IntoIterator<Item = &'o HubObject>,
+        controller: &ControllerName,
+    ) -> bool {
+        let mut found = found.into_iter();
+        match self {
+            Self::Object(source, _, _, expected) => found.next().is_some_and(|object| {
+                let row = source.prune(object, controller);
+                row.and_then(|row| row.decides()).is_some_and(|found| found == *expected)
+            }),
+            Self::Absent(..) => found.next().is_none(),
+            Self::Decisions(_, expected) => {
+                Self::decided(&found.flat_map(|slice| Decision::from(slice).clusters).collect()) == *expected
+            }
+            Self::Leaving(_) => found.next().is_none_or(|found| found.metadata.deletion_timestamp.is_some()),
+            Self::Namespace(_) => {
+                found.next().is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none())
+            }
+        }
+    }
+}
+
+/// What places one Gateway.
+struct Places {
+    reads: BTreeSet<Read>,
+    decided: BTreeSet<ClusterName>,
+}
+
+/// What to read before works of one parent are deleted.
+pub struct DeleteGuard<'v> {
+    view: View<'v>,
+    parent: &'v Parent,
+    /// What every cluster has in common.
+    everywhere: BTreeSet<Read>,
+    gateways: BTreeMap<ObjectKey, Places>,
+    /// The Gateways that a policy targets now: one may place it where another did before.
+    targets: BTreeSet<ObjectKey>,
+    deselected: BTreeSet<ClusterName>,
+}
+
+impl<'v> DeleteGuard<'v> {
+    /// The cause of deletes of works of `parent`.
+    #[must_use]
+    pub fn of(view: View<'v>, parent: &'v Parent) -> Self {
+        let mut cause = Self {
+            view,
+            parent,
+            everywhere: BTreeSet::new(),
+            gateways: BTreeMap::new(),
+            targets: BTreeSet::new(),
+            deselected: BTreeSet::new(),
+        };
+        if parent.is_gateway() {
+            cause.targets.insert(parent.object.clone());
+        } else {
+            policy(view, parent, &mut cause.everywhere);
+            cause.targets = crate::sync::desired::policy::gateways(view, parent);
+            if matches!(of_kind(view, &parent.kind), KindEligibility::Listed(..)) {
+                cause.deselected = crate::sync::desired::policy::deselected(view, parent);
+            }
+        }
+        cause
+    }
+
+    /// What to read before the work in `cluster` is deleted, and when time alone makes that less.
+    pub fn on(&mut self, cluster: &ClusterName) -> (BTreeSet<Read>, Option<Moment>) {
+        let (view, parent) = (self.view, self.parent);
+        let mut reads = self.everywhere.clone();
+        let namespace = &parent.object.namespace;
+        let served = if parent.is_gateway() { None } else { view.work_of(parent, cluster) };
+        let served: BTreeSet<ObjectKey> =
+            served.into_iter().flat_map(|work| view.served(cluster, work)).collect();
+        for key in self.targets.union(&served) {
+            let places = self.gateways.entry(key.clone()).or_insert_with_key(|key| Places::of(view, key));
+            reads.extend(places.reads.iter().cloned());
+            reads.extend(places.without_grace(view, key, cluster));
+        }
+        if self.deselected.contains(cluster) {
+            reads.insert(object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0)));
+        }
+        let mut next = None;
+        let standing = served.iter().filter_map(|key| order::stands(view, key, cluster));
+        for ends in standing {
+            // In a namespace that goes, policies and Gateways go in any order.
+            reads.insert(Read::Namespace(namespace.clone()));
+            next = Moment::earliest(next, ends);
+        }
+        (reads, next)
+    }
+}
+
+fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
+    match of_kind(view, &parent.kind) {
+        KindEligibility::Listed(gvr, _) => {
+            reads.insert(object(view, POLICIES.resource(parent.kind.clone()), gvr, parent.object.clone()));
+        }
+        KindEligibility::Unlisted => {
+            // Either no parameters list the kind, or its definition is gone.
+            for class in view.our_classes().keys() {
+                of_class(view, &class.name, reads);
+            }
+            let gone = |gvr: &GroupVersionResource| {
+                view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone)
+            };
+            if versions(view, &parent.kind).iter().any(|(gvr, _)| gone(gvr)) {
+                let definitions =
+                    GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+                reads.insert(Read::Absent(definitions, ObjectKey::new("", &parent.kind.to_string())));
+            }
+        }
+        KindEligibility::Frozen(..) => {}
+    }
+}
+
+/// That the server shows the object `key` as the mirror does, be it that there is none.
+fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Read {
+    match view.decides(&source, &key) {
+        Some(decides) => Read::Object(source, gvr, key, decides),
+        None => Read::Absent(gvr, key),
+    }
+}
+
+impl Places {
+    fn of(view: View<'_>, key: &ObjectKey) -> Self {
+        let mut reads = BTreeSet::from([object(view, GATEWAYS.all(), GATEWAYS.gvr(), key.clone())]);
+        let mut decided = BTreeSet::new();
+        if let Some(found) = view.gateway(key) {
+            of_class(view, &found.class, &mut reads);
+            if let Some(placement) = found.placement() {
+                let placement = ObjectKey::new(&key.namespace, placement);
+                reads.insert(object(view, PLACEMENTS.all(), PLACEMENTS.gvr(), placement.clone()));
+                decided = view.decided(&placement);
+                reads.insert(Read::Decisions(placement, Read::decided(&decided)));
+            }
+        }
+        Self { reads, decided }
+    }
+
+    /// A cluster that is no longer chosen has no grace where it is terminating or gone.
+    fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Read> {
+        view.gateway(key)?;
+        view.work_of(&Parent::gateway(key.clone()), cluster)?;
+        let leaves = view.cluster(cluster).is_none_or(|found| found.deleting);
+        (leaves && !self.decided.contains(cluster)).then(|| Read::Leaving(cluster.clone()))
+    }
+}
+
+fn of_class(view: View<'_>, name: &str, reads: &mut BTreeSet<Read>) {
+    let key = ObjectKey::new("", name);
+    let class = view.class(&key);
+    reads.insert(object(view, CLASSES.all(), CLASSES.gvr(), key));
+    // Whatever the parameters of another controller's class say, they say nothing to us, and are not watched.
+    let ours = class.filter(|_| view.class_params(name).is_some());
+    if let Some(Ok(Some(config_map))) = ours.map(|class| class.config_map()) {
+        let source = CONFIG_MAPS.object(config_map.clone());
+        reads.insert(object(view, source, CONFIG_MAPS.gvr(), config_map));
+    }
+}
+
+#[cfg(test)]
+mod tests;

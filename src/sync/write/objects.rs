@@ -1,0 +1,206 @@
+//! Writes users' objects: by server-side apply, our fields alone, and always with the uid that was seen, because
+//! without it an object that was deleted in between would be created anew, empty.
+
+use std::collections::BTreeMap;
+
+use http::Request;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{GetParams, Patch, PatchParams};
+use kube::core::request;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::WriteError;
+use crate::api::gateway::GatewayStatus;
+use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
+use crate::api::object;
+use crate::reconcile::{RequestError, Requests, of_kind};
+use crate::sync::kinds::{CLASSES, GATEWAYS};
+use crate::sync::status::gateway::Metadata;
+
+/// The request that writes our annotations of a policy, all of them.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn annotating(
+    manager: &str,
+    (gvr, kind): (&GroupVersionResource, &str),
+    parent: &Parent,
+    uid: &str,
+    annotations: &BTreeMap<&'static str, String>,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let key = &parent.object;
+    let body = json!({
+        "apiVersion": gvr.api_version(),
+        "kind": kind,
+        "metadata": {"name": key.name, "namespace": key.namespace, "uid": uid, "annotations": annotations},
+    });
+    let params = PatchParams::apply(manager).force();
+    of_kind(gvr, &key.namespace).patch(&key.name, &params, &Patch::Apply(as_yaml(&body)?))
+}
+
+/// Writes our annotations of a policy; returns its new resource version.
+pub(super) async fn annotate(
+    requests: &Requests,
+    manager: &str,
+    (gvr, kind): (&GroupVersionResource, &str),
+    parent: &Parent,
+    uid: &str,
+    annotations: &BTreeMap<&'static str, String>,
+) -> Result<u64, WriteError> {
+    let request = annotating(manager, (gvr, kind), parent, uid, annotations);
+    let written = write(requests, gvr, &parent.object, uid, request).await;
+    let metadata = written.map_err(|source| WriteError::Request {
+        verb: "annotate",
+        object: parent.to_string(),
+        source,
+    })?;
+    info!(object = %parent, action = "annotate", "wrote a policy's annotations");
+    Ok(metadata.version())
+}
+
+/// The request that writes our labels and annotations of a Gateway, all of them.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn labelling(
+    manager: &str,
+    gateway: &ObjectKey,
+    uid: &str,
+    metadata: &Metadata,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut body = gateway_body(gateway, uid);
+    for (field, strings) in [("labels", &metadata.labels), ("annotations", &metadata.annotations)] {
+        if !strings.is_empty() {
+            body["metadata"][field] = json!(strings);
+        }
+    }
+    let params = PatchParams::apply(manager).force();
+    let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
+    gateways.patch(&gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
+}
+
+/// The request that writes the status of a Gateway, as far as it is ours.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn telling(
+    manager: &str,
+    gateway: &ObjectKey,
+    uid: &str,
+    status: &GatewayStatus,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut body = gateway_body(gateway, uid);
+    body["status"] = json!(status);
+    let params = PatchParams::apply(manager).force();
+    let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
+    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
+}
+
+/// The request that leaves only `conditions` of our status of a Gateway.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub fn parting(
+    manager: &str,
+    gateway: &ObjectKey,
+    uid: &str,
+    conditions: &[Condition],
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut body = gateway_body(gateway, uid);
+    // Even an empty status would be one that is ours.
+    if !conditions.is_empty() {
+        body["status"] = json!({"conditions": conditions});
+    }
+    let params = PatchParams::apply(manager).force();
+    let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
+    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
+}
+
+fn gateway_body(gateway: &ObjectKey, uid: &str) -> Value {
+    json!({
+        "apiVersion": GATEWAYS.gvr().api_version(),
+        "kind": "Gateway",
+        "metadata": {"name": gateway.name, "namespace": gateway.namespace, "uid": uid},
+    })
+}
+
+/// Sends a write of a Gateway, of its metadata or its status by `action`; returns its new resource version.
+pub(super) async fn write_gateway(
+    requests: &Requests,
+    gateway: &ObjectKey,
+    uid: &str,
+    action: &'static str,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> Result<u64, WriteError> {
+    let object = format!("Gateway {gateway}");
+    let written = write(requests, &GATEWAYS.gvr(), gateway, uid, request).await;
+    let metadata =
+        written.map_err(|source| WriteError::Request { verb: action, object: object.clone(), source })?;
+    info!(object, action, "wrote what a Gateway says of its clusters");
+    Ok(metadata.version())
+}
+
+/// Writes our conditions of a GatewayClass; returns its new resource version.
+pub(super) async fn class_status(
+    requests: &Requests,
+    manager: &str,
+    class: &ObjectKey,
+    uid: &str,
+    conditions: &[Condition],
+) -> Result<u64, WriteError> {
+    let gvr = CLASSES.gvr();
+    let body = json!({
+        "apiVersion": gvr.api_version(),
+        "kind": "GatewayClass",
+        "metadata": {"name": class.name, "uid": uid},
+        "status": {"conditions": conditions},
+    });
+    let params = PatchParams::apply(manager).force();
+    let request = as_yaml(&body).and_then(|body| {
+        of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &Patch::Apply(body))
+    });
+    let written = write(requests, &gvr, class, uid, request).await;
+    let metadata = written.map_err(|source| WriteError::Request {
+        verb: "update",
+        object: format!("GatewayClass {class}"),
+        source,
+    })?;
+    info!(object = %format!("GatewayClass {class}"), action = "status", "wrote a class's status");
+    Ok(metadata.version())
+}
+
+/// Sends an apply for the object `key` of this uid.
+async fn write(
+    requests: &Requests,
+    gvr: &GroupVersionResource,
+    key: &ObjectKey,
+    uid: &str,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> Result<object::Metadata, RequestError> {
+    let get = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
+    requests.write_guarded(&gvr.kind.resource, request, get, |found| found.uid != *uid).await
+}
+
+/// `value` as JSON that is YAML, too. The server reads an apply as YAML, which allows fewer characters than JSON does;
+/// one that a spoke put into a message would have the whole apply refused.
+fn as_yaml(value: &Value) -> Result<Box<RawValue>, request::Error> {
+    let breaks_yaml = |c: char| {
+        matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if breaks_yaml(c) {
+            // Such characters stand in strings only, where this means the same.
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    RawValue::from_string(text).map_err(request::Error::SerializeBody)
+}

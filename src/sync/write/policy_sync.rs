@@ -1,0 +1,319 @@
+//! The capability that syncs policies: plans its keys and carries the plans out.
+
+mod ahead;
+mod folds;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::bodies::Bodies;
+use super::decide::{self, Decision, Delete};
+use super::delete_guard::Read;
+use super::delete_guard::live::LiveReads;
+use super::own_writes::{OwnWrites, annotated, crossed};
+use super::reports::Reports;
+use super::rivals::Rivals;
+use super::{WriteError, objects, regarding, works};
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, GroupResource, GroupVersionResource, ObjectKey, Parent};
+use crate::clock::Clock;
+use crate::hub::Wanted;
+use crate::reconcile::{Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot};
+use crate::sync::desired::{order, watches};
+use crate::sync::diff::WorkAction;
+use crate::sync::{Key, Keys, Mirror, Refused, Settings, View, triggers};
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+
+/// How many writes of one key are under way at once.
+const CONCURRENT_WRITES: usize = 32;
+
+/// Syncs policies to the spokes, with their Gateways, and says on the hub what the spokes answer.
+pub struct PolicySync {
+    mirror: Arc<Mirror>,
+    settings: Settings,
+    requests: Requests,
+    live_reads: LiveReads,
+    rivals: Rivals,
+    bodies: Bodies,
+    queue: Arc<Queue<Key>>,
+    expectations: Expectations<Key, OwnWrites>,
+    refused: Refused,
+    /// Held while a key that may come or go looks at those that may pass it the other way, until they see what it sends.
+    passage: Mutex<()>,
+    reports: Reports,
+    clock: Clock,
+    wanted: watch::Sender<Wanted>,
+    others: watch::Sender<BTreeSet<GroupVersionResource>>,
+}
+
+/// What it needs to know.
+pub struct PolicySyncOptions {
+    /// How this controller is set up.
+    pub settings: Settings,
+    /// Whether this process may write.
+    pub leadership: Leadership,
+    /// Where it says what should be watched.
+    pub wanted: watch::Sender<Wanted>,
+    /// Where it says which versions are to be looked up that are not watched.
+    pub others: watch::Sender<BTreeSet<GroupVersionResource>>,
+    /// What notices that a task of it panics.
+    pub tasks: Tasks,
+}
+
+impl Capability for PolicySync {
+    type Key = Key;
+    type Error = WriteError;
+
+    fn everything(&self) -> Keys {
+        triggers::everything(self.mirror.read().view(self.clock.now()))
+    }
+
+    /// A follower decides what it watches, and nothing else.
+    fn is_for_followers(&self, key: &Key) -> bool {
+        *key == Key::Watches
+    }
+
+    fn leadership_changed(&self) {
+        self.reports.begin(self.clock.now());
+        self.refused.clear();
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        self.expectations.update(|key, own| own.forget_visible(view, key));
+    }
+
+    async fn carry_out(&self, key: &Key, slot: Slot) -> Result<(), WriteError> {
+        let outcome = self.plan_and_write(key, Some(slot)).await;
+        let refusal = outcome.as_ref().err().and_then(WriteError::refusal);
+        let regarding = || regarding::of(self.mirror.read().view(self.clock.now()), key);
+        self.reports.refused(key, refusal, regarding);
+        outcome
+    }
+}
+
+impl PolicySync {
+    /// One that writes what it plans from `mirror` as `client`, and adds to `queue` what is to be planned again.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        mirror: Arc<Mirror>,
+        queue: Arc<Queue<Key>>,
+        clock: Clock,
+        metrics: Metrics,
+        options: PolicySyncOptions,
+    ) -> Self {
+        let PolicySyncOptions { settings, leadership, wanted, others, tasks } = options;
+        let controller = mirror.read().view(clock.now()).controller().clone();
+        let requests = Requests::new(client.clone(), leadership, metrics.clone());
+        Self {
+            reports: Reports::new(Events::start(client, &tasks), metrics),
+            rivals: Rivals::new(requests.clone(), controller.clone()),
+            live_reads: LiveReads::start(requests.clone(), controller, tasks),
+            requests,
+            bodies: Bodies::new(),
+            mirror,
+            settings,
+            queue,
+            expectations: Expectations::default(),
+            refused: Refused::default(),
+            passage: Mutex::default(),
+            clock,
+            wanted,
+            others,
+        }
+    }
+
+    async fn plan_and_write(&self, key: &Key, mut slot: Option<Slot>) -> Result<(), WriteError> {
+        if let Key::Works(parent) | Key::Fold(parent) = key
+            && !self.made_ahead(parent, &mut slot).await
+        {
+            // Its owner changes it faster than it can be planned.
+            self.queue.add_after(key.clone(), ahead::CHANGES);
+            return Ok(());
+        }
+        match key {
+            Key::Watches => self.watches(),
+            Key::Class(class) => return self.class(key, class).await,
+            Key::Access(cluster) => {
+                let decision = self.decide(key, |view, own| decide::access(view, own, cluster));
+                return self.write_works(key, decision, slot).await;
+            }
+            Key::Works(parent) => return self.works(key, parent, slot).await,
+            Key::Fold(parent) if parent.is_gateway() => return self.gateway(key, &parent.object).await,
+            Key::Fold(parent) => return self.fold(key, parent).await,
+        }
+        Ok(())
+    }
+
+    /// Decides from one look at the mirror, and from what `key` wrote that is not in it yet.
+    fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut OwnWrites) -> T) -> T {
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now()).refusing(&self.refused);
+        self.expectations.with(key, |own| decide(view, own))
+    }
+
+    fn watches(&self) {
+        let (wanted, others) = {
+            let guard = self.mirror.read();
+            let view = guard.view(self.clock.now());
+            self.look_again(&Key::Watches, view, view.next_departure());
+            let is_annotated =
+                |kind: &GroupResource| self.expectations.any(|key, own| annotated(view, kind, key, own));
+            (decide::watches(view, is_annotated), watches::others(view))
+        };
+        replace(&self.wanted, wanted);
+        replace(&self.others, others);
+    }
+
+    async fn class(&self, key: &Key, class: &ObjectKey) -> Result<(), WriteError> {
+        let status = self.decide(key, |view, own| decide::class(view, own, class));
+        let Some(status) = status else { return Ok(()) };
+        let manager = self.manager();
+        let written =
+            objects::class_status(&self.requests, &manager, class, &status.uid, &status.conditions).await?;
+        self.expectations.note(key, |own| own.wrote_object(written));
+        Ok(())
+    }
+
+    async fn works(&self, key: &Key, parent: &Parent, slot: Option<Slot>) -> Result<(), WriteError> {
+        let decision = self.decide_works(key, parent);
+        self.forget_refused(parent, &decision.writes);
+        let written = self.write_works(key, decision, slot).await;
+        self.expectations.note(key, OwnWrites::sent);
+        written
+    }
+
+    fn decide_works(&self, key: &Key, parent: &Parent) -> Decision {
+        let mut passage = None;
+        self.decide(key, |view, own| {
+            let crossed = || {
+                passage = Some(self.passage.lock());
+                self.expectations.collect(|other, own| crossed(view, parent, other, own))
+            };
+            let mut decision = decide::works(view, &self.settings, own, parent, crossed);
+            let problems = std::mem::take(&mut decision.problems);
+            self.reports.problems(key, regarding::of(view, key), problems);
+            self.look_again(key, view, decision.recheck);
+            decision
+        })
+    }
+
+    async fn write_works(&self, key: &Key, decision: Decision, slot: Option<Slot>) -> Result<(), WriteError> {
+        let Decision { writes, deletes, .. } = decision;
+        if deletes.is_empty() {
+            return self.write(key, writes).await;
+        }
+        // Others are decided meanwhile, and the more ask for the cause of their deletes together, the fewer reads it takes.
+        drop(slot);
+        // What is no delete does not wait with them.
+        let (writes, deletes) = futures::join!(self.write(key, writes), self.delete(key, deletes));
+        WriteError::from_all([writes, deletes].into_iter().filter_map(Result::err).collect())
+            .map_or(Ok(()), Err)
+    }
+
+    /// Deletes works, those of one cause together: what is doubtful of another holds them up no more than what was
+    /// decided anew meanwhile.
+    async fn delete(&self, key: &Key, deletes: Vec<Delete>) -> Result<(), WriteError> {
+        let mut batches: BTreeMap<BTreeSet<Read>, Vec<WorkAction>> = BTreeMap::new();
+        for Delete { action, reads } in deletes {
+            batches.entry(reads).or_default().push(action);
+        }
+        let results = futures::stream::iter(batches)
+            .map(|(reads, actions)| async move {
+                self.live_reads.check(reads).await?;
+                let mut errors = Vec::new();
+                for actions in actions.chunks(CONCURRENT_WRITES) {
+                    errors.extend(self.write(key, self.still(key, actions.to_vec())).await.err());
+                }
+                WriteError::from_all(errors).map_or(Ok(()), Err)
+            })
+            .buffer_unordered(CONCURRENT_WRITES)
+            .filter_map(|result: Result<(), WriteError>| async { result.err() });
+        WriteError::from_all(results.collect().await).map_or(Ok(()), Err)
+    }
+
+    /// Those of `deletes` that are wanted still, where what they were decided from has changed.
+    fn still(&self, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
+        if !self.queue.is_added_again(key) {
+            return deletes;
+        }
+        let guard = self.mirror.read();
+        decide::still(guard.view(self.clock.now()), &self.settings, key, deletes)
+    }
+
+    async fn write(&self, key: &Key, actions: Vec<WorkAction>) -> Result<(), WriteError> {
+        let object = match key {
+            Key::Works(parent) => parent.to_string(),
+            key => key.category().to_owned(),
+        };
+        let object = object.as_str();
+        let results = futures::stream::iter(actions)
+            .map(|action| async move {
+                let _room = self.bodies.room(&action).await;
+                let request = self.bodies.request(&action).await;
+                let written = works::write(&self.requests, object, &action, request).await;
+                if let (Err(error), WorkAction::Create { cluster, .. }) = (&written, &action)
+                    && error.says_no()
+                {
+                    self.was_refused(key, cluster);
+                }
+                let written = written?;
+                if let Some(written) = written {
+                    let work = (action.name().clone(), action.cluster().clone());
+                    self.expectations.note(key, |own| own.wrote(work, written));
+                }
+                Ok(())
+            })
+            .buffer_unordered(CONCURRENT_WRITES)
+            .filter_map(|result: Result<(), WriteError>| async { result.err() });
+        WriteError::from_all(results.collect().await).map_or(Ok(()), Err)
+    }
+
+    /// Notes that the work of `key` in `cluster` cannot be made. From now on, who waits for it waits for so long only.
+    fn was_refused(&self, key: &Key, cluster: &ClusterName) {
+        let Key::Works(parent) = key else { return };
+        let now = self.clock.now();
+        if !self.refused.note(parent, cluster, now) {
+            return;
+        }
+        let awaiting: Vec<Parent> = order::awaiting(self.mirror.read().view(now), parent).collect();
+        for key in awaiting.into_iter().flat_map(|parent| [Key::Works(parent.clone()), Key::Fold(parent)]) {
+            self.queue.affect([key]);
+        }
+    }
+
+    /// Forgets what was refused of `parent`, but what is among its `writes` again.
+    fn forget_refused(&self, parent: &Parent, writes: &[WorkAction]) {
+        if self.refused.has(parent) {
+            let creates = writes.iter().filter(|action| matches!(action, WorkAction::Create { .. }));
+            self.refused.retain(parent, &creates.map(WorkAction::cluster).collect());
+        }
+    }
+
+    fn look_again(&self, key: &Key, view: View<'_>, at: Option<Moment>) {
+        if let Some(at) = at {
+            self.queue.add_after(key.clone(), at.since(view.now));
+        }
+    }
+
+    fn manager(&self) -> String {
+        self.mirror.read().view(self.clock.now()).controller().hub_field_manager()
+    }
+}
+
+/// Sends `value` where it is another than before.
+fn replace<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
+    sender.send_if_modified(|current| {
+        let changed = *current != value;
+        *current = value;
+        changed
+    });
+}
+
+#[cfg(test)]
+mod tests;

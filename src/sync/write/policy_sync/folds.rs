@@ -1,0 +1,161 @@
+//! What policies and Gateways say of their clusters: written by one controller of this make, and reported.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::PolicySync;
+use crate::api::annotations::Summary;
+use crate::api::moment::Moment;
+use crate::api::names::{ObjectKey, Parent};
+use crate::sync::Key;
+use crate::sync::View;
+use crate::sync::status::Notice;
+use crate::sync::status::contest::Contest;
+use crate::sync::status::gateway::GatewayFold;
+use crate::sync::status::policy::Fold;
+use crate::sync::write::rivals::Look;
+use crate::sync::write::{WriteError, decide, objects, regarding};
+
+/// When it is looked at again whether what another controller writes is still for it to write.
+const CONTEST_AGAIN: Duration = Duration::from_secs(30);
+
+impl PolicySync {
+    pub(super) async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), WriteError> {
+        let fold = self.decide(key, |view, own| {
+            let plan = decide::fold(view, &self.settings, own, parent)?;
+            let recheck = self.report(view, key, parent, plan.summary.as_ref(), plan.notices);
+            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
+            Some(plan.fold)
+        });
+        match fold {
+            // Our own last write is still on its way back; what it missed is one window later.
+            None => self.queue.add_later(key.clone()),
+            Some(Fold::Contested { contest, ours, theirs }) => {
+                match self.wins(key, parent, &contest).await? {
+                    None => {}
+                    Some(true) => self.annotate(key, parent, *ours).await?,
+                    Some(false) => self.annotate(key, parent, *theirs).await?,
+                }
+            }
+            Some(fold) => {
+                self.uncontested(key);
+                self.annotate(key, parent, fold).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn annotate(&self, key: &Key, parent: &Parent, fold: Fold) -> Result<(), WriteError> {
+        let Fold::Write { gvr, kind, uid, annotations } = fold else { return Ok(()) };
+        let (requests, manager) = (&self.requests, self.manager());
+        let written =
+            objects::annotate(requests, &manager, (&gvr, &kind), parent, &uid, &annotations).await?;
+        self.expectations.note(key, |own| own.wrote_object(written));
+        Ok(())
+    }
+
+    /// Whether it is for this controller to write what `key` says of `parent`, which others write, too; `None` where that
+    /// is found out later.
+    async fn wins(&self, key: &Key, parent: &Parent, contest: &Contest) -> Result<Option<bool>, WriteError> {
+        let manager = self.manager();
+        let wins = contest.is_won_anyway(&manager)
+            || match self.rivals.look(parent).await? {
+                Look::Standing(standing) => contest.is_won(&manager, &standing),
+                Look::Later(wait) => {
+                    self.queue.add_after(key.clone(), wait);
+                    return Ok(None);
+                }
+            };
+        if wins {
+            self.uncontested(key);
+        } else {
+            let regarding = regarding::of(self.mirror.read().view(self.clock.now()), key);
+            self.reports.problems(key, regarding, [contest.problem()].into());
+            // Nothing tells when the others' works go.
+            self.queue.add_after(key.clone(), CONTEST_AGAIN);
+        }
+        Ok(Some(wins))
+    }
+
+    /// Notes that nobody else writes what `key` says, or none that comes before this controller.
+    fn uncontested(&self, key: &Key) {
+        self.reports.problems(key, None, BTreeSet::new());
+    }
+
+    /// Writes what a Gateway says of its clusters: its labels and annotation, or else its status. So it is one write a
+    /// window, and the watch that brings the first has the second planned.
+    pub(super) async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), WriteError> {
+        let plan = self.decide(key, |view, own| {
+            let mut plan = decide::gateway(view, &self.settings, own, gateway)?;
+            let notices = std::mem::take(&mut plan.notices);
+            let (parent, regarding) = (Parent::gateway(gateway.clone()), || regarding::of(view, key));
+            if view.gateway(gateway).is_none() {
+                self.reports.forget(&parent);
+                return Some(plan);
+            }
+            let recheck = self.reports.notices(&parent, regarding, notices, false, view.now);
+            let works = Key::Works(parent);
+            // What is told of the works, and of when they come, is theirs to tell: they are not planned for each answer.
+            self.look_again(&works, view, plan.works_recheck);
+            if plan.comes {
+                self.queue.add(works);
+            }
+            self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
+            Some(plan)
+        });
+        let Some(GatewayFold { uid, mut metadata, contest, status, parting, .. }) = plan else {
+            self.queue.add_later(key.clone());
+            return Ok(());
+        };
+        match contest {
+            None => self.uncontested(key),
+            Some((contest, theirs)) => {
+                match self.wins(key, &Parent::gateway(gateway.clone()), &contest).await? {
+                    Some(true) => {}
+                    Some(false) => metadata = theirs,
+                    None => metadata = None,
+                }
+            }
+        }
+        let manager = self.manager();
+        let mut refused = Ok(());
+        if let Some(metadata) = metadata {
+            let request = objects::labelling(&manager, gateway, &uid, &metadata);
+            match objects::write_gateway(&self.requests, gateway, &uid, "label", request).await {
+                Ok(written) => {
+                    self.expectations.note(key, |own| own.wrote_object(written));
+                    return Ok(());
+                }
+                // Whatever keeps the labels from being written, the status can say what is wrong.
+                Err(error) => refused = Err(error),
+            }
+        }
+        let telling = status.map(|status| objects::telling(&manager, gateway, &uid, &status));
+        let parting = parting.map(|conditions| objects::parting(&manager, gateway, &uid, &conditions));
+        if let Some(request) = telling.or(parting) {
+            let written = objects::write_gateway(&self.requests, gateway, &uid, "update", request).await?;
+            self.expectations.note(key, |own| own.wrote_object(written));
+        }
+        refused
+    }
+
+    /// Reports how a policy fares, and returns when there may be more to report.
+    fn report(
+        &self,
+        view: View<'_>,
+        key: &Key,
+        parent: &Parent,
+        summary: Option<&Summary>,
+        notices: Vec<Notice>,
+    ) -> Option<Moment> {
+        let Some(policy) = view.policy(parent) else {
+            self.reports.forget(parent);
+            return None;
+        };
+        if summary.is_some_and(|summary| summary.clusters > 0 && summary.synced) {
+            self.reports.applied(parent, policy.generation, policy.changed.0, view.now);
+        }
+        let fresh = policy.changed.0.is_some();
+        self.reports.notices(parent, || regarding::of(view, key), notices, fresh, view.now)
+    }
+}

@@ -1,0 +1,53 @@
+//! The object that Events about a key are for.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use crate::api::{cluster, gateway};
+use crate::sync::{Key, View};
+
+/// The policy, Gateway, GatewayClass or ManagedCluster that `key` is about, where it is there.
+pub(super) fn of(view: View<'_>, key: &Key) -> Option<ObjectReference> {
+    let parent = match key {
+        Key::Works(parent) | Key::Fold(parent) => parent,
+        Key::Class(class) => {
+            let uid = &view.class(class)?.uid;
+            return Some(cluster_scoped(
+                format!("{}/v1", gateway::GROUP),
+                "GatewayClass",
+                &class.name,
+                Some(uid),
+            ));
+        }
+        // Who looks after the cluster can mend what keeps its agent from getting its rights.
+        Key::Access(name) => {
+            view.cluster(name)?;
+            return Some(cluster_scoped(format!("{}/v1", cluster::GROUP), "ManagedCluster", &name.0, None));
+        }
+        Key::Watches => return None,
+    };
+    let (api_version, kind, uid) = if parent.is_gateway() {
+        let gateway = view.gateway(&parent.object)?;
+        (format!("{}/v1", parent.kind.group), "Gateway".to_owned(), gateway.uid.to_string())
+    } else {
+        let (gvr, info) = view.resolved_kinds().find(|(gvr, _)| gvr.kind == parent.kind)?;
+        (gvr.api_version(), info.kind.to_string(), view.policy(parent)?.uid.to_string())
+    };
+    Some(ObjectReference {
+        api_version: Some(api_version),
+        kind: Some(kind),
+        namespace: Some(parent.object.namespace.to_string()),
+        name: Some(parent.object.name.to_string()),
+        uid: Some(uid),
+        ..ObjectReference::default()
+    })
+}
+
+fn cluster_scoped(api_version: String, kind: &str, name: &str, uid: Option<&str>) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(api_version),
+        kind: Some(kind.to_owned()),
+        name: Some(name.to_owned()),
+        uid: uid.map(str::to_owned),
+        ..ObjectReference::default()
+    }
+}

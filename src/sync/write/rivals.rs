@@ -1,0 +1,132 @@
+//! Which other controllers of this make have works for an object: looked up only where they own fields that this one would
+//! write, because their works are none of the mirror's.
+//!
+//! One look at the metadata of all others' works answers everybody who has asked by then, and is not repeated for a while:
+//! whoever may write a policy may pretend that another controller owns its annotations, as often as it likes. Nobody waits
+//! for it with a key in hand.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::ListParams;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::WriteError;
+use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, PARENT};
+use crate::api::names::{ControllerName, Parent};
+use crate::hub::{Extent, Pages};
+use crate::reconcile::Requests;
+use crate::sync::kinds::WORKS;
+
+/// How long after one look the next one may begin.
+const PAUSE: Duration = Duration::from_secs(5);
+/// When to ask again while somebody else looks.
+const SOON: Duration = Duration::from_secs(1);
+/// After so long, nobody asks any more.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+/// How many works a page has.
+const PAGE: u32 = 500;
+/// How controllers' managers begin.
+const MANAGER: &str = "policy-sync-";
+
+/// What is known of an object.
+#[derive(Debug)]
+pub(super) enum Look {
+    /// The managers of the controllers that have works for it.
+    Standing(BTreeSet<Arc<str>>),
+    /// Nothing yet: ask again after so long.
+    Later(Duration),
+}
+
+/// Looks others' works up.
+pub(super) struct Rivals {
+    requests: Requests,
+    controller: ControllerName,
+    /// Who asked when, until it is answered.
+    asked: Mutex<HashMap<Parent, Instant>>,
+    found: Mutex<Found>,
+    /// Held by who looks: when the last look began.
+    looking: tokio::sync::Mutex<Option<Instant>>,
+}
+
+/// What the last look has found of those that had asked.
+#[derive(Default)]
+struct Found {
+    began: Option<Instant>,
+    standing: HashMap<Parent, BTreeSet<Arc<str>>>,
+}
+
+impl Rivals {
+    /// Of the works of all controllers but `controller`.
+    pub(super) fn new(requests: Requests, controller: ControllerName) -> Self {
+        Self {
+            requests,
+            controller,
+            asked: Mutex::default(),
+            found: Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Which other controllers have works for `parent`, by what is found after this was first asked.
+    ///
+    /// # Errors
+    ///
+    /// Where works cannot be listed.
+    pub(super) async fn look(&self, parent: &Parent) -> Result<Look, WriteError> {
+        self.asked.lock().entry(parent.clone()).or_insert_with(Instant::now);
+        if let Some(standing) = self.answer(parent) {
+            return Ok(Look::Standing(standing));
+        }
+        let Ok(mut last) = self.looking.try_lock() else { return Ok(Look::Later(SOON)) };
+        let now = Instant::now();
+        if let Some(next) = last.map(|last| last + PAUSE).filter(|next| *next > now) {
+            return Ok(Look::Later(next - now));
+        }
+        *last = Some(now);
+        self.asked.lock().retain(|_, at| now.duration_since(*at) < FORGOTTEN);
+        self.asked.lock().entry(parent.clone()).or_insert(now);
+        let standing = self.list().await?;
+        *self.found.lock() = Found { began: Some(now), standing };
+        Ok(self.answer(parent).map_or(Look::Later(SOON), Look::Standing))
+    }
+
+    /// What was found of `parent` by a look that began after it was asked for.
+    fn answer(&self, parent: &Parent) -> Option<BTreeSet<Arc<str>>> {
+        let (mut asked, mut found) = (self.asked.lock(), self.found.lock());
+        let at = asked.get(parent)?;
+        found.began.filter(|began| *began >= *at)?;
+        asked.remove(parent);
+        Some(found.standing.remove(parent).unwrap_or_default())
+    }
+
+    /// The managers that have works for those that are asked for.
+    async fn list(&self) -> Result<HashMap<Parent, BTreeSet<Arc<str>>>, WriteError> {
+        let works = WORKS.gvr();
+        let labels = format!("{MANAGED_BY}={MANAGED_BY_US},{CONTROLLER}!={}", self.controller.hash());
+        let params = ListParams::default().labels(&labels).limit(PAGE);
+        let mut pages = Pages::new(&works, "", params, Extent::Metadata);
+        let mut standing: HashMap<Parent, BTreeSet<Arc<str>>> = HashMap::new();
+        loop {
+            let page = self.requests.list(&works.kind.resource, pages.request(), Extent::Metadata).await;
+            let (found, next) = page.map_err(|source| WriteError::Request {
+                verb: "list",
+                object: "the ManifestWorks of other controllers".to_owned(),
+                source,
+            })?;
+            let asked = self.asked.lock();
+            for work in found.into_iter().map(|work| work.metadata) {
+                let parent = work.annotations.get(PARENT).and_then(|text| Parent::parse(text));
+                let Some(parent) = parent.filter(|parent| asked.contains_key(parent)) else { continue };
+                let Some(hash) = work.labels.get(CONTROLLER) else { continue };
+                standing.entry(parent).or_default().insert(format!("{MANAGER}{hash}").into());
+            }
+            drop(asked);
+            if !pages.turn(next) {
+                return Ok(standing);
+            }
+        }
+    }
+}
