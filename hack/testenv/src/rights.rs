@@ -4,6 +4,12 @@
 //! The rules are those of a [klusterlet](https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/)
 //! as far as this environment has the kinds.
 
+use anyhow::{Context, Result};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::certificates::User;
@@ -11,7 +17,11 @@ use crate::certificates::User;
 /// ClusterRoles with this label add their rules to what the agent may do on its spoke.
 pub const AGGREGATE_LABEL: &str = "open-cluster-management.io/aggregate-to-work";
 /// The ClusterRole that collects them.
-pub const AGGREGATED_ROLE: &str = "open-cluster-management:klusterlet-work:aggregate";
+const AGGREGATED_ROLE: &str = "open-cluster-management:klusterlet-work:aggregate";
+
+/// What the agent may create on its spoke by ClusterRoles that are collected from others: resource, group and namespace.
+pub(crate) const AGGREGATED: [(&str, &str, &str); 3] =
+    [("clusterroles", RBAC, ""), ("configmaps", "", "default"), ("secrets", "", "default")];
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -102,6 +112,30 @@ pub fn on_spoke() -> Vec<Value> {
             &user,
         ),
     ]
+}
+
+/// Whether `client` may do this; a namespace of `""` is all of them.
+///
+/// # Errors
+///
+/// Where its API server does not say.
+pub async fn may(client: &Client, verb: &str, resource: &str, group: &str, namespace: &str) -> Result<bool> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some(verb.into()),
+                resource: Some(resource.into()),
+                group: Some(group.into()),
+                namespace: Some(namespace.into()),
+                ..Default::default()
+            }),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await.context("asking for rights")?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {

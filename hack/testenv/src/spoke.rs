@@ -1,11 +1,10 @@
 //! A spoke: its control plane, its work agent and its policy controller.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Api, Client};
+use anyhow::{Context, Result, ensure};
+use kube::Client;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
@@ -13,10 +12,10 @@ use crate::agent::{self, Agent, AgentConfig};
 use crate::apply::apply_all;
 use crate::control_plane::{ControlPlane, ControlPlaneOptions};
 use crate::policy_controller::{self, PolicyController};
-use crate::rights;
+use crate::{rights, wait};
 
-/// How long the controller manager may take to aggregate the agent's rights.
-const AGGREGATED_WITHIN: Duration = Duration::from_secs(60);
+/// How long the control plane may take to give the agent its rights.
+const AUTHORIZED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A running spoke.
 #[derive(Debug)]
@@ -35,9 +34,8 @@ impl Spoke {
     /// to be ready for them.
     pub(crate) async fn prepare(options: ControlPlaneOptions) -> Result<ControlPlane> {
         let plane = ControlPlane::start(options).await?;
-        let client = plane.client()?;
-        apply_all(&client, &rights::on_spoke()).await?;
-        aggregated(&client).await?;
+        apply_all(&plane.client()?, &rights::on_spoke()).await?;
+        authorized(&plane).await?;
         Ok(plane)
     }
 
@@ -123,18 +121,18 @@ impl Spoke {
     }
 }
 
-/// Waits until the agent's aggregated role holds rules.
-async fn aggregated(client: &Client) -> Result<()> {
-    let roles: Api<ClusterRole> = Api::all(client.clone());
-    let deadline = Instant::now() + AGGREGATED_WITHIN;
-    loop {
-        let role = roles.get(rights::AGGREGATED_ROLE).await.context("reading the agent's aggregated role")?;
-        if role.rules.is_some_and(|rules| !rules.is_empty()) {
-            return Ok(());
+/// Waits until the agent may do what its roles are to bring: the controller manager collects the rules of two of them, and
+/// the API server hears of it later. An agent that begins before is refused, and then waits longer each time.
+async fn authorized(plane: &ControlPlane) -> Result<()> {
+    let agent = plane.client_for(&rights::spoke_user()).await?;
+    wait::until("the agent's rights", AUTHORIZED_WITHIN, || async {
+        for (resource, group, namespace) in rights::AGGREGATED {
+            ensure!(
+                rights::may(&agent, "create", resource, group, namespace).await?,
+                "the agent may not create {resource} yet"
+            );
         }
-        if Instant::now() > deadline {
-            bail!("the agent's role {} is still empty after {AGGREGATED_WITHIN:?}", rights::AGGREGATED_ROLE);
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        Ok(())
+    })
+    .await
 }
