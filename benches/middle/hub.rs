@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use policy_sync::api::annotations::REVISION;
 use policy_sync::api::moment::Moment;
-use policy_sync::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
+use policy_sync::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
 use policy_sync::api::object::HubObject;
 use policy_sync::hub::{Change, Source};
 use policy_sync::sync::desired::{PlannedWork, plan_works};
@@ -62,7 +62,7 @@ impl Hub {
         hub.list(&source, (0..policies).map(|index| rate_limit_policy("shop", &name(index), "web")));
 
         for index in 0..policies {
-            let plan = hub.see(|view| plan_works(view, &hub.settings, &parent(index)));
+            let plan = hub.see(|view| plan_works(view, &hub.settings, &origin(index)));
             for (cluster, outcome) in plan.outcomes {
                 let work = outcome.work().expect("it is planned");
                 hub.works.push(answered(work, &cluster));
@@ -103,8 +103,8 @@ fn name(index: usize) -> String {
 }
 
 /// The policy of this index.
-pub(crate) fn parent(index: usize) -> Parent {
-    Parent::parse(&format!("ratelimitpolicies.kuadrant.io/shop/{}", name(index))).unwrap()
+pub(crate) fn origin(index: usize) -> Origin {
+    Origin::parse(&format!("ratelimitpolicies.kuadrant.io/shop/{}", name(index))).unwrap()
 }
 
 /// A work as the server has it, once its cluster's agent has answered with a message of 64 bytes.

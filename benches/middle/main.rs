@@ -15,7 +15,7 @@ use policy_sync::sync::kinds::WORKS;
 use policy_sync::sync::status::policy::Fold;
 use policy_sync::sync::{diff, status};
 
-use hub::{Hub, parent};
+use hub::{Hub, origin};
 
 const POLICIES: usize = 100;
 const CLUSTERS: usize = 100;
@@ -32,7 +32,7 @@ fn measure(criterion: &mut Criterion, name: &str, elements: usize, mut work: imp
 
 fn middle(criterion: &mut Criterion) {
     let hub = Hub::new(POLICIES, CLUSTERS);
-    let policy = parent(POLICIES / 2);
+    let policy = origin(POLICIES / 2);
 
     // What is measured is what it should be: settled, and answered by all.
     let plan = hub.see(|view| plan_works(view, &hub.settings, &policy));

@@ -33,7 +33,7 @@ pub const CLUSTER_LABELS: &str = "clusters.kuadrant.io/";
 pub const CLUSTER_ATTRIBUTES: &str = "kuadrant.io/";
 /// On a copy of a Gateway.
 pub const MANAGED: &str = "kuadrant.io/managed";
-/// On a work: its parent, `<resource>.<group>/<namespace>/<name>`.
+/// On a work: its origin, `<resource>.<group>/<namespace>/<name>`.
 pub const PARENT: &str = "kuadrant.io/parent";
 /// On a work for a policy: the names of the hub Gateways that it serves, a JSON list.
 pub const GATEWAYS: &str = "kuadrant.io/gateways";

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,8 @@ impl fmt::Display for ObjectKey {
         }
     }
 }
+
+static GATEWAYS: LazyLock<GroupResource> = LazyLock::new(GroupResource::gateways);
 
 /// A kind by its plural name, whatever its version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -153,32 +155,52 @@ impl fmt::Display for GroupVersionResource {
     }
 }
 
-/// A policy or a Gateway on the hub: what a work is for.
+/// What a work is made from: a Gateway or a policy of the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Parent {
-    /// Its kind.
-    pub kind: GroupResource,
-    /// Its namespace and name.
-    pub object: ObjectKey,
+pub enum Origin {
+    /// A Gateway.
+    Gateway(ObjectKey),
+    /// An object of any other kind.
+    Policy(GroupResource, ObjectKey),
 }
 
-impl Parent {
+impl Origin {
+    /// The object `object` of `kind`.
+    #[must_use]
+    pub fn new(kind: GroupResource, object: ObjectKey) -> Self {
+        if kind == *GATEWAYS { Self::Gateway(object) } else { Self::Policy(kind, object) }
+    }
+
     /// The object `namespace/name` of the kind `resource` of `group`.
     #[must_use]
-    pub fn new(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
-        Self { kind: GroupResource::new(group, resource), object: ObjectKey::new(namespace, name) }
+    pub fn named(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
+        Self::new(GroupResource::new(group, resource), ObjectKey::new(namespace, name))
     }
 
-    /// A Gateway.
+    /// Its kind.
     #[must_use]
-    pub fn gateway(object: ObjectKey) -> Self {
-        Self { kind: GroupResource::gateways(), object }
+    pub fn kind(&self) -> &GroupResource {
+        match self {
+            Self::Gateway(_) => &GATEWAYS,
+            Self::Policy(kind, _) => kind,
+        }
     }
 
-    /// Whether this is a Gateway.
+    /// Its namespace and name.
     #[must_use]
-    pub fn is_gateway(&self) -> bool {
-        &*self.kind.resource == "gateways" && &*self.kind.group == super::gateway::GROUP
+    pub fn object(&self) -> &ObjectKey {
+        match self {
+            Self::Gateway(object) | Self::Policy(_, object) => object,
+        }
+    }
+
+    /// The Gateway that it is, if it is one.
+    #[must_use]
+    pub fn as_gateway(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Gateway(object) => Some(object),
+            Self::Policy(..) => None,
+        }
     }
 
     /// Reads `<resource>.<group>/<namespace>/<name>`; anything else is `None`.
@@ -188,14 +210,14 @@ impl Parent {
         let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
         let (resource, group) = kind.split_once('.')?;
         let complete = [resource, group, namespace, name].iter().all(|part| !part.is_empty());
-        (complete && parts.next().is_none()).then(|| Self::new(group, resource, namespace, name))
+        (complete && parts.next().is_none()).then(|| Self::named(group, resource, namespace, name))
     }
 }
 
-impl fmt::Display for Parent {
+impl fmt::Display for Origin {
     /// `<resource>.<group>/<namespace>/<name>`, the text of the annotation `kuadrant.io/parent`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.kind, self.object)
+        write!(f, "{}/{}", self.kind(), self.object())
     }
 }
 
@@ -254,11 +276,11 @@ pub struct WorkName(pub Arc<str>);
 pub const HASH_DIGITS: usize = 32;
 
 impl WorkName {
-    /// The name of the work for `parent`, an object of the kind `kind` (`RateLimitPolicy`).
+    /// The name of the work for `origin`, an object of the kind `kind` (`RateLimitPolicy`).
     #[must_use]
-    pub fn of(controller: &ControllerName, kind: &str, parent: &Parent) -> Self {
+    pub fn of(controller: &ControllerName, kind: &str, origin: &Origin) -> Self {
         let kind = kind.to_ascii_lowercase();
-        let (group, object) = (&parent.kind.group, &parent.object);
+        let (group, object) = (&origin.kind().group, origin.object());
         let hash = Hash::of_parts(&[controller.as_str(), group, &kind, &object.namespace, &object.name]);
         Self(format!("{}-{hash}", readable(&kind, &object.name)).into())
     }
@@ -270,13 +292,13 @@ impl WorkName {
         Self(format!("access-{hash}").into())
     }
 
-    /// Whether this is the planned name for `parent`.
+    /// Whether this is the planned name for `origin`.
     ///
-    /// A parent is known by the plural of its kind, a name is made of the singular: each prefix of the name that
+    /// An origin is known by the plural of its kind, a name is made of the singular: each prefix of the name that
     /// could be the kind is tried. That a prefix fits is proof, because the kind is part of the hash.
     #[must_use]
-    pub fn is_for(&self, controller: &ControllerName, parent: &Parent) -> bool {
-        self.0.match_indices('-').any(|(end, _)| Self::of(controller, &self.0[..end], parent) == *self)
+    pub fn is_for(&self, controller: &ControllerName, origin: &Origin) -> bool {
+        self.0.match_indices('-').any(|(end, _)| Self::of(controller, &self.0[..end], origin) == *self)
     }
 }
 

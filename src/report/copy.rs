@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::key::ItemKey;
 use crate::api::annotations::{REVISION, Synced};
-use crate::api::names::{ControllerName, Parent};
+use crate::api::names::{ControllerName, Origin};
 use crate::api::object::HubObject;
 use crate::api::work::{ManifestWorkSpec, ManifestWorkStatus};
 use crate::hub::{Pruned, Row};
@@ -19,7 +19,7 @@ const NOT_WRITTEN: &str = "the controller has not created its work yet";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CopyReport {
     /// What it is a copy of; `None` for the access.
-    pub parent: Option<Parent>,
+    pub origin: Option<Origin>,
     /// The kind of that in objects.
     pub kind: String,
     /// What its work says; `None` where there is none.
@@ -62,21 +62,21 @@ impl Pruned for CopyRow {
 
 impl CopyRow {
     pub(super) fn key(&self) -> Option<ItemKey> {
-        Some(ItemKey::copy(self.0.as_ref()?.parent.as_ref()))
+        Some(ItemKey::copy(self.0.as_ref()?.origin.as_ref()))
     }
 }
 
 impl CopyReport {
     fn of_work(object: &HubObject, controller: &ControllerName) -> Option<Self> {
         let work = Work::new(object, controller);
-        let (parent, kind) = match &work.purpose {
+        let (origin, kind) = match &work.purpose {
             Purpose::Foreign => return None,
             Purpose::Access(_) => (None, "access".to_owned()),
-            Purpose::Parent(parent) => (Some((**parent).clone()), carried(object)?),
+            Purpose::Copy(origin) => (Some((**origin).clone()), carried(object)?),
         };
-        let name = parent.as_ref().map(|parent| parent.object.name.to_string()).unwrap_or_default();
+        let name = origin.as_ref().map(|origin| origin.object().name.to_string()).unwrap_or_default();
         let mut entry = said(&object.metadata.namespace.as_str().into(), name, &work);
-        if parent.is_none() {
+        if origin.is_none() {
             // Nothing is fed back of it.
             entry.applied = work.answer.as_ref().is_some_and(|answer| answer.applied);
             entry.message =
@@ -87,13 +87,13 @@ impl CopyReport {
         let applied = status.conditions.iter().find(|said| said.type_ == "Applied");
         let deleting = object.metadata.deletion_timestamp.as_ref().map(|time| time.0);
         let since = deleting.or_else(|| applied.map(|said| said.last_transition_time.0));
-        Some(Self { parent, kind, work: Some(entry), since, desired: Desired::No })
+        Some(Self { origin, kind, work: Some(entry), since, desired: Desired::No })
     }
 
     /// One that is to be there, of an object of this kind that says so of it.
-    pub(super) fn desired(parent: Parent, kind: &str, message: Option<String>) -> Self {
-        let (parent, kind) = (Some(parent), kind.to_owned());
-        Self { parent, kind, desired: Desired::Yes(message), ..Self::default() }
+    pub(super) fn desired(origin: Origin, kind: &str, message: Option<String>) -> Self {
+        let (origin, kind) = (Some(origin), kind.to_owned());
+        Self { origin, kind, desired: Desired::Yes(message), ..Self::default() }
     }
 
     /// This copy, of which the hub object says what `desired` does.
@@ -104,7 +104,7 @@ impl CopyReport {
     /// Whether it is one of a Gateway.
     #[must_use]
     pub fn is_gateway(&self) -> bool {
-        self.parent.as_ref().is_some_and(Parent::is_gateway)
+        self.origin.as_ref().is_some_and(|origin| origin.as_gateway().is_some())
     }
 
     /// Whether it is there as it should be.
@@ -139,7 +139,7 @@ impl CopyReport {
     /// The report for programs.
     #[must_use]
     pub fn json(&self) -> Value {
-        let ItemKey { resource, namespace, name, .. } = ItemKey::copy(self.parent.as_ref());
+        let ItemKey { resource, namespace, name, .. } = ItemKey::copy(self.origin.as_ref());
         let entry = self.work.as_ref();
         let is = |test: &dyn Fn(&Synced) -> bool| entry.is_some_and(test);
         json!({

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::served::ServedKind;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use crate::api::object::HubObject;
 use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
@@ -19,7 +19,7 @@ use crate::sync::{OfflineMirror, Settings};
 #[derive(Clone, Debug)]
 pub struct ObjectExplanation {
     /// The object.
-    pub parent: Parent,
+    pub origin: Origin,
     /// Its kind in objects.
     pub kind: String,
     /// What is the same for all clusters, in the order in which it is decided.
@@ -67,17 +67,17 @@ pub async fn explain(
     let object: Option<HubObject> = hub.get(&kind.gvr, &key, &format!("get {} {key}", kind.kind)).await?;
     let object = object.ok_or_else(|| hub.lacks(format!("{} {key}", kind.kind)))?;
     let found = dry_run::read(hub, controller).await?;
-    let parent = Parent { kind: kind.gvr.kind.clone(), object: key };
+    let origin = Origin::new(kind.gvr.kind.clone(), key);
     // One of a kind that is not synced is explained by what it is.
-    let source = POLICIES.resource(parent.kind.clone());
+    let source = POLICIES.resource(origin.kind().clone());
     let is_known = found.mirror.read().view(OfflineMirror::settled()).synced(&source).is_some();
-    if !parent.is_gateway() && !is_known {
+    if !is_known && origin.as_gateway().is_none() {
         found.mirror.list(&source, [&object]);
     }
     let mut explanation = {
         let guard = found.mirror.read();
         let view = guard.view(Clock::start().now());
-        explain::explain(view, settings, &parent, &kind.kind, &found.unavailable)
+        explain::explain(view, settings, &origin, &kind.kind, &found.unavailable)
     };
     if let Some(cluster) = cluster {
         explanation.clusters.retain(|name, _| name == cluster);
@@ -85,11 +85,11 @@ pub async fn explain(
             return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
         }
     }
-    Ok(ObjectExplanation::new(parent, &kind.kind, explanation, cluster.is_some()))
+    Ok(ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some()))
 }
 
 impl ObjectExplanation {
-    pub(crate) fn new(parent: Parent, kind: &str, explanation: Explanation, one: bool) -> Self {
+    pub(crate) fn new(origin: Origin, kind: &str, explanation: Explanation, one: bool) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         // By what is said, without the moments.
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -104,7 +104,7 @@ impl ObjectExplanation {
             let state = group.verdict.state;
             (state != State::InSync, !state.is_desired())
         });
-        Self { parent, kind: kind.to_owned(), steps: explanation.steps, groups, one }
+        Self { origin, kind: kind.to_owned(), steps: explanation.steps, groups, one }
     }
 
     /// Whether it is there and in force: on the cluster that was asked for, or on each that it is for.
@@ -140,9 +140,9 @@ impl ObjectExplanation {
         };
         json!({
             "kind": self.kind,
-            "resource": self.parent.kind.to_string(),
-            "namespace": self.parent.object.namespace,
-            "name": self.parent.object.name,
+            "resource": self.origin.kind().to_string(),
+            "namespace": self.origin.object().namespace,
+            "name": self.origin.object().name,
             "inSync": self.in_sync(),
             "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
             "groups": self.groups.iter().map(group).collect::<Vec<_>>(),

@@ -12,7 +12,7 @@ use super::policy::Reading;
 use crate::api::annotations::GATEWAY_CLUSTERS;
 use crate::api::gateway::{CONDITIONS, GatewaySpec, GatewayStatus};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ControllerName, GroupResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
 use crate::sync::rows::work::Work;
@@ -92,14 +92,14 @@ impl Row for GatewayWork {}
 impl Pruned for GatewayWork {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         let work = Work::new(object, controller);
-        let gateway = work.parent().filter(|parent| parent.is_gateway());
+        let gateway = work.purpose.gateway().cloned();
         let copy = GatewayCopy {
             applied: work.answer.as_ref().is_some_and(|answer| answer.applied),
             lacks: lacks(&work),
             unplaced: work.unplaced.map(Moment::rfc3339),
             deleting: work.deleting.is_some(),
         };
-        Self { gateway: gateway.map(|gateway| gateway.object.clone()), copy }
+        Self { gateway, copy }
     }
 }
 
@@ -204,7 +204,7 @@ impl GatewayReport {
         json!({
             "namespace": self.key.namespace,
             "kind": "Gateway",
-            "resource": Parent::gateway(self.key.clone()).kind.to_string(),
+            "resource": GroupResource::gateways().to_string(),
             "name": self.key.name,
             "class": self.said.class,
             "created": self.said.created.map(|created| created.to_string()),

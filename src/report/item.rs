@@ -7,7 +7,7 @@ use super::copy::CopyReport;
 use super::gateway::{GatewayOnCluster, GatewayReport};
 use super::key::ItemKey;
 use super::policy::{PolicyOnCluster, PolicyReport};
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 
 /// Something that is shown.
 #[derive(Clone, Debug)]
@@ -44,8 +44,10 @@ impl Item {
     pub fn key(&self) -> ItemKey {
         match self {
             Self::Gateway(report) => ItemKey::gateway(&report.key),
-            Self::Policy(report) => ItemKey::policy(&report.parent.kind.to_string(), &report.parent.object),
-            Self::Copy(report) => ItemKey::copy(report.parent.as_ref()),
+            Self::Policy(report) => {
+                ItemKey::policy(&report.origin.kind().to_string(), report.origin.object())
+            }
+            Self::Copy(report) => ItemKey::copy(report.origin.as_ref()),
         }
     }
 
@@ -99,18 +101,18 @@ impl Item {
 
     /// The copy that is to be on `cluster`, of which its hub object says this; `None` where none is.
     pub(super) fn desired_on(&self, cluster: &str) -> Option<CopyReport> {
-        let (parent, kind, message) = match self {
+        let (origin, kind, message) = match self {
             Self::Gateway(report) => {
                 report.on(cluster)?;
-                (Parent::gateway(report.key.clone()), "Gateway", report.message())
+                (Origin::Gateway(report.key.clone()), "Gateway", report.message())
             }
             Self::Policy(report) => {
                 report.on(cluster).filter(|on| on.entry.is_some_and(|entry| !entry.deleting))?;
-                (report.parent.clone(), &*report.kind, report.message.clone())
+                (report.origin.clone(), &*report.kind, report.message.clone())
             }
             Self::Copy(_) => return None,
         };
-        Some(CopyReport::desired(parent, kind, message))
+        Some(CopyReport::desired(origin, kind, message))
     }
 
     /// When the object was created.

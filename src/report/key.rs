@@ -1,6 +1,6 @@
 //! What tells things that are shown from each other.
 
-use crate::api::names::{ObjectKey, Parent};
+use crate::api::names::{GroupResource, ObjectKey, Origin};
 
 /// The table that something is shown in, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,18 +32,18 @@ impl ItemKey {
     }
 
     pub(super) fn gateway(gateway: &ObjectKey) -> Self {
-        Self::new(Table::Gateways, Parent::gateway(gateway.clone()).kind.to_string(), gateway)
+        Self::new(Table::Gateways, GroupResource::gateways().to_string(), gateway)
     }
 
     pub(super) fn policy(resource: &str, policy: &ObjectKey) -> Self {
         Self::new(Table::Policies, resource.to_owned(), policy)
     }
 
-    /// A copy of `parent`, on the one cluster; of none, the access of its agent.
-    pub(super) fn copy(parent: Option<&Parent>) -> Self {
-        let resource = parent.map(|parent| parent.kind.to_string()).unwrap_or_default();
+    /// A copy of `origin`, on the one cluster; of none, the access of its agent.
+    pub(super) fn copy(origin: Option<&Origin>) -> Self {
+        let resource = origin.map(|origin| origin.kind().to_string()).unwrap_or_default();
         let access = ObjectKey::new("", "");
-        Self::new(Table::Copies, resource, parent.map_or(&access, |parent| &parent.object))
+        Self::new(Table::Copies, resource, origin.map_or(&access, |origin| origin.object()))
     }
 
     /// The same object, as a copy on the one cluster.

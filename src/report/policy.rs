@@ -13,7 +13,7 @@ use crate::api::annotations::{
     CLUSTER_OVERRIDES, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
     Summary, Synced, SyncedCondition,
 };
-use crate::api::names::{ControllerName, ObjectKey, Parent};
+use crate::api::names::{ControllerName, ObjectKey, Origin};
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
 use crate::sync::desired::overrides::Overrides;
@@ -76,7 +76,7 @@ impl Pruned for PolicyRow {
 #[derive(Clone, Debug)]
 pub struct PolicyReport {
     /// What it is.
-    pub parent: Parent,
+    pub origin: Origin,
     /// Its kind in objects.
     pub kind: String,
     /// When it was created.
@@ -130,7 +130,7 @@ impl PolicyReport {
             Reading::Missing | Reading::Unreadable => None,
         };
         Self {
-            parent: Parent { kind: kind.gvr.kind.clone(), object: key },
+            origin: Origin::new(kind.gvr.kind.clone(), key),
             kind: kind.kind.clone(),
             created: row.created,
             summary,
@@ -178,10 +178,10 @@ impl PolicyReport {
     #[must_use]
     pub fn json(&self) -> Value {
         json!({
-            "namespace": self.parent.object.namespace,
+            "namespace": self.origin.object().namespace,
             "kind": self.kind,
-            "resource": self.parent.kind.to_string(),
-            "name": self.parent.object.name,
+            "resource": self.origin.kind().to_string(),
+            "name": self.origin.object().name,
             "created": self.created.map(|created| created.to_string()),
             "inSync": self.in_sync(),
             "summary": self.summary.said(),

@@ -167,7 +167,7 @@ impl Seen {
         items.sort_by_cached_key(|item| match item {
             Item::Gateway(_) | Item::Copy(_) => (item.key(), String::new()),
             Item::Policy(report) => {
-                (ItemKey { resource: report.kind.clone(), ..item.key() }, report.parent.kind.to_string())
+                (ItemKey { resource: report.kind.clone(), ..item.key() }, report.origin.kind().to_string())
             }
         });
         items

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::kinds::GATEWAY_WORKS;
 use super::*;
 use crate::api::annotations::GATEWAY_CLUSTERS;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Scope};
 
@@ -72,7 +72,7 @@ pub(crate) fn gateway_work(
     unplaced: bool,
     deleting: bool,
 ) -> HubObject {
-    let parent = Parent::gateway(ObjectKey::new("shop", "web"));
+    let origin = Origin::Gateway(ObjectKey::new("shop", "web"));
     let controller = ControllerName::new(CONTROLLER);
     let unplaced = unplaced.then_some("2026-01-05T05:59:00Z");
     let condition = |message: &str| {
@@ -86,9 +86,9 @@ pub(crate) fn gateway_work(
     let paths: Vec<Value> = names.iter().map(|name| json!({"name": name, "path": ".x"})).collect();
     serde_json::from_value(json!({
         "metadata": {
-            "name": WorkName::of(&controller, "Gateway", &parent).to_string(), "namespace": cluster, "generation": 1,
+            "name": WorkName::of(&controller, "Gateway", &origin).to_string(), "namespace": cluster, "generation": 1,
             "deletionTimestamp": deleting.then_some("2026-01-05T00:00:00Z"),
-            "annotations": {"kuadrant.io/parent": parent.to_string(), "kuadrant.io/displaced-since": unplaced.unwrap_or("-")},
+            "annotations": {"kuadrant.io/parent": origin.to_string(), "kuadrant.io/displaced-since": unplaced.unwrap_or("-")},
         },
         "spec": {
             "workload": {"manifests": [{"metadata": {"annotations": {"kuadrant.io/revision": "r1"}}}]},

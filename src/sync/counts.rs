@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::rows::work::{Purpose, Work};
+use crate::api::names::Origin;
 
 /// How many works there are, by what they are for and by the state they are in.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +36,10 @@ fn group(work: &Work) -> (&'static str, &'static str) {
     let purpose = match &work.purpose {
         Purpose::Access(_) => "access",
         Purpose::Foreign => "foreign",
-        Purpose::Parent(parent) if parent.is_gateway() => "gateway",
-        Purpose::Parent(_) => "policy",
+        Purpose::Copy(origin) => match **origin {
+            Origin::Gateway(_) => "gateway",
+            Origin::Policy(..) => "policy",
+        },
     };
     (purpose, work.state())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Problem;
 use super::desired::{PlannedWork, WorksPlan};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Parent, WorkName};
+use crate::api::names::{ClusterName, Origin, WorkName};
 use crate::sync::View;
 use crate::sync::rows::work::{Purpose, Work};
 
@@ -134,11 +134,11 @@ pub struct Diff {
     pub recheck: Option<Moment>,
 }
 
-/// Compares the plan for `parent` with the works that are there.
+/// Compares the plan for `origin` with the works that are there.
 #[must_use]
-pub fn works(view: View<'_>, parent: &Parent, plan: &WorksPlan) -> Diff {
-    let mut diff = planned(view, plan, |work| work.parent().is_some_and(|found| **found == *parent));
-    for (name, cluster, work) in view.works_of(parent) {
+pub fn works(view: View<'_>, origin: &Origin, plan: &WorksPlan) -> Diff {
+    let mut diff = planned(view, plan, |work| work.origin().is_some_and(|found| **found == *origin));
+    for (name, cluster, work) in view.works_of(origin) {
         let wanted =
             plan.outcomes.contains_key(cluster) && plan.name.as_ref().is_none_or(|planned| planned == name);
         if !wanted {

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use crate::api::annotations::{GRACE_TIMEOUT, Synced};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::desired::placement::{NoPlacement, Placed, placed, placement, serves_until};
 use crate::sync::desired::{Kept, Outcome, WorksPlan, plan_works};
 use crate::sync::rows::work::Work;
@@ -148,33 +148,36 @@ pub struct Explanation {
 /// Since when the agents of which clusters are not heard of, as far as that is known.
 pub type Unavailable = BTreeMap<ClusterName, Moment>;
 
-/// Explains the Gateway or the policy `parent`, an object of the kind `kind` (`RateLimitPolicy`).
+/// Explains the Gateway or the policy `origin`, an object of the kind `kind` (`RateLimitPolicy`).
 #[must_use]
 pub fn explain(
     view: View<'_>,
     settings: &Settings,
-    parent: &Parent,
+    origin: &Origin,
     kind: &str,
     unavailable: &Unavailable,
 ) -> Explanation {
-    let explainer = Explainer::new(view, settings, parent, kind, unavailable);
-    let steps = if parent.is_gateway() { explainer.gateway_steps() } else { explainer.policy_steps() };
+    let explainer = Explainer::new(view, settings, origin, kind, unavailable);
+    let steps = match origin {
+        Origin::Gateway(key) => explainer.gateway_steps(key),
+        Origin::Policy(..) => explainer.policy_steps(),
+    };
     let known = view.clusters().map(|(name, _)| name);
     let clusters = known.chain(explainer.entries.keys().cloned());
     let clusters = clusters.map(|cluster| (cluster.clone(), explainer.verdict(&cluster, &steps))).collect();
     Explanation { steps, clusters }
 }
 
-/// Which objects to change for `problem` of the Gateway or the policy `parent` to end.
+/// Which objects to change for `problem` of the Gateway or the policy `origin` to end.
 #[cfg(test)]
 pub(crate) fn advice(
     view: View<'_>,
     settings: &Settings,
-    parent: &Parent,
+    origin: &Origin,
     kind: &str,
     problem: &Problem,
 ) -> Vec<String> {
-    Explainer::new(view, settings, parent, kind, &Unavailable::new()).to_mend(problem)
+    Explainer::new(view, settings, origin, kind, &Unavailable::new()).to_mend(problem)
 }
 
 /// A Gateway that decides where the object is: itself, or one that it targets.
@@ -186,7 +189,7 @@ struct Target {
 
 struct Explainer<'v> {
     view: View<'v>,
-    parent: &'v Parent,
+    origin: &'v Origin,
     gateways: BTreeMap<ObjectKey, Target>,
     /// `RateLimitPolicy shop/limits`.
     regarding: String,
@@ -250,28 +253,31 @@ impl<'v> Explainer<'v> {
     fn new(
         view: View<'v>,
         settings: &Settings,
-        parent: &'v Parent,
+        origin: &'v Origin,
         kind: &str,
         unavailable: &'v Unavailable,
     ) -> Self {
-        let plan = plan_works(view, settings, parent);
-        let gateways = if parent.is_gateway() {
-            [parent.object.clone()].into()
-        } else {
-            desired::policy::gateways(view, parent)
+        let plan = plan_works(view, settings, origin);
+        let gateways = match origin {
+            Origin::Gateway(key) => [key.clone()].into(),
+            Origin::Policy(..) => desired::policy::gateways(view, origin),
         };
         Self {
             view,
-            parent,
+            origin,
             gateways: gateways.into_iter().map(|key| (key.clone(), Target::of(view, &key))).collect(),
-            regarding: format!("{kind} {}", parent.object),
-            copy: format!("{kind} {}/{}", settings.prefixed(&parent.object.namespace), parent.object.name),
-            foreign: diff::works(view, parent, &plan).problems,
-            entries: status::policy::entries(view, settings, parent, &plan)
+            regarding: format!("{kind} {}", origin.object()),
+            copy: format!(
+                "{kind} {}/{}",
+                settings.prefixed(&origin.object().namespace),
+                &origin.object().name
+            ),
+            foreign: diff::works(view, origin, &plan).problems,
+            entries: status::policy::entries(view, settings, origin, &plan)
                 .into_iter()
                 .map(|entry| (entry.cluster.clone(), entry))
                 .collect(),
-            works: view.works_of(parent).map(|(_, cluster, work)| (cluster, work)).collect(),
+            works: view.works_of(origin).map(|(_, cluster, work)| (cluster, work)).collect(),
             plan,
             unavailable,
         }
@@ -313,8 +319,8 @@ impl Explainer<'_> {
         let stops = || steps.iter().filter(|step| !step.passes).map(|step| step.reason.clone());
         let mut reasons: Vec<Reason> = if !self.plan.targeted {
             stops().collect()
-        } else if self.parent.is_gateway() {
-            self.not_placed(&self.parent.object, cluster).into_iter().collect()
+        } else if let Origin::Gateway(key) = self.origin {
+            self.not_placed(key, cluster).into_iter().collect()
         } else {
             self.policy_absent(cluster)
         };

@@ -1,6 +1,7 @@
 //! What the sync derives from rows as they come and go.
 
 mod params;
+mod policies;
 mod unplaced;
 mod upkeep;
 mod works;
@@ -19,7 +20,7 @@ use super::rows::class::Class;
 use super::unplaced::UnplacedWorks;
 use super::work_key::WorkKey;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use crate::api::params::Params;
 
 pub(super) use unplaced::decisions_of;
@@ -52,7 +53,9 @@ pub struct Index {
     pub(super) last_labels: HashMap<ClusterName, Strings>,
     /// When the number of clusters that a Placement selects, or a decision of it, last changed.
     pub(super) placement_changed: Recent<ObjectKey>,
-    pub(super) works_of: HashMap<Arc<Parent>, BTreeSet<WorkKey>>,
+    /// Since when this process has seen a policy's generation; none where it was there at the start.
+    pub(super) policies_changed: HashMap<Origin, Moment>,
+    pub(super) works_of: HashMap<Arc<Origin>, BTreeSet<WorkKey>>,
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
     pub(super) unplaced: UnplacedWorks,
@@ -70,6 +73,7 @@ impl Index {
             known_params: HashMap::new(),
             last_labels: HashMap::new(),
             placement_changed: Recent::within(PLACEMENT_SETTLES),
+            policies_changed: HashMap::new(),
             works_of: HashMap::new(),
             carried: HashMap::new(),
             unplaced: UnplacedWorks::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::reconcile::{self, Priority};
 
 /// Something to plan for.
@@ -15,9 +15,9 @@ pub enum Key {
     /// The access work of a cluster.
     Access(ClusterName),
     /// The works of a Gateway or of a policy, whether or not it still exists.
-    Works(Parent),
+    Works(Origin),
     /// What a hub policy, or a Gateway, says of its clusters.
-    Fold(Parent),
+    Fold(Origin),
 }
 
 /// The keys that a change affects.
@@ -29,8 +29,8 @@ impl reconcile::Key for Key {
             Self::Watches => "watches",
             Self::Class(_) => "class",
             Self::Access(_) => "access",
-            Self::Works(parent) if parent.is_gateway() => "gateway",
-            Self::Works(_) => "policy",
+            Self::Works(Origin::Gateway(_)) => "gateway",
+            Self::Works(Origin::Policy(..)) => "policy",
             Self::Fold(_) => "fold",
         }
     }
@@ -38,7 +38,7 @@ impl reconcile::Key for Key {
     fn priority(&self) -> Priority {
         match self {
             Self::Watches | Self::Class(_) | Self::Access(_) => Priority::First,
-            Self::Works(parent) | Self::Fold(parent) => Priority::InTurn(parent.object.namespace.clone()),
+            Self::Works(origin) | Self::Fold(origin) => Priority::InTurn(origin.object().namespace.clone()),
         }
     }
 

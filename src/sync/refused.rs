@@ -5,36 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use dashmap::DashMap;
 
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Parent};
+use crate::api::names::{ClusterName, Origin};
 use crate::shrink::give_back_shared;
 
-/// Since when the works of which parents are refused in which clusters. What is not wanted there any more, or was made, is
+/// Since when the works of which origins are refused in which clusters. What is not wanted there any more, or was made, is
 /// forgotten.
 #[derive(Clone, Debug, Default)]
-pub struct Refused(DashMap<Parent, BTreeMap<ClusterName, Moment>>);
+pub struct Refused(DashMap<Origin, BTreeMap<ClusterName, Moment>>);
 
 impl Refused {
-    /// Notes that the work of `parent` was refused in `cluster`, and returns whether that is new.
-    pub fn note(&self, parent: &Parent, cluster: &ClusterName, now: Moment) -> bool {
-        let mut known = self.0.entry(parent.clone()).or_default();
+    /// Notes that the work of `origin` was refused in `cluster`, and returns whether that is new.
+    pub fn note(&self, origin: &Origin, cluster: &ClusterName, now: Moment) -> bool {
+        let mut known = self.0.entry(origin.clone()).or_default();
         let new = !known.contains_key(cluster);
         known.entry(cluster.clone()).or_insert(now);
         new
     }
 
-    /// Forgets all of `parent` but what is about to be made.
-    pub fn retain(&self, parent: &Parent, coming: &BTreeSet<&ClusterName>) {
-        self.0.remove_if_mut(parent, |_, known| {
+    /// Forgets all of `origin` but what is about to be made.
+    pub fn retain(&self, origin: &Origin, coming: &BTreeSet<&ClusterName>) {
+        self.0.remove_if_mut(origin, |_, known| {
             known.retain(|cluster, _| coming.contains(cluster));
             known.is_empty()
         });
         give_back_shared(&self.0);
     }
 
-    /// Whether anything of `parent` was refused.
+    /// Whether anything of `origin` was refused.
     #[must_use]
-    pub fn has(&self, parent: &Parent) -> bool {
-        self.0.contains_key(parent)
+    pub fn has(&self, origin: &Origin) -> bool {
+        self.0.contains_key(origin)
     }
 
     /// Forgets everything.
@@ -42,7 +42,7 @@ impl Refused {
         self.0.clear();
     }
 
-    pub(super) fn since(&self, parent: &Parent, cluster: &ClusterName) -> Option<Moment> {
-        self.0.get(parent)?.get(cluster).copied()
+    pub(super) fn since(&self, origin: &Origin, cluster: &ClusterName) -> Option<Moment> {
+        self.0.get(origin)?.get(cluster).copied()
     }
 }

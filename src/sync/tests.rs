@@ -24,7 +24,7 @@ use crate::api::schema::Schema;
 use crate::hub::{Change, Failure};
 use crate::sync::tests::answers::applied;
 use crate::sync::tests::objects::{
-    class, cluster, gateway, gateway_parent, limits, placement, policy, policy_parent,
+    class, cluster, gateway, gateway_origin, limits, placement, policy, policy_origin,
 };
 use crate::sync::tests::world::{World, shop, world};
 use crate::sync::triggers::tests::{access, fold, hub, told};
@@ -32,16 +32,16 @@ use crate::sync::{Key, Keys};
 
 #[test]
 fn what_a_cluster_carries_is_counted() {
-    let parents = [policy_parent("limits"), policy_parent("other"), gateway_parent("web")];
-    let world = hub().with(policy("other").targets("web")).settled(&parents);
+    let origins = [policy_origin("limits"), policy_origin("other"), gateway_origin("web")];
+    let world = hub().with(policy("other").targets("web")).settled(&origins);
     let carried = |world: &World| world.see(|view| view.carried(&"eu-1".into()));
     let both = [GroupResource::gateways(), limits()];
     assert_eq!(carried(&world), both.clone().into());
-    let world = world.gone(&parents[0], "eu-1");
+    let world = world.gone(&origins[0], "eu-1");
     assert_eq!(carried(&world), both.into(), "one is left");
-    let world = world.gone(&parents[1], "eu-1");
+    let world = world.gone(&origins[1], "eu-1");
     assert_eq!(carried(&world), [GroupResource::gateways()].into());
-    let world = world.gone(&parents[2], "eu-1");
+    let world = world.gone(&origins[2], "eu-1");
     assert_eq!(carried(&world), [].into());
 }
 
@@ -49,7 +49,7 @@ fn what_a_cluster_carries_is_counted() {
 fn a_listing_takes_out_what_it_does_not_bring() {
     let mut world = shop(&["eu-1"]).with(policy("a").targets("web")).with(policy("b").targets("web"));
     let keys = world.list(&POLICIES.resource(limits()), &[policy("b").targets("web"), policy("c")]);
-    let affected = |name: &str| keys.contains(&Key::Works(policy_parent(name)));
+    let affected = |name: &str| keys.contains(&Key::Works(policy_origin(name)));
     assert!(affected("a") && !affected("b") && affected("c"));
     assert_eq!(world.see(|view| view.policies_of(&limits()).count()), 2);
 }
@@ -59,17 +59,17 @@ fn a_listing_that_fails_takes_nothing_out() {
     let mut world = hub();
     world.mirror.begin_resync(&POLICIES.resource(limits()));
     world.apply(&policy("another"));
-    assert!(world.see(|view| view.policy(&policy_parent("limits")).is_some()));
+    assert!(world.see(|view| view.policy(&policy_origin("limits")).is_some()));
     world.list(&POLICIES.resource(limits()), &[policy("limits")]);
-    assert!(world.see(|view| view.policy(&policy_parent("another")).is_none()), "the next one does");
+    assert!(world.see(|view| view.policy(&policy_origin("another")).is_none()), "the next one does");
 }
 
 #[test]
 fn works_that_a_listing_does_not_bring_are_gone_from_every_index() {
     let mut world = hub();
     let keys = world.list(&WORKS.all(), &[]);
-    assert!(keys.contains(&Key::Works(policy_parent("limits"))) && keys.contains(&access()));
-    assert_eq!(world.see(|view| view.works_of(&policy_parent("limits")).count()), 0);
+    assert!(keys.contains(&Key::Works(policy_origin("limits"))) && keys.contains(&access()));
+    assert_eq!(world.see(|view| view.works_of(&policy_origin("limits")).count()), 0);
     assert_eq!(world.see(|view| view.carried(&"eu-1".into())), [].into());
 }
 

@@ -9,7 +9,7 @@ mod clusters;
 use std::sync::Arc;
 
 use super::{Key, Keys};
-use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::hub::{Changed, Source};
 use crate::sync::found::{VERSIONS, WORK_SCHEMA};
 use crate::sync::kinds::{
@@ -132,7 +132,7 @@ impl<'m> Triggers<'m> {
 
     /// The Gateways that may wait for what happened, and say so.
     fn waiting(&self) -> Keys {
-        self.0.gateways().flat_map(|(key, _)| both(&Parent::gateway(key.clone()))).collect()
+        self.0.gateways().flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))).collect()
     }
 
     fn class(&self, key: &ObjectKey, before: Option<&Class>) -> Keys {
@@ -150,7 +150,7 @@ impl<'m> Triggers<'m> {
         keys.extend(self.0.classes().map(|(key, _)| Key::Class(key.clone())));
         keys.extend(self.waiting());
         keys.extend(self.0.policies().flat_map(|(policy, _)| both(&policy)));
-        keys.extend(self.0.parents().flat_map(|parent| both(parent)));
+        keys.extend(self.0.origins().flat_map(|origin| both(origin)));
         keys
     }
 
@@ -158,12 +158,12 @@ impl<'m> Triggers<'m> {
         match (before, self.0.gateway(key)) {
             // What is ours to write decides nothing else.
             (Some(before), Some(after)) if before.is_as(after) => {
-                Keys::from([Key::Fold(Parent::gateway(key.clone()))])
+                Keys::from([Key::Fold(Origin::Gateway(key.clone()))])
             }
             _ => {
                 let mut keys = self.of_namespace(&key.namespace);
                 // One that is gone is in no table, and what was told of it is to be forgotten.
-                keys.extend(both(&Parent::gateway(key.clone())));
+                keys.extend(both(&Origin::Gateway(key.clone())));
                 keys
             }
         }
@@ -179,23 +179,23 @@ impl<'m> Triggers<'m> {
         let here = |key: &ObjectKey| key.namespace == *namespace;
         let mut keys = Keys::new();
         let gateways = self.0.gateways().filter(|(key, _)| here(key));
-        keys.extend(gateways.flat_map(|(key, _)| both(&Parent::gateway(key.clone()))));
+        keys.extend(gateways.flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))));
         keys.extend(self.policies_in(namespace).flat_map(|policy| both(&policy)));
-        let parents = self.0.parents().filter(|parent| here(&parent.object));
-        keys.extend(parents.flat_map(|parent| both(parent)));
+        let origins = self.0.origins().filter(|origin| here(origin.object()));
+        keys.extend(origins.flat_map(|origin| both(origin)));
         keys
     }
 
     /// The policies of a namespace.
-    fn policies_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = Parent> {
-        let policies = self.0.policies().filter(|(policy, _)| policy.object.namespace == *namespace);
+    fn policies_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = Origin> {
+        let policies = self.0.policies().filter(|(policy, _)| policy.object().namespace == *namespace);
         policies.map(|(policy, _)| policy)
     }
 
     fn policy(&self, kind: &PolicyKind, object: &ObjectKey) -> Keys {
         let here = self.0.gateways().filter(|(gateway, _)| gateway.namespace == object.namespace);
-        let mut keys: Keys = here.map(|(gateway, _)| Key::Fold(Parent::gateway(gateway.clone()))).collect();
-        keys.extend(both(&Parent { kind: kind.clone(), object: object.clone() }));
+        let mut keys: Keys = here.map(|(gateway, _)| Key::Fold(Origin::Gateway(gateway.clone()))).collect();
+        keys.extend(both(&Origin::new(kind.clone(), object.clone())));
         // A kind that is listed no more is watched until its last annotation is gone.
         keys.insert(Key::Watches);
         keys
@@ -210,10 +210,10 @@ impl<'m> Triggers<'m> {
 
     fn of_kind(&self, kind: &PolicyKind) -> Keys {
         let policies = self.0.policies_of(kind);
-        let policy = |(key, _): (&ObjectKey, _)| Parent { kind: kind.clone(), object: key.clone() };
+        let policy = |(key, _): (&ObjectKey, _)| Origin::new(kind.clone(), key.clone());
         let mut keys: Keys = policies.flat_map(|found| both(&policy(found))).collect();
-        let parents = self.0.parents().filter(|parent| parent.kind == *kind);
-        keys.extend(parents.flat_map(|parent| both(parent)));
+        let origins = self.0.origins().filter(|origin| origin.kind() == kind);
+        keys.extend(origins.flat_map(|origin| both(origin)));
         keys.extend(self.waiting());
         keys
     }
@@ -227,7 +227,7 @@ impl<'m> Triggers<'m> {
     fn naming(&self, fits: impl Fn(&ObjectKey, &ObjectKey) -> bool) -> Keys {
         let names = |key: &ObjectKey, row: &Gateway| row.secrets.iter().any(|secret| fits(key, secret));
         let gateways = self.0.gateways().filter(|(key, row)| names(key, row));
-        gateways.flat_map(|(key, _)| both(&Parent::gateway(key.clone()))).collect()
+        gateways.flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))).collect()
     }
 
     fn work(&self, key: &ObjectKey, before: Option<&Work>) -> Keys {
@@ -274,16 +274,19 @@ impl<'m> Triggers<'m> {
     /// them with its fold, but for the last: `applied` says that the work has just become so, and where it seems that
     /// no other is waited for, the Gateway's own works are planned at once.
     fn after(&self, cluster: &ClusterName, work: &Work, applied: bool) -> Keys {
-        let Purpose::Parent(parent) = &work.purpose else { return Keys::new() };
-        if parent.is_gateway() {
+        let Purpose::Copy(origin) = &work.purpose else { return Keys::new() };
+        if let Origin::Gateway(_) = **origin {
             return if work.deleting.is_some() { self.unblocked_by(cluster, work) } else { Keys::new() };
         }
         let is_there =
-            |gateway: &Parent| self.0.work_of(gateway, cluster).is_some_and(|work| work.deleting.is_none());
+            |gateway: &Origin| self.0.work_of(gateway, cluster).is_some_and(|work| work.deleting.is_none());
         let mut keys = Keys::new();
-        for gateway in self.0.served(cluster, work).map(Parent::gateway).filter(|gateway| !is_there(gateway))
-        {
-            if applied && self.all_applied(&gateway.object, cluster) {
+        for key in self.0.served(cluster, work) {
+            let gateway = Origin::Gateway(key.clone());
+            if is_there(&gateway) {
+                continue;
+            }
+            if applied && self.all_applied(&key, cluster) {
                 keys.insert(Key::Works(gateway.clone()));
             }
             keys.insert(Key::Fold(gateway));
@@ -293,27 +296,24 @@ impl<'m> Triggers<'m> {
 
     /// Whether each work in `cluster` that is for a policy of the Gateway `gateway`, by its own word, is applied.
     fn all_applied(&self, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
-        let is_pending = |parent: &Arc<Parent>| {
-            !parent.is_gateway()
-                && parent.object.namespace == gateway.namespace
+        let is_pending = |origin: &Arc<Origin>| {
+            origin.as_gateway().is_none()
+                && origin.object().namespace == gateway.namespace
                 && self
                     .0
-                    .work_of(parent, cluster)
+                    .work_of(origin, cluster)
                     .is_some_and(|work| work.applied_since.is_none() && work.gateways.contains(&gateway.name))
         };
-        !self.0.parents().any(is_pending)
+        !self.0.origins().any(is_pending)
     }
 
     /// The policies that may go once the Gateway's work in `cluster` goes. One that is not there has no work that
     /// would tell when it goes: what it says of the cluster changes now.
     fn unblocked_by(&self, cluster: &ClusterName, work: &Work) -> Keys {
-        let Purpose::Parent(parent) = &work.purpose else { return Keys::new() };
-        if !parent.is_gateway() {
-            return Keys::new();
-        }
-        let namespace = &parent.object.namespace;
-        let is_there = |other: &&Arc<Parent>| !other.is_gateway() && other.object.namespace == *namespace;
-        let there = self.0.parents().filter(is_there);
+        let Some(ObjectKey { namespace, .. }) = work.purpose.gateway() else { return Keys::new() };
+        let is_there =
+            |other: &&Arc<Origin>| other.as_gateway().is_none() && other.object().namespace == *namespace;
+        let there = self.0.origins().filter(is_there);
         let mut keys: Keys = there.map(|policy| Key::Works((**policy).clone())).collect();
         let absent = self.policies_in(namespace).filter(|policy| self.0.work_of(policy, cluster).is_none());
         keys.extend(absent.map(Key::Fold));
@@ -331,34 +331,34 @@ impl<'m> Triggers<'m> {
     ) -> Keys {
         let mut keys = Keys::new();
         match purpose {
-            Purpose::Parent(parent) => {
+            Purpose::Copy(origin) => {
                 if content {
-                    keys.insert(Key::Works((**parent).clone()));
+                    keys.insert(Key::Works((**origin).clone()));
                     keys.insert(Key::Access(cluster.clone()));
                 }
                 if answer {
-                    keys.insert(Key::Fold((**parent).clone()));
+                    keys.insert(Key::Fold((**origin).clone()));
                 }
             }
             Purpose::Access(_) if content => {
                 keys.insert(Key::Access(cluster.clone()));
             }
-            Purpose::Foreign if content => keys.extend(self.named(name).flat_map(|parent| both(&parent))),
+            Purpose::Foreign if content => keys.extend(self.named(name).flat_map(|origin| both(&origin))),
             Purpose::Access(_) | Purpose::Foreign => {}
         }
         keys
     }
 
     /// The Gateways and policies whose works are planned to have this name.
-    fn named(&self, name: &WorkName) -> impl Iterator<Item = Parent> {
-        let gateways = self.0.gateways().map(|(key, _)| Parent::gateway(key.clone()));
+    fn named(&self, name: &WorkName) -> impl Iterator<Item = Origin> {
+        let gateways = self.0.gateways().map(|(key, _)| Origin::Gateway(key.clone()));
         let policies = self.0.policies().map(|(policy, _)| policy);
-        gateways.chain(policies).filter(|parent| name.is_for(self.0.controller(), parent))
+        gateways.chain(policies).filter(|origin| name.is_for(self.0.controller(), origin))
     }
 }
 
-fn both(parent: &Parent) -> [Key; 2] {
-    [Key::Works(parent.clone()), Key::Fold(parent.clone())]
+fn both(origin: &Origin) -> [Key; 2] {
+    [Key::Works(origin.clone()), Key::Fold(origin.clone())]
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
 use crate::api::params::{Params, ParamsError};
 use crate::hub::{Index as _, Source, Table, Tables};
 
@@ -82,10 +82,10 @@ impl<'m> View<'m> {
         Self { refused: Some(refused), ..self }
     }
 
-    /// Since when the hub refuses to have the work of `parent` made in `cluster`, `None` where it does not.
+    /// Since when the hub refuses to have the work of `origin` made in `cluster`, `None` where it does not.
     #[must_use]
-    pub fn refused_since(&self, parent: &Parent, cluster: &ClusterName) -> Option<Moment> {
-        self.refused?.since(parent, cluster)
+    pub fn refused_since(&self, origin: &Origin, cluster: &ClusterName) -> Option<Moment> {
+        self.refused?.since(origin, cluster)
     }
 
     /// Whether the kinds without which nothing can be planned have been listed, and works can say what they must.
@@ -274,20 +274,26 @@ impl<'m> View<'m> {
 
     /// A policy.
     #[must_use]
-    pub fn policy(&self, parent: &Parent) -> Option<&'m Policy> {
-        self.policy_row(parent).map(|policy| &**policy)
+    pub fn policy(&self, origin: &Origin) -> Option<&'m Policy> {
+        self.policy_row(origin).map(|policy| &**policy)
     }
 
     /// A policy, for what outlives this look at the mirror.
     #[must_use]
-    pub fn policy_row(&self, parent: &Parent) -> Option<&'m Arc<Policy>> {
-        self.policy_table(&parent.kind)?.get(&parent.object)
+    pub fn policy_row(&self, origin: &Origin) -> Option<&'m Arc<Policy>> {
+        self.policy_table(origin.kind())?.get(origin.object())
+    }
+
+    /// Since when this process has seen the generation of a policy, `None` where it was there at the start.
+    #[must_use]
+    pub fn policy_changed(&self, origin: &Origin) -> Option<Moment> {
+        self.index.policies_changed.get(origin).copied()
     }
 
     /// All policies, in no order.
-    pub fn policies(&self) -> impl Iterator<Item = (Parent, &'m Policy)> {
+    pub fn policies(&self) -> impl Iterator<Item = (Origin, &'m Policy)> {
         self.tables.resources(&POLICIES).flat_map(|(kind, table)| {
-            table.iter().map(|(key, policy)| (Parent { kind: kind.clone(), object: key.clone() }, &**policy))
+            table.iter().map(|(key, policy)| (Origin::new(kind.clone(), key.clone()), &**policy))
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::Result;
-use policy_sync::api::names::{ControllerName, ObjectKey, Parent, WorkName};
+use policy_sync::api::names::{ControllerName, ObjectKey, Origin, WorkName};
 use policy_sync_testenv::fixtures::{
     auth_policy, gateway, https_gateway, namespace, rate_limit_policy, reference_grant, timeout_policy,
     tls_secret,
@@ -51,15 +51,15 @@ fn grant() -> Value {
 pub(crate) fn works() -> &'static BTreeSet<String> {
     static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         let controller = ControllerName::new(CONTROLLER);
-        let gateways = ["web", "api"].map(|name| ("Gateway", Parent::gateway(ObjectKey::new(SHOP, name))));
-        let policy = |kind, group, plural, name| (kind, Parent::new(group, plural, SHOP, name));
+        let gateways = ["web", "api"].map(|name| ("Gateway", Origin::Gateway(ObjectKey::new(SHOP, name))));
+        let policy = |kind, group, plural, name| (kind, Origin::named(group, plural, SHOP, name));
         let policies = [
             policy("RateLimitPolicy", "kuadrant.io", "ratelimitpolicies", "limits"),
             policy("AuthPolicy", "kuadrant.io", "authpolicies", "auth"),
             policy("TimeoutPolicy", "policies.example.com", "timeoutpolicies", "timeouts"),
         ];
-        let parents = gateways.into_iter().chain(policies);
-        parents.map(|(kind, parent)| WorkName::of(&controller, kind, &parent).to_string()).collect()
+        let origins = gateways.into_iter().chain(policies);
+        origins.map(|(kind, origin)| WorkName::of(&controller, kind, &origin).to_string()).collect()
     });
     &NAMES
 }

@@ -81,14 +81,14 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
     let ours = world.work("eu-1", "ratelimitpolicy-limits").await?;
     let object = serde_json::to_value(&ours)?;
     let elsewhere = world.work("us-1", "ratelimitpolicy-limits").await?;
-    let parents = [
+    let origins = [
         format!("ratelimitpolicies.kuadrant.io/{}/other", world.name()),
         format!("ratelimitpolicies.kuadrant.io/{}/missing", world.name()),
         format!("gateways.gateway.networking.k8s.io/{}/web", world.name()),
         "nonsense".to_owned(),
     ];
-    for parent in parents {
-        world.merge(&object, &json!({"metadata": {"annotations": {"kuadrant.io/parent": parent}}})).await?;
+    for origin in origins {
+        world.merge(&object, &json!({"metadata": {"annotations": {"kuadrant.io/parent": origin}}})).await?;
         wait::until("the hub policy names the work", policy_sync_testenv::world::LIMIT, || async {
             let annotations = world.annotations(&limits).await?;
             let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();

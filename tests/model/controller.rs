@@ -251,8 +251,8 @@ impl Controller {
         let guard = mind.mirror.read();
         let view = guard.view(now);
         let crossed = match key {
-            Key::Works(parent) => {
-                all.iter().flat_map(|(other, own)| crossed(view, parent, other, own)).collect()
+            Key::Works(origin) => {
+                all.iter().flat_map(|(other, own)| crossed(view, origin, other, own)).collect()
             }
             _ => BTreeSet::new(),
         };
@@ -262,16 +262,16 @@ impl Controller {
         }
         let mut own = own.clone();
         let decided = match key {
-            Key::Works(parent) => {
-                let decision = decide::works(view, &self.settings, &mut own, parent, || crossed);
+            Key::Works(origin) => {
+                let decision = decide::works(view, &self.settings, &mut own, origin, || crossed);
                 Decided::of(decision, own)
             }
             Key::Access(cluster) => {
                 let decision = decide::access(view, &mut own, cluster);
                 Decided::of(decision, own)
             }
-            Key::Fold(parent) if parent.is_gateway() => {
-                let key = &parent.object;
+            Key::Fold(origin) if origin.as_gateway().is_some() => {
+                let key = origin.object();
                 let plan = decide::gateway(view, &self.settings, &mut own, key);
                 let mut decided = Decided { waits: plan.is_none(), own, ..Decided::default() };
                 let GatewayFold { uid, metadata, status, parting, recheck, comes, .. } =
@@ -286,12 +286,12 @@ impl Controller {
                 decided.writes.extend(first.map(|request| Sending::new(What::Annotations, request)));
                 decided
             }
-            Key::Fold(parent) => {
-                let fold = decide::fold(view, &self.settings, &mut own, parent);
+            Key::Fold(origin) => {
+                let fold = decide::fold(view, &self.settings, &mut own, origin);
                 let mut decided = Decided { waits: fold.is_none(), own, ..Decided::default() };
                 if let Some(Fold::Write { gvr, kind, uid, annotations }) = fold.map(|plan| plan.fold) {
                     let manager = self.name.hub_field_manager();
-                    let request = objects::annotating(&manager, (&gvr, &kind), parent, &uid, &annotations);
+                    let request = objects::annotating(&manager, (&gvr, &kind), origin, &uid, &annotations);
                     decided.writes.push(Sending::new(What::Annotations, request));
                 }
                 decided

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use policy_sync::api::annotations::{CLUSTER_SELECTOR, PARENT};
 use policy_sync::api::cluster::PLACEMENT_LABEL;
-use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
+use policy_sync::api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync::hub::Source;
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
@@ -20,11 +20,11 @@ use crate::controller::CONTROLLER;
 use crate::hub::Objects;
 
 /// A Gateway or a policy, and a cluster.
-pub(crate) type Place = (Parent, ClusterName);
+pub(crate) type Place = (Origin, ClusterName);
 
-/// Whether it matters what becomes of `parent` in `cluster`: not of what attackers have.
-pub(crate) fn is_judged(parent: &Parent, cluster: &ClusterName) -> bool {
-    *cluster.0 != *ROGUE && *parent.object.namespace != *MOB
+/// Whether it matters what becomes of `origin` in `cluster`: not of what attackers have.
+pub(crate) fn is_judged(origin: &Origin, cluster: &ClusterName) -> bool {
+    *cluster.0 != *ROGUE && *origin.object().namespace != *MOB
 }
 
 fn all(
@@ -51,7 +51,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
             wanted.extend(
                 decided(objects, &key.namespace, placement)
                     .into_iter()
-                    .map(|cluster| (Parent::gateway(key.clone()), cluster)),
+                    .map(|cluster| (Origin::Gateway(key.clone()), cluster)),
             );
         }
     }
@@ -62,26 +62,26 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
             continue;
         }
         for target in targets(policy) {
-            let gateway = Parent::gateway(ObjectKey::new(&key.namespace, &target));
+            let gateway = Origin::Gateway(ObjectKey::new(&key.namespace, &target));
             let clusters =
-                gateways.iter().filter(|(parent, _)| *parent == gateway).map(|(_, cluster)| cluster);
+                gateways.iter().filter(|(origin, _)| *origin == gateway).map(|(_, cluster)| cluster);
             for cluster in clusters.filter(|cluster| selects(objects, policy, cluster)) {
-                wanted.insert((Parent { kind: kind.clone(), object: key.clone() }, cluster.clone()));
+                wanted.insert((Origin::new(kind.clone(), key.clone()), cluster.clone()));
             }
         }
     }
-    wanted.retain(|(parent, cluster)| is_judged(parent, cluster));
+    wanted.retain(|(origin, cluster)| is_judged(origin, cluster));
     wanted
 }
 
-/// The Gateways that the policy `parent` targets, where it is there, of a listed kind, and wants to be in `cluster`.
-pub(crate) fn targeted(objects: &Objects, parent: &Parent, cluster: &ClusterName) -> Vec<Parent> {
-    let found = objects.get(&(POLICIES.resource(parent.kind.clone()), parent.object.clone()));
+/// The Gateways that the policy `origin` targets, where it is there, of a listed kind, and wants to be in `cluster`.
+pub(crate) fn targeted(objects: &Objects, origin: &Origin, cluster: &ClusterName) -> Vec<Origin> {
+    let found = objects.get(&(POLICIES.resource(origin.kind().clone()), origin.object().clone()));
     let found = found.map(|entry| &entry.content.json).filter(|policy| {
-        alive(policy) && lists(objects, &parent.kind.resource) && selects(objects, policy, cluster)
+        alive(policy) && lists(objects, &origin.kind().resource) && selects(objects, policy, cluster)
     });
     let names = found.map(targets).unwrap_or_default();
-    names.iter().map(|name| Parent::gateway(ObjectKey::new(&parent.object.namespace, name))).collect()
+    names.iter().map(|name| Origin::Gateway(ObjectKey::new(&origin.object().namespace, name))).collect()
 }
 
 /// How Gateways and their policies wait for each other.
@@ -102,11 +102,11 @@ pub(crate) fn wait(objects: &Objects) -> Wait {
     Wait { time: Duration::from_secs(seconds), holds: params["policyWaitAction"] != "serve" }
 }
 
-/// The work of `parent` in `cluster`, one that was asked to go included.
-pub(crate) fn work_of<'o>(objects: &'o Objects, parent: &Parent, cluster: &ClusterName) -> Option<&'o Value> {
+/// The work of `origin` in `cluster`, one that was asked to go included.
+pub(crate) fn work_of<'o>(objects: &'o Objects, origin: &Origin, cluster: &ClusterName) -> Option<&'o Value> {
     let works = all(objects, |source| *source == WORKS.all());
     let mut works = works.filter(|(_, key, _)| key.namespace == cluster.0).map(|(.., work)| work);
-    works.find(|work| self::parent(work).as_ref() == Some(parent))
+    works.find(|work| self::origin(work).as_ref() == Some(origin))
 }
 
 /// Whether the agent of a work has applied what it holds now.
@@ -170,17 +170,17 @@ fn selects(objects: &Objects, policy: &Value, cluster: &ClusterName) -> bool {
 }
 
 /// The works that were not asked to go: what they are for, `None` for those that are for no object.
-pub(crate) fn works(objects: &Objects) -> Vec<(Option<Parent>, ClusterName)> {
+pub(crate) fn works(objects: &Objects) -> Vec<(Option<Origin>, ClusterName)> {
     let works = all(objects, |source| *source == WORKS.all()).filter(|(.., work)| alive(work));
-    works.map(|(_, key, work)| (parent(work), ClusterName(key.namespace.clone()))).collect()
+    works.map(|(_, key, work)| (origin(work), ClusterName(key.namespace.clone()))).collect()
 }
 
 /// On a work that someone else made, whatever else it says.
 pub(crate) const THEIRS: &str = "example.com/theirs";
 
 /// What a work of ours is for.
-pub(crate) fn parent(work: &Value) -> Option<Parent> {
+pub(crate) fn origin(work: &Value) -> Option<Origin> {
     let metadata = &work["metadata"];
     let text = metadata["annotations"][PARENT].as_str().filter(|_| metadata["labels"][THEIRS].is_null());
-    text.and_then(Parent::parse)
+    text.and_then(Origin::parse)
 }

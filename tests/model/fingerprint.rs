@@ -39,12 +39,12 @@ pub(crate) fn fingerprint(
         view.works().map(|(name, cluster, work)| (cluster, name, &work.purpose, &work.uid)).collect();
     works.sort_by_key(|(cluster, name, ..)| (cluster.clone(), name.clone()));
     works.hash(&mut shape);
-    let parents: BTreeSet<_> =
-        view.works().filter_map(|(.., work)| work.parent().map(|parent| (**parent).clone())).collect();
-    for parent in &parents {
-        let mut of: Vec<_> = view.works_of(parent).map(|(name, cluster, _)| (name, cluster)).collect();
+    let origins: BTreeSet<_> =
+        view.works().filter_map(|(.., work)| work.origin().map(|origin| (**origin).clone())).collect();
+    for origin in &origins {
+        let mut of: Vec<_> = view.works_of(origin).map(|(name, cluster, _)| (name, cluster)).collect();
         of.sort();
-        (parent, of).hash(&mut shape);
+        (origin, of).hash(&mut shape);
     }
     for (_, cluster, _) in
         &view.works().map(|(name, cluster, _)| (name, cluster, ())).collect::<BTreeSet<_>>()

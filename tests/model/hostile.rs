@@ -2,7 +2,7 @@
 //! whenever, the others have what they should. What becomes of the attackers' own is not judged.
 
 use policy_sync::api::annotations::DISPLACED_SINCE;
-use policy_sync::api::names::{ControllerName, ObjectKey, Parent, WorkName};
+use policy_sync::api::names::{ControllerName, ObjectKey, Origin, WorkName};
 use policy_sync::sync::kinds::{CLUSTERS, DECISIONS, GATEWAYS, PLACEMENTS, WORKS};
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
 use policy_sync_testenv::hostile::{Hostile, MOB, ROGUE};
@@ -36,7 +36,7 @@ fn relabel(seed: u64) -> Change {
 }
 
 fn gateway_work() -> String {
-    let web = Parent::gateway(ObjectKey::new(SHOP, "web"));
+    let web = Origin::Gateway(ObjectKey::new(SHOP, "web"));
     WorkName::of(&ControllerName::new(CONTROLLER), "Gateway", &web).to_string()
 }
 

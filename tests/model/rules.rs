@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use policy_sync::api::annotations::{OF_POLICY, WORK_FOR};
 use policy_sync::api::moment::Moment;
-use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
+use policy_sync::api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync::hub::Source;
 use policy_sync::sync::diff::WorkAction;
 use policy_sync::sync::kinds::{GATEWAYS, POLICIES, WORKS};
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::controller::Sending;
 use crate::facts::{
-    THEIRS, incomplete, is_applied, is_judged, may_be_placed, parent, targeted, wait, work_of, works,
+    THEIRS, incomplete, is_applied, is_judged, may_be_placed, origin, targeted, wait, work_of, works,
 };
 use crate::hub::{Objects, selected};
 use crate::state::{Listing, State, agrees};
@@ -50,34 +50,34 @@ pub(crate) const RULES: [Rule; 11] = [
     no_policy_leaves_before_its_gateway,
 ];
 
-fn parent_of(key: &Key) -> Option<&Parent> {
+fn origin_of(key: &Key) -> Option<&Origin> {
     match key {
-        Key::Works(parent) => Some(parent),
+        Key::Works(origin) => Some(origin),
         _ => None,
     }
 }
 
-/// Of `sends` for `parent`, those that change a work that is judged.
-fn judged<'s>(parent: &'s Parent, sends: &'s [Sending]) -> impl Iterator<Item = &'s WorkAction> {
+/// Of `sends` for `origin`, those that change a work that is judged.
+fn judged<'s>(origin: &'s Origin, sends: &'s [Sending]) -> impl Iterator<Item = &'s WorkAction> {
     let actions = sends.iter().filter_map(Sending::work);
-    actions.filter(|action| is_judged(parent, action.cluster()))
+    actions.filter(|action| is_judged(origin, action.cluster()))
 }
 
 /// A work is made only where what the controller was told says so. A cluster that a Placement may only seem to have
 /// left counts for as long as the Gateway's own work is there.
 fn no_create_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
-    let (Some(parent), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
     let shown = &happened.before.mind.shown;
     let (wanted, works) = (happened.before.mind.wanted(), works(shown));
-    for action in judged(parent, &job.sends) {
+    for action in judged(origin, &job.sends) {
         let WorkAction::Create { cluster, .. } = action else { continue };
-        let gateway_is_there = |(found, at): &(Option<Parent>, ClusterName)| {
-            at == cluster && found.as_ref().is_some_and(Parent::is_gateway)
+        let gateway_is_there = |(found, at): &(Option<Origin>, ClusterName)| {
+            at == cluster && found.as_ref().and_then(Origin::as_gateway).is_some()
         };
-        let leaving = !parent.is_gateway() && works.iter().any(gateway_is_there);
-        if !leaving && !wanted.contains(&(parent.clone(), cluster.clone())) {
-            return Err(format!("{parent} is made in {cluster}, where nothing that was told has it"));
+        let leaving = origin.as_gateway().is_none() && works.iter().any(gateway_is_there);
+        if !leaving && !wanted.contains(&(origin.clone(), cluster.clone())) {
+            return Err(format!("{origin} is made in {cluster}, where nothing that was told has it"));
         }
     }
     Ok(())
@@ -93,14 +93,14 @@ fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), 
     }
     let wanted = state.hub.wanted();
     let mut places = BTreeSet::new();
-    for (parent, cluster) in works(&state.hub.objects) {
-        let Some(parent) = parent.filter(|parent| is_judged(parent, &cluster)) else { continue };
-        let key = Key::Works(parent.clone());
+    for (origin, cluster) in works(&state.hub.objects) {
+        let Some(origin) = origin.filter(|origin| is_judged(origin, &cluster)) else { continue };
+        let key = Key::Works(origin.clone());
         let seen_to =
             state.queue.contains(&key) || state.timers.contains_key(&key) || state.jobs.contains_key(&key);
-        let mut gateways = targeted(&state.hub.objects, &parent, &cluster).into_iter();
+        let mut gateways = targeted(&state.hub.objects, &origin, &cluster).into_iter();
         let follows = gateways.any(|gateway| work_of(&state.hub.objects, &gateway, &cluster).is_some());
-        let place = (parent, cluster);
+        let place = (origin, cluster);
         if !seen_to && !follows && !wanted.contains(&place) {
             return Err(format!("{} is left in {}, and nothing will change that", place.0, place.1));
         }
@@ -115,21 +115,22 @@ fn no_work_is_left_where_it_must_not_be(happened: &Happening<'_>) -> Result<(), 
 /// start. Where a Placement alone takes a Gateway away, nothing must have been heard of Placements for a while.
 fn no_delete_against_what_was_told(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
-    let (Some(parent), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
     let (mind, now) = (&happened.before.mind, happened.before.now);
-    for action in judged(parent, &job.held) {
+    for action in judged(origin, &job.held) {
         let cluster = action.cluster();
-        if mind.wanted().contains(&(parent.clone(), cluster.clone())) {
-            return Err(format!("{parent} is to be deleted in {cluster}, where what was told has it"));
+        if mind.wanted().contains(&(origin.clone(), cluster.clone())) {
+            return Err(format!("{origin} is to be deleted in {cluster}, where what was told has it"));
         }
-        let gateway_stays = mind.wanted().iter().any(|(found, at)| found.is_gateway() && at == cluster);
-        if !parent.is_gateway() && gateway_stays && !mind.has_heard_of(&parent.kind) {
-            return Err(format!("{parent} is to be deleted in {cluster} before its kind was listed"));
+        let gateway_stays =
+            mind.wanted().iter().any(|(found, at)| found.as_gateway().is_some() && at == cluster);
+        if origin.as_gateway().is_none() && gateway_stays && !mind.has_heard_of(origin.kind()) {
+            return Err(format!("{origin} is to be deleted in {cluster} before its kind was listed"));
         }
         let settled =
             happened.before.tally.placed.after(PLACEMENT_SETTLES) <= now && !incomplete(&mind.shown);
-        if parent.is_gateway() && may_be_placed(&mind.shown, &parent.object) && !settled {
-            return Err(format!("{parent} is to be deleted in {cluster} before its Placement has settled"));
+        if origin.as_gateway().is_some() && may_be_placed(&mind.shown, origin.object()) && !settled {
+            return Err(format!("{origin} is to be deleted in {cluster} before its Placement has settled"));
         }
     }
     Ok(())
@@ -138,15 +139,15 @@ fn no_delete_against_what_was_told(happened: &Happening<'_>) -> Result<(), Strin
 /// When the last look is taken before works are deleted, the hub does not want them.
 fn no_delete_of_a_wanted_work(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Check(key) = happened.step else { return Ok(()) };
-    let (Some(parent), Some(job)) = (parent_of(key), happened.before.jobs.get(key)) else { return Ok(()) };
+    let (Some(origin), Some(job)) = (origin_of(key), happened.before.jobs.get(key)) else { return Ok(()) };
     let hub = &happened.before.hub;
     if !agrees(hub, &job.reads) {
         return Ok(());
     }
     let wanted = hub.wanted();
-    for action in judged(parent, &job.held) {
-        if wanted.contains(&(parent.clone(), action.cluster().clone())) {
-            return Err(format!("{parent} is deleted in {}, where the hub wants it", action.cluster()));
+    for action in judged(origin, &job.held) {
+        if wanted.contains(&(origin.clone(), action.cluster().clone())) {
+            return Err(format!("{origin} is deleted in {}, where the hub wants it", action.cluster()));
         }
     }
     Ok(())
@@ -168,7 +169,7 @@ fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
             // Its spoke may have taken away what says so.
             was["metadata"]["labels"][THEIRS].is_null()
         } else if source.is(&WORKS) {
-            parent(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access"
+            origin(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access"
         } else {
             (source.is(&POLICIES) || source.is(&GATEWAYS))
                 && now.is_some_and(|now| without_ours(was) == without_ours(now))
@@ -220,7 +221,7 @@ fn a_request_hits_what_was_meant(happened: &Happening<'_>) -> Result<(), String>
     }
     let metadata = &found.content.metadata;
     let meant = match action {
-        WorkAction::Create { cluster, .. } => parent(&found.content.json).is_some() || *cluster.0 == *ROGUE,
+        WorkAction::Create { cluster, .. } => origin(&found.content.json).is_some() || *cluster.0 == *ROGUE,
         WorkAction::Update { uid, generation, .. } => {
             metadata.uid == **uid && metadata.generation == *generation
         }
@@ -237,7 +238,7 @@ fn settled_as_the_hub_says(happened: &Happening<'_>) -> Result<(), String> {
         return Ok(());
     }
     let wanted: BTreeSet<String> =
-        happened.after.hub.wanted().iter().map(|(parent, at)| format!("{at} {parent}")).collect();
+        happened.after.hub.wanted().iter().map(|(origin, at)| format!("{at} {origin}")).collect();
     let clusters: BTreeSet<&str> = wanted.iter().filter_map(|place| place.split(' ').next()).collect();
     let mut should: Vec<String> = clusters.iter().map(|cluster| format!("{cluster} access")).collect();
     should.extend(wanted.iter().cloned());
@@ -260,8 +261,8 @@ fn ours(objects: &Objects) -> Vec<String> {
     let (mut names, mut others) = (Vec::new(), BTreeSet::new());
     for ((_, key), entry) in works {
         let (work, cluster) = (&entry.content.json, ClusterName(key.namespace.clone()));
-        match parent(work) {
-            Some(parent) if is_judged(&parent, &cluster) => names.push(format!("{cluster} {parent}")),
+        match origin(work) {
+            Some(origin) if is_judged(&origin, &cluster) => names.push(format!("{cluster} {origin}")),
             Some(_) => drop(others.insert(cluster)),
             None if work["metadata"]["labels"][WORK_FOR] == "access" => {
                 names.push(format!("{cluster} access"))
@@ -280,31 +281,31 @@ fn ours(objects: &Objects) -> Vec<String> {
 
 /// Where nothing goes wrong, it is decided at most once a window to annotate a policy, or to write to a Gateway.
 fn one_fold_a_window(happened: &Happening<'_>) -> Result<(), String> {
-    let (Step::Decide(Key::Fold(parent)), before) = (happened.step, happened.before) else { return Ok(()) };
+    let (Step::Decide(Key::Fold(origin)), before) = (happened.step, happened.before) else { return Ok(()) };
     let faultless = happened.faultless;
-    let writes = happened.after.jobs.contains_key(&Key::Fold(parent.clone()));
-    let last = before.tally.annotated.get(parent);
+    let writes = happened.after.jobs.contains_key(&Key::Fold(origin.clone()));
+    let last = before.tally.annotated.get(origin);
     match last.filter(|last| faultless && writes && last.after(STATUS_WINDOW) > before.now) {
-        Some(_) => Err(format!("{parent} is annotated twice within a window")),
+        Some(_) => Err(format!("{origin} is annotated twice within a window")),
         None => Ok(()),
     }
 }
 
 /// Where nothing goes wrong, a policy is not annotated with what it says already, and nor is a Gateway.
 fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
-    let Step::Send(Key::Fold(parent), index, _) = happened.step else { return Ok(()) };
+    let Step::Send(Key::Fold(origin), index, _) = happened.step else { return Ok(()) };
     let before = happened.before;
-    let source = match parent.is_gateway() {
+    let source = match origin.as_gateway().is_some() {
         true => GATEWAYS.all(),
-        false => POLICIES.resource(parent.kind.clone()),
+        false => POLICIES.resource(origin.kind().clone()),
     };
-    let place = (source, parent.object.clone());
+    let place = (source, origin.object().clone());
     let Some(found) = before.hub.objects.get(&place) else { return Ok(()) };
-    let request = &before.jobs[&Key::Fold(parent.clone())].sends[*index].request;
+    let request = &before.jobs[&Key::Fold(origin.clone())].sends[*index].request;
     let sent: Value = serde_json::from_slice(request.body()).unwrap_or_default();
     let same = sent["metadata"]["uid"] == found.content.metadata.uid
         && happened.after.hub.objects[&place].content.id == found.content.id;
-    if happened.faultless && same { Err(format!("{parent} is annotated with what it says")) } else { Ok(()) }
+    if happened.faultless && same { Err(format!("{origin} is annotated with what it says")) } else { Ok(()) }
 }
 
 /// A Gateway is made in a cluster only where all policies that want to be there with it, as far as the controller was told,
@@ -312,10 +313,10 @@ fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
 /// listed in all that time.
 fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
-    let (Some(gateway), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    let (Some(gateway), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
     let mind = &happened.before.mind;
     let shown = &mind.shown;
-    if !gateway.is_gateway() {
+    if gateway.as_gateway().is_none() {
         return Ok(());
     }
     let wait = wait(shown);
@@ -325,7 +326,7 @@ fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String
         for (policy, _) in mind.wanted().iter().filter(|(_, at)| at == cluster) {
             let waits = targeted(shown, policy, cluster).contains(gateway);
             let work = work_of(shown, policy, cluster);
-            let was_waited_for = has_waited && (work.is_some() || !mind.has_heard_of(&policy.kind));
+            let was_waited_for = has_waited && (work.is_some() || !mind.has_heard_of(policy.kind()));
             if waits && !was_waited_for && !work.is_some_and(is_applied) {
                 return Err(format!("{gateway} is made in {cluster} before {policy} is applied there"));
             }
@@ -338,7 +339,7 @@ fn no_gateway_before_its_policies(happened: &Happening<'_>) -> Result<(), String
 /// or has been terminating for long enough.
 fn no_policy_leaves_before_its_gateway(happened: &Happening<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
-    let (Some(policy), Some(job)) = (parent_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    let (Some(policy), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
     let shown = &happened.before.mind.shown;
     for action in judged(policy, &job.held) {
         let cluster = action.cluster();
@@ -363,11 +364,11 @@ pub(crate) fn no_unprotected_moment(happened: &Happening<'_>) -> Result<(), Stri
     let objects = &happened.after.hub.objects;
     for ((_, key), entry) in objects.iter().filter(|((source, _), _)| *source == WORKS.all()) {
         let (work, cluster) = (&entry.content.json, ClusterName(key.namespace.clone()));
-        let gateway = parent(work).filter(Parent::is_gateway);
+        let gateway = origin(work).filter(|origin| origin.as_gateway().is_some());
         let Some(gateway) = gateway.filter(|_| serves(work, happened.after.now, objects)) else { continue };
         for ((source, object), _) in objects.iter() {
             let Some(kind) = POLICIES.resource_of(source) else { continue };
-            let policy = Parent { kind: kind.clone(), object: object.clone() };
+            let policy = Origin::new(kind.clone(), object.clone());
             let protects = |work: &Value| work["status"]["conditions"][0]["status"] == "True";
             let is_protected = work_of(objects, &policy, &cluster).is_some_and(protects);
             if targeted(objects, &policy, &cluster).contains(&gateway) && !is_protected {
@@ -382,16 +383,19 @@ pub(crate) fn no_unprotected_moment(happened: &Happening<'_>) -> Result<(), Stri
 /// for each of the policy's clusters, and a Gateway is not written at all.
 pub(crate) fn one_write_for_each_cluster(happened: &Happening<'_>) -> Result<(), String> {
     let state = happened.after;
-    let mut clusters: BTreeMap<&Parent, usize> = BTreeMap::new();
-    for (parent, _) in state.hub.wanted() {
-        *clusters.entry(parent).or_default() += 1;
+    let mut clusters: BTreeMap<&Origin, usize> = BTreeMap::new();
+    for (origin, _) in state.hub.wanted() {
+        *clusters.entry(origin).or_default() += 1;
     }
     let changes: usize = state.left.done.iter().sum();
-    for (parent, writes) in &state.tally.writes {
-        let may =
-            if parent.is_gateway() { 0 } else { changes * clusters.get(parent).copied().unwrap_or_default() };
+    for (origin, writes) in &state.tally.writes {
+        let may = if origin.as_gateway().is_some() {
+            0
+        } else {
+            changes * clusters.get(origin).copied().unwrap_or_default()
+        };
         if *writes > may {
-            return Err(format!("{parent} was written {writes} times for {changes} changes"));
+            return Err(format!("{origin} was written {writes} times for {changes} changes"));
         }
     }
     Ok(())

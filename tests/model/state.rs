@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use policy_sync::api::moment::Moment;
-use policy_sync::api::names::{ControllerName, ObjectKey, Parent};
+use policy_sync::api::names::{ControllerName, ObjectKey, Origin};
 use policy_sync::hub::Source;
 use policy_sync::sync::kinds::WORKS;
 use policy_sync::sync::rows::cluster::Decision;
@@ -66,9 +66,9 @@ pub(crate) struct Left {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Tally {
     /// Writes of works, for each policy or Gateway.
-    pub(crate) writes: BTreeMap<Parent, usize>,
+    pub(crate) writes: BTreeMap<Origin, usize>,
     /// When it was last decided to annotate each policy.
-    pub(crate) annotated: BTreeMap<Parent, Moment>,
+    pub(crate) annotated: BTreeMap<Origin, Moment>,
     /// When the controller last heard that a Placement or its decisions changed.
     pub(crate) placed: Moment,
 }
@@ -144,8 +144,8 @@ impl State {
         self.late.iter().map(|late| late.id).collect::<Vec<_>>().hash(&mut hasher);
         self.left.hash(&mut hasher);
         self.tally.writes.hash(&mut hasher);
-        for (parent, moment) in &self.tally.annotated {
-            (parent, until(&moment.after(STATUS_WINDOW))).hash(&mut hasher);
+        for (origin, moment) in &self.tally.annotated {
+            (origin, until(&moment.after(STATUS_WINDOW))).hash(&mut hasher);
         }
         until(&self.tally.placed.after(PLACEMENT_SETTLES)).hash(&mut hasher);
         hasher.finish()

@@ -174,10 +174,10 @@ impl Model<'_> {
                 // The status of classes is no work.
                 Key::Class(_) => {}
                 // A Gateway that waits for policies looks at them with its fold, which may come at any time.
-                Key::Fold(parent) if parent.is_gateway() && !self.world.tells => {
-                    push(state, Key::Works(parent));
+                Key::Fold(origin) if origin.as_gateway().is_some() && !self.world.tells => {
+                    push(state, Key::Works(origin));
                 }
-                Key::Fold(parent) if !parent.is_gateway() && !self.world.folds => {}
+                Key::Fold(origin) if origin.as_gateway().is_none() && !self.world.folds => {}
                 Key::Fold(_) => wait(state, key, state.now.after(STATUS_WINDOW)),
                 key => {
                     state.timers.remove(&key);
@@ -229,14 +229,14 @@ impl Model<'_> {
         if let Some(recheck) = decided.recheck {
             wait(state, key.clone(), recheck);
         }
-        if let (Key::Fold(parent), true) = (key, decided.comes) {
-            push(state, Key::Works(parent.clone()));
+        if let (Key::Fold(origin), true) = (key, decided.comes) {
+            push(state, Key::Works(origin.clone()));
         }
         if decided.writes.is_empty() && decided.deletes.is_empty() {
             return;
         }
-        if let Key::Fold(parent) = key {
-            state.tally.annotated.insert(parent.clone(), state.now);
+        if let Key::Fold(origin) = key {
+            state.tally.annotated.insert(origin.clone(), state.now);
         }
         let (sends, held) = (decided.writes.clone(), decided.deletes.clone());
         let job = Job { sends, held, reads: decided.reads.clone(), ..Job::default() };
@@ -248,8 +248,8 @@ impl Model<'_> {
         if fate != Fate::Done {
             state.left.faults -= 1;
         }
-        if let (What::Work(_), Key::Works(parent)) = (&sending.what, key) {
-            *state.tally.writes.entry(parent.clone()).or_default() += 1;
+        if let (What::Work(_), Key::Works(origin)) = (&sending.what, key) {
+            *state.tally.writes.entry(origin.clone()).or_default() += 1;
         }
         if matches!(fate, Fate::Lost | Fate::Late) {
             job(state, key).failed = true;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use policy_sync::api::cluster::PLACEMENT_LABEL;
-use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent, WorkName};
+use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Origin, WorkName};
 use policy_sync::hub::Source;
 use policy_sync::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES};
 use policy_sync_testenv::fixtures::{
@@ -182,8 +182,8 @@ pub(crate) fn params() -> Source {
 
 /// The name of the works of the policy `name`.
 pub(crate) fn work_name(name: &str) -> String {
-    let parent = Parent::new("kuadrant.io", "ratelimitpolicies", SHOP, name);
-    WorkName::of(&ControllerName::new(CONTROLLER), "RateLimitPolicy", &parent).to_string()
+    let origin = Origin::named("kuadrant.io", "ratelimitpolicies", SHOP, name);
+    WorkName::of(&ControllerName::new(CONTROLLER), "RateLimitPolicy", &origin).to_string()
 }
 
 pub(crate) fn policy(name: &str, gateway: &str) -> Value {

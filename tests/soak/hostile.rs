@@ -39,8 +39,8 @@ fn is_trusted(work: &Value) -> bool {
 
 /// Whether it is for something of the tenant's.
 fn is_of_mob(work: &Value) -> bool {
-    let parent = work["metadata"]["annotations"][PARENT].as_str();
-    parent.is_some_and(|parent| parent.contains(&format!("/{MOB}/")))
+    let origin = work["metadata"]["annotations"][PARENT].as_str();
+    origin.is_some_and(|origin| origin.contains(&format!("/{MOB}/")))
 }
 
 /// What the users have on the clusters that are not hostile, and what gives access to it.

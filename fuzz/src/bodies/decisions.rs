@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
+use policy_sync::api::names::{ClusterName, ObjectKey, Origin};
 use serde_json::{Value, json};
 
 use super::hub::{Hub, names};
@@ -47,9 +47,9 @@ fn base() -> [Value; 4] {
 }
 
 fn is_exact(hub: &Hub) {
-    let web = Parent::gateway(ObjectKey::new("shop", "web"));
-    let limits = Parent::new("kuadrant.io", "ratelimitpolicies", "shop", "limits");
-    let mut clusters = hub.placed(&web.object);
+    let web = Origin::Gateway(ObjectKey::new("shop", "web"));
+    let limits = Origin::named("kuadrant.io", "ratelimitpolicies", "shop", "limits");
+    let mut clusters = hub.placed(web.object());
     assert_eq!(planned(hub, &web), names(&clusters));
     if !hub.is_settled(&ObjectKey::new("shop", "all")) {
         clusters.extend(hub.clusters_of(&limits, |_| true));
@@ -57,6 +57,6 @@ fn is_exact(hub: &Hub) {
     assert_eq!(planned(hub, &limits), names(&clusters));
 }
 
-fn planned(hub: &Hub, parent: &Parent) -> BTreeSet<ClusterName> {
-    hub.plan(parent).outcomes.into_keys().collect()
+fn planned(hub: &Hub, origin: &Origin) -> BTreeSet<ClusterName> {
+    hub.plan(origin).outcomes.into_keys().collect()
 }

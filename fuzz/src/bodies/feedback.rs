@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use policy_sync::api::annotations::{
     POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, Summary, Synced,
 };
-use policy_sync::api::names::Parent;
+use policy_sync::api::names::Origin;
 use policy_sync::sync::status::policy::{ALL_LIMIT, Fold, OUR_LIMIT};
 use serde_json::{Map, Value, json};
 
@@ -50,8 +50,8 @@ thread_local! {
     static WORKS: RefCell<BTreeMap<(usize, bool), Works>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-fn limits() -> Parent {
-    Parent::new("kuadrant.io", "ratelimitpolicies", "shop", "limits")
+fn limits() -> Origin {
+    Origin::named("kuadrant.io", "ratelimitpolicies", "shop", "limits")
 }
 
 fn cluster(index: usize) -> String {

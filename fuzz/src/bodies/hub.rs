@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use policy_sync::api::json::normalize;
 use policy_sync::api::moment::Moment;
-use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Parent};
+use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Origin};
 use policy_sync::api::object::HubObject;
 use policy_sync::api::schema::Schema;
 use policy_sync::hub::{Change, Source};
@@ -245,20 +245,20 @@ impl Hub {
     }
 
     /// The plans of all Gateways and policies, and of what there are works for.
-    pub(super) fn plans(&self) -> BTreeMap<Parent, WorksPlan> {
-        let parents = self.everything().into_iter().filter_map(|key| match key {
-            Key::Works(parent) => Some(parent),
+    pub(super) fn plans(&self) -> BTreeMap<Origin, WorksPlan> {
+        let origins = self.everything().into_iter().filter_map(|key| match key {
+            Key::Works(origin) => Some(origin),
             _ => None,
         });
-        parents.map(|parent| (parent.clone(), self.plan(&parent))).collect()
+        origins.map(|origin| (origin.clone(), self.plan(&origin))).collect()
     }
 
-    pub(super) fn plan(&self, parent: &Parent) -> WorksPlan {
-        self.see(|view| plan_works(view, &self.settings, parent))
+    pub(super) fn plan(&self, origin: &Origin) -> WorksPlan {
+        self.see(|view| plan_works(view, &self.settings, origin))
     }
 
-    pub(super) fn fold(&self, parent: &Parent) -> FoldPlan {
-        self.see(|view| status::policy::plan(view, &self.settings, parent))
+    pub(super) fn fold(&self, origin: &Origin) -> FoldPlan {
+        self.see(|view| status::policy::plan(view, &self.settings, origin))
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::core::SelectorExt;
 use policy_sync::api::gateway::GROUP;
 use policy_sync::api::json::normalize;
-use policy_sync::api::names::{ObjectKey, Parent};
+use policy_sync::api::names::{ObjectKey, Origin};
 use policy_sync::api::params::{Params, TlsSecrets};
 use policy_sync::api::work::ManifestWorkSpec;
 use policy_sync::sync::desired::selector::parse;
@@ -39,53 +39,53 @@ pub fn body(data: &[u8]) {
 /// All that is planned, as one text.
 fn text(hub: &Hub) -> String {
     let plans = hub.plans();
-    plans.iter().map(|(parent, plan)| format!("{parent}: {plan:?}\n{:?}\n", hub.fold(parent))).collect()
+    plans.iter().map(|(origin, plan)| format!("{origin}: {plan:?}\n{:?}\n", hub.fold(origin))).collect()
 }
 
 fn holds(hub: &Hub) {
-    for (parent, plan) in hub.plans() {
-        within_placement(hub, &parent, &plan);
+    for (origin, plan) in hub.plans() {
+        within_placement(hub, &origin, &plan);
         for (cluster, outcome) in &plan.outcomes {
             let Outcome::Work(work) = outcome else { continue };
             let spec = work.spec().expect("it was made once");
-            let (companions, copy) = is_whole(&parent, work, &spec);
-            if parent.is_gateway() {
+            let (companions, copy) = is_whole(&origin, work, &spec);
+            if origin.as_gateway().is_some() {
                 let copies =
-                    params(hub, &parent.object).is_some_and(|params| params.tls_secrets == TlsSecrets::Copy);
-                only_what_may_travels(hub, &parent.object, copies, &companions);
-                is_of_the_downstream_class(hub, &parent.object, copy);
+                    params(hub, origin.object()).is_some_and(|params| params.tls_secrets == TlsSecrets::Copy);
+                only_what_may_travels(hub, origin.object(), copies, &companions);
+                is_of_the_downstream_class(hub, origin.object(), copy);
             } else {
                 assert!(companions.is_empty(), "something travels with a policy");
-                references_are_placed(hub, &parent, &cluster.0, work, copy);
-                only_matching_patches_differ(hub, &parent, &cluster.0, copy);
+                references_are_placed(hub, &origin, &cluster.0, work, copy);
+                only_matching_patches_differ(hub, &origin, &cluster.0, copy);
             }
         }
     }
 }
 
 /// Works are planned, or kept, where a Gateway may be or where they are already.
-fn within_placement(hub: &Hub, parent: &Parent, plan: &WorksPlan) {
-    let namespace = &parent.object.namespace;
+fn within_placement(hub: &Hub, origin: &Origin, plan: &WorksPlan) {
+    let namespace = &origin.object().namespace;
     let gateways = hub.objects.keys().filter(|(source, key)| {
         *source == GATEWAYS.all()
             && key.namespace == *namespace
-            && (!parent.is_gateway() || *key == parent.object)
+            && (origin.as_gateway().is_none() || key == origin.object())
     });
     let placed: BTreeSet<String> = gateways.flat_map(|(_, key)| hub.placed(key)).collect();
-    let there = hub.clusters_of(parent, |_| true);
+    let there = hub.clusters_of(origin, |_| true);
     for (cluster, outcome) in &plan.outcomes {
         let kept = matches!(outcome, Outcome::Kept(_)) && there.contains(&*cluster.0);
-        assert!(kept || placed.contains(&*cluster.0), "{parent} is planned for {cluster}: {outcome:?}");
+        assert!(kept || placed.contains(&*cluster.0), "{origin} is planned for {cluster}: {outcome:?}");
     }
 }
 
 /// The work is what a work may be; what travels with its copy, and that.
 fn is_whole<'w>(
-    parent: &Parent,
+    origin: &Origin,
     work: &PlannedWork,
     spec: &'w ManifestWorkSpec,
 ) -> (Vec<&'w Value>, &'w Value) {
-    let downstream = format!("{PREFIX}{}", parent.object.namespace);
+    let downstream = format!("{PREFIX}{}", &origin.object().namespace);
     assert!(downstream.len() <= 63 && downstream != "kuadrant-system", "no copy may be in {downstream}");
     assert!(work.name.0.len() <= 63, "{}", work.name);
     let manifests = &spec.workload.manifests;
@@ -94,7 +94,7 @@ fn is_whole<'w>(
     };
     assert_eq!(namespace.0["metadata"]["name"], *downstream);
     assert_eq!(copy.0["metadata"]["namespace"], *downstream);
-    assert_eq!(copy.0["metadata"]["name"], *parent.object.name);
+    assert_eq!(copy.0["metadata"]["name"], *origin.object().name);
     let keys = |value: &Value, known: &[&str]| {
         let fields = value.as_object().expect("it is an object");
         assert!(fields.keys().all(|key| known.contains(&key.as_str())), "{fields:?}");
@@ -129,8 +129,8 @@ fn is_of_the_downstream_class(hub: &Hub, key: &ObjectKey, copy: &Value) {
 }
 
 /// The copy refers to Gateways that are placed on its cluster, to one at least, and to nothing else.
-fn references_are_placed(hub: &Hub, parent: &Parent, cluster: &str, work: &PlannedWork, copy: &Value) {
-    let namespace = &*parent.object.namespace;
+fn references_are_placed(hub: &Hub, origin: &Origin, cluster: &str, work: &PlannedWork, copy: &Value) {
+    let namespace = &*origin.object().namespace;
     let singular = Some(&copy["spec"]["targetRef"]).filter(|reference| !reference.is_null());
     let plural = copy["spec"]["targetRefs"].as_array().into_iter().flatten();
     let mut names = BTreeSet::new();
@@ -143,8 +143,8 @@ fn references_are_placed(hub: &Hub, parent: &Parent, cluster: &str, work: &Plann
         let key = ObjectKey::new(namespace, name);
         assert!(hub.placed(&key).contains(cluster), "{reference} is not placed on {cluster}");
         let params = params(hub, &key).expect("the class of a Gateway that is referred to is ours");
-        let lists = params.policies_to_sync.iter().any(|policy| policy.gvr().kind == parent.kind);
-        assert!(lists, "its class does not list {}", parent.kind);
+        let lists = params.policies_to_sync.iter().any(|policy| policy.gvr().kind == *origin.kind());
+        assert!(lists, "its class does not list {}", origin.kind());
         names.insert(name);
     }
     assert!(!names.is_empty(), "a copy without a reference");
@@ -154,8 +154,8 @@ fn references_are_placed(hub: &Hub, parent: &Parent, cluster: &str, work: &Plann
 }
 
 /// Beside its references, the copy has what the matching overrides make of the policy's spec, one after the other.
-fn only_matching_patches_differ(hub: &Hub, parent: &Parent, cluster: &str, copy: &Value) {
-    let policy = &hub.objects[&(POLICIES.resource(parent.kind.clone()), parent.object.clone())];
+fn only_matching_patches_differ(hub: &Hub, origin: &Origin, cluster: &str, copy: &Value) {
+    let policy = &hub.objects[&(POLICIES.resource(origin.kind().clone()), origin.object().clone())];
     let labels = hub.objects.get(&(CLUSTERS.all(), ObjectKey::new("", cluster)));
     let labels: BTreeMap<String, String> = labels
         .and_then(|cluster| serde_json::from_value(cluster["metadata"]["labels"].clone()).ok())

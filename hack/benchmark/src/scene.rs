@@ -9,7 +9,7 @@ use kube::core::ObjectList;
 use kube::core::request::Request as Requests;
 use kube::{Client, ResourceExt};
 use policy_sync::api::annotations::OF_POLICY;
-use policy_sync::api::names::{ControllerName, GroupVersionResource, Parent, WorkName};
+use policy_sync::api::names::{ControllerName, GroupVersionResource, Origin, WorkName};
 use policy_sync::sync::write::objects::annotating;
 use serde_json::{Value, json};
 
@@ -107,9 +107,10 @@ impl Scene {
         let annotate = |policy: &DynamicObject| {
             let found =
                 OF_POLICY.into_iter().filter_map(|key| Some((key, policy.annotations().get(key)?.clone())));
-            let parent = Parent::new("kuadrant.io", "ratelimitpolicies", self.namespace, &policy.name_any());
+            let origin =
+                Origin::named("kuadrant.io", "ratelimitpolicies", self.namespace, &policy.name_any());
             let uid = policy.uid().unwrap_or_default();
-            let request = annotating(&manager, (&gvr, kind), &parent, &uid, &found.collect());
+            let request = annotating(&manager, (&gvr, kind), &origin, &uid, &found.collect());
             Ok(raw::answered_by_metadata(request.context("making a patch")?))
         };
         policies.items.iter().map(annotate).collect()
@@ -117,8 +118,8 @@ impl Scene {
 
     /// The name that the works of a policy have in each cluster.
     pub(super) fn work(&self, controller: &ControllerName, index: usize) -> String {
-        let parent = Parent::new("kuadrant.io", "ratelimitpolicies", self.namespace, &policy(index));
-        WorkName::of(controller, "RateLimitPolicy", &parent).to_string()
+        let origin = Origin::named("kuadrant.io", "ratelimitpolicies", self.namespace, &policy(index));
+        WorkName::of(controller, "RateLimitPolicy", &origin).to_string()
     }
 
     /// Where its policies are.

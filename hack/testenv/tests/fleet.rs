@@ -4,8 +4,8 @@
 
 use kube::Api;
 use policy_sync::api::cluster::ManagedCluster;
-use policy_sync_testenv::rights::{self, may};
 use policy_sync_testenv::Fleet;
+use policy_sync_testenv::rights::{self, may};
 
 #[tokio::test]
 async fn the_hub_knows_its_spokes() {
@@ -32,7 +32,10 @@ async fn an_agent_reaches_the_works_of_its_cluster_alone() {
 async fn an_agent_has_no_right_to_policies_from_the_start() {
     let fleet = Fleet::shared().await.unwrap();
     let agent = fleet.spoke("eu-1").unwrap().control_plane().client_for(&rights::spoke_user()).await.unwrap();
-    assert!(may(&agent, "create", "clusterroles", "rbac.authorization.k8s.io", "").await.unwrap(), "aggregated");
+    assert!(
+        may(&agent, "create", "clusterroles", "rbac.authorization.k8s.io", "").await.unwrap(),
+        "aggregated"
+    );
     assert!(may(&agent, "create", "namespaces", "", "").await.unwrap(), "aggregated");
     assert!(may(&agent, "create", "configmaps", "", "default").await.unwrap(), "admin");
     assert!(!may(&agent, "create", "ratelimitpolicies", "kuadrant.io", "default").await.unwrap());

@@ -6,8 +6,8 @@ fn controller() -> ControllerName {
     ControllerName::new("kuadrant.io/policy-sync")
 }
 
-fn policy(namespace: &str, name: &str) -> Parent {
-    Parent::new("kuadrant.io", "ratelimitpolicies", namespace, name)
+fn policy(namespace: &str, name: &str) -> Origin {
+    Origin::named("kuadrant.io", "ratelimitpolicies", namespace, name)
 }
 
 #[test]
@@ -30,41 +30,43 @@ fn a_long_name_stays_a_label_value() {
 #[test]
 fn a_kind_longer_than_its_room_still_gives_a_name_that_fits() {
     let kind = "AVeryLongKindNameThatLeavesNoRoomForTheObject";
-    let parent = policy("shop", "limits");
-    let name = WorkName::of(&controller(), kind, &parent);
+    let origin = policy("shop", "limits");
+    let name = WorkName::of(&controller(), kind, &origin);
     assert!(name.0.len() <= 63);
 }
 
 #[test]
-fn another_parent_is_refused() {
+fn another_origin_is_refused() {
     let name = WorkName::of(&controller(), "RateLimitPolicy", &policy("shop", "limits"));
     assert!(name.is_for(&controller(), &policy("shop", "limits")));
     assert!(!name.is_for(&controller(), &policy("shop", "other")));
-    assert!(!name.is_for(&controller(), &Parent::new("example.com", "ratelimitpolicies", "shop", "limits")));
+    assert!(
+        !name.is_for(&controller(), &Origin::named("example.com", "ratelimitpolicies", "shop", "limits"))
+    );
     assert!(!name.is_for(&ControllerName::new("other"), &policy("shop", "limits")));
 }
 
 #[test]
-fn a_parent_is_read_back_from_its_text() {
-    for parent in [policy("shop", "limits"), Parent::gateway(ObjectKey::new("shop", "web.example"))] {
-        assert_eq!(Parent::parse(&parent.to_string()), Some(parent));
+fn a_origin_is_read_back_from_its_text() {
+    for origin in [policy("shop", "limits"), Origin::Gateway(ObjectKey::new("shop", "web.example"))] {
+        assert_eq!(Origin::parse(&origin.to_string()), Some(origin));
     }
     for wrong in ["", "a", "a.b", "a.b/c", "a.b/c/", "a/c/d", "a.b/c/d/e", ".b/c/d"] {
-        assert_eq!(Parent::parse(wrong), None, "{wrong}");
+        assert_eq!(Origin::parse(wrong), None, "{wrong}");
     }
 }
 
 proptest! {
     #[test]
-    fn every_parent_proves_its_own_name(
+    fn every_origin_proves_its_own_name(
         kind in "[A-Z][A-Za-z0-9]{0,20}",
         namespace in "[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?",
         name in "[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?",
     ) {
-        let parent = policy(&namespace, &name);
-        let work = WorkName::of(&controller(), &kind, &parent);
+        let origin = policy(&namespace, &name);
+        let work = WorkName::of(&controller(), &kind, &origin);
         prop_assert!(work.0.len() <= 63);
-        prop_assert!(work.is_for(&controller(), &parent));
+        prop_assert!(work.is_for(&controller(), &origin));
     }
 }
 

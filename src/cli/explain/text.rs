@@ -11,7 +11,7 @@ const NAMED: usize = 10;
 
 /// The sentences.
 pub(super) fn text(explanation: &ObjectExplanation) -> String {
-    let object = format!("{} {}", explanation.kind, explanation.parent.object);
+    let object = format!("{} {}", explanation.kind, explanation.origin.object());
     let mut text = if explanation.one {
         printable(&object) + ":\n"
     } else {

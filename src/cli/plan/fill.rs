@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::inventory::{Inventory, is_policy, regarding, version};
 use super::kinds::{Definition, tell};
-use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Parent};
+use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin};
 use crate::api::params::Params;
 use crate::cli::manifests::Manifest;
 use crate::hub::Wanted;
@@ -22,7 +22,7 @@ const WORKS: &str = "manifestworks.work.open-cluster-management.io";
 pub(super) struct Filled {
     pub(super) mirror: OfflineMirror,
     /// The Gateways and the policies that it holds.
-    pub(super) parents: BTreeMap<Parent, Regarding>,
+    pub(super) origins: BTreeMap<Origin, Regarding>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -30,14 +30,14 @@ pub(super) struct Filled {
 pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled {
     let mut filled = Filled {
         mirror: OfflineMirror::new(controller.clone()),
-        parents: BTreeMap::new(),
+        origins: BTreeMap::new(),
         diagnostics: inventory.diagnostics.clone(),
     };
     for source in needed() {
         filled.mirror.list(&source, inventory.of(&source).map(|(_, manifest)| &manifest.object));
     }
     for (key, manifest) in inventory.of(&GATEWAYS.all()) {
-        filled.parents.insert(Parent::gateway(key.clone()), regarding(manifest));
+        filled.origins.insert(Origin::Gateway(key.clone()), regarding(manifest));
     }
     filled.classes(inventory, controller);
     filled.parameters(inventory);
@@ -70,7 +70,7 @@ impl Filled {
         if let Some(fault) = schema.fault() {
             self.diagnostics.push(given.regarding.error(fault));
             // The controller would not begin.
-            self.parents.clear();
+            self.origins.clear();
         }
     }
 
@@ -135,8 +135,8 @@ impl Filled {
                 for (key, manifest) in objects {
                     let regarding = regarding(manifest);
                     if *version(&manifest.object.api_version) == *gvr.version {
-                        let parent = Parent { kind: gvr.kind.clone(), object: key.clone() };
-                        self.parents.insert(parent, regarding);
+                        let origin = Origin::new(gvr.kind.clone(), key.clone());
+                        self.origins.insert(origin, regarding);
                         taken.push(manifest);
                     } else {
                         self.diagnostics.push(regarding.error(format!(

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::fill::Filled;
-use crate::api::names::{ClusterName, Parent, WorkName};
+use crate::api::names::{ClusterName, Origin, WorkName};
 use crate::api::object::HubObject;
 use crate::sync::desired::{PlannedWork, WorksPlan, access, plan_works};
 use crate::sync::dry_run::{Diagnostic, Regarding, incomplete};
@@ -23,14 +23,14 @@ type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
 ///
 /// Where a planned work cannot be read back, which would be a fault of this program.
 pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<Value>, Vec<Diagnostic>)> {
-    let Filled { mirror, parents, mut diagnostics } = filled;
+    let Filled { mirror, origins, mut diagnostics } = filled;
     let mut works = Works::new();
     {
         let guard = mirror.read();
         let view = guard.view(OfflineMirror::settled());
-        for (parent, regarding) in &parents {
-            let plan = plan_works(view, settings, parent);
-            diagnostics.extend(said(view, parent, &plan, regarding));
+        for (origin, regarding) in &origins {
+            let plan = plan_works(view, settings, origin);
+            diagnostics.extend(said(view, origin, &plan, regarding));
             take(&mut works, plan);
         }
     }
@@ -59,27 +59,31 @@ fn take(works: &mut Works, plan: WorksPlan) {
     }
 }
 
-/// What there is to say about the plan of `parent`.
-fn said(view: View<'_>, parent: &Parent, plan: &WorksPlan, regarding: &Regarding) -> Vec<Diagnostic> {
+/// What there is to say about the plan of `origin`.
+fn said(view: View<'_>, origin: &Origin, plan: &WorksPlan, regarding: &Regarding) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = plan
         .problems
         .iter()
         .map(|problem| if problem.freezes() { regarding.error(problem) } else { regarding.warning(problem) })
         .collect();
     if !plan.problems.iter().any(crate::sync::Problem::freezes) {
-        let note = match (plan.targeted, plan.outcomes.is_empty(), parent.is_gateway()) {
-            (false, _, true) => Some("not synced: its GatewayClass is not ours"),
-            (false, _, false) => {
+        let note = match (plan.targeted, plan.outcomes.is_empty(), origin) {
+            (false, _, Origin::Gateway(_)) => Some("not synced: its GatewayClass is not ours"),
+            (false, _, Origin::Policy(..)) => {
                 Some("not synced: it targets no Gateway of a class of ours that lists its kind")
             }
-            (true, true, true) => Some("placed on no cluster"),
-            (true, true, false) => Some("none of its Gateways is placed on a cluster that it selects"),
+            (true, true, Origin::Gateway(_)) => Some("placed on no cluster"),
+            (true, true, Origin::Policy(..)) => {
+                Some("none of its Gateways is placed on a cluster that it selects")
+            }
             (true, false, _) => None,
         };
         diagnostics.extend(note.map(|note| regarding.note(note)));
     }
-    if parent.is_gateway() && plan.targeted {
-        diagnostics.extend(incomplete(view, &parent.object).map(|text| regarding.warning(text)));
+    if let Origin::Gateway(key) = origin
+        && plan.targeted
+    {
+        diagnostics.extend(incomplete(view, key).map(|text| regarding.warning(text)));
     }
     diagnostics
 }

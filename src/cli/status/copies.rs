@@ -7,7 +7,7 @@ pub(super) const ROW: [&str; 5] = ["APPLIED", "ENFORCED", "REASON", "SINCE", "ME
 
 /// The row of a copy, or of the access of an agent.
 pub(super) fn row(report: &CopyReport, wide: bool) -> Row {
-    let object = report.parent.as_ref().map(|parent| &parent.object);
+    let object = report.origin.as_ref().map(|origin| origin.object());
     let object = object.map_or(["-", "-"], |object| [&*object.namespace, &*object.name]);
     let of = [&*report.kind].into_iter().chain(object).map(str::to_owned).collect();
     let main = if report.is_gateway() { "Programmed" } else { "Enforced" };

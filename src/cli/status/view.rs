@@ -90,7 +90,7 @@ impl View {
                 let clusters = self.rows != Rows::Policies;
                 let message = report.message.clone().filter(|_| self.rows == Rows::Clusters);
                 let left_out = report.detail.explanation().filter(|_| clusters);
-                let policy = format!("{} {}", report.kind, report.parent.object);
+                let policy = format!("{} {}", report.kind, report.origin.object());
                 about(&policy, report.faults.iter().chain(&message).chain(&left_out).collect())
             }
         }
@@ -141,8 +141,8 @@ impl View {
 
     fn policy_rows(&self, report: &PolicyReport) -> Vec<Row> {
         let row = |state| {
-            let namespace = Some(&*report.parent.object.namespace).filter(|_| self.namespaces);
-            let of = namespace.into_iter().chain([&*report.kind, &*report.parent.object.name]);
+            let namespace = Some(&*report.origin.object().namespace).filter(|_| self.namespaces);
+            let of = namespace.into_iter().chain([&*report.kind, &*report.origin.object().name]);
             Row { of: of.map(str::to_owned).collect(), state }
         };
         match &self.rows {

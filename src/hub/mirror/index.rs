@@ -41,17 +41,9 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
         tables.listed(Self::NEEDED) && self.ready(tables)
     }
 
-    /// Completes a row of `source` that is about to be put in, seen at `now`: from the one that it replaces, or with values
-    /// that it shares with others. The `key` stays the same, in another place.
-    fn complete(
-        &mut self,
-        _tables: &Tables,
-        _source: &Source,
-        _key: &mut ObjectKey,
-        _row: &mut AnyRow,
-        _now: Moment,
-    ) {
-    }
+    /// Completes a row of `source` that is about to be put in: from the one that it replaces, or with values that it shares
+    /// with others. The `key` stays the same, in another place.
+    fn complete(&mut self, _tables: &Tables, _source: &Source, _key: &mut ObjectKey, _row: &mut AnyRow) {}
 
     /// An object has `changed`, seen at `now`; returns what goes along with that.
     fn changed(&mut self, _tables: &Tables, _changed: &Changed, _now: Moment) -> Vec<Cascade> {

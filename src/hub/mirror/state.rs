@@ -19,7 +19,7 @@ impl<I: Index> State<I> {
     pub(super) fn change(&mut self, change: Change, now: Moment) -> Vec<Changed> {
         match change {
             Change::Applied { source, mut key, version, mut row } => {
-                self.index.complete(&self.tables, &source, &mut key, &mut row, now);
+                self.index.complete(&self.tables, &source, &mut key, &mut row);
                 match self.tables.entry(&source).apply(key.clone(), row, version) {
                     Put::Same => Vec::new(),
                     Put::Replaced(before) => self.changed(Changed::Object { source, key, before }, now),

@@ -8,22 +8,23 @@
 
 use super::order;
 use super::policy::ahead::{self, AT_ONCE};
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 use crate::sync::{Settings, View};
 
 /// Copies that take too long to be made while a plan looks at the hub.
 #[derive(Debug, Default)]
 pub struct Unmade(Vec<ahead::Copies>);
 
-/// What is to be made before the works of the Gateway or the policy `parent`, or what it says of them, are planned.
+/// What is to be made before the works of the Gateway or the policy `origin`, or what it says of them, are planned.
 #[must_use]
-pub fn unmade(view: View<'_>, settings: &Settings, parent: &Parent) -> Unmade {
-    let copies = if parent.is_gateway() {
-        order::unmade(view, settings, &parent.object)
-    } else {
-        let large = |policy| ahead::glance(policy, view.clusters().count()) > AT_ONCE;
-        let copies = || ahead::unmade(view, settings, parent);
-        view.policy(parent).filter(|policy| large(policy)).and_then(|_| copies()).into_iter().collect()
+pub fn unmade(view: View<'_>, settings: &Settings, origin: &Origin) -> Unmade {
+    let copies = match origin {
+        Origin::Gateway(key) => order::unmade(view, settings, key),
+        Origin::Policy(..) => {
+            let large = |policy| ahead::glance(policy, view.clusters().count()) > AT_ONCE;
+            let copies = || ahead::unmade(view, settings, origin);
+            view.policy(origin).filter(|policy| large(policy)).and_then(|_| copies()).into_iter().collect()
+        }
     };
     let bytes: usize = copies.iter().map(|copies| copies.bytes).sum();
     Unmade(if bytes > AT_ONCE { copies } else { Vec::new() })

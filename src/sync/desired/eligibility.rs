@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
+use crate::api::names::{GroupVersionResource, ObjectKey, Origin};
 use crate::api::params::Params;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
@@ -145,7 +145,7 @@ fn was_ours(view: View<'_>, key: &ObjectKey, gateway: &Gateway) -> bool {
     view.departed().any(|(class, ..)| *class.name == *gateway.class)
         || !gateway.fields.owners.ours.is_empty()
         || !gateway.fields.owned_status.is_empty()
-        || view.works_of(&Parent::gateway(key.clone())).next().is_some()
+        || view.works_of(&Origin::Gateway(key.clone())).next().is_some()
 }
 
 /// Whether the Gateway `key` is eligible.

@@ -13,15 +13,15 @@ use super::placement::{Placed, grace, placed};
 use super::work::{WorkTemplate, schema};
 use super::{Kept, Outcome, PlannedWork, WorksPlan};
 use crate::api::annotations::MANAGED;
-use crate::api::names::{ObjectKey, Parent, WorkName};
+use crate::api::names::{ObjectKey, Origin, WorkName};
 use crate::api::params::{Params, TlsSecrets};
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::{Problem, Settings, View, feedback};
 
 /// What should be of the Gateway `key`, whatever it has to wait for.
 pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
-    let parent = Parent::gateway(key.clone());
-    let name = WorkName::of(view.controller(), "Gateway", &parent);
+    let origin = Origin::Gateway(key.clone());
+    let name = WorkName::of(view.controller(), "Gateway", &origin);
     let mut plan = WorksPlan { name: Some(name.clone()), ..WorksPlan::default() };
     let eligibility = of_gateway(view, key);
     let Some(gateway) = view.gateway(key).filter(|_| eligibility.is_ours()) else {
@@ -33,7 +33,7 @@ pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> W
     plan.recheck = settles;
     plan.problems.extend(grace(view, gateway).1);
     let planned = match eligibility {
-        GatewayEligibility::Ours(params) => work(view, settings, &parent, &name, gateway, &params),
+        GatewayEligibility::Ours(params) => work(view, settings, &origin, &name, gateway, &params),
         GatewayEligibility::Frozen(problem) => Err(problem),
         GatewayEligibility::NotOurs => return plan,
     };
@@ -55,12 +55,12 @@ pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> W
 fn work(
     view: View<'_>,
     settings: &Settings,
-    parent: &Parent,
+    origin: &Origin,
     name: &WorkName,
     gateway: &Gateway,
     params: &Params,
 ) -> Result<(PlannedWork, Vec<Problem>), Problem> {
-    let key = &parent.object;
+    let key = origin.object();
     let downstream_namespace = settings.downstream_namespace(&key.namespace)?;
     let mut spec = read_spec(&gateway.spec)?;
     let Secrets { companions, problems } = match params.tls_secrets {
@@ -84,7 +84,7 @@ fn work(
     let template = WorkTemplate {
         controller: view.controller(),
         name,
-        parent,
+        origin,
         downstream_namespace: &downstream_namespace,
         schema: schema(view),
     };

@@ -26,18 +26,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::sync::{Problem, Settings, View};
 
 pub use order::Waiting;
 pub use work::PlannedWork;
 
-/// What should become of the works of one parent.
+/// What should become of the works of one origin.
 #[derive(Clone, Debug, Default)]
 pub struct WorksPlan {
     /// The name of its works, where its kind is known.
     pub name: Option<WorkName>,
-    /// What should be on each cluster. A work of the parent on any other cluster is withdrawn.
+    /// What should be on each cluster. A work of the origin on any other cluster is withdrawn.
     pub outcomes: BTreeMap<ClusterName, Outcome>,
     /// The clusters where a Gateway of the policy is placed, and that its selector leaves out.
     pub deselected: BTreeSet<ClusterName>,
@@ -129,15 +129,18 @@ impl WorksPlan {
 /// Plans the works of a Gateway or a policy, whether or not it still exists: what should be there, and then what of that
 /// comes or goes only after something else.
 #[must_use]
-pub fn plan_works(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
-    if parent.is_gateway() {
-        let mut plan = gateway::desired(view, settings, &parent.object);
-        order::wait(view, settings, &parent.object, &mut plan);
-        plan
-    } else {
-        let mut plan = policy::desired(view, settings, parent);
-        order::follow(view, parent, &mut plan);
-        plan
+pub fn plan_works(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
+    match origin {
+        Origin::Gateway(key) => {
+            let mut plan = gateway::desired(view, settings, key);
+            order::wait(view, settings, key, &mut plan);
+            plan
+        }
+        Origin::Policy(..) => {
+            let mut plan = policy::desired(view, settings, origin);
+            order::follow(view, origin, &mut plan);
+            plan
+        }
     }
 }
 

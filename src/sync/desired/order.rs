@@ -19,7 +19,7 @@ use super::placement::placed;
 use super::policy::ahead::{self, AT_ONCE};
 use super::{Kept, Leaving, Outcome, WorksPlan, policy};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin, WorkName};
 use crate::api::params::{Params, PolicyWaitAction};
 use crate::sync::condition::named;
 use crate::sync::kinds::{POLICIES, WORKS};
@@ -32,7 +32,7 @@ use crate::sync::{Problem, Settings, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     /// Its policies that are not applied there.
-    pub policies: BTreeSet<Parent>,
+    pub policies: BTreeSet<Origin>,
     /// Kinds of which it may have policies that are not known.
     pub unlisted: BTreeSet<GroupResource>,
     /// Whether none of its policies has been applied for as long as its class lets it wait.
@@ -43,7 +43,7 @@ impl Waiting {
     /// What it waits for, in words.
     #[must_use]
     pub fn text(&self) -> String {
-        let name = |policy: &Parent| format!("{}/{}", policy.kind.resource, policy.object.name);
+        let name = |policy: &Origin| format!("{}/{}", policy.kind().resource, policy.object().name);
         let policies = self.policies.iter().map(name);
         let lists = self.unlisted.iter().map(|kind| format!("the list of {kind}"));
         let all: Vec<String> = lists.chain(policies).collect();
@@ -104,7 +104,7 @@ fn hold(plan: &mut WorksPlan, cluster: &ClusterName, waiting: Waiting) {
 /// The policies of a Gateway that one cluster has not applied.
 #[derive(Default)]
 struct Unapplied {
-    policies: BTreeSet<Parent>,
+    policies: BTreeSet<Origin>,
     /// Whether a work of one of them is about to be made.
     coming: bool,
     /// When the latest of the Gateway's policies there was made or became Applied, or could not be made.
@@ -112,28 +112,28 @@ struct Unapplied {
 }
 
 impl Unapplied {
-    fn on(view: View<'_>, cluster: &ClusterName, policies: &BTreeMap<Parent, Expected>) -> Self {
+    fn on(view: View<'_>, cluster: &ClusterName, policies: &BTreeMap<Origin, Expected>) -> Self {
         let mut found = Self::default();
-        for (parent, expected) in policies {
+        for (origin, expected) in policies {
             let Some(outcome) = expected.get(cluster) else { continue };
-            if !found.is_applied(view, cluster, parent, outcome) {
-                found.policies.insert(parent.clone());
+            if !found.is_applied(view, cluster, origin, outcome) {
+                found.policies.insert(origin.clone());
             }
         }
         found
     }
 
-    /// Whether `cluster` has applied the policy `parent` as it is planned.
+    /// Whether `cluster` has applied the policy `origin` as it is planned.
     fn is_applied(
         &mut self,
         view: View<'_>,
         cluster: &ClusterName,
-        parent: &Parent,
+        origin: &Origin,
         planned: &Option<(WorkName, Content)>,
     ) -> bool {
         let work = match planned {
             Some((name, _)) => view.work(name, cluster),
-            None => view.work_of(parent, cluster),
+            None => view.work_of(origin, cluster),
         };
         if let Some(since) = work.and_then(|work| work.deleting) {
             // It is made anew once the old one is gone, which is up to the spoke's agent.
@@ -142,7 +142,7 @@ impl Unapplied {
         }
         match work {
             // Somebody else has its name, and nothing here will change that.
-            Some(work) if work.parent().is_none_or(|found| **found != *parent) => false,
+            Some(work) if work.origin().is_none_or(|found| **found != *origin) => false,
             Some(work) => {
                 [Some(work.created), work.applied_since]
                     .into_iter()
@@ -153,7 +153,7 @@ impl Unapplied {
                 work.applied_since.is_some() && as_planned
             }
             None => {
-                match (planned, view.refused_since(parent, cluster)) {
+                match (planned, view.refused_since(origin, cluster)) {
                     (Some(_), Some(since)) => self.began(view, since),
                     (Some(_), None) => self.coming = true,
                     // What is frozen is not made, and so is nothing to wait for without end.
@@ -186,28 +186,28 @@ fn expected(plan: &WorksPlan) -> Expected {
 /// The copies of the policies of the Gateway `key` that are not remembered, where it may have to wait for them.
 pub(super) fn unmade(view: View<'_>, settings: &Settings, key: &ObjectKey) -> Vec<ahead::Copies> {
     let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return Vec::new() };
-    let gateway = Parent::gateway(key.clone());
+    let gateway = Origin::Gateway(key.clone());
     let is_there =
         |cluster: &ClusterName| view.work_of(&gateway, cluster).is_some_and(|work| work.deleting.is_none());
     if placed(view, key).clusters.iter().all(is_there) {
         return Vec::new();
     }
     let kinds = params.policies_to_sync.iter().map(|listed| listed.gvr().kind);
-    let here: Vec<(Parent, &Policy)> = kinds.flat_map(|kind| policies_beside(view, key, &kind)).collect();
+    let here: Vec<(Origin, &Policy)> = kinds.flat_map(|kind| policies_beside(view, key, &kind)).collect();
     let clusters = view.clusters().count();
     if here.iter().map(|(_, policy)| ahead::glance(policy, clusters)).sum::<usize>() <= AT_ONCE {
         return Vec::new();
     }
-    let targets = |parent: &Parent| policy::gateways(view, parent).contains(key);
-    let here = here.into_iter().filter(|(parent, _)| targets(parent));
-    here.filter_map(|(parent, _)| ahead::unmade(view, settings, &parent)).collect()
+    let targets = |origin: &Origin| policy::gateways(view, origin).contains(key);
+    let here = here.into_iter().filter(|(origin, _)| targets(origin));
+    here.filter_map(|(origin, _)| ahead::unmade(view, settings, &origin)).collect()
 }
 
 /// The policies of `kind` in the namespace of the Gateway `key`.
-fn policies_beside<'v>(view: View<'v>, key: &ObjectKey, kind: &GroupResource) -> Vec<(Parent, &'v Policy)> {
+fn policies_beside<'v>(view: View<'v>, key: &ObjectKey, kind: &GroupResource) -> Vec<(Origin, &'v Policy)> {
     let beside = view.policies_of(kind).filter(|(object, _)| object.namespace == key.namespace);
-    let parent = |object: &ObjectKey| Parent { kind: kind.clone(), object: object.clone() };
-    beside.map(|(object, policy)| (parent(object), policy)).collect()
+    let origin = |object: &ObjectKey| Origin::new(kind.clone(), object.clone());
+    beside.map(|(object, policy)| (origin(object), policy)).collect()
 }
 
 /// The policies of the Gateway `key`, with what they plan, and the kinds of which that is not known. A kind that does
@@ -217,7 +217,7 @@ fn policies(
     settings: &Settings,
     key: &ObjectKey,
     params: &Params,
-) -> (BTreeMap<Parent, Expected>, BTreeSet<GroupResource>) {
+) -> (BTreeMap<Origin, Expected>, BTreeSet<GroupResource>) {
     let (mut policies, mut unlisted) = (BTreeMap::new(), BTreeSet::new());
     for gvr in params.policies_to_sync.iter().map(|listed| listed.gvr()) {
         let kind = &gvr.kind;
@@ -228,29 +228,32 @@ fn policies(
         if resolution.is_none() || !view.policies_synced(kind) {
             unlisted.insert(kind.clone());
         }
-        for (parent, _) in policies_beside(view, key, kind) {
-            if policy::gateways(view, &parent).contains(key) {
-                let desired = policy::desired(view, settings, &parent);
-                policies.insert(parent, expected(&desired));
+        for (origin, _) in policies_beside(view, key, kind) {
+            if policy::gateways(view, &origin).contains(key) {
+                let desired = policy::desired(view, settings, &origin);
+                policies.insert(origin, expected(&desired));
             }
         }
     }
     (policies, unlisted)
 }
 
-/// The Gateways that may wait for the policy `parent`.
-pub(crate) fn awaiting(view: View<'_>, parent: &Parent) -> impl Iterator<Item = Parent> {
-    let gateways = if parent.is_gateway() { BTreeSet::new() } else { policy::gateways(view, parent) };
-    gateways.into_iter().map(Parent::gateway)
+/// The Gateways that may wait for the policy `origin`.
+pub(crate) fn awaiting(view: View<'_>, origin: &Origin) -> impl Iterator<Item = Origin> {
+    let gateways = match origin {
+        Origin::Gateway(_) => BTreeSet::new(),
+        Origin::Policy(..) => policy::gateways(view, origin),
+    };
+    gateways.into_iter().map(Origin::Gateway)
 }
 
-/// Keeps the works of the policy `parent` on clusters that it leaves because one of its gateways does, for as long as that
+/// Keeps the works of the policy `origin` on clusters that it leaves because one of its gateways does, for as long as that
 /// gateway's work is there.
-pub(super) fn follow(view: View<'_>, parent: &Parent, plan: &mut WorksPlan) {
-    let leads = |key: &&ObjectKey| !is_delisted(view, key, parent);
+pub(super) fn follow(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
+    let leads = |key: &&ObjectKey| !is_delisted(view, key, origin);
     let Leaving { gateways, clusters } = &plan.leaving;
     let targets: Vec<&ObjectKey> = gateways.iter().filter(leads).collect();
-    for (_, cluster, work) in view.works_of(parent) {
+    for (_, cluster, work) in view.works_of(origin) {
         if plan.outcomes.contains_key(cluster) || work.deleting.is_some() || !clusters.contains(cluster) {
             continue;
         }
@@ -269,14 +272,14 @@ pub(in crate::sync) fn stands(
     key: &ObjectKey,
     cluster: &ClusterName,
 ) -> Option<Option<Moment>> {
-    let work = view.work_of(&Parent::gateway(key.clone()), cluster)?;
+    let work = view.work_of(&Origin::Gateway(key.clone()), cluster)?;
     let ends = work.deleting.map(|since| since.min(view.now).after(longest_wait(view, key)));
     ends.is_none_or(|ends| ends > view.now).then_some(ends)
 }
 
-/// Whether the Gateway `key` is ours, and its class no longer lists the kind of the policy `parent`.
-fn is_delisted(view: View<'_>, key: &ObjectKey, parent: &Parent) -> bool {
-    of_gateway(view, key).is_ours() && !of_target(view, key, &parent.kind).is_ours()
+/// Whether the Gateway `key` is ours, and its class no longer lists the kind of the policy `origin`.
+fn is_delisted(view: View<'_>, key: &ObjectKey, origin: &Origin) -> bool {
+    of_gateway(view, key).is_ours() && !of_target(view, key, origin.kind()).is_ours()
 }
 
 /// How long the policies of the Gateway `key` wait for it to go: as its class says, or the longest that any class of

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::api::params::Params;
 use crate::api::text::plain_excerpt;
 use crate::sync::rows::gateway::Gateway;
@@ -82,8 +82,8 @@ pub(in crate::sync) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
     let (grace, _) = grace(view, gateway);
     let settled =
         gateway.placement().and_then(|name| view.placement_settles(&ObjectKey::new(&key.namespace, name)));
-    let parent = Parent::gateway(key.clone());
-    let works = view.works_of(&parent).filter(|(_, _, work)| work.deleting.is_none());
+    let origin = Origin::Gateway(key.clone());
+    let works = view.works_of(&origin).filter(|(_, _, work)| work.deleting.is_none());
     for (name, cluster, work) in works {
         if !placed.clusters.contains(cluster) {
             let seen = view.displacement(name, cluster);

@@ -29,7 +29,7 @@ use super::work::schema;
 use super::{Kept, Leaving, Outcome, PlannedWork, WorksPlan, selector};
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use crate::sync::rows::Strings;
 use crate::sync::rows::kind::PolicyKindInfo;
 use crate::sync::rows::policy::Policy;
@@ -44,62 +44,62 @@ pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
 /// The most bytes of copies that a plan holds where there are several.
 const HELD: usize = 1024 * 1024;
 
-/// What should be of the policy `parent`, whatever it follows where it leaves.
-pub(super) fn desired(view: View<'_>, settings: &Settings, parent: &Parent) -> WorksPlan {
-    match Planner::read(view, settings, parent) {
+/// What should be of the policy `origin`, whatever it follows where it leaves.
+pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
+    match Planner::read(view, settings, origin) {
         Ok((planner, problem)) => planner.plan(problem),
         Err(plan) => *plan,
     }
 }
 
-/// The Gateways of its own namespace that the policy `parent` targets, none where that cannot be read.
-pub(in crate::sync) fn gateways(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
-    targets_of(view, parent).map(|targets| targets.gateways().cloned().collect()).unwrap_or_default()
+/// The Gateways of its own namespace that the policy `origin` targets, none where that cannot be read.
+pub(in crate::sync) fn gateways(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
+    targets_of(view, origin).map(|targets| targets.gateways().cloned().collect()).unwrap_or_default()
 }
 
 /// The Gateways of other namespaces that it refers to.
-pub(in crate::sync) fn foreign(view: View<'_>, parent: &Parent) -> BTreeSet<ObjectKey> {
-    targets_of(view, parent).map(|targets| targets.elsewhere().cloned().collect()).unwrap_or_default()
+pub(in crate::sync) fn foreign(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
+    targets_of(view, origin).map(|targets| targets.elsewhere().cloned().collect()).unwrap_or_default()
 }
 
-fn targets_of(view: View<'_>, parent: &Parent) -> Option<Arc<Targets>> {
-    remembered::targets_of(view.policy(parent)?, &parent.object.namespace).ok()
+fn targets_of(view: View<'_>, origin: &Origin) -> Option<Arc<Targets>> {
+    remembered::targets_of(view.policy(origin)?, &origin.object().namespace).ok()
 }
 
-/// The clusters with a work of the policy `parent` that its selector does not select.
-pub(in crate::sync) fn deselected(view: View<'_>, parent: &Parent) -> BTreeSet<ClusterName> {
-    let text = view.policy(parent).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
+/// The clusters with a work of the policy `origin` that its selector does not select.
+pub(in crate::sync) fn deselected(view: View<'_>, origin: &Origin) -> BTreeSet<ClusterName> {
+    let text = view.policy(origin).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
     let Some(selector) = text.and_then(|text| selector::parse(text).ok()) else { return BTreeSet::new() };
-    let clusters = view.works_of(parent).map(|(_, cluster, _)| cluster);
-    clusters.filter(|cluster| !selects(view, parent, &selector, cluster)).cloned().collect()
+    let clusters = view.works_of(origin).map(|(_, cluster, _)| cluster);
+    clusters.filter(|cluster| !selects(view, origin, &selector, cluster)).cloned().collect()
 }
 
 /// Whether `selector` selects `cluster`. Where nothing is known of its labels, what is there was selected.
-fn selects(view: View<'_>, parent: &Parent, selector: &Selector, cluster: &ClusterName) -> bool {
+fn selects(view: View<'_>, origin: &Origin, selector: &Selector, cluster: &ClusterName) -> bool {
     match view.labels(cluster) {
         Some(labels) => selector.matches(labels),
-        None => selector.matches(&NO_LABELS) || view.work_of(parent, cluster).is_some(),
+        None => selector.matches(&NO_LABELS) || view.work_of(origin, cluster).is_some(),
     }
 }
 
 /// Those of a cluster that says nothing of itself.
 static NO_LABELS: Strings = Strings::new();
 
-fn name(view: View<'_>, parent: &Parent, info: &PolicyKindInfo) -> WorkName {
-    WorkName::of(view.controller(), &info.kind, parent)
+fn name(view: View<'_>, origin: &Origin, info: &PolicyKindInfo) -> WorkName {
+    WorkName::of(view.controller(), &info.kind, origin)
 }
 
 /// Plans for a policy that cannot be read: each of its works says which gateways it serves, and stays where one of
 /// them is still allowed to be. A spoke that changes that word changes nothing but its own work.
-fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksPlan {
+fn keep_by_own_word(view: View<'_>, origin: &Origin, problem: Problem) -> WorksPlan {
     let kept = Kept::by([&problem]);
     let mut plan = WorksPlan { targeted: true, problems: vec![problem], ..WorksPlan::default() };
     let mut gateways: BTreeMap<ObjectKey, Option<Placed>> = BTreeMap::new();
-    for (_, cluster, work) in view.works_of(parent) {
+    for (_, cluster, work) in view.works_of(origin) {
         for gateway in work.gateways.iter() {
-            let key = ObjectKey { namespace: parent.object.namespace.clone(), name: gateway.clone() };
+            let key = ObjectKey { namespace: origin.object().namespace.clone(), name: gateway.clone() };
             let placed = gateways.entry(key).or_insert_with_key(|key| {
-                let ours = of_target(view, key, &parent.kind).is_ours();
+                let ours = of_target(view, key, origin.kind()).is_ours();
                 ours.then(|| placed(view, key))
             });
             let Some(placed) = placed else { continue };
@@ -109,7 +109,7 @@ fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksP
             plan.recheck = Moment::earliest(plan.recheck, placed.settles);
         }
     }
-    let clusters = view.works_of(parent).map(|(_, cluster, _)| cluster.clone()).collect();
+    let clusters = view.works_of(origin).map(|(_, cluster, _)| cluster.clone()).collect();
     plan.leaving = Leaving { gateways: gateways.into_keys().collect(), clusters };
     plan
 }
@@ -117,7 +117,7 @@ fn keep_by_own_word(view: View<'_>, parent: &Parent, problem: Problem) -> WorksP
 struct Planner<'v> {
     view: View<'v>,
     settings: &'v Settings,
-    parent: &'v Parent,
+    origin: &'v Origin,
     policy: &'v Arc<Policy>,
     kind: Option<(GroupVersionResource, PolicyKindInfo)>,
     targets: Arc<Targets>,
@@ -128,7 +128,7 @@ struct Planner<'v> {
 }
 
 impl<'v> Planner<'v> {
-    /// What plans the policy `parent`, and what freezes its kind.
+    /// What plans the policy `origin`, and what freezes its kind.
     ///
     /// # Errors
     ///
@@ -136,27 +136,27 @@ impl<'v> Planner<'v> {
     fn read(
         view: View<'v>,
         settings: &'v Settings,
-        parent: &'v Parent,
+        origin: &'v Origin,
     ) -> Result<(Self, Option<Problem>), Box<WorksPlan>> {
-        let (kind, problem) = match of_kind(view, &parent.kind) {
+        let (kind, problem) = match of_kind(view, origin.kind()) {
             KindEligibility::Unlisted => return Err(Box::default()),
             KindEligibility::Frozen(problem, _) => (None, Some(problem)),
             KindEligibility::Listed(gvr, info) => (Some((gvr, info)), None),
         };
-        if !view.policies_synced(&parent.kind) {
-            let problem = problem.unwrap_or_else(|| Problem::Unread(parent.kind.to_string()));
-            return Err(Box::new(keep_by_own_word(view, parent, problem)));
+        if !view.policies_synced(origin.kind()) {
+            let problem = problem.unwrap_or_else(|| Problem::Unread(origin.kind().to_string()));
+            return Err(Box::new(keep_by_own_word(view, origin, problem)));
         }
-        let Some(policy) = view.policy_row(parent).filter(|policy| !policy.deleting) else {
-            let name = kind.map(|(_, info)| name(view, parent, &info));
+        let Some(policy) = view.policy_row(origin).filter(|policy| !policy.deleting) else {
+            let name = kind.map(|(_, info)| name(view, origin, &info));
             return Err(Box::new(WorksPlan { name, ..WorksPlan::default() }));
         };
-        match remembered::targets_of(policy, &parent.object.namespace) {
+        match remembered::targets_of(policy, &origin.object().namespace) {
             Ok(targets) => {
                 let (spec, overrides) = (OnceCell::new(), OnceCell::new());
-                Ok((Self { view, settings, parent, policy, kind, targets, spec, overrides }, problem))
+                Ok((Self { view, settings, origin, policy, kind, targets, spec, overrides }, problem))
             }
-            Err(fault) => Err(Box::new(keep_by_own_word(view, parent, fault))),
+            Err(fault) => Err(Box::new(keep_by_own_word(view, origin, fault))),
         }
     }
 }
@@ -217,11 +217,11 @@ impl Planner<'_> {
     /// What all copies are made of.
     fn common(&self, outline: &Outline<'_>) -> Result<Arc<Common>, Problem> {
         let Some((gvr, info)) = &self.kind else {
-            return Err(Problem::Unread(self.parent.kind.to_string()));
+            return Err(Problem::Unread(self.origin.kind().to_string()));
         };
         Ok(Arc::new(Common {
             policy: self.policy.clone(),
-            parent: self.parent.clone(),
+            origin: self.origin.clone(),
             targets: self.targets.clone(),
             controller: self.view.controller().clone(),
             gvr: gvr.clone(),
@@ -243,14 +243,14 @@ impl Planner<'_> {
 
     /// Where it leaves a cluster because its gateway does, it goes after it; where it is not selected, at once.
     fn leaving(&self, outcomes: &BTreeMap<ClusterName, Outcome>, selector: Option<&Selector>) -> Leaving {
-        let clusters = self.view.works_of(self.parent).map(|(_, cluster, _)| cluster);
+        let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
         let left = clusters.filter(|cluster| !outcomes.contains_key(*cluster));
         let clusters = left.filter(|cluster| self.selects(selector, cluster)).cloned().collect();
         Leaving { gateways: self.targets.gateways().cloned().collect(), clusters }
     }
 
     fn selects(&self, selector: Option<&Selector>, cluster: &ClusterName) -> bool {
-        selector.is_none_or(|selector| selects(self.view, self.parent, selector, cluster))
+        selector.is_none_or(|selector| selects(self.view, self.origin, selector, cluster))
     }
 
     /// Whether what is on `cluster` follows from labels that nobody knows: its ManagedCluster has gone, and this process
@@ -259,7 +259,7 @@ impl Planner<'_> {
         let by_labels = [CLUSTER_SELECTOR, CLUSTER_OVERRIDES]
             .iter()
             .any(|key| self.policy.annotations.contains_key(*key));
-        by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.parent, cluster).is_some()
+        by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.origin, cluster).is_some()
     }
 
     /// Keeps what is on a cluster that a gateway may only seem to have left.
@@ -271,7 +271,7 @@ impl Planner<'_> {
     ) {
         let unsettled: BTreeSet<&str> =
             targets.iter().filter(|(_, target)| target.placed.unsettled).map(|(key, _)| &*key.name).collect();
-        for (_, cluster, work) in self.view.works_of(self.parent) {
+        for (_, cluster, work) in self.view.works_of(self.origin) {
             let may_be_placed = work.gateways.iter().any(|gateway| unsettled.contains(&**gateway));
             if may_be_placed && self.selects(selector, cluster) {
                 plan.outcomes.entry(cluster.clone()).or_insert(Outcome::Kept(Kept::Unsettled));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::copy::Copy;
 use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
 use crate::api::json::{Hash, length};
-use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
+use crate::api::names::{ControllerName, GroupResource, Origin, WorkName};
 use crate::api::params::Conflicts;
 use crate::api::work::{
     DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
@@ -159,12 +159,12 @@ pub(super) struct Companion {
     pub(super) object: Value,
 }
 
-/// What the works of one parent have in common.
+/// What the works of one origin have in common.
 #[derive(Debug)]
 pub(super) struct WorkTemplate<'a> {
     pub(super) controller: &'a ControllerName,
     pub(super) name: &'a WorkName,
-    pub(super) parent: &'a Parent,
+    pub(super) origin: &'a Origin,
     pub(super) downstream_namespace: &'a str,
     pub(super) schema: WorkSchema,
 }
@@ -190,8 +190,8 @@ impl WorkTemplate<'_> {
             [self.downstream_namespace].into_iter().chain(others).map(str::to_owned).collect();
         let orphaned: Vec<ResourceIdentifier> =
             namespaces.iter().map(|name| identifier("", "namespaces", "", name)).collect();
-        let (group, resource) = (&self.parent.kind.group, &self.parent.kind.resource);
-        let object = identifier(group, resource, self.downstream_namespace, &self.parent.object.name);
+        let (group, resource) = (&self.origin.kind().group, &self.origin.kind().resource);
+        let object = identifier(group, resource, self.downstream_namespace, &self.origin.object().name);
         let mut configs: Vec<ManifestConfig> = orphaned.iter().map(|name| self.created_once(name)).collect();
         configs.extend(companions.iter().map(|Companion { kind, object }| {
             let (namespace, name) = (text(object, "namespace"), text(object, "name"));
@@ -227,13 +227,16 @@ impl WorkTemplate<'_> {
 
     /// What the works are for, as a label says it.
     fn purpose(&self) -> &'static str {
-        if self.parent.is_gateway() { "gateway" } else { "policy" }
+        match self.origin {
+            Origin::Gateway(_) => "gateway",
+            Origin::Policy(..) => "policy",
+        }
     }
 
     /// The annotations of a work for the hub Gateways `gateways`.
     fn annotations(&self, gateways: &[&str]) -> Strings {
         Strings::from([
-            (PARENT.to_owned(), self.parent.to_string()),
+            (PARENT.to_owned(), self.origin.to_string()),
             (GATEWAYS.to_owned(), json!(gateways).to_string()),
         ])
     }

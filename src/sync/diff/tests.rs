@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::WorkAction;
-use crate::sync::tests::objects::{gateway_parent, listing, policy, policy_parent};
+use crate::sync::tests::objects::{gateway_origin, listing, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 const NOTHING: [&str; 0] = [];
@@ -27,7 +27,7 @@ fn a_changed_policy_updates_its_works() {
 #[test]
 fn an_update_is_of_the_work_that_was_seen() {
     let world = written().with(policy("limits").targets("web").spec("rate", json!(5)));
-    match &world.diff_of(&policy_parent("limits")).actions[..] {
+    match &world.diff_of(&policy_origin("limits")).actions[..] {
         [WorkAction::Update { uid, generation, .. }] => {
             assert!(uid.ends_with("-eu-1"));
             assert_eq!(*generation, 1);
@@ -42,7 +42,7 @@ fn an_edited_work_is_put_right() {
         "/spec/deleteOption/propagationPolicy",
         "/spec/manifestConfigs/1/updateStrategy/serverSideApply/force",
     ] {
-        let world = written().edited(&policy_parent("limits"), "eu-1", |work| {
+        let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
             *work.pointer_mut(path).unwrap() =
                 if path.ends_with("force") { json!(true) } else { json!("Orphan") };
         });
@@ -52,7 +52,7 @@ fn an_edited_work_is_put_right() {
 
 #[test]
 fn a_label_of_ours_that_was_changed_is_put_right() {
-    let world = written().edited(&policy_parent("limits"), "eu-1", |work| {
+    let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["labels"]["kuadrant.io/work-for"] = "gateway".into();
     });
     assert_eq!(world.writes("limits"), ["update eu-1"]);
@@ -60,7 +60,7 @@ fn a_label_of_ours_that_was_changed_is_put_right() {
 
 #[test]
 fn what_others_add_to_a_work_is_left() {
-    let world = written().edited(&policy_parent("limits"), "eu-1", |work| {
+    let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["labels"]["team"] = "a".into();
         work["metadata"]["annotations"]["team"] = "a".into();
         work["metadata"]["finalizers"] = json!(["cluster.open-cluster-management.io/manifest-work-cleanup"]);
@@ -70,20 +70,20 @@ fn what_others_add_to_a_work_is_left() {
 }
 
 #[test]
-fn a_work_of_the_planned_name_without_its_parent_is_not_ours() {
-    let world = written().edited(&policy_parent("limits"), "eu-1", |work| {
+fn a_work_of_the_planned_name_without_its_origin_is_not_ours() {
+    let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["annotations"]["kuadrant.io/parent"] =
             "ratelimitpolicies.kuadrant.io/shop/other".into();
     });
     assert_eq!(world.writes("limits"), NOTHING);
-    let problem = world.diff_of(&policy_parent("limits")).problems[0].to_string();
+    let problem = world.diff_of(&policy_origin("limits")).problems[0].to_string();
     assert!(problem.contains("is not ours: it is left alone"), "{problem}");
     let world = world.without(policy("limits"));
     assert_eq!(world.writes("limits"), NOTHING, "nor is it deleted");
 }
 
 #[test]
-fn a_work_that_claims_a_parent_that_its_name_does_not_prove_is_left() {
+fn a_work_that_claims_a_origin_that_its_name_does_not_prove_is_left() {
     let claim = json!({"metadata": {"name": "mine", "namespace": "eu-1", "uid": "x", "annotations":
         {"kuadrant.io/parent": "ratelimitpolicies.kuadrant.io/shop/limits"}}});
     let world = shop(&[]).with_work(claim);
@@ -92,7 +92,7 @@ fn a_work_that_claims_a_parent_that_its_name_does_not_prove_is_left() {
 
 #[test]
 fn a_terminating_work_is_neither_deleted_again_nor_updated() {
-    let world = written().terminating(&policy_parent("limits"), "eu-1");
+    let world = written().terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(world.writes("limits"), NOTHING, "still wanted");
     let world = world.with(policy("limits").targets("web").spec("rate", json!(5)));
     assert_eq!(world.writes("limits"), NOTHING, "wanted otherwise");
@@ -103,12 +103,12 @@ fn a_terminating_work_is_neither_deleted_again_nor_updated() {
 #[test]
 fn a_work_wanted_again_is_created_once_the_old_one_is_gone() {
     let world =
-        written().terminating(&policy_parent("limits"), "eu-1").gone(&policy_parent("limits"), "eu-1");
+        written().terminating(&policy_origin("limits"), "eu-1").gone(&policy_origin("limits"), "eu-1");
     assert_eq!(world.writes("limits"), ["create eu-1"]);
 }
 
 #[test]
-fn works_without_a_parent_are_withdrawn() {
+fn works_without_a_origin_are_withdrawn() {
     assert_eq!(written().without(policy("limits")).writes("limits"), ["delete eu-1"]);
 }
 
@@ -124,7 +124,7 @@ fn a_schema_without_scrape_types_is_written_without_them() {
     let world = written();
     let older = WorkSchema { feedback_scrape_type: false, ..WorkSchema::FULL };
     world.change(crate::sync::found::work_schema(older));
-    match &world.diff_of(&policy_parent("limits")).actions[..] {
+    match &world.diff_of(&policy_origin("limits")).actions[..] {
         [WorkAction::Update { work, .. }] => {
             assert!(!work.object("eu-1").unwrap().to_string().contains("feedbackScrapeType"));
         }
@@ -172,5 +172,5 @@ fn classes_that_all_overwrite_do() {
     params["conflicts"] = "overwrite".into();
     let world = written().params("multi", &params.to_string());
     assert_eq!(world.writes("limits"), ["update eu-1"]);
-    assert_eq!(world.writes_of(&gateway_parent("web")), ["update eu-1"]);
+    assert_eq!(world.writes_of(&gateway_origin("web")), ["update eu-1"]);
 }

@@ -19,7 +19,7 @@ mod read;
 mod works;
 
 use crate::api::moment::Moment;
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind};
 use crate::sync::kinds::WORKS;
 use crate::sync::{Key, OfflineMirror, Problem, Settings, View, triggers};
@@ -76,18 +76,18 @@ fn keys(hub: &HubSnapshot, now: Moment, mut each: impl FnMut(View<'_>, &Key)) {
     everything.iter().for_each(|key| each(view, key));
 }
 
-/// The policy or the Gateway `parent`, as diagnostics name it.
-fn regarding(view: View<'_>, parent: &Parent) -> Regarding {
-    let object = &parent.object;
-    if parent.is_gateway() {
-        return Regarding::new(format_args!("Gateway {object}"));
-    }
-    match of_kind(view, &parent.kind) {
+/// The policy or the Gateway `origin`, as diagnostics name it.
+fn regarding(view: View<'_>, origin: &Origin) -> Regarding {
+    let (kind, object) = match origin {
+        Origin::Gateway(key) => return Regarding::new(format_args!("Gateway {key}")),
+        Origin::Policy(kind, object) => (kind, object),
+    };
+    match of_kind(view, kind) {
         KindEligibility::Listed(_, info) | KindEligibility::Frozen(_, Some(info)) => {
             Regarding::new(format_args!("{} {object}", info.kind))
         }
         KindEligibility::Frozen(_, None) | KindEligibility::Unlisted => {
-            Regarding::new(format_args!("{} {object}", parent.kind))
+            Regarding::new(format_args!("{kind} {object}"))
         }
     }
 }

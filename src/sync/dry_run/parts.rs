@@ -10,7 +10,7 @@ use super::read::HubSnapshot;
 use super::{Planned, keys, regarding};
 use crate::api::gateway::{self, GatewayStatus};
 use crate::api::moment::Moment;
-use crate::api::names::{ObjectKey, Parent};
+use crate::api::names::{ObjectKey, Origin};
 use crate::sync::desired::eligibility::conflict;
 use crate::sync::status::class;
 use crate::sync::status::contest::Contest;
@@ -74,22 +74,22 @@ fn gateway(
     hub: &HubSnapshot,
     view: View<'_>,
     settings: &Settings,
-    parent: &Parent,
+    origin: &Origin,
 ) -> (Option<Change>, Option<Diagnostic>) {
-    let key = &parent.object;
+    let key = origin.object();
     let GatewayFold { mut metadata, contest, status, .. } = status::gateway::plan(view, settings, key);
     let contest = contest.map(|(contest, _)| contest).filter(|contest| !is_ours(view, contest));
     if contest.is_some() {
         metadata = None;
     }
-    let diagnostic = contest.map(|contest| contested(view, parent, &contest));
+    let diagnostic = contest.map(|contest| contested(view, origin, &contest));
     let Some(there) = view.gateway(key).filter(|_| metadata.is_some() || status.is_some()) else {
         return (None, diagnostic);
     };
     let (mut before, mut after) = (gateway_named(key), gateway_named(key));
     if let Some(metadata) = metadata {
         before["metadata"]["labels"] = json!(there.fields.labels);
-        before["metadata"]["annotations"] = json!(hub.annotations.get(parent));
+        before["metadata"]["annotations"] = json!(hub.annotations.get(origin));
         after["metadata"]["labels"] = json!(metadata.labels);
         after["metadata"]["annotations"] = json!(metadata.annotations);
     }
@@ -126,34 +126,34 @@ fn timeless(status: &GatewayStatus) -> Value {
 pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Planned {
     let (mut changes, mut diagnostics) = Planned::default();
     keys(hub, now, |view, key| {
-        let Key::Fold(parent) = key else { return };
-        if parent.is_gateway() {
-            let (change, diagnostic) = gateway(hub, view, settings, parent);
+        let Key::Fold(origin) = key else { return };
+        if let Origin::Gateway(_) = origin {
+            let (change, diagnostic) = gateway(hub, view, settings, origin);
             changes.extend(change);
             diagnostics.extend(diagnostic);
             return;
         }
-        let fold = match status::policy::plan(view, settings, parent).fold {
+        let fold = match status::policy::plan(view, settings, origin).fold {
             Fold::Contested { contest, ours, .. } if is_ours(view, &contest) => *ours,
             fold => fold,
         };
         match fold {
             Fold::Settled => {}
-            Fold::Contested { contest, .. } => diagnostics.push(contested(view, parent, &contest)),
+            Fold::Contested { contest, .. } => diagnostics.push(contested(view, origin, &contest)),
             Fold::Write { gvr, kind, annotations, .. } => {
                 let policy = |annotations: Value| {
                     json!({
                         "apiVersion": gvr.api_version(),
                         "kind": &*kind,
                         "metadata": {
-                            "name": parent.object.name, "namespace": parent.object.namespace,
+                            "name": &origin.object().name, "namespace": &origin.object().namespace,
                             "annotations": annotations,
                         },
                     })
                 };
-                let before = hub.annotations.get(parent);
+                let before = hub.annotations.get(origin);
                 let (before, after) = (policy(json!(before)), policy(json!(annotations)));
-                changes.push(Change::of_part(&kind, parent.object.clone(), before, after));
+                changes.push(Change::of_part(&kind, origin.object().clone(), before, after));
             }
         }
     });
@@ -166,6 +166,6 @@ fn is_ours(view: View<'_>, contest: &Contest) -> bool {
     contest.is_won_anyway(&view.controller().hub_field_manager())
 }
 
-fn contested(view: View<'_>, parent: &Parent, contest: &Contest) -> Diagnostic {
-    regarding(view, parent).warning(contest.problem().text())
+fn contested(view: View<'_>, origin: &Origin, contest: &Contest) -> Diagnostic {
+    regarding(view, origin).warning(contest.problem().text())
 }

@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use crate::api::annotations::OF_POLICY;
 use crate::api::cluster::ManagedClusterStatus;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use crate::api::object::HubObject;
 use crate::api::work;
 use crate::hub::{HubClient, HubError, Source, Wanted};
@@ -50,7 +50,7 @@ pub struct HubSnapshot {
     /// The works of the controller, of which the mirror keeps no more than hashes.
     pub(super) works: BTreeMap<(ClusterName, WorkName), HubObject>,
     /// The annotations of ours on policies and Gateways, of which it keeps as little.
-    pub(super) annotations: BTreeMap<Parent, Strings>,
+    pub(super) annotations: BTreeMap<Origin, Strings>,
     /// Since when agents are not heard of.
     pub unavailable: Unavailable,
 }
@@ -86,7 +86,7 @@ pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<Hub
             hub.unavailable = unavailable.collect();
         } else if source.is(&GATEWAYS) {
             for gateway in objects {
-                hub.annotated(Parent::gateway(gateway.key()), gateway, GatewayFields::is_ours);
+                hub.annotated(Origin::Gateway(gateway.key()), gateway, GatewayFields::is_ours);
             }
         }
     }
@@ -133,9 +133,9 @@ async fn definition(client: &HubClient, name: &str) -> Result<Option<CustomResou
 
 impl HubSnapshot {
     /// Keeps those annotations of `object` that are ours.
-    fn annotated(&mut self, parent: Parent, object: HubObject, is_ours: impl Fn(&str) -> bool) {
+    fn annotated(&mut self, origin: Origin, object: HubObject, is_ours: impl Fn(&str) -> bool) {
         let ours = object.metadata.annotations.into_iter().filter(|(key, _)| is_ours(key));
-        self.annotations.insert(parent, ours.collect());
+        self.annotations.insert(origin, ours.collect());
     }
 
     fn wanted(&self) -> Wanted {
@@ -186,8 +186,8 @@ impl HubSnapshot {
             let policies = list(client, source, gvr, self.mirror.controller()).await?;
             self.mirror.list(source, &policies);
             for policy in policies {
-                let parent = Parent { kind: gvr.kind.clone(), object: policy.key() };
-                self.annotated(parent, policy, |key| OF_POLICY.contains(&key));
+                let origin = Origin::new(gvr.kind.clone(), policy.key());
+                self.annotated(origin, policy, |key| OF_POLICY.contains(&key));
             }
         }
         Ok(())

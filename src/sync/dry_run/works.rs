@@ -9,7 +9,7 @@ use super::diagnostic::Diagnostic;
 use super::read::HubSnapshot;
 use super::{PlanError, keys, regarding};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::api::object::HubObject;
 use crate::sync::desired::{PlannedWork, WorksPlan, access, plan_works};
 use crate::sync::diff::{self, WorkAction};
@@ -28,22 +28,22 @@ pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec
     let guard = hub.mirror.read();
     let unsettled = guard.view(OfflineMirror::unsettled());
     keys(hub, now, |view, key| {
-        let Key::Works(parent) = key else { return };
-        let plan = plan_works(view, settings, parent);
-        let diff = diff::works(view, parent, &plan);
-        diagnostics.extend(said(view, parent, &plan, &diff.problems));
+        let Key::Works(origin) = key else { return };
+        let plan = plan_works(view, settings, origin);
+        let diff = diff::works(view, origin, &plan);
+        diagnostics.extend(said(view, origin, &plan, &diff.problems));
         let at_once: Vec<_> = if diff.actions.is_empty() {
             Vec::new()
         } else {
-            let plan = plan_works(unsettled, settings, parent);
-            diff::works(unsettled, parent, &plan).actions.iter().map(result).collect()
+            let plan = plan_works(unsettled, settings, origin);
+            diff::works(unsettled, origin, &plan).actions.iter().map(result).collect()
         };
         actions.extend(diff.actions.into_iter().map(|action| {
             let waits = (!at_once.contains(&result(&action)))
                 .then(|| format!("once its Placement has not changed for {} s", PLACEMENT_SETTLES.as_secs()));
             Awaited { action, waits }
         }));
-        actions.extend(again(view, parent, &plan));
+        actions.extend(again(view, origin, &plan));
         actions.extend(held(view, &plan));
     });
     (actions, diagnostics)
@@ -59,11 +59,11 @@ fn result(action: &WorkAction) -> (ClusterName, WorkName, Option<Content>) {
 }
 
 /// Works that are wanted, and being deleted at present.
-fn again<'p>(view: View<'p>, parent: &'p Parent, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
+fn again<'p>(view: View<'p>, origin: &'p Origin, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited> + 'p {
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
         let work = outcome.work()?;
         let hub = view.work(&work.name, cluster)?;
-        let going = hub.deleting.is_some() && hub.parent().is_some_and(|hub| **hub == *parent);
+        let going = hub.deleting.is_some() && hub.origin().is_some_and(|hub| **hub == *origin);
         going.then(|| Awaited {
             action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
             waits: Some("once the one that is being deleted is gone".to_owned()),
@@ -82,18 +82,18 @@ fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited
     })
 }
 
-/// What there is to say about `parent`.
-fn said(view: View<'_>, parent: &Parent, plan: &WorksPlan, others: &[Problem]) -> Vec<Diagnostic> {
-    let regarding = regarding(view, parent);
+/// What there is to say about `origin`.
+fn said(view: View<'_>, origin: &Origin, plan: &WorksPlan, others: &[Problem]) -> Vec<Diagnostic> {
+    let regarding = regarding(view, origin);
     let diagnostic = |problem: &Problem| {
         let text = problem.text();
         if problem.freezes() { regarding.error(text) } else { regarding.warning(text) }
     };
     let problems: BTreeSet<&Problem> = plan.problems.iter().chain(others).collect();
-    let ours = parent.is_gateway() && plan.targeted;
-    let waiting = ours
-        .then(|| incomplete(view, &parent.object))
-        .flatten()
+    let waiting = origin
+        .as_gateway()
+        .filter(|_| plan.targeted)
+        .and_then(|key| incomplete(view, key))
         .map(|text| regarding.warning(format!("{text}: until they are complete, nothing is withdrawn")));
     problems.into_iter().map(diagnostic).chain(waiting).collect()
 }

@@ -34,7 +34,7 @@ impl Explainer<'_> {
         let params = self.view.class_params(class);
         let listed =
             params.iter().filter_map(|params| params.known()).flat_map(|params| &params.policies_to_sync);
-        listed.map(|policy| policy.gvr()).filter(|gvr| gvr.kind == self.parent.kind).collect()
+        listed.map(|policy| policy.gvr()).filter(|gvr| gvr.kind == *self.origin.kind()).collect()
     }
 
     /// Whether the controller lacks a right to the kind.
@@ -75,7 +75,7 @@ impl Explainer<'_> {
             Problem::ForeignReference(_) => vec![format!("{regarding} spec.targetRef")],
             Problem::ForeignWork { cluster, name } => vec![format!("ManifestWork {cluster}/{name}")],
             Problem::PoliciesPending => {
-                let gateway = self.view.gateway(&self.parent.object);
+                let gateway = self.view.gateway(self.origin.object());
                 let class = gateway.map(|gateway| self.parameters(&gateway.class));
                 class.map(|place| format!("{place} policyWaitAction")).into_iter().collect()
             }

@@ -8,8 +8,7 @@ use crate::sync::rows::kind::Resolution;
 use crate::sync::status::class::PARAMETERS_UNREAD;
 
 impl Explainer<'_> {
-    pub(super) fn gateway_steps(&self) -> Vec<Step> {
-        let key = &self.parent.object;
+    pub(super) fn gateway_steps(&self, key: &ObjectKey) -> Vec<Step> {
         let mut steps = vec![self.gateway(key, &of_gateway(self.view, key), "it is a Gateway")];
         steps.extend(self.problems());
         steps
@@ -27,7 +26,7 @@ impl Explainer<'_> {
 
     /// Whether its kind is synced.
     pub(super) fn kind(&self) -> Step {
-        let kind = &self.parent.kind;
+        let kind = self.origin.kind();
         let classes = self.view.our_classes();
         match of_kind(self.view, kind) {
             KindEligibility::Listed(gvr, info) => {
@@ -83,7 +82,8 @@ impl Explainer<'_> {
     pub(super) fn gateway(&self, key: &ObjectKey, eligibility: &GatewayEligibility, is: &str) -> Step {
         let Some(gateway) = self.view.gateway(key) else {
             let reason = Reason::new("NoGateway", format!("{is}, which does not exist"));
-            let reference = (!self.parent.is_gateway()).then(|| format!("{} spec.targetRef", self.regarding));
+            let reference =
+                (self.origin.as_gateway().is_none()).then(|| format!("{} spec.targetRef", self.regarding));
             return Step::stops(reason.change(format!("Gateway {key}")).changes(reference));
         };
         let class = &gateway.class;
@@ -133,7 +133,7 @@ impl Explainer<'_> {
                         Reason::new("ClassNotOurs", text).change(of_gateway).change(of_class)
                     }
                     Some(_) => {
-                        let kind = &self.parent.kind;
+                        let kind = self.origin.kind();
                         let text = format!("{is} of {of_class}, whose parameters do not list {kind}");
                         Reason::new("KindNotListed", text).change(self.parameters(class)).change(of_gateway)
                     }

@@ -9,7 +9,7 @@ use crate::sync::desired::policy::foreign;
 impl Explainer<'_> {
     pub(super) fn policy_steps(&self) -> Vec<Step> {
         let mut steps = vec![self.kind()];
-        match self.view.policy(self.parent) {
+        match self.view.policy(self.origin) {
             Some(policy) if policy.deleting => {
                 let reason = Reason::new("Deleting", "it is being deleted");
                 return steps
@@ -17,7 +17,7 @@ impl Explainer<'_> {
                     .chain([Step::stops(reason.change(self.regarding.clone()))])
                     .collect();
             }
-            None if self.view.policies_synced(&self.parent.kind) => {
+            None if self.view.policies_synced(self.origin.kind()) => {
                 let reason = Reason::new("Missing", "it does not exist");
                 return steps
                     .into_iter()
@@ -28,7 +28,7 @@ impl Explainer<'_> {
         }
         steps.extend(self.gateways.keys().map(|key| self.target(key)));
         let reference = format!("{} spec.targetRef", self.regarding);
-        for key in foreign(self.view, self.parent) {
+        for key in foreign(self.view, self.origin) {
             let text = format!(
                 "its reference to Gateway {key} is dropped, because that is in another namespace: policies target \
                  Gateways of their own"
@@ -36,7 +36,7 @@ impl Explainer<'_> {
             steps.push(Step::stops(Reason::new("OtherNamespace", text).change(reference.clone())));
         }
         let frozen = self.plan.problems.iter().any(crate::sync::Problem::freezes);
-        if steps.len() == 1 && !frozen && self.view.policy(self.parent).is_some() {
+        if steps.len() == 1 && !frozen && self.view.policy(self.origin).is_some() {
             steps.push(Step::stops(Reason::new("NoGateway", "it targets no Gateway").change(reference)));
         }
         steps.extend(self.problems());
@@ -44,14 +44,14 @@ impl Explainer<'_> {
     }
 
     fn target(&self, key: &ObjectKey) -> Step {
-        let eligibility = of_target(self.view, key, &self.parent.kind);
+        let eligibility = of_target(self.view, key, self.origin.kind());
         self.gateway(key, &eligibility, &format!("it targets Gateway {key}"))
     }
 
     /// Why the policy, which targets a Gateway of ours, is not to be on `cluster`.
     pub(super) fn policy_absent(&self, cluster: &ClusterName) -> Vec<Reason> {
         if !self.plan.deselected.contains(cluster) {
-            let ours = |key: &&ObjectKey| of_target(self.view, key, &self.parent.kind).is_ours();
+            let ours = |key: &&ObjectKey| of_target(self.view, key, self.origin.kind()).is_ours();
             return self
                 .gateways
                 .keys()
@@ -60,7 +60,7 @@ impl Explainer<'_> {
                 .collect();
         }
         let selector =
-            self.view.policy(self.parent).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
+            self.view.policy(self.origin).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
         let selector = selector.map(|selector| {
             let text = format!(
                 "its annotation {CLUSTER_SELECTOR}, {selector:?}, does not select the cluster's labels"

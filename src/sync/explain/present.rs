@@ -2,7 +2,7 @@
 
 use super::{CLUSTER, Explainer, Reason, When};
 use crate::api::annotations::{Synced, SyncedCondition};
-use crate::api::names::{ClusterName, Parent};
+use crate::api::names::{ClusterName, Origin};
 use crate::sync::condition::NAMED;
 use crate::sync::desired::{PlannedWork, Waiting};
 use crate::sync::status::gateway::lacks;
@@ -45,18 +45,18 @@ impl Explainer<'_> {
         if !entry.applied {
             return (false, waiting());
         }
-        if self.parent.is_gateway() {
-            return match lacks(found) {
+        match self.origin {
+            Origin::Gateway(_) => match lacks(found) {
                 None => (true, Reason::new("Programmed", "it is programmed there")),
                 Some(text) => (false, self.not_in_force("NotProgrammed", &format!("not programmed: {text}"))),
-            };
+            },
+            Origin::Policy(..) => self.enforced(entry),
         }
-        self.enforced(entry)
     }
 
     /// That a Gateway waits for its policies.
     pub(super) fn waits(&self, waiting: &Waiting) -> Reason {
-        let class = self.view.gateway(&self.parent.object).map(|gateway| self.parameters(&gateway.class));
+        let class = self.view.gateway(self.origin.object()).map(|gateway| self.parameters(&gateway.class));
         let text = match (waiting.policies.is_empty() && waiting.unlisted.is_empty(), waiting.overdue) {
             (true, _) => "it waits until its policies are known".to_owned(),
             (false, false) => format!("it {}", waiting.text()),
@@ -64,7 +64,7 @@ impl Explainer<'_> {
                 format!("it {}; longer than policyWaitSeconds, and policyWaitAction is hold", waiting.text())
             }
         };
-        let object = |policy: &Parent| format!("{} {} on cluster {CLUSTER}", policy.kind, policy.object);
+        let object = |policy: &Origin| format!("{} {} on cluster {CLUSTER}", policy.kind(), policy.object());
         let reason = Reason::new("WaitsForPolicies", text);
         // As many as the text names.
         let reason = reason.changes(waiting.policies.iter().take(NAMED).map(object));

@@ -5,21 +5,21 @@ mod present;
 
 use super::{Explanation, Reason, State, Unavailable, Verdict, When, explain};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Parent};
+use crate::api::names::{ClusterName, Origin};
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{
-    class, cluster, decision, gateway, gateway_parent, listing, placement, policy, policy_parent, target,
+    class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin, target,
 };
 use crate::sync::tests::world::{World, resolved, shop};
 
-fn explained(world: &World, parent: &Parent, unavailable: &Unavailable) -> Explanation {
-    let kind = if parent.is_gateway() { "Gateway" } else { "RateLimitPolicy" };
-    world.see(|view| explain(view, &world.settings, parent, kind, unavailable))
+fn explained(world: &World, origin: &Origin, unavailable: &Unavailable) -> Explanation {
+    let kind = if origin.as_gateway().is_some() { "Gateway" } else { "RateLimitPolicy" };
+    world.see(|view| explain(view, &world.settings, origin, kind, unavailable))
 }
 
 fn verdict(world: &World, cluster: &str) -> Verdict {
-    explained(world, &policy_parent("limits"), &Unavailable::new())
+    explained(world, &policy_origin("limits"), &Unavailable::new())
         .clusters
         .remove(&ClusterName::from(cluster))
         .unwrap()
@@ -39,7 +39,7 @@ fn why(world: &World, cluster: &str) -> Vec<String> {
 
 /// The steps that stop it everywhere.
 fn stops(world: &World) -> Vec<String> {
-    let steps = explained(world, &policy_parent("limits"), &Unavailable::new()).steps;
+    let steps = explained(world, &policy_origin("limits"), &Unavailable::new()).steps;
     steps.iter().filter(|step| !step.passes).map(|step| told(&step.reason)).collect()
 }
 
@@ -65,7 +65,7 @@ fn where_all_is_well_the_steps_say_how_it_got_there() {
     let world = world()
         .written()
         .answered("eu-1", &applied().condition("Enforced", "True", "Enforced", "").observed(1));
-    let explanation = explained(&world, &policy_parent("limits"), &Unavailable::new());
+    let explanation = explained(&world, &policy_origin("limits"), &Unavailable::new());
     let steps: Vec<String> = explanation.steps.iter().map(|step| told(&step.reason)).collect();
     assert_eq!(
         steps,
@@ -276,7 +276,7 @@ fn a_policy_that_leaves_says_so() {
     let world = world().written().with(policy("limits").targets("nothing"));
     let said: Vec<&str> = verdict(&world, "eu-1").reasons.iter().map(|reason| reason.code).collect();
     assert_eq!(said, ["NoGateway", "Leaving"]);
-    let world = world.terminating(&policy_parent("limits"), "eu-1");
+    let world = world.terminating(&policy_origin("limits"), "eu-1");
     let eu = verdict(&world, "eu-1");
     assert_eq!(eu.reasons[1].text, "its agent has not finished removing it");
     assert!(eu.state.is_present() && !eu.state.is_desired());
@@ -285,7 +285,7 @@ fn a_policy_that_leaves_says_so() {
 #[test]
 fn the_same_hub_is_explained_in_the_same_words() {
     let explain_all =
-        || format!("{:?}", explained(&world().written(), &policy_parent("limits"), &Unavailable::new()));
+        || format!("{:?}", explained(&world().written(), &policy_origin("limits"), &Unavailable::new()));
     assert_eq!(explain_all(), explain_all());
 }
 

@@ -73,10 +73,10 @@ impl Answer {
                 answer.message = Some(room.text(&failed.unwrap_or(applied).message, TEXT_LIMIT));
             }
         }
-        let Purpose::Parent(parent) = purpose else { return answer };
+        let Purpose::Copy(origin) = purpose else { return answer };
         let carries = |manifest: &&ManifestStatus| {
-            *manifest.resource_meta.resource == *parent.kind.resource
-                && *manifest.resource_meta.group == *parent.kind.group
+            *manifest.resource_meta.resource == *origin.kind().resource
+                && *manifest.resource_meta.group == *origin.kind().group
         };
         let Some(manifest) = status.resource_status.manifests.iter().find(carries) else { return answer };
         // A spoke adds no value that nobody asked for. But it may write what is asked for as well.

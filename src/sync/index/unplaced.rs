@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::Index;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::hub::Tables;
 use crate::sync::kinds::{DECISIONS, GATEWAYS};
 use crate::sync::rows::cluster::Decision;
@@ -22,7 +22,7 @@ impl Index {
         before: Option<Option<Moment>>,
         now: Moment,
     ) {
-        let Some(gateway) = work.parent().filter(|parent| parent.is_gateway()) else {
+        let Some(gateway) = work.purpose.gateway() else {
             return self.unplaced.forget(key);
         };
         let moment = work.unplaced;
@@ -30,7 +30,7 @@ impl Index {
         if before == Some(moment) {
             return;
         }
-        let chosen = chooses(tables, &gateway.object, &key.1);
+        let chosen = chooses(tables, gateway, &key.1);
         let known = self.unplaced.get(key).decided(chosen, now);
         // One that comes without a moment has lost none.
         let written = before.is_some() || moment.is_some();
@@ -97,7 +97,7 @@ impl Index {
         changed: impl Fn(&ClusterName) -> bool,
         now: Moment,
     ) {
-        let Some(works) = self.works_of.get(&Parent::gateway(gateway)) else { return };
+        let Some(works) = self.works_of.get(&Origin::Gateway(gateway)) else { return };
         for key in works.iter().filter(|(_, cluster)| changed(cluster)) {
             let known = self.unplaced.get(key);
             self.unplaced.set(key, known.decided(chosen.contains(&key.1), now));

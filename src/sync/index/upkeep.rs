@@ -13,7 +13,6 @@ use crate::sync::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
 use crate::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, NEEDED, PLACEMENTS, POLICIES, WORKS,
 };
-use crate::sync::rows::Seen;
 use crate::sync::rows::kind::{KindState, Resolution};
 use crate::sync::rows::policy::Policy;
 use crate::sync::rows::work::Work;
@@ -37,14 +36,7 @@ impl hub::Index for Index {
         tables.rows(&WORK_SCHEMA).any(|(_, schema)| schema.fault().is_none())
     }
 
-    fn complete(
-        &mut self,
-        tables: &Tables,
-        source: &Source,
-        key: &mut ObjectKey,
-        row: &mut AnyRow,
-        now: Moment,
-    ) {
+    fn complete(&mut self, tables: &Tables, source: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
         if source.is(&CLASSES) {
             self.returned(key);
         } else if source.is(&CLUSTERS) {
@@ -52,17 +44,8 @@ impl hub::Index for Index {
         } else if let Some(work) = row.get_mut::<Work>() {
             self.share(key, work);
         } else if let Some(policy) = row.get_mut::<Arc<Policy>>() {
-            let before = tables.row::<Arc<Policy>>(source, key);
-            let policy = Arc::make_mut(policy);
-            policy.changed = match before {
-                Some(before) if before.generation == policy.generation && before.uid == policy.uid => {
-                    before.changed
-                }
-                // What the first listing brings may have changed at any time before.
-                _ => Seen(tables.synced(source).map(|_| now)),
-            };
-            if let Some(before) = before {
-                policy.replaces(before);
+            if let Some(before) = tables.row::<Arc<Policy>>(source, key) {
+                Arc::make_mut(policy).replaces(before);
             }
         } else if let Some(state) = row.get_mut::<KindState>() {
             state.follows(tables.row(source, key));
@@ -96,6 +79,11 @@ impl hub::Index for Index {
             self.decides(tables, key, before, now);
         } else if let Some((key, before)) = changed.of(&WORKS) {
             self.work_changed(tables, &work_key(key), before, now);
+        } else if let Changed::Object { source, key, before } = changed
+            && let Some(kind) = POLICIES.resource_of(source)
+        {
+            let before = before.as_ref().and_then(AnyRow::get::<Arc<Policy>>);
+            self.policy_changed(tables, source, kind, key, before.map(|before| &**before), now);
         } else if let Changed::Object { source, key, .. } = changed
             && let Some(kind) = VERSIONS.resource_of(source)
             && let Some(state) = tables.row::<KindState>(source, key)
@@ -108,6 +96,7 @@ impl hub::Index for Index {
 
     fn forgot(&mut self, tables: &Tables, source: &Source) -> Vec<Cascade> {
         let Some(kind) = POLICIES.resource_of(source) else { return Vec::new() };
+        self.policies_changed.retain(|origin, _| origin.kind() != kind);
         // What was found out of versions that are listed still holds.
         let known = self.known_params.values();
         let known = known.chain(self.departed.values().filter_map(|departed| departed.params.as_ref()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Index;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::hub::Tables;
 use crate::shrink::give_back;
 use crate::sync::PolicyKind;
@@ -17,10 +17,10 @@ impl Index {
     pub(super) fn share(&mut self, key: &mut ObjectKey, work: &mut Work) {
         key.name = self.strings.intern(key.name.clone());
         key.namespace = self.strings.intern(key.namespace.clone());
-        if let Purpose::Parent(parent) = &mut work.purpose
-            && let Some((known, _)) = self.works_of.get_key_value(parent)
+        if let Purpose::Copy(origin) = &mut work.purpose
+            && let Some((known, _)) = self.works_of.get_key_value(origin)
         {
-            *parent = known.clone();
+            *origin = known.clone();
         }
         work.revision = work.revision.take().map(|revision| self.strings.intern(revision));
         work.gateways = self.gateway_names.intern(work.gateways.clone());
@@ -59,23 +59,23 @@ impl Index {
 
     /// Notes what the work `key` is for.
     fn link(&mut self, key: &WorkKey, purpose: &Purpose) {
-        if let Purpose::Parent(parent) = purpose {
-            self.works_of.entry(parent.clone()).or_default().insert(key.clone());
-            self.carries(&key.1, &parent.kind, true);
+        if let Purpose::Copy(origin) = purpose {
+            self.works_of.entry(origin.clone()).or_default().insert(key.clone());
+            self.carries(&key.1, origin.kind(), true);
         }
     }
 
     /// Forgets what the work `key` was for.
     fn unlink(&mut self, key: &WorkKey, purpose: &Purpose) {
-        let Purpose::Parent(parent) = purpose else { return };
-        if let Some(works) = self.works_of.get_mut(parent) {
+        let Purpose::Copy(origin) = purpose else { return };
+        if let Some(works) = self.works_of.get_mut(origin) {
             works.remove(key);
             if works.is_empty() {
-                self.works_of.remove(parent);
+                self.works_of.remove(origin);
                 give_back(&mut self.works_of);
             }
         }
-        self.carries(&key.1, &parent.kind, false);
+        self.carries(&key.1, origin.kind(), false);
     }
 
     /// Counts a work of `cluster` that was `before` among those that carry ReferenceGrants, where it is one now.
@@ -98,15 +98,15 @@ impl Index {
         }
     }
 
-    /// The work that is for `parent` in `cluster`. All works of a parent have one name, but for those of a kind whose own
+    /// The work that is for `origin` in `cluster`. All works of an origin have one name, but for those of a kind whose own
     /// name has changed.
     pub(in crate::sync) fn work_of<'t>(
         &self,
         tables: &'t Tables,
-        parent: &Parent,
+        origin: &Origin,
         cluster: &ClusterName,
     ) -> Option<&'t Work> {
-        let keys = self.works_of.get(parent)?;
+        let keys = self.works_of.get(origin)?;
         let (first, last) = (keys.first()?, keys.last()?);
         let key = if first.0 == last.0 {
             keys.get(&(first.0.clone(), cluster.clone()))
@@ -124,14 +124,14 @@ impl Index {
         cluster: &'t ClusterName,
         work: &'t Work,
     ) -> impl Iterator<Item = ObjectKey> + 't {
-        let namespace = work.parent().map(|parent| parent.object.namespace.clone());
+        let namespace = work.origin().map(|origin| origin.object().namespace.clone());
         let named = namespace.into_iter().flat_map(|namespace| {
             let key = move |name: &Arc<str>| ObjectKey { namespace: namespace.clone(), name: name.clone() };
             work.gateways.iter().map(key)
         });
         named.filter(move |key| {
             tables.get(&GATEWAYS, key).is_some()
-                || self.work_of(tables, &Parent::gateway(key.clone()), cluster).is_some()
+                || self.work_of(tables, &Origin::Gateway(key.clone()), cluster).is_some()
         })
     }
 }

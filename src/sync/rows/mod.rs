@@ -21,18 +21,7 @@ pub mod work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::api::moment::Moment;
 use crate::api::object::HubObject;
-
-/// Since when something has been seen, which takes no part in comparisons.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Seen(pub Option<Moment>);
-
-impl PartialEq for Seen {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
 
 /// Labels or annotations.
 pub type Strings = BTreeMap<String, String>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::aside::Aside;
 use super::owners::Owners;
-use super::{RawSpec, Seen, Strings, raw_spec};
+use super::{RawSpec, Strings, raw_spec};
 use crate::api::annotations;
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
@@ -22,8 +22,6 @@ pub struct Policy {
     pub uid: Arc<str>,
     /// Changes with the spec.
     pub generation: i64,
-    /// Since when this process has seen its generation, `None` where it was there at the start.
-    pub changed: Seen,
     /// Whether it was asked to go.
     pub deleting: bool,
     /// Labels.
@@ -86,7 +84,6 @@ impl Policy {
         Self {
             uid: metadata.uid.as_str().into(),
             generation: metadata.generation,
-            changed: Seen::default(),
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels.clone(),
             annotations: metadata
@@ -100,6 +97,12 @@ impl Policy {
             of_texts: Aside::default(),
             of_copies: Aside::default(),
         }
+    }
+
+    /// Whether it is `other` in the same generation.
+    #[must_use]
+    pub fn is_generation_of(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.generation == other.generation
     }
 
     /// Takes over what was found out of `before`, as far as it was found in the same.

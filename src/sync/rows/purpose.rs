@@ -5,36 +5,44 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::api::annotations;
-use crate::api::names::{ControllerName, GroupResource, Parent, WorkName};
+use crate::api::names::{ControllerName, GroupResource, ObjectKey, Origin, WorkName};
 use crate::api::object::HubObject;
 use crate::api::work::ManifestWorkSpec;
 
 /// What a work is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// A Gateway or a policy.
-    Parent(Arc<Parent>),
+    /// A copy of a Gateway or of a policy.
+    Copy(Arc<Origin>),
     /// The agent's access to the kinds that our works there carry.
     Access(Vec<GroupResource>),
-    /// Not proven to be ours: its name does not follow from its parent.
+    /// Not proven to be ours: its name does not follow from its origin.
     Foreign,
 }
 
 impl Purpose {
+    /// The Gateway that it brings a copy of, if it does.
+    pub fn gateway(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Copy(origin) => origin.as_gateway(),
+            Self::Access(_) | Self::Foreign => None,
+        }
+    }
+
     /// What `object`, a work with this spec, is for.
     pub(super) fn of(object: &HubObject, spec: &ManifestWorkSpec, controller: &ControllerName) -> Self {
         let name = WorkName(object.metadata.name.as_str().into());
         if name == WorkName::access(controller) {
             return Self::Access(access_kinds(spec));
         }
-        let parent =
-            object.metadata.annotations.get(annotations::PARENT).and_then(|text| Parent::parse(text));
-        match parent {
-            Some(parent)
-                if name.is_for(controller, &parent)
-                    || is_for_carried_kind(&name, spec, controller, &parent) =>
+        let origin =
+            object.metadata.annotations.get(annotations::PARENT).and_then(|text| Origin::parse(text));
+        match origin {
+            Some(origin)
+                if name.is_for(controller, &origin)
+                    || is_for_carried_kind(&name, spec, controller, &origin) =>
             {
-                Self::Parent(Arc::new(parent))
+                Self::Copy(Arc::new(origin))
             }
             _ => Self::Foreign,
         }
@@ -46,10 +54,10 @@ fn is_for_carried_kind(
     name: &WorkName,
     spec: &ManifestWorkSpec,
     controller: &ControllerName,
-    parent: &Parent,
+    origin: &Origin,
 ) -> bool {
     let kinds = spec.workload.manifests.iter().filter_map(|manifest| manifest.0["kind"].as_str());
-    kinds.into_iter().any(|kind| WorkName::of(controller, kind, parent) == *name)
+    kinds.into_iter().any(|kind| WorkName::of(controller, kind, origin) == *name)
 }
 
 fn access_kinds(spec: &ManifestWorkSpec) -> Vec<GroupResource> {

@@ -13,7 +13,7 @@ use crate::api::work::{Manifest, ManifestWorkSpec};
 use crate::sync::feedback::{Answer, TEXT_LIMIT};
 use crate::sync::tests::answers::applied;
 use crate::sync::tests::objects::{
-    CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_parent, secret,
+    CLASS, CONTROLLER, Object, config_map, grant, listing, policy, policy_origin, secret,
 };
 use crate::sync::tests::world::shop;
 
@@ -28,7 +28,7 @@ fn json() -> Value {
     let world = shop(&["eu-1"])
         .class(CLASS, &params)
         .with(policy("limits").targets("web"))
-        .settled(&[policy_parent("limits")]);
+        .settled(&[policy_origin("limits")]);
     let (name, cluster) =
         world.work_names().into_iter().find(|(name, _)| name.starts_with("ratelimitpolicy")).unwrap();
     serde_json::from_str(&world.work_text(&name, &cluster, Value::to_string)).unwrap()
@@ -97,8 +97,8 @@ fn a_spec_of_another_shape_is_no_planned_one() {
 }
 
 #[test]
-fn a_work_belongs_to_the_parent_that_its_name_proves() {
-    assert_eq!(**pruned(&json()).parent().unwrap(), policy_parent("limits"));
+fn a_work_belongs_to_the_origin_that_its_name_proves() {
+    assert_eq!(**pruned(&json()).origin().unwrap(), policy_origin("limits"));
     for (field, value) in [
         ("name", json!("other")),
         ("annotations", json!({})),

@@ -13,7 +13,7 @@ use super::{Strings, served};
 use crate::api::annotations;
 use crate::api::gateway;
 use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, Parent};
+use crate::api::names::{ControllerName, Origin};
 use crate::api::object::HubObject;
 use crate::api::work::{Manifest, ManifestWorkSpec, ManifestWorkStatus};
 use crate::hub::{Pruned, Row};
@@ -93,11 +93,11 @@ impl Work {
         }
     }
 
-    /// Its parent, where it is proven to have one.
+    /// Its origin, where it is proven to have one.
     #[must_use]
-    pub fn parent(&self) -> Option<&Arc<Parent>> {
+    pub fn origin(&self) -> Option<&Arc<Origin>> {
         match &self.purpose {
-            Purpose::Parent(parent) => Some(parent),
+            Purpose::Copy(origin) => Some(origin),
             Purpose::Access(_) | Purpose::Foreign => None,
         }
     }
@@ -110,8 +110,8 @@ fn moment(time: Option<&Time>) -> Option<Moment> {
 /// What is no moment is none.
 fn unplaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
     let text = object.metadata.annotations.get(annotations::DISPLACED_SINCE)?;
-    let of_gateway = matches!(purpose, Purpose::Parent(parent) if parent.is_gateway());
-    let time: Timestamp = text.parse().ok().filter(|_| of_gateway)?;
+    purpose.gateway()?;
+    let time: Timestamp = text.parse().ok()?;
     Some(Moment(time.as_millisecond()))
 }
 
@@ -129,8 +129,7 @@ fn carries_grants(spec: &ManifestWorkSpec, purpose: &Purpose) -> bool {
         let group = manifest.0["apiVersion"].as_str().and_then(|version| version.split_once('/'));
         manifest.0["kind"] == "ReferenceGrant" && group.is_some_and(|(group, _)| group == gateway::GROUP)
     };
-    let of_gateway = matches!(purpose, Purpose::Parent(parent) if parent.is_gateway());
-    of_gateway && spec.workload.manifests.iter().any(is_grant)
+    purpose.gateway().is_some() && spec.workload.manifests.iter().any(is_grant)
 }
 
 fn applied_since(object: &HubObject, status: &ManifestWorkStatus) -> Option<Moment> {

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 use crate::sync::{Problem, View};
 
 /// Who wants to write an object's fields.
@@ -20,9 +20,9 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// The contest with `others` for the object `parent`.
-    pub(super) fn of(view: View<'_>, parent: &Parent, others: &BTreeSet<Arc<str>>) -> Self {
-        Self { others: others.clone(), stands: view.works_of(parent).next().is_some() }
+    /// The contest with `others` for the object `origin`.
+    pub(super) fn of(view: View<'_>, origin: &Origin, others: &BTreeSet<Arc<str>>) -> Self {
+        Self { others: others.clone(), stands: view.works_of(origin).next().is_some() }
     }
 
     /// Whether `manager`, this controller's, is to write, where the others in `standing` have works for the object.

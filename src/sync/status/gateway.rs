@@ -23,7 +23,7 @@ use super::contest::Contest;
 use super::{Notice, answer, notice};
 use crate::api::gateway::GatewayStatus;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::api::text::capped;
 use crate::sync::condition::{named, transition};
 use crate::sync::desired::eligibility::of_gateway;
@@ -81,8 +81,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
         let parting = parting(view, gateway);
         return GatewayFold { uid, metadata, parting, ..GatewayFold::default() };
     }
-    let parent = Parent::gateway(key.clone());
-    let works = plan_works(view, settings, &parent);
+    let origin = Origin::Gateway(key.clone());
+    let works = plan_works(view, settings, &origin);
     let works_recheck = works.recheck;
     if works.problems.iter().any(Problem::passes) {
         return GatewayFold { recheck: works_recheck, works_recheck, ..GatewayFold::default() };
@@ -90,13 +90,13 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let (metadata, left_out) = metadata::of(view, gateway, &works);
     let (others, owns) = (&gateway.fields.owners.others, !gateway.fields.owners.ours.is_empty());
     let contest = (!others.is_empty() && (metadata.is_some() || owns))
-        .then(|| (Contest::of(view, &parent, others), owns.then(Metadata::default)));
-    let Diff { actions, problems, .. } = diff::works(view, &parent, &works);
+        .then(|| (Contest::of(view, &origin, others), owns.then(Metadata::default)));
+    let Diff { actions, problems, .. } = diff::works(view, &origin, &works);
     let comes =
         works.is_overdue() || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
-    let clusters = clusters(view, &parent, &works);
+    let clusters = clusters(view, &origin, &works);
     let placement = placement(view, key);
-    let (left_behind, next) = notice::left_behind(view, &parent);
+    let (left_behind, next) = notice::left_behind(view, &origin);
     let builder =
         StatusBuilder { now: view.now, gateway, works: &works, placement, problems, clusters, left_behind };
     let status = builder.status(&left_out);
@@ -156,7 +156,7 @@ impl Lack {
 }
 
 /// What each cluster says where the Gateway is placed.
-fn clusters<'v>(view: View<'v>, parent: &Parent, works: &WorksPlan) -> BTreeMap<ClusterName, Said<'v>> {
+fn clusters<'v>(view: View<'v>, origin: &Origin, works: &WorksPlan) -> BTreeMap<ClusterName, Said<'v>> {
     let missing = |outcome: &Outcome| {
         let lacks = outcome.waiting().map_or_else(|| Lack::pending("pending"), Lack::waits);
         Said { lacks, answer: None, current: false }
@@ -164,7 +164,7 @@ fn clusters<'v>(view: View<'v>, parent: &Parent, works: &WorksPlan) -> BTreeMap<
     let outcomes = works.outcomes.iter();
     let mut clusters: BTreeMap<ClusterName, Said<'v>> =
         outcomes.map(|(cluster, outcome)| (cluster.clone(), missing(outcome))).collect();
-    for (_, cluster, work) in view.works_of(parent) {
+    for (_, cluster, work) in view.works_of(origin) {
         if let Some(said) = clusters.get_mut(cluster) {
             *said = said_of(work, answer::expected(works.outcomes.get(cluster), work));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Parent};
+use crate::api::names::{ClusterName, Origin};
 use crate::sync::View;
 use crate::sync::condition::named;
 
@@ -47,10 +47,10 @@ pub(super) fn not_deleted(clusters: &BTreeSet<ClusterName>) -> String {
 /// What is to be said of a policy, of which `entries` say how it fares, and when time alone changes that.
 pub(super) fn of_policy(
     view: View<'_>,
-    parent: &Parent,
+    origin: &Origin,
     entries: &[Synced],
 ) -> (Vec<Notice>, Option<Moment>) {
-    let policy = view.policy(parent);
+    let policy = view.policy(origin);
     let generation = policy.map_or(0, |policy| policy.generation);
     let is_synced = !entries.is_empty() && entries.iter().all(|entry| entry.applied);
     let synced = is_synced.then(|| Notice {
@@ -66,19 +66,19 @@ pub(super) fn of_policy(
         format!("a policy of the spoke's own wins on: {}", names(clusters))
     });
 
-    let changed = policy.and_then(|policy| policy.changed.0).unwrap_or_default();
+    let changed = view.policy_changed(origin).unwrap_or_default();
     let awaited = entries.iter().filter(|entry| !entry.applied).map(|entry| &entry.cluster);
-    let (stuck, next) = overdue(view, parent, awaited, changed);
+    let (stuck, next) = overdue(view, origin, awaited, changed);
     let stuck = Notice::about("Stuck", stuck, |clusters| {
         format!("neither applied nor deleted on {} after 5 minutes", names(clusters))
     });
     (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
 }
 
-/// The clusters that have not let go of what they have of the Gateway `parent` for long, and when there may be more.
-pub(super) fn left_behind(view: View<'_>, parent: &Parent) -> (BTreeSet<ClusterName>, Option<Moment>) {
-    let leaving = view.works_of(parent).filter(|(_, _, work)| work.deleting.is_some());
-    overdue(view, parent, leaving.map(|(_, cluster, _)| cluster), Moment::default())
+/// The clusters that have not let go of what they have of the Gateway `origin` for long, and when there may be more.
+pub(super) fn left_behind(view: View<'_>, origin: &Origin) -> (BTreeSet<ClusterName>, Option<Moment>) {
+    let leaving = view.works_of(origin).filter(|(_, _, work)| work.deleting.is_some());
+    overdue(view, origin, leaving.map(|(_, cluster, _)| cluster), Moment::default())
 }
 
 /// What is to be said of clusters that have not let go of a Gateway.
@@ -86,17 +86,17 @@ pub(super) fn of_left_behind(clusters: BTreeSet<ClusterName>) -> Option<Notice> 
     Notice::about("Stuck", clusters, not_deleted)
 }
 
-/// Those of the clusters `awaited` that say nothing for long of their works of `parent`, whose content was `changed` last,
+/// Those of the clusters `awaited` that say nothing for long of their works of `origin`, whose content was `changed` last,
 /// and when there may be more.
 fn overdue<'c>(
     view: View<'_>,
-    parent: &Parent,
+    origin: &Origin,
     awaited: impl Iterator<Item = &'c ClusterName>,
     changed: Moment,
 ) -> (BTreeSet<ClusterName>, Option<Moment>) {
     let (mut overdue, mut next) = (BTreeSet::new(), None);
     for cluster in awaited {
-        let Some(work) = view.work_of(parent, cluster) else { continue };
+        let Some(work) = view.work_of(origin, cluster) else { continue };
         // The spoke's agent may have written any moment.
         let since = work.deleting.unwrap_or(work.created.max(changed)).min(view.now);
         let at = since.after(STUCK);

@@ -16,7 +16,7 @@ use crate::api::annotations::{
 };
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupVersionResource, Parent};
+use crate::api::names::{ClusterName, GroupVersionResource, Origin};
 use crate::sync::condition::named;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind};
 use crate::sync::desired::plan_works;
@@ -74,30 +74,30 @@ pub enum Fold {
     },
 }
 
-/// Plans the annotations of the policy `parent`.
+/// Plans the annotations of the policy `origin`.
 #[must_use]
-pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
-    let (gvr, info) = match of_kind(view, &parent.kind) {
+pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
+    let (gvr, info) = match of_kind(view, origin.kind()) {
         KindEligibility::Listed(gvr, info) => (gvr, info),
         // Frozen, its annotations say why; unlisted, they go. Either takes a kind that is still watched.
         KindEligibility::Frozen(..) | KindEligibility::Unlisted => {
-            match view.resolved_kinds().find(|(gvr, _)| gvr.kind == parent.kind) {
+            match view.resolved_kinds().find(|(gvr, _)| gvr.kind == *origin.kind()) {
                 Some((gvr, info)) => (gvr.clone(), info.clone()),
                 None => return FoldPlan::NOTHING,
             }
         }
     };
-    let Some(policy) = view.policy(parent).filter(|policy| !policy.deleting) else {
+    let Some(policy) = view.policy(origin).filter(|policy| !policy.deleting) else {
         return FoldPlan::NOTHING;
     };
-    let works = plan_works(view, settings, parent);
+    let works = plan_works(view, settings, origin);
     if works.problems.iter().any(Problem::passes) {
         return FoldPlan { recheck: works.recheck, ..FoldPlan::NOTHING };
     }
-    let entries = entries(view, settings, parent, &works);
+    let entries = entries(view, settings, origin, &works);
     let summary = Summary::of(&entries, |cluster| works.outcomes.contains_key(cluster));
     let problems: BTreeSet<Problem> =
-        works.problems.iter().cloned().chain(diff::works(view, parent, &works).problems).collect();
+        works.problems.iter().cloned().chain(diff::works(view, origin, &works).problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.fields.other_bytes);
     let hashes = OF_POLICY.map(|key| annotations.get(key).map(|text| Hash::of_text(text)));
     let others = &policy.fields.other_owners;
@@ -119,11 +119,11 @@ pub fn plan(view: View<'_>, settings: &Settings, parent: &Parent) -> FoldPlan {
             theirs
         } else {
             let ours = write(ours_alone(taking_over(annotations, &policy.fields), &policy.fields));
-            let contest = Contest::of(view, parent, others);
+            let contest = Contest::of(view, origin, others);
             Fold::Contested { contest, ours: Box::new(ours), theirs: Box::new(theirs) }
         }
     };
-    let (notices, next) = notice::of_policy(view, parent, &entries);
+    let (notices, next) = notice::of_policy(view, origin, &entries);
     FoldPlan { summary: Some(summary), fold, notices, recheck: Moment::earliest(works.recheck, next) }
 }
 
@@ -194,21 +194,21 @@ fn bytes(annotations: &BTreeMap<&'static str, String>) -> usize {
     annotations.iter().map(|(key, text)| key.len() + text.len()).sum()
 }
 
-/// What every cluster says about the policy or the Gateway `parent`, sorted by cluster.
+/// What every cluster says about the policy or the Gateway `origin`, sorted by cluster.
 pub(in crate::sync) fn entries(
     view: View<'_>,
     settings: &Settings,
-    parent: &Parent,
+    origin: &Origin,
     works: &crate::sync::desired::WorksPlan,
 ) -> Vec<Synced> {
     let mut clusters: BTreeMap<&ClusterName, Option<_>> =
         works.outcomes.keys().map(|cluster| (cluster, None)).collect();
-    for (_, cluster, work) in view.works_of(parent) {
+    for (_, cluster, work) in view.works_of(origin) {
         clusters.insert(cluster, Some(work));
     }
     let copy = entry::CopyName {
-        name: parent.object.name.to_string(),
-        namespace: settings.prefixed(&parent.object.namespace),
+        name: origin.object().name.to_string(),
+        namespace: settings.prefixed(&origin.object().namespace),
     };
     clusters
         .into_iter()

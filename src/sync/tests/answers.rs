@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{gateway_parent, policy_parent};
+use super::objects::{gateway_origin, policy_origin};
 use super::world::World;
 
 #[derive(Clone, Debug)]
@@ -153,11 +153,11 @@ impl Answer {
 impl World {
     /// The agent of `cluster` says this of its work for the Gateway `web`.
     pub(crate) fn gateway_answered(self, cluster: &str, answer: &Answer) -> Self {
-        self.edited(&gateway_parent("web"), cluster, |work| work["status"] = answer.status(work))
+        self.edited(&gateway_origin("web"), cluster, |work| work["status"] = answer.status(work))
     }
 
     /// The agent of `cluster` says this of its work for the policy `limits`.
     pub(crate) fn answered(self, cluster: &str, answer: &Answer) -> Self {
-        self.edited(&policy_parent("limits"), cluster, |work| work["status"] = answer.status(work))
+        self.edited(&policy_origin("limits"), cluster, |work| work["status"] = answer.status(work))
     }
 }

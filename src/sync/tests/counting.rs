@@ -12,8 +12,8 @@ fn counted_anew(world: &World) -> BTreeMap<(&'static str, &'static str), usize> 
     let purpose = |work: &Work| match &work.purpose {
         Purpose::Access(_) => "access",
         Purpose::Foreign => "foreign",
-        Purpose::Parent(parent) if parent.is_gateway() => "gateway",
-        Purpose::Parent(_) => "policy",
+        Purpose::Copy(origin) if origin.as_gateway().is_some() => "gateway",
+        Purpose::Copy(_) => "policy",
     };
     let mut counts = BTreeMap::new();
     world.see(|view| {
@@ -28,18 +28,18 @@ fn holds(world: &World) {
 
 #[test]
 fn works_are_counted_as_they_come_change_and_go() {
-    let parents = [policy_parent("limits"), gateway_parent("web")];
-    let mut world = shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).settled(&parents);
+    let origins = [policy_origin("limits"), gateway_origin("web")];
+    let mut world = shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).settled(&origins);
     holds(&world);
     let deleted =
         |work: &mut serde_json::Value| work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    world.edit(&parents[0], "eu-1", |work| work["status"] = applied().status(work));
+    world.edit(&origins[0], "eu-1", |work| work["status"] = applied().status(work));
     holds(&world);
-    world.edit(&parents[1], "us-1", |work| work["metadata"]["annotations"] = json!({}));
+    world.edit(&origins[1], "us-1", |work| work["metadata"]["annotations"] = json!({}));
     holds(&world);
-    world.edit(&parents[0], "us-1", deleted);
+    world.edit(&origins[0], "us-1", deleted);
     holds(&world);
-    let mut world = world.gone(&parents[0], "us-1");
+    let mut world = world.gone(&origins[0], "us-1");
     holds(&world);
     world.list(&WORKS.all(), &[]);
     assert_eq!(world.see(|view| view.work_counts()), BTreeMap::new());
@@ -49,7 +49,7 @@ fn works_are_counted_as_they_come_change_and_go() {
 fn to_ask_how_many_works_there_are_takes_no_longer_for_many() {
     let world = hub();
     let (name, row) = world.see(|view| {
-        let (name, _, row) = view.works_of(&policy_parent("limits")).next().unwrap();
+        let (name, _, row) = view.works_of(&policy_origin("limits")).next().unwrap();
         (name.clone(), row.clone())
     });
     for number in 0..100_000 {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::annotations::GRACE_TIMEOUT;
 use crate::api::cluster::PLACEMENT_LABEL;
-use crate::api::names::{GroupResource, ObjectKey, Parent};
+use crate::api::names::{GroupResource, ObjectKey, Origin};
 use crate::hub::Source;
 use crate::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS,
@@ -208,10 +208,10 @@ pub(crate) fn grant(name: &str) -> Object {
         .spec("to", json!([{"group": "", "kind": "Secret"}]))
 }
 
-pub(crate) fn policy_parent(name: &str) -> Parent {
-    Parent { kind: limits(), object: ObjectKey::new(SHOP, name) }
+pub(crate) fn policy_origin(name: &str) -> Origin {
+    Origin::new(limits(), ObjectKey::new(SHOP, name))
 }
 
-pub(crate) fn gateway_parent(name: &str) -> Parent {
-    Parent::gateway(ObjectKey::new(SHOP, name))
+pub(crate) fn gateway_origin(name: &str) -> Origin {
+    Origin::Gateway(ObjectKey::new(SHOP, name))
 }

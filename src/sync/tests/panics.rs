@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::objects::{
-    class, cluster, config_map, decision, gateway, gateway_parent, placement, policy, policy_parent, target,
+    class, cluster, config_map, decision, gateway, gateway_origin, placement, policy, policy_origin, target,
 };
 use super::world::{World, shop};
 use crate::api::names::{ClusterName, ObjectKey};
@@ -15,9 +15,9 @@ use crate::sync::write::delete_guard::DeleteGuard;
 
 /// Plans everything.
 fn plan_all(world: &World) {
-    for parent in [policy_parent("limits"), gateway_parent("web")] {
-        world.diff_of(&parent);
-        world.see(|view| DeleteGuard::of(view, &parent).on(&"eu-1".into()));
+    for origin in [policy_origin("limits"), gateway_origin("web")] {
+        world.diff_of(&origin);
+        world.see(|view| DeleteGuard::of(view, &origin).on(&"eu-1".into()));
     }
     world.fold("limits");
     world.see(|view| {
@@ -86,7 +86,7 @@ proptest! {
             let odd = object.whole_spec(spec.clone()).status(status.clone());
             plan_all(&shop(&["eu-1"]).with(policy("limits").targets("web")).with(odd));
         }
-        let world = world.edited(&policy_parent("limits"), "eu-1", |work| {
+        let world = world.edited(&policy_origin("limits"), "eu-1", |work| {
             work["spec"] = spec;
             work["status"] = status;
         });
@@ -113,7 +113,7 @@ proptest! {
     fn a_work_broken_anywhere(place in any::<usize>(), with in any_json(), gateways in ".{0,40}") {
         let answer = super::answers::applied().condition("Enforced", "True", "R", "m").integer("x", 1);
         let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written().answered("eu-1", &answer);
-        let world = world.edited(&policy_parent("limits"), "eu-1", |work| {
+        let world = world.edited(&policy_origin("limits"), "eu-1", |work| {
             work["spec"] = broken(work["spec"].take(), place, with.clone());
             work["status"] = broken(work["status"].take(), place, with);
             work["metadata"]["annotations"]["kuadrant.io/gateways"] = gateways.into();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::objects::{CLASS, gateway_parent, policy_parent};
+use super::objects::{CLASS, gateway_origin, policy_origin};
 use super::world::{World, shop};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::sync::Problem;
@@ -96,10 +96,10 @@ fn problems() -> Vec<(Problem, Of)> {
 /// The cells of the table that the code decides: whether there are an Event and a metric of this name, what a Gateway says,
 /// and what `explain` says to change.
 fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
-    let (parent, kind, subject) = match of {
-        Of::Gateways => (gateway_parent("web"), "Gateway", "Gateway shop/web"),
+    let (origin, kind, subject) = match of {
+        Of::Gateways => (gateway_origin("web"), "Gateway", "Gateway shop/web"),
         Of::Policies | Of::Both => {
-            (policy_parent("limits"), "RateLimitPolicy", "RateLimitPolicy shop/limits")
+            (policy_origin("limits"), "RateLimitPolicy", "RateLimitPolicy shop/limits")
         }
     };
     let told = if problem.passes() { "none" } else { "both" };
@@ -114,7 +114,7 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
         Problem::ForeignWork { .. } => "in the message of `Programmed`",
         _ => "in the message of `Accepted`",
     };
-    let advice = world.see(|view| advice(view, &world.settings, &parent, kind, problem));
+    let advice = world.see(|view| advice(view, &world.settings, &origin, kind, problem));
     let names = [
         (subject, "its"),
         ("ConfigMap params/multi key params", "the class's parameters"),
@@ -160,7 +160,7 @@ fn a_right_that_the_controller_lacks_is_what_explain_says_to_change() {
     let world = shop(&["eu-1"]).resolution("ratelimitpolicies", Resolution::Forbidden("no".into()));
     let gvr = GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies");
     let problem = Problem::KindNotResolved { gvr, fault: "no".to_owned() };
-    let limits = policy_parent("limits");
+    let limits = policy_origin("limits");
     assert_eq!(
         world.see(|view| advice(view, &world.settings, &limits, "RateLimitPolicy", &problem)),
         ["the controller's rights to get, list, watch and patch ratelimitpolicies.kuadrant.io"]

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::objects::{gateway_parent, policy_parent};
+use super::objects::{gateway_origin, policy_origin};
 use super::world::World;
 use crate::api::annotations::DISPLACED_SINCE;
 use crate::api::json::normalize;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::hub::Change;
 use crate::sync::Keys;
 use crate::sync::diff::WorkAction;
@@ -18,10 +18,10 @@ use crate::sync::kinds::WORKS;
 impl World {
     /// Writes what the plans of these objects want, as often as that changes something, and shows it to the mirror as
     /// the server would. Deleted works are gone at once.
-    pub(crate) fn settled(mut self, parents: &[Parent]) -> Self {
+    pub(crate) fn settled(mut self, origins: &[Origin]) -> Self {
         for _ in 0..5 {
             let mut actions: Vec<WorkAction> =
-                parents.iter().flat_map(|parent| self.diff_of(parent).actions).collect();
+                origins.iter().flat_map(|origin| self.diff_of(origin).actions).collect();
             let clusters: BTreeSet<ClusterName> = self.see(|view| {
                 let clusters = view.works().map(|(_, cluster, _)| cluster.clone());
                 clusters.chain(actions.iter().map(|action| action.cluster().clone())).collect()
@@ -37,12 +37,12 @@ impl World {
 
     /// Writes what the policy `limits` and the Gateway `web` want.
     pub(crate) fn written(self) -> Self {
-        self.settled(&[gateway_parent("web"), policy_parent("limits")])
+        self.settled(&[gateway_origin("web"), policy_origin("limits")])
     }
 
     /// Writes what the Gateway `web` wants: its policies leave a cluster after it.
     pub(crate) fn gateway_written(self) -> Self {
-        self.settled(&[gateway_parent("web")])
+        self.settled(&[gateway_origin("web")])
     }
 
     /// The works that there are.
@@ -100,16 +100,16 @@ impl World {
         self.apply_as_it_is(&WORKS.all(), &work)
     }
 
-    fn work_name(&self, parent: &Parent, cluster: &str) -> String {
+    fn work_name(&self, origin: &Origin, cluster: &str) -> String {
         self.see(|view| {
-            let mut names = view.works_of(parent).map(|(name, _, _)| name.to_string());
+            let mut names = view.works_of(origin).map(|(name, _, _)| name.to_string());
             names.find(|name| self.works.contains_key(&(name.clone(), cluster.to_owned()))).unwrap()
         })
     }
 
-    /// Changes the work of `parent` in `cluster` as someone else would, and tells which keys that affects.
-    pub(crate) fn edit(&mut self, parent: &Parent, cluster: &str, edit: impl FnOnce(&mut Value)) -> Keys {
-        let key = (self.work_name(parent, cluster), cluster.to_owned());
+    /// Changes the work of `origin` in `cluster` as someone else would, and tells which keys that affects.
+    pub(crate) fn edit(&mut self, origin: &Origin, cluster: &str, edit: impl FnOnce(&mut Value)) -> Keys {
+        let key = (self.work_name(origin, cluster), cluster.to_owned());
         edit(self.works.get_mut(&key).unwrap());
         self.show(&key)
     }
@@ -123,21 +123,21 @@ impl World {
         self
     }
 
-    pub(crate) fn edited(mut self, parent: &Parent, cluster: &str, edit: impl FnOnce(&mut Value)) -> Self {
-        self.edit(parent, cluster, edit);
+    pub(crate) fn edited(mut self, origin: &Origin, cluster: &str, edit: impl FnOnce(&mut Value)) -> Self {
+        self.edit(origin, cluster, edit);
         self
     }
 
-    /// The work for `parent` in `cluster` was asked to go, and its agent has not finished.
-    pub(crate) fn terminating(self, parent: &Parent, cluster: &str) -> Self {
-        self.edited(parent, cluster, |work| {
+    /// The work for `origin` in `cluster` was asked to go, and its agent has not finished.
+    pub(crate) fn terminating(self, origin: &Origin, cluster: &str) -> Self {
+        self.edited(origin, cluster, |work| {
             work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         })
     }
 
-    /// The work for `parent` in `cluster` has gone.
-    pub(crate) fn gone(mut self, parent: &Parent, cluster: &str) -> Self {
-        let key = (self.work_name(parent, cluster), cluster.to_owned());
+    /// The work for `origin` in `cluster` has gone.
+    pub(crate) fn gone(mut self, origin: &Origin, cluster: &str) -> Self {
+        let key = (self.work_name(origin, cluster), cluster.to_owned());
         self.work_is_gone(&key);
         self
     }

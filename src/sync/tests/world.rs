@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::objects::{
-    CONTROLLER, Object, class, config_map, decision, kind, listing, placement, policy_parent,
+    CONTROLLER, Object, class, config_map, decision, kind, listing, placement, policy_origin,
 };
 use crate::api::annotations::Synced;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Parent};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Origin};
 use crate::api::object::HubObject;
 use crate::hub::{Change, Source};
 use crate::sync::desired::{Outcome, WorksPlan, access, plan_works};
@@ -118,9 +118,9 @@ impl World {
         self.change(Change::Deleted { source, key, version })
     }
 
-    /// The hub refuses to have the work of `parent` made in `cluster`.
-    pub(crate) fn refusing(self, parent: &Parent, cluster: &str) -> Self {
-        self.refused.note(parent, &ClusterName::from(cluster), Moment(self.now));
+    /// The hub refuses to have the work of `origin` made in `cluster`.
+    pub(crate) fn refusing(self, origin: &Origin, cluster: &str) -> Self {
+        self.refused.note(origin, &ClusterName::from(cluster), Moment(self.now));
         self
     }
 
@@ -216,25 +216,25 @@ impl World {
 
     /// The plan of the policy `name`.
     pub(crate) fn plan(&self, name: &str) -> WorksPlan {
-        self.plan_of(&policy_parent(name))
+        self.plan_of(&policy_origin(name))
     }
 
-    pub(crate) fn plan_of(&self, parent: &Parent) -> WorksPlan {
-        self.see(|view| plan_works(view, &self.settings, parent))
+    pub(crate) fn plan_of(&self, origin: &Origin) -> WorksPlan {
+        self.see(|view| plan_works(view, &self.settings, origin))
     }
 
-    pub(crate) fn diff_of(&self, parent: &Parent) -> Diff {
-        let plan = self.plan_of(parent);
-        self.see(|view| diff::works(view, parent, &plan))
+    pub(crate) fn diff_of(&self, origin: &Origin) -> Diff {
+        let plan = self.plan_of(origin);
+        self.see(|view| diff::works(view, origin, &plan))
     }
 
     /// What has to be written for the policy `name`: `create eu-1`.
     pub(crate) fn writes(&self, name: &str) -> Vec<String> {
-        self.writes_of(&policy_parent(name))
+        self.writes_of(&policy_origin(name))
     }
 
-    pub(crate) fn writes_of(&self, parent: &Parent) -> Vec<String> {
-        named(&self.diff_of(parent).actions)
+    pub(crate) fn writes_of(&self, origin: &Origin) -> Vec<String> {
+        named(&self.diff_of(origin).actions)
     }
 
     /// What has to be written for the access work of `cluster`.
@@ -252,18 +252,18 @@ impl World {
 
     /// The copy of the policy `name` that `cluster` should get.
     pub(crate) fn copy(&self, name: &str, cluster: &str) -> Value {
-        self.copy_of(&policy_parent(name), cluster)
+        self.copy_of(&policy_origin(name), cluster)
     }
 
-    pub(crate) fn copy_of(&self, parent: &Parent, cluster: &str) -> Value {
-        match self.plan_of(parent).outcomes.get(&ClusterName::from(cluster)) {
+    pub(crate) fn copy_of(&self, origin: &Origin, cluster: &str) -> Value {
+        match self.plan_of(origin).outcomes.get(&ClusterName::from(cluster)) {
             Some(Outcome::Work(work)) => work.spec().unwrap().workload.manifests[1].0.clone(),
             other => panic!("no work is planned: {other:?}"),
         }
     }
 
     pub(crate) fn fold(&self, name: &str) -> FoldPlan {
-        self.see(|view| status::policy::plan(view, &self.settings, &policy_parent(name)))
+        self.see(|view| status::policy::plan(view, &self.settings, &policy_origin(name)))
     }
 
     /// The annotations that the policy `name` should get.
@@ -282,11 +282,11 @@ impl World {
 
     /// The clusters of the policy `name`, with what is planned there.
     pub(crate) fn outcomes(&self, name: &str) -> Vec<String> {
-        self.outcomes_of(&policy_parent(name))
+        self.outcomes_of(&policy_origin(name))
     }
 
-    pub(crate) fn outcomes_of(&self, parent: &Parent) -> Vec<String> {
-        let outcomes = self.plan_of(parent).outcomes;
+    pub(crate) fn outcomes_of(&self, origin: &Origin) -> Vec<String> {
+        let outcomes = self.plan_of(origin).outcomes;
         let text = |outcome: &Outcome| match outcome {
             Outcome::Work(_) | Outcome::Held(..) => "",
             Outcome::Kept(_) => " (keep)",

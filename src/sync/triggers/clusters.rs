@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Triggers, both};
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
-use crate::api::names::{ClusterName, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::Keys;
 use crate::sync::rows::cluster::Cluster;
 use crate::sync::rows::gateway::Gateway;
@@ -19,19 +19,19 @@ impl Triggers<'_> {
     /// grace only where they exist, and it waits only for policies that select them.
     pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
         let cluster = ClusterName(key.name.clone());
-        let gateways: Vec<Parent> = self.gateways_on(&cluster).collect();
+        let gateways: Vec<Origin> = self.gateways_on(&cluster).collect();
         let namespaces: HashSet<&Arc<str>> =
-            gateways.iter().map(|gateway| &gateway.object.namespace).collect();
+            gateways.iter().map(|gateway| &gateway.object().namespace).collect();
         let changed = changed_labels(before, self.0.cluster(&cluster));
         let asking = self.0.policies().filter(|(_, policy)| asks(policy, &changed));
         let policies = asking.map(|(policy, _)| policy).filter(|policy| {
-            namespaces.contains(&policy.object.namespace) || self.0.work_of(policy, &cluster).is_some()
+            namespaces.contains(&policy.object().namespace) || self.0.work_of(policy, &cluster).is_some()
         });
-        gateways.iter().cloned().chain(policies).flat_map(|parent| both(&parent)).collect()
+        gateways.iter().cloned().chain(policies).flat_map(|origin| both(&origin)).collect()
     }
 
     /// The Gateways that are placed on `cluster`, or have a work there.
-    fn gateways_on(&self, cluster: &ClusterName) -> impl Iterator<Item = Parent> {
+    fn gateways_on(&self, cluster: &ClusterName) -> impl Iterator<Item = Origin> {
         let choosing =
             self.0.placement_decisions().filter(|(_, decision)| decision.clusters.contains(cluster));
         let placements: HashSet<(&str, &str)> = choosing
@@ -41,9 +41,9 @@ impl Triggers<'_> {
             gateway.placement().is_some_and(|placement| placements.contains(&(&*key.namespace, placement)))
         };
         self.0.gateways().filter_map(move |(key, gateway)| {
-            let parent = Parent::gateway(key.clone());
-            let is_there = is_placed(key, gateway) || self.0.work_of(&parent, cluster).is_some();
-            is_there.then_some(parent)
+            let origin = Origin::Gateway(key.clone());
+            let is_there = is_placed(key, gateway) || self.0.work_of(&origin, cluster).is_some();
+            is_there.then_some(origin)
         })
     }
 }

@@ -10,8 +10,8 @@ use crate::sync::kinds::needed;
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::tests::answers::applied;
 use crate::sync::tests::objects::{
-    Object, class, cluster, config_map, decision, gateway, gateway_parent, limits, listing, placement,
-    policy, policy_of, policy_parent,
+    Object, class, cluster, config_map, decision, gateway, gateway_origin, limits, listing, placement,
+    policy, policy_of, policy_origin,
 };
 use crate::sync::tests::world::{START, World, resolved, shop, unlisted};
 use crate::sync::{Key, found, rows};
@@ -22,7 +22,7 @@ pub(crate) fn hub() -> World {
 }
 
 pub(crate) fn fold() -> Key {
-    Key::Fold(policy_parent("limits"))
+    Key::Fold(policy_origin("limits"))
 }
 
 pub(crate) fn access() -> Key {
@@ -35,12 +35,12 @@ fn of_class() -> Key {
 
 /// What the Gateway `web` says of its clusters.
 pub(crate) fn told() -> Key {
-    Key::Fold(gateway_parent("web"))
+    Key::Fold(gateway_origin("web"))
 }
 
 /// The keys of what is in the namespace of `hub`.
 fn of_namespace() -> Keys {
-    Keys::from([Key::Works(gateway_parent("web")), told(), Key::Works(policy_parent("limits")), fold()])
+    Keys::from([Key::Works(gateway_origin("web")), told(), Key::Works(policy_origin("limits")), fold()])
 }
 
 /// The keys that a change of classes or parameters affects in `hub`.
@@ -94,7 +94,7 @@ fn an_unchanged_object_affects_nothing() {
     assert_eq!(world.resolve("v1", "ratelimitpolicies", resolved("RateLimitPolicy")), Keys::new());
     world.apply(&cluster("eu-1"));
     assert_eq!(world.apply(&cluster("eu-1")), Keys::new());
-    assert_eq!(world.edit(&policy_parent("limits"), "eu-1", |_| {}), Keys::new(), "a work");
+    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", |_| {}), Keys::new(), "a work");
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn a_placement_and_its_decisions_affect_their_namespace() {
 
 #[test]
 fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overrides() {
-    let waits = Key::Works(gateway_parent("web"));
+    let waits = Key::Works(gateway_origin("web"));
     assert_eq!(hub().apply(&cluster("eu-1").label("a", "b")), Keys::from([waits.clone(), told()]));
     let selective = policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "a=b");
     let mut world = hub().with(selective);
-    let keys = Keys::from([Key::Works(policy_parent("limits")), fold(), waits, told()]);
+    let keys = Keys::from([Key::Works(policy_origin("limits")), fold(), waits, told()]);
     assert_eq!(world.apply(&cluster("eu-1").label("a", "b")), keys);
     assert_eq!(world.delete(&cluster("eu-1")), keys);
     let overridden = policy("limits")
@@ -162,7 +162,7 @@ fn the_labels_of_a_cluster_affect_gateways_and_policies_with_a_selector_or_overr
 
 #[test]
 fn a_policy_affects_itself_what_is_watched_and_gateways_that_may_wait_for_it() {
-    let keys = Keys::from([Key::Watches, Key::Works(policy_parent("limits")), fold(), told()]);
+    let keys = Keys::from([Key::Watches, Key::Works(policy_origin("limits")), fold(), told()]);
     assert_eq!(hub().apply(&policy("limits").targets("other")), keys);
     assert_eq!(
         hub().apply(&policy("limits").targets("web").annotation("kuadrant.io/policies-synced", "")),
@@ -173,8 +173,8 @@ fn a_policy_affects_itself_what_is_watched_and_gateways_that_may_wait_for_it() {
 
 #[test]
 fn a_kind_affects_its_policies_gateways_what_is_watched_and_classes() {
-    let mut keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_parent("limits")), fold()]);
-    keys.extend([Key::Works(gateway_parent("web")), told()]);
+    let mut keys = Keys::from([Key::Watches, of_class(), Key::Works(policy_origin("limits")), fold()]);
+    keys.extend([Key::Works(gateway_origin("web")), told()]);
     let gone = rows::kind::Resolution::Gone;
     assert_eq!(hub().resolve("v1", "ratelimitpolicies", gone), keys);
     assert_eq!(hub().forget(&POLICIES.resource(limits())), keys);
@@ -187,7 +187,7 @@ fn the_first_listing_of_a_kind_affects_its_policies_even_where_it_brings_nothing
     let keys = world.list(&POLICIES.resource(limits()), &[]);
     assert_eq!(
         keys,
-        Keys::from([Key::Works(policy_parent("limits")), fold(), Key::Works(gateway_parent("web")), told()]),
+        Keys::from([Key::Works(policy_origin("limits")), fold(), Key::Works(gateway_origin("web")), told()]),
         "of the works that are there"
     );
     assert_eq!(world.list(&POLICIES.resource(limits()), &[]), Keys::new(), "the second");
@@ -195,23 +195,23 @@ fn the_first_listing_of_a_kind_affects_its_policies_even_where_it_brings_nothing
 
 #[test]
 fn what_a_work_holds_affects_its_plan_its_fold_and_access() {
-    let keys = Keys::from([Key::Works(policy_parent("limits")), fold(), access()]);
-    let parent = policy_parent("limits");
-    assert_eq!(hub().edit(&parent, "eu-1", |work| work["spec"]["workload"] = json!({})), keys);
+    let keys = Keys::from([Key::Works(policy_origin("limits")), fold(), access()]);
+    let origin = policy_origin("limits");
+    assert_eq!(hub().edit(&origin, "eu-1", |work| work["spec"]["workload"] = json!({})), keys);
     let deleted =
         |work: &mut serde_json::Value| work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert_eq!(hub().edit(&parent, "eu-1", deleted), keys);
-    assert_eq!(hub().edit(&parent, "eu-1", |work| work["metadata"]["uid"] = "new".into()), keys);
+    assert_eq!(hub().edit(&origin, "eu-1", deleted), keys);
+    assert_eq!(hub().edit(&origin, "eu-1", |work| work["metadata"]["uid"] = "new".into()), keys);
 }
 
 #[test]
 fn a_gateways_work_that_goes_affects_the_policies_there_and_what_those_say_that_are_not() {
     let mut world = hub().with(policy("refused").targets("web"));
-    let refused = Key::Fold(policy_parent("refused"));
+    let refused = Key::Fold(policy_origin("refused"));
     let deleted =
         |work: &mut serde_json::Value| work["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    let keys = world.edit(&gateway_parent("web"), "eu-1", deleted);
-    assert!(keys.is_superset(&Keys::from([Key::Works(policy_parent("limits")), refused])), "{keys:?}");
+    let keys = world.edit(&gateway_origin("web"), "eu-1", deleted);
+    assert!(keys.is_superset(&Keys::from([Key::Works(policy_origin("limits")), refused])), "{keys:?}");
     assert!(!keys.contains(&fold()), "its own work tells when it goes");
 }
 
@@ -219,18 +219,18 @@ fn a_gateways_work_that_goes_affects_the_policies_there_and_what_those_say_that_
 fn what_an_agent_says_affects_the_fold_alone() {
     let mut world = hub();
     let answer = |work: &mut serde_json::Value| work["status"] = applied().status(work);
-    assert_eq!(world.edit(&policy_parent("limits"), "eu-1", answer), Keys::from([fold()]));
-    assert_eq!(world.edit(&policy_parent("limits"), "eu-1", answer), Keys::new(), "said again");
-    assert_eq!(world.edit(&gateway_parent("web"), "eu-1", answer), Keys::from([told()]));
+    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", answer), Keys::from([fold()]));
+    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", answer), Keys::new(), "said again");
+    assert_eq!(world.edit(&gateway_origin("web"), "eu-1", answer), Keys::from([told()]));
 }
 
 #[test]
 fn a_work_that_takes_a_planned_name_affects_whose_it_is() {
     let mut world = hub().with(policy_of("ratelimitpolicies", "other"));
     let theirs = |work: &mut serde_json::Value| work["metadata"]["annotations"] = json!({});
-    let name = world.see(|view| view.works_of(&policy_parent("limits")).next().unwrap().0.clone());
-    let of_limits = Keys::from([Key::Works(policy_parent("limits")), fold()]);
-    assert!(world.edit(&policy_parent("limits"), "eu-1", theirs).is_superset(&of_limits));
+    let name = world.see(|view| view.works_of(&policy_origin("limits")).next().unwrap().0.clone());
+    let of_limits = Keys::from([Key::Works(policy_origin("limits")), fold()]);
+    assert!(world.edit(&policy_origin("limits"), "eu-1", theirs).is_superset(&of_limits));
     let gone = Change::Deleted {
         source: WORKS.all(),
         key: ObjectKey { namespace: "eu-1".into(), name: name.0 },
@@ -240,19 +240,19 @@ fn a_work_that_takes_a_planned_name_affects_whose_it_is() {
 }
 
 #[test]
-fn a_work_that_changes_its_parent_affects_both() {
+fn a_work_that_changes_its_origin_affects_both() {
     let mut world = hub().with(policy_of("ratelimitpolicies", "other"));
-    let name = world.see(|view| view.works_of(&policy_parent("limits")).next().unwrap().0.clone());
-    let keys = world.edit(&policy_parent("limits"), "eu-1", |work| {
+    let name = world.see(|view| view.works_of(&policy_origin("limits")).next().unwrap().0.clone());
+    let keys = world.edit(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["annotations"]["kuadrant.io/parent"] =
             "ratelimitpolicies.kuadrant.io/shop/other".into();
     });
     assert_eq!(
         keys,
-        Keys::from([Key::Works(policy_parent("limits")), fold(), access()]),
+        Keys::from([Key::Works(policy_origin("limits")), fold(), access()]),
         "its name proves no other"
     );
-    assert_eq!(world.see(|view| view.works_of(&policy_parent("limits")).count()), 0);
+    assert_eq!(world.see(|view| view.works_of(&policy_origin("limits")).count()), 0);
     let purpose = world.see(|view| view.work(&name, &"eu-1".into()).unwrap().purpose.clone());
     assert_eq!(purpose, rows::work::Purpose::Foreign);
     assert_eq!(world.see(|view| view.carried(&"eu-1".into())), [GroupResource::gateways()].into());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::View;
-use crate::api::names::{ClusterName, ObjectKey, Parent, WorkName};
+use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::sync::kinds::WORKS;
 use crate::sync::rows::work::Work;
 use crate::sync::work_key::{row_key, work_key};
@@ -18,26 +18,26 @@ impl<'m> View<'m> {
         self.tables.get(&WORKS, &key)
     }
 
-    /// The works that are for `parent`, by cluster. There can be more than one in a cluster only where a kind's
+    /// The works that are for `origin`, by cluster. There can be more than one in a cluster only where a kind's
     /// name changed.
     pub fn works_of(
         &self,
-        parent: &Parent,
+        origin: &Origin,
     ) -> impl Iterator<Item = (&'m WorkName, &'m ClusterName, &'m Work)> {
         let works = self.tables.table::<Work>(&WORKS.all());
-        let keys = self.index.works_of.get(parent).into_iter().flatten();
+        let keys = self.index.works_of.get(origin).into_iter().flatten();
         keys.filter_map(move |key| Some((&key.0, &key.1, works?.get(&row_key(key))?)))
     }
 
     /// The Gateways and policies that there are works for, whether or not they exist, in no order.
-    pub fn parents(&self) -> impl Iterator<Item = &'m Arc<Parent>> {
+    pub fn origins(&self) -> impl Iterator<Item = &'m Arc<Origin>> {
         self.index.works_of.keys()
     }
 
-    /// The work that is for `parent` in `cluster`.
+    /// The work that is for `origin` in `cluster`.
     #[must_use]
-    pub fn work_of(&self, parent: &Parent, cluster: &ClusterName) -> Option<&'m Work> {
-        self.index.work_of(self.tables, parent, cluster)
+    pub fn work_of(&self, origin: &Origin, cluster: &ClusterName) -> Option<&'m Work> {
+        self.index.work_of(self.tables, origin, cluster)
     }
 
     /// The Gateways of its policy's namespace that the work `work` in `cluster` serves, by its own word: those that exist, or

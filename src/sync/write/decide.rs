@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::delete_guard::{DeleteGuard, Read};
 use super::own_writes::{OwnWrites, Passage, seen_of};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupResource, ObjectKey, Parent};
+use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 use crate::hub::Wanted;
 use crate::sync::desired::{access, plan_works, watches};
 use crate::sync::diff::{Diff, WorkAction};
@@ -76,17 +76,17 @@ pub fn works(
     view: View<'_>,
     settings: &Settings,
     own: &mut OwnWrites,
-    parent: &Parent,
+    origin: &Origin,
     crossed: impl FnOnce() -> BTreeSet<ClusterName>,
 ) -> Decision {
-    let plan = plan_works(view, settings, parent);
-    let mut decision = Decision::of(view, own, diff::works(view, parent, &plan));
+    let plan = plan_works(view, settings, origin);
+    let mut decision = Decision::of(view, own, diff::works(view, origin, &plan));
     decision.problems.extend(plan.problems);
     decision.problems.retain(|problem| !problem.passes());
     decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
-    decision.give_way(view, parent, crossed);
+    decision.give_way(view, origin, crossed);
     if !decision.deletes.is_empty() {
-        let mut guard = DeleteGuard::of(view, parent);
+        let mut guard = DeleteGuard::of(view, origin);
         for delete in &mut decision.deletes {
             let (reads, less) = guard.on(delete.action.cluster());
             delete.reads = reads;
@@ -101,7 +101,7 @@ pub fn works(
 #[must_use]
 pub fn still(view: View<'_>, settings: &Settings, key: &Key, deletes: Vec<WorkAction>) -> Vec<WorkAction> {
     let diff = match key {
-        Key::Works(parent) => diff::works(view, parent, &plan_works(view, settings, parent)),
+        Key::Works(origin) => diff::works(view, origin, &plan_works(view, settings, origin)),
         Key::Access(cluster) => diff::access(view, cluster, &access::plan(view, cluster)),
         Key::Watches | Key::Class(_) | Key::Fold(_) => return deletes,
     };
@@ -111,8 +111,11 @@ pub fn still(view: View<'_>, settings: &Settings, key: &Key, deletes: Vec<WorkAc
 }
 
 impl Decision {
-    fn give_way(&mut self, view: View<'_>, parent: &Parent, crossed: impl FnOnce() -> BTreeSet<ClusterName>) {
-        let awaited = if parent.is_gateway() { Passage::Comes } else { Passage::Goes };
+    fn give_way(&mut self, view: View<'_>, origin: &Origin, crossed: impl FnOnce() -> BTreeSet<ClusterName>) {
+        let awaited = match origin {
+            Origin::Gateway(_) => Passage::Comes,
+            Origin::Policy(..) => Passage::Goes,
+        };
         let passes = |action: &WorkAction| Passage::of(action) == Some(awaited);
         let deletes = self.deletes.iter().map(|delete| &delete.action);
         if !self.writes.iter().chain(deletes).any(passes) {
@@ -137,8 +140,8 @@ pub fn access(view: View<'_>, own: &mut OwnWrites, cluster: &ClusterName) -> Dec
 
 /// Decides on the annotations of a policy; `None` while our own last write is still on its way back.
 #[must_use]
-pub fn fold(view: View<'_>, settings: &Settings, own: &mut OwnWrites, parent: &Parent) -> Option<FoldPlan> {
-    own.is_visible(seen_of(view, &parent.kind)).then(|| status::policy::plan(view, settings, parent))
+pub fn fold(view: View<'_>, settings: &Settings, own: &mut OwnWrites, origin: &Origin) -> Option<FoldPlan> {
+    own.is_visible(seen_of(view, origin.kind())).then(|| status::policy::plan(view, settings, origin))
 }
 
 /// Decides on what a Gateway says of its clusters; `None` while our own last write is still on its way back.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Parent};
+use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
 use crate::api::object::HubObject;
 use crate::hub::Source;
 use crate::sync::View;
@@ -73,10 +73,10 @@ struct Places {
     decided: BTreeSet<ClusterName>,
 }
 
-/// What to read before works of one parent are deleted.
+/// What to read before works of one origin are deleted.
 pub struct DeleteGuard<'v> {
     view: View<'v>,
-    parent: &'v Parent,
+    origin: &'v Origin,
     /// What every cluster has in common.
     everywhere: BTreeSet<Read>,
     gateways: BTreeMap<ObjectKey, Places>,
@@ -86,24 +86,27 @@ pub struct DeleteGuard<'v> {
 }
 
 impl<'v> DeleteGuard<'v> {
-    /// The cause of deletes of works of `parent`.
+    /// The cause of deletes of works of `origin`.
     #[must_use]
-    pub fn of(view: View<'v>, parent: &'v Parent) -> Self {
+    pub fn of(view: View<'v>, origin: &'v Origin) -> Self {
         let mut cause = Self {
             view,
-            parent,
+            origin,
             everywhere: BTreeSet::new(),
             gateways: BTreeMap::new(),
             targets: BTreeSet::new(),
             deselected: BTreeSet::new(),
         };
-        if parent.is_gateway() {
-            cause.targets.insert(parent.object.clone());
-        } else {
-            policy(view, parent, &mut cause.everywhere);
-            cause.targets = crate::sync::desired::policy::gateways(view, parent);
-            if matches!(of_kind(view, &parent.kind), KindEligibility::Listed(..)) {
-                cause.deselected = crate::sync::desired::policy::deselected(view, parent);
+        match origin {
+            Origin::Gateway(key) => {
+                cause.targets.insert(key.clone());
+            }
+            Origin::Policy(kind, _) => {
+                policy(view, origin, &mut cause.everywhere);
+                cause.targets = crate::sync::desired::policy::gateways(view, origin);
+                if matches!(of_kind(view, kind), KindEligibility::Listed(..)) {
+                    cause.deselected = crate::sync::desired::policy::deselected(view, origin);
+                }
             }
         }
         cause
@@ -111,10 +114,13 @@ impl<'v> DeleteGuard<'v> {
 
     /// What to read before the work in `cluster` is deleted, and when time alone makes that less.
     pub fn on(&mut self, cluster: &ClusterName) -> (BTreeSet<Read>, Option<Moment>) {
-        let (view, parent) = (self.view, self.parent);
+        let (view, origin) = (self.view, self.origin);
         let mut reads = self.everywhere.clone();
-        let namespace = &parent.object.namespace;
-        let served = if parent.is_gateway() { None } else { view.work_of(parent, cluster) };
+        let namespace = &origin.object().namespace;
+        let served = match origin {
+            Origin::Gateway(_) => None,
+            Origin::Policy(..) => view.work_of(origin, cluster),
+        };
         let served: BTreeSet<ObjectKey> =
             served.into_iter().flat_map(|work| view.served(cluster, work)).collect();
         for key in self.targets.union(&served) {
@@ -136,10 +142,15 @@ impl<'v> DeleteGuard<'v> {
     }
 }
 
-fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
-    match of_kind(view, &parent.kind) {
+fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
+    match of_kind(view, origin.kind()) {
         KindEligibility::Listed(gvr, _) => {
-            reads.insert(object(view, POLICIES.resource(parent.kind.clone()), gvr, parent.object.clone()));
+            reads.insert(object(
+                view,
+                POLICIES.resource(origin.kind().clone()),
+                gvr,
+                origin.object().clone(),
+            ));
         }
         KindEligibility::Unlisted => {
             // Either no parameters list the kind, or its definition is gone.
@@ -149,10 +160,10 @@ fn policy(view: View<'_>, parent: &Parent, reads: &mut BTreeSet<Read>) {
             let gone = |gvr: &GroupVersionResource| {
                 view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone)
             };
-            if versions(view, &parent.kind).iter().any(|(gvr, _)| gone(gvr)) {
+            if versions(view, origin.kind()).iter().any(|(gvr, _)| gone(gvr)) {
                 let definitions =
                     GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-                reads.insert(Read::Absent(definitions, ObjectKey::new("", &parent.kind.to_string())));
+                reads.insert(Read::Absent(definitions, ObjectKey::new("", &origin.kind().to_string())));
             }
         }
         KindEligibility::Frozen(..) => {}
@@ -186,7 +197,7 @@ impl Places {
     /// A cluster that is no longer chosen has no grace where it is terminating or gone.
     fn without_grace(&self, view: View<'_>, key: &ObjectKey, cluster: &ClusterName) -> Option<Read> {
         view.gateway(key)?;
-        view.work_of(&Parent::gateway(key.clone()), cluster)?;
+        view.work_of(&Origin::Gateway(key.clone()), cluster)?;
         let leaves = view.cluster(cluster).is_none_or(|found| found.deleting);
         (leaves && !self.decided.contains(cluster)).then(|| Read::Leaving(cluster.clone()))
     }

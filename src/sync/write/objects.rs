@@ -13,7 +13,7 @@ use tracing::info;
 
 use super::WriteError;
 use crate::api::gateway::GatewayStatus;
-use crate::api::names::{GroupVersionResource, ObjectKey, Parent};
+use crate::api::names::{GroupVersionResource, ObjectKey, Origin};
 use crate::api::object;
 use crate::reconcile::{RequestError, Requests, of_kind};
 use crate::sync::kinds::{CLASSES, GATEWAYS};
@@ -27,11 +27,11 @@ use crate::sync::status::gateway::Metadata;
 pub fn annotating(
     manager: &str,
     (gvr, kind): (&GroupVersionResource, &str),
-    parent: &Parent,
+    origin: &Origin,
     uid: &str,
     annotations: &BTreeMap<&'static str, String>,
 ) -> Result<Request<Vec<u8>>, request::Error> {
-    let key = &parent.object;
+    let key = origin.object();
     let body = json!({
         "apiVersion": gvr.api_version(),
         "kind": kind,
@@ -46,18 +46,18 @@ pub(super) async fn annotate(
     requests: &Requests,
     manager: &str,
     (gvr, kind): (&GroupVersionResource, &str),
-    parent: &Parent,
+    origin: &Origin,
     uid: &str,
     annotations: &BTreeMap<&'static str, String>,
 ) -> Result<u64, WriteError> {
-    let request = annotating(manager, (gvr, kind), parent, uid, annotations);
-    let written = write(requests, gvr, &parent.object, uid, request).await;
+    let request = annotating(manager, (gvr, kind), origin, uid, annotations);
+    let written = write(requests, gvr, origin.object(), uid, request).await;
     let metadata = written.map_err(|source| WriteError::Request {
         verb: "annotate",
-        object: parent.to_string(),
+        object: origin.to_string(),
         source,
     })?;
-    info!(object = %parent, action = "annotate", "wrote a policy's annotations");
+    info!(object = %origin, action = "annotate", "wrote a policy's annotations");
     Ok(metadata.version())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api::names::{ClusterName, GroupResource, Parent};
+use crate::api::names::{ClusterName, GroupResource, Origin};
 use crate::reconcile::{Expected, LastWrite};
 use crate::sync::diff::WorkAction;
 use crate::sync::kinds::{CLASSES, GATEWAYS, POLICIES, WORKS};
@@ -113,21 +113,18 @@ impl Expected for OwnWrites {
     }
 }
 
-/// The clusters where `parent` may not come or go for now, because what must be there with it is just passing the other
+/// The clusters where `origin` may not come or go for now, because what must be there with it is just passing the other
 /// way, by what the key `other` has written: for a Gateway, those where a policy of its namespace is being deleted; for a
 /// policy, those where a Gateway is being made.
 #[must_use]
-pub fn crossed(view: View<'_>, parent: &Parent, other: &Key, own: &OwnWrites) -> BTreeSet<ClusterName> {
-    let passage = if parent.is_gateway() { Passage::Goes } else { Passage::Comes };
-    match other {
-        Key::Works(other)
-            if other.is_gateway() != parent.is_gateway()
-                && other.object.namespace == parent.object.namespace =>
-        {
-            own.passing(view, passage)
-        }
-        _ => BTreeSet::new(),
-    }
+pub fn crossed(view: View<'_>, origin: &Origin, other: &Key, own: &OwnWrites) -> BTreeSet<ClusterName> {
+    let passage = match (origin, other) {
+        (Origin::Gateway(_), Key::Works(Origin::Policy(..))) => Passage::Goes,
+        (Origin::Policy(..), Key::Works(Origin::Gateway(_))) => Passage::Comes,
+        _ => return BTreeSet::new(),
+    };
+    let beside = matches!(other, Key::Works(other) if other.object().namespace == origin.object().namespace);
+    if beside { own.passing(view, passage) } else { BTreeSet::new() }
 }
 
 /// The highest version that was seen of policies of `kind`. What is no longer watched brings nothing to wait for.
@@ -138,7 +135,7 @@ pub(super) fn seen_of(view: View<'_>, kind: &GroupResource) -> u64 {
 
 /// Whether annotations of a policy of `kind` were written that the watch has not brought yet, by what `key` has written.
 pub(super) fn annotated(view: View<'_>, kind: &GroupResource, key: &Key, own: &OwnWrites) -> bool {
-    let of_kind = matches!(key, Key::Fold(parent) if parent.kind == *kind);
+    let of_kind = matches!(key, Key::Fold(origin) if origin.kind() == kind);
     of_kind && !own.object.is_visible_at(view.version(&POLICIES.resource(kind.clone())))
 }
 
@@ -146,8 +143,8 @@ impl OwnWrites {
     /// Forgets what the mirror shows of the writes of `key`.
     pub(super) fn forget_visible(&mut self, view: View<'_>, key: &Key) {
         let seen = match key {
-            Key::Fold(parent) if parent.is_gateway() => view.version(&GATEWAYS.all()),
-            Key::Fold(parent) => seen_of(view, &parent.kind),
+            Key::Fold(Origin::Gateway(_)) => view.version(&GATEWAYS.all()),
+            Key::Fold(Origin::Policy(kind, _)) => seen_of(view, kind),
             _ => view.version(&CLASSES.all()),
         };
         let _ = (self.visible(view, Vec::new()), self.is_visible(seen));

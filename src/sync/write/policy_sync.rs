@@ -20,7 +20,7 @@ use super::reports::Reports;
 use super::rivals::Rivals;
 use super::{WriteError, objects, regarding, works};
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupResource, GroupVersionResource, ObjectKey, Parent};
+use crate::api::names::{ClusterName, GroupResource, GroupVersionResource, ObjectKey, Origin};
 use crate::clock::Clock;
 use crate::hub::Wanted;
 use crate::reconcile::{Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot};
@@ -90,7 +90,7 @@ impl Capability for PolicySync {
     async fn carry_out(&self, key: &Key, slot: Slot) -> Result<(), WriteError> {
         let outcome = self.plan_and_write(key, Some(slot)).await;
         let refusal = outcome.as_ref().err().and_then(WriteError::refusal);
-        let regarding = || regarding::of(self.mirror.read().view(self.clock.now()), key);
+        let regarding = || regarding::object_reference(self.mirror.read().view(self.clock.now()), key);
         self.reports.refused(key, refusal, regarding);
         outcome
     }
@@ -129,8 +129,8 @@ impl PolicySync {
     }
 
     async fn plan_and_write(&self, key: &Key, mut slot: Option<Slot>) -> Result<(), WriteError> {
-        if let Key::Works(parent) | Key::Fold(parent) = key
-            && !self.made_ahead(parent, &mut slot).await
+        if let Key::Works(origin) | Key::Fold(origin) = key
+            && !self.made_ahead(origin, &mut slot).await
         {
             // Its owner changes it faster than it can be planned.
             self.queue.add_after(key.clone(), ahead::CHANGES);
@@ -143,9 +143,9 @@ impl PolicySync {
                 let decision = self.decide(key, |view, own| decide::access(view, own, cluster));
                 return self.write_works(key, decision, slot).await;
             }
-            Key::Works(parent) => return self.works(key, parent, slot).await,
-            Key::Fold(parent) if parent.is_gateway() => return self.gateway(key, &parent.object).await,
-            Key::Fold(parent) => return self.fold(key, parent).await,
+            Key::Works(origin) => return self.works(key, origin, slot).await,
+            Key::Fold(Origin::Gateway(gateway)) => return self.gateway(key, gateway).await,
+            Key::Fold(origin) => return self.fold(key, origin).await,
         }
         Ok(())
     }
@@ -180,24 +180,24 @@ impl PolicySync {
         Ok(())
     }
 
-    async fn works(&self, key: &Key, parent: &Parent, slot: Option<Slot>) -> Result<(), WriteError> {
-        let decision = self.decide_works(key, parent);
-        self.forget_refused(parent, &decision.writes);
+    async fn works(&self, key: &Key, origin: &Origin, slot: Option<Slot>) -> Result<(), WriteError> {
+        let decision = self.decide_works(key, origin);
+        self.forget_refused(origin, &decision.writes);
         let written = self.write_works(key, decision, slot).await;
         self.expectations.note(key, OwnWrites::sent);
         written
     }
 
-    fn decide_works(&self, key: &Key, parent: &Parent) -> Decision {
+    fn decide_works(&self, key: &Key, origin: &Origin) -> Decision {
         let mut passage = None;
         self.decide(key, |view, own| {
             let crossed = || {
                 passage = Some(self.passage.lock());
-                self.expectations.collect(|other, own| crossed(view, parent, other, own))
+                self.expectations.collect(|other, own| crossed(view, origin, other, own))
             };
-            let mut decision = decide::works(view, &self.settings, own, parent, crossed);
+            let mut decision = decide::works(view, &self.settings, own, origin, crossed);
             let problems = std::mem::take(&mut decision.problems);
-            self.reports.problems(key, regarding::of(view, key), problems);
+            self.reports.problems(key, regarding::object_reference(view, key), problems);
             self.look_again(key, view, decision.recheck);
             decision
         })
@@ -248,7 +248,7 @@ impl PolicySync {
 
     async fn write(&self, key: &Key, actions: Vec<WorkAction>) -> Result<(), WriteError> {
         let object = match key {
-            Key::Works(parent) => parent.to_string(),
+            Key::Works(origin) => origin.to_string(),
             key => key.category().to_owned(),
         };
         let object = object.as_str();
@@ -276,22 +276,22 @@ impl PolicySync {
 
     /// Notes that the work of `key` in `cluster` cannot be made. From now on, who waits for it waits for so long only.
     fn was_refused(&self, key: &Key, cluster: &ClusterName) {
-        let Key::Works(parent) = key else { return };
+        let Key::Works(origin) = key else { return };
         let now = self.clock.now();
-        if !self.refused.note(parent, cluster, now) {
+        if !self.refused.note(origin, cluster, now) {
             return;
         }
-        let awaiting: Vec<Parent> = order::awaiting(self.mirror.read().view(now), parent).collect();
-        for key in awaiting.into_iter().flat_map(|parent| [Key::Works(parent.clone()), Key::Fold(parent)]) {
+        let awaiting: Vec<Origin> = order::awaiting(self.mirror.read().view(now), origin).collect();
+        for key in awaiting.into_iter().flat_map(|origin| [Key::Works(origin.clone()), Key::Fold(origin)]) {
             self.queue.affect([key]);
         }
     }
 
-    /// Forgets what was refused of `parent`, but what is among its `writes` again.
-    fn forget_refused(&self, parent: &Parent, writes: &[WorkAction]) {
-        if self.refused.has(parent) {
+    /// Forgets what was refused of `origin`, but what is among its `writes` again.
+    fn forget_refused(&self, origin: &Origin, writes: &[WorkAction]) {
+        if self.refused.has(origin) {
             let creates = writes.iter().filter(|action| matches!(action, WorkAction::Create { .. }));
-            self.refused.retain(parent, &creates.map(WorkAction::cluster).collect());
+            self.refused.retain(origin, &creates.map(WorkAction::cluster).collect());
         }
     }
 

@@ -2,13 +2,14 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
+use crate::api::names::Origin;
 use crate::api::{cluster, gateway};
 use crate::sync::{Key, View};
 
 /// The policy, Gateway, GatewayClass or ManagedCluster that `key` is about, where it is there.
-pub(super) fn of(view: View<'_>, key: &Key) -> Option<ObjectReference> {
-    let parent = match key {
-        Key::Works(parent) | Key::Fold(parent) => parent,
+pub(super) fn object_reference(view: View<'_>, key: &Key) -> Option<ObjectReference> {
+    let origin = match key {
+        Key::Works(origin) | Key::Fold(origin) => origin,
         Key::Class(class) => {
             let uid = &view.class(class)?.uid;
             return Some(cluster_scoped(
@@ -25,18 +26,20 @@ pub(super) fn of(view: View<'_>, key: &Key) -> Option<ObjectReference> {
         }
         Key::Watches => return None,
     };
-    let (api_version, kind, uid) = if parent.is_gateway() {
-        let gateway = view.gateway(&parent.object)?;
-        (format!("{}/v1", parent.kind.group), "Gateway".to_owned(), gateway.uid.to_string())
-    } else {
-        let (gvr, info) = view.resolved_kinds().find(|(gvr, _)| gvr.kind == parent.kind)?;
-        (gvr.api_version(), info.kind.to_string(), view.policy(parent)?.uid.to_string())
+    let (api_version, kind, uid) = match origin {
+        Origin::Gateway(key) => {
+            (format!("{}/v1", gateway::GROUP), "Gateway".to_owned(), view.gateway(key)?.uid.to_string())
+        }
+        Origin::Policy(kind, _) => {
+            let (gvr, info) = view.resolved_kinds().find(|(gvr, _)| gvr.kind == *kind)?;
+            (gvr.api_version(), info.kind.to_string(), view.policy(origin)?.uid.to_string())
+        }
     };
     Some(ObjectReference {
         api_version: Some(api_version),
         kind: Some(kind),
-        namespace: Some(parent.object.namespace.to_string()),
-        name: Some(parent.object.name.to_string()),
+        namespace: Some(origin.object().namespace.to_string()),
+        name: Some(origin.object().name.to_string()),
         uid: Some(uid),
         ..ObjectReference::default()
     })

@@ -14,7 +14,7 @@ use deduplication::Deduplication;
 
 use super::Refusal;
 use crate::api::moment::Moment;
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 use crate::reconcile::Events;
 use crate::shrink::take;
 use crate::sync::status::Notice;
@@ -26,7 +26,7 @@ pub(super) struct Reports {
     problems: DashMap<Key, BTreeSet<Problem>>,
     refused: DashMap<Key, Refusal>,
     /// Which generations were reported as applied.
-    applied: DashMap<Parent, i64>,
+    applied: DashMap<Origin, i64>,
     /// Only changes since then are this process's to report as applied.
     since: Mutex<Option<Moment>>,
     deduplication: Deduplication,
@@ -98,17 +98,17 @@ impl Reports {
         self.refused.insert(key.clone(), refusal);
     }
 
-    /// Tells of `parent`, the object `object`, what is news of `notices`, and returns when to ask again about others.
+    /// Tells of `origin`, the object `object`, what is news of `notices`, and returns when to ask again about others.
     /// `fresh` says that it has changed since this process began.
     pub(super) fn notices(
         &self,
-        parent: &Parent,
+        origin: &Origin,
         object: impl FnOnce() -> Option<ObjectReference>,
         notices: Vec<Notice>,
         fresh: bool,
         now: Moment,
     ) -> Option<Moment> {
-        let (news, next) = self.deduplication.news(parent, notices, fresh, now);
+        let (news, next) = self.deduplication.news(origin, notices, fresh, now);
         let object = if news.is_empty() { None } else { object() };
         if let Some(object) = object {
             for Notice { reason, good, note, .. } in news {
@@ -121,8 +121,8 @@ impl Reports {
 
     /// Reports how long it took until every cluster of a policy had applied it, once for each generation that this
     /// process saw come.
-    pub(super) fn applied(&self, parent: &Parent, generation: i64, since: Option<Moment>, now: Moment) {
-        let told = self.applied.insert(parent.clone(), generation) == Some(generation);
+    pub(super) fn applied(&self, origin: &Origin, generation: i64, since: Option<Moment>, now: Moment) {
+        let told = self.applied.insert(origin.clone(), generation) == Some(generation);
         let first = *self.since.lock();
         let counts = |since: &Moment| !told && first.is_none_or(|first| *since >= first);
         if let Some(since) = since.filter(counts) {
@@ -131,9 +131,9 @@ impl Reports {
     }
 
     /// Forgets a policy that is gone.
-    pub(super) fn forget(&self, parent: &Parent) {
-        take(&self.applied, parent);
-        self.deduplication.forget(parent);
+    pub(super) fn forget(&self, origin: &Origin) {
+        take(&self.applied, origin);
+        self.deduplication.forget(origin);
     }
 
     /// Forgets all problems and refusals: what there is, a term that begins at `now` finds out, or another process.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::WriteError;
 use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, PARENT};
-use crate::api::names::{ControllerName, Parent};
+use crate::api::names::{ControllerName, Origin};
 use crate::hub::{Extent, Pages};
 use crate::reconcile::Requests;
 use crate::sync::kinds::WORKS;
@@ -45,7 +45,7 @@ pub(super) struct Rivals {
     requests: Requests,
     controller: ControllerName,
     /// Who asked when, until it is answered.
-    asked: Mutex<HashMap<Parent, Instant>>,
+    asked: Mutex<HashMap<Origin, Instant>>,
     found: Mutex<Found>,
     /// Held by who looks: when the last look began.
     looking: tokio::sync::Mutex<Option<Instant>>,
@@ -55,7 +55,7 @@ pub(super) struct Rivals {
 #[derive(Default)]
 struct Found {
     began: Option<Instant>,
-    standing: HashMap<Parent, BTreeSet<Arc<str>>>,
+    standing: HashMap<Origin, BTreeSet<Arc<str>>>,
 }
 
 impl Rivals {
@@ -70,14 +70,14 @@ impl Rivals {
         }
     }
 
-    /// Which other controllers have works for `parent`, by what is found after this was first asked.
+    /// Which other controllers have works for `origin`, by what is found after this was first asked.
     ///
     /// # Errors
     ///
     /// Where works cannot be listed.
-    pub(super) async fn look(&self, parent: &Parent) -> Result<Look, WriteError> {
-        self.asked.lock().entry(parent.clone()).or_insert_with(Instant::now);
-        if let Some(standing) = self.answer(parent) {
+    pub(super) async fn look(&self, origin: &Origin) -> Result<Look, WriteError> {
+        self.asked.lock().entry(origin.clone()).or_insert_with(Instant::now);
+        if let Some(standing) = self.answer(origin) {
             return Ok(Look::Standing(standing));
         }
         let Ok(mut last) = self.looking.try_lock() else { return Ok(Look::Later(SOON)) };
@@ -87,28 +87,28 @@ impl Rivals {
         }
         *last = Some(now);
         self.asked.lock().retain(|_, at| now.duration_since(*at) < FORGOTTEN);
-        self.asked.lock().entry(parent.clone()).or_insert(now);
+        self.asked.lock().entry(origin.clone()).or_insert(now);
         let standing = self.list().await?;
         *self.found.lock() = Found { began: Some(now), standing };
-        Ok(self.answer(parent).map_or(Look::Later(SOON), Look::Standing))
+        Ok(self.answer(origin).map_or(Look::Later(SOON), Look::Standing))
     }
 
-    /// What was found of `parent` by a look that began after it was asked for.
-    fn answer(&self, parent: &Parent) -> Option<BTreeSet<Arc<str>>> {
+    /// What was found of `origin` by a look that began after it was asked for.
+    fn answer(&self, origin: &Origin) -> Option<BTreeSet<Arc<str>>> {
         let (mut asked, mut found) = (self.asked.lock(), self.found.lock());
-        let at = asked.get(parent)?;
+        let at = asked.get(origin)?;
         found.began.filter(|began| *began >= *at)?;
-        asked.remove(parent);
-        Some(found.standing.remove(parent).unwrap_or_default())
+        asked.remove(origin);
+        Some(found.standing.remove(origin).unwrap_or_default())
     }
 
     /// The managers that have works for those that are asked for.
-    async fn list(&self) -> Result<HashMap<Parent, BTreeSet<Arc<str>>>, WriteError> {
+    async fn list(&self) -> Result<HashMap<Origin, BTreeSet<Arc<str>>>, WriteError> {
         let works = WORKS.gvr();
         let labels = format!("{MANAGED_BY}={MANAGED_BY_US},{CONTROLLER}!={}", self.controller.hash());
         let params = ListParams::default().labels(&labels).limit(PAGE);
         let mut pages = Pages::new(&works, "", params, Extent::Metadata);
-        let mut standing: HashMap<Parent, BTreeSet<Arc<str>>> = HashMap::new();
+        let mut standing: HashMap<Origin, BTreeSet<Arc<str>>> = HashMap::new();
         loop {
             let page = self.requests.list(&works.kind.resource, pages.request(), Extent::Metadata).await;
             let (found, next) = page.map_err(|source| WriteError::Request {
@@ -118,10 +118,10 @@ impl Rivals {
             })?;
             let asked = self.asked.lock();
             for work in found.into_iter().map(|work| work.metadata) {
-                let parent = work.annotations.get(PARENT).and_then(|text| Parent::parse(text));
-                let Some(parent) = parent.filter(|parent| asked.contains_key(parent)) else { continue };
+                let origin = work.annotations.get(PARENT).and_then(|text| Origin::parse(text));
+                let Some(origin) = origin.filter(|origin| asked.contains_key(origin)) else { continue };
                 let Some(hash) = work.labels.get(CONTROLLER) else { continue };
-                standing.entry(parent).or_default().insert(format!("{MANAGER}{hash}").into());
+                standing.entry(origin).or_default().insert(format!("{MANAGER}{hash}").into());
             }
             drop(asked);
             if !pages.turn(next) {

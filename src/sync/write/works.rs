@@ -152,8 +152,8 @@ pub enum Found {
     Unlabelled(Box<Made>),
 }
 
-/// What the work of the planned name in `cluster` is that has `found` as its metadata. With the planned parent it is
-/// ours. One that gives access has no parent: its name is made of this controller's alone.
+/// What the work of the planned name in `cluster` is that has `found` as its metadata. With the planned origin it is
+/// ours. One that gives access has no origin: its name is made of this controller's alone.
 #[must_use]
 pub fn found(cluster: &ClusterName, work: &PlannedWork, found: &Metadata) -> Found {
     let planned = work.annotations.get(PARENT);

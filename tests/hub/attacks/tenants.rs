@@ -1,7 +1,7 @@
 //! By the owner of a namespace.
 
 use anyhow::{Result, ensure};
-use policy_sync::api::names::{ControllerName, Parent, WorkName};
+use policy_sync::api::names::{ControllerName, Origin, WorkName};
 use policy_sync_testenv::fixtures::{gateway, namespace, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::wait;
 use policy_sync_testenv::world::LIMIT;
@@ -238,16 +238,16 @@ async fn a_finalizer_keeps_no_copy_of_a_deleted_policy() -> Result<()> {
 #[tokio::test]
 async fn a_forged_work_in_ones_own_namespace_changes_nothing_elsewhere() -> Result<()> {
     let stage = stage("smuggles").await?;
-    let parent = format!("ratelimitpolicies.kuadrant.io/{}/victim", stage.victim());
+    let origin = format!("ratelimitpolicies.kuadrant.io/{}/victim", stage.victim());
     let controller = ControllerName::new(&stage.world.controller_name());
-    let victims = Parent::parse(&parent).ok_or_else(|| anyhow::anyhow!("no parent"))?;
+    let victims = Origin::parse(&origin).ok_or_else(|| anyhow::anyhow!("no origin"))?;
     let name = WorkName::of(&controller, "RateLimitPolicy", &victims);
     let theirs = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {
             "name": name.0, "namespace": stage.world.name(),
             "labels": {"app.kubernetes.io/managed-by": "policy-sync", "kuadrant.io/controller": controller.hash(), "kuadrant.io/work-for": "policy"},
-            "annotations": {"kuadrant.io/parent": parent, "kuadrant.io/gateways": "[\"victim\"]"},
+            "annotations": {"kuadrant.io/parent": origin, "kuadrant.io/gateways": "[\"victim\"]"},
         },
         "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "kube-system"}}]}},
     });

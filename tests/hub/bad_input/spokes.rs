@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::{Api, PostParams};
-use policy_sync::api::names::{ControllerName, Parent, WorkName};
+use policy_sync::api::names::{ControllerName, Origin, WorkName};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy, timeout_policy};
 use policy_sync_testenv::world::Answer;
@@ -66,8 +66,8 @@ async fn works_that_others_write() -> Result<()> {
     let name = WorkName::of(
         &ControllerName::new(&world.controller_name()),
         "RateLimitPolicy",
-        &Parent::parse(&format!("ratelimitpolicies.kuadrant.io/{}/other", world.name()))
-            .context("a parent")?,
+        &Origin::parse(&format!("ratelimitpolicies.kuadrant.io/{}/other", world.name()))
+            .context("an origin")?,
     );
     let unlabelled =
         api.create(&PostParams::default(), &ManifestWork::new(&name.0, Default::default())).await?;

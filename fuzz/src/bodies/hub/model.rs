@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use policy_sync::api::cluster::PLACEMENT_LABEL;
-use policy_sync::api::names::{ClusterName, ObjectKey, Parent};
+use policy_sync::api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync::hub::Source;
 use policy_sync::sync::kinds::{DECISIONS, GATEWAYS, PLACEMENTS};
 use serde_json::Value;
@@ -14,15 +14,15 @@ use super::{Hub, START, is_name};
 const SETTLES: i64 = 5_000;
 
 impl Hub {
-    /// The clusters of the works that say that they are for `parent`, and that `holds` is true of.
+    /// The clusters of the works that say that they are for `origin`, and that `holds` is true of.
     pub(in crate::bodies) fn clusters_of(
         &self,
-        parent: &Parent,
+        origin: &Origin,
         holds: impl Fn(&Value) -> bool,
     ) -> BTreeSet<String> {
-        let parent = parent.to_string();
+        let origin = origin.to_string();
         let works = self.works.iter().filter(|(_, work)| {
-            work["metadata"]["annotations"]["kuadrant.io/parent"] == *parent && holds(work)
+            work["metadata"]["annotations"]["kuadrant.io/parent"] == *origin && holds(work)
         });
         works.map(|((cluster, _), _)| cluster.clone()).collect()
     }
@@ -64,7 +64,7 @@ impl Hub {
         let placement = ObjectKey::new(&key.namespace, placement);
         let mut clusters = self.decided(&placement);
         if !self.is_settled(&placement) {
-            clusters.extend(self.clusters_of(&Parent::gateway(key.clone()), |_| true));
+            clusters.extend(self.clusters_of(&Origin::Gateway(key.clone()), |_| true));
         }
         clusters
     }

@@ -2,7 +2,7 @@
 
 use policy_sync::api::annotations::{DISPLACED_SINCE, OF_POLICY};
 use policy_sync::api::json::normalize;
-use policy_sync::api::names::{ObjectKey, Parent};
+use policy_sync::api::names::{ObjectKey, Origin};
 use policy_sync::hub::Change;
 use policy_sync::sync::Key;
 use policy_sync::sync::desired::access;
@@ -35,11 +35,11 @@ impl Hub {
         for key in self.everything() {
             let actions: Vec<WorkAction> = match &key {
                 Key::Watches => Vec::new(),
-                Key::Works(parent) => {
-                    let plan = self.plan(parent);
+                Key::Works(origin) => {
+                    let plan = self.plan(origin);
                     self.see(|view| {
-                        let actions = diff::works(view, parent, &plan).actions;
-                        let mut guard = DeleteGuard::of(view, parent);
+                        let actions = diff::works(view, origin, &plan).actions;
+                        let mut guard = DeleteGuard::of(view, origin);
                         actions.iter().for_each(|action| drop(guard.on(action.cluster())));
                         actions
                     })
@@ -52,8 +52,8 @@ impl Hub {
                     wrote |= self.write_class(name);
                     Vec::new()
                 }
-                Key::Fold(parent) => {
-                    wrote |= self.write_fold(parent);
+                Key::Fold(origin) => {
+                    wrote |= self.write_fold(origin);
                     Vec::new()
                 }
             };
@@ -76,9 +76,9 @@ impl Hub {
     }
 
     /// Writes the annotations of a policy, and tells whether there was anything to write.
-    pub(in crate::bodies) fn write_fold(&mut self, parent: &Parent) -> bool {
-        let Fold::Write { annotations, .. } = self.fold(parent).fold else { return false };
-        let address = (POLICIES.resource(parent.kind.clone()), parent.object.clone());
+    pub(in crate::bodies) fn write_fold(&mut self, origin: &Origin) -> bool {
+        let Fold::Write { annotations, .. } = self.fold(origin).fold else { return false };
+        let address = (POLICIES.resource(origin.kind().clone()), origin.object().clone());
         let object = self.objects.get_mut(&address).expect("only a policy that is there is annotated");
         let metadata = object["metadata"].as_object_mut().expect("it has metadata");
         // A forced apply takes what it writes from other owners.

@@ -36,8 +36,8 @@ impl Hostile {
                 strings(work, "annotations").insert(DISPLACED_SINCE.to_owned(), moment.into());
             }
             4 => {
-                let parent = if self.once_in(3) { self.text(300) } else { self.one(&PARENTS).to_owned() };
-                strings(work, "annotations").insert(PARENT.to_owned(), parent.into());
+                let origin = if self.once_in(3) { self.text(300) } else { self.one(&PARENTS).to_owned() };
+                strings(work, "annotations").insert(PARENT.to_owned(), origin.into());
             }
             5 => {
                 let key = self.one(&[PARENT, GATEWAYS, DISPLACED_SINCE]);

@@ -119,9 +119,9 @@ impl ListKeys {
 
     /// Takes the field at `path` away.
     fn remove(&self, value: &mut Value, path: &[String]) {
-        let Some((last, parents)) = path.split_last() else { return };
+        let Some((last, origins)) = path.split_last() else { return };
         let mut found = value;
-        for (depth, step) in parents.iter().enumerate() {
+        for (depth, step) in origins.iter().enumerate() {
             let next = match (step.strip_prefix("f:"), found) {
                 (Some(name), Value::Object(map)) => map.get_mut(name),
                 (None, Value::Array(items)) => self
@@ -137,7 +137,7 @@ impl ListKeys {
             (Some(name), Value::Object(map)) => drop(map.remove(name)),
             (None, Value::Array(items)) => {
                 if let Some(index) =
-                    self.steps(parents, items).and_then(|steps| steps.iter().position(|found| found == last))
+                    self.steps(origins, items).and_then(|steps| steps.iter().position(|found| found == last))
                 {
                     items.remove(index);
                 }

@@ -1,17 +1,17 @@
 use super::*;
 use crate::sync::explain::{Explanation, Unavailable, explain};
 use crate::sync::tests::answers::{applied, refused};
-use crate::sync::tests::objects::{cluster, gateway, policy, policy_parent};
+use crate::sync::tests::objects::{cluster, gateway, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn explanation(world: &World, unavailable: &Unavailable) -> Explanation {
     let kind = "RateLimitPolicy";
-    world.see(|view| explain(view, &world.settings, &policy_parent("limits"), kind, unavailable))
+    world.see(|view| explain(view, &world.settings, &policy_origin("limits"), kind, unavailable))
 }
 
 fn told_of<T>(world: &World, unavailable: &Unavailable, tell: impl FnOnce(&ObjectExplanation) -> T) -> T {
     let explanation = explanation(world, unavailable);
-    tell(&ObjectExplanation::new(policy_parent("limits"), "RateLimitPolicy", explanation, false))
+    tell(&ObjectExplanation::new(policy_origin("limits"), "RateLimitPolicy", explanation, false))
 }
 
 /// A fleet of 1,000 clusters, of which the first 100 are placed.
@@ -82,7 +82,7 @@ fn it_is_fine_where_all_that_it_is_for_is_fine() {
     let on = |cluster: &str| {
         let mut explanation = explanation(&world, &Unavailable::new());
         explanation.clusters.retain(|name, _| *name.0 == *cluster);
-        ObjectExplanation::new(policy_parent("limits"), "RateLimitPolicy", explanation, true).in_sync()
+        ObjectExplanation::new(policy_origin("limits"), "RateLimitPolicy", explanation, true).in_sync()
     };
     assert!(on("eu-1") && !on("us-1"));
     // What is for no cluster is nowhere fine.

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::super::view::{Rows, View};
 use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE, REVISION};
-use crate::api::names::{ControllerName, Parent, WorkName};
+use crate::api::names::{ControllerName, Origin, WorkName};
 use crate::api::object::HubObject;
 use crate::report::tests::{BOTH, CLUSTERS, CONTROLLER, SUMMARY, gateway, on_cluster, policy};
 use crate::report::{Item, Seen};
@@ -12,7 +12,7 @@ const AT: &str = "2026-01-01T00:00:00Z";
 /// A work on `eu-1` for the object `shop/<name>` of this kind, of whose conditions the agent says these.
 fn work(resource: &str, kind: &str, name: &str, conditions: &[(&str, &str, &str)]) -> HubObject {
     let (group, plural) = resource.split_once('.').map(|(plural, group)| (group, plural)).unwrap();
-    let parent = Parent::new(group, plural, "shop", name);
+    let origin = Origin::named(group, plural, "shop", name);
     let mut values = vec![json!({"name": "_revision", "fieldValue": {"type": "String", "string": "r1"}})];
     for (condition, status, message) in conditions {
         for (part, text) in [("status", status), ("reason", &"Reason"), ("message", message)] {
@@ -25,8 +25,8 @@ fn work(resource: &str, kind: &str, name: &str, conditions: &[(&str, &str, &str)
         "lastTransitionTime": AT});
     serde_json::from_value(json!({
         "metadata": {
-            "name": WorkName::of(&ControllerName::new(CONTROLLER), kind, &parent).to_string(), "namespace": "eu-1",
-            "generation": 1, "annotations": {"kuadrant.io/parent": parent.to_string()},
+            "name": WorkName::of(&ControllerName::new(CONTROLLER), kind, &origin).to_string(), "namespace": "eu-1",
+            "generation": 1, "annotations": {"kuadrant.io/parent": origin.to_string()},
         },
         "spec": {
             "workload": {"manifests": [{"kind": "Namespace"}, {"kind": kind, "metadata": {"annotations": {(REVISION): "r1"}}}]},

@@ -10,7 +10,7 @@ use super::recipe::{Common, Made, Recipe};
 use super::{Planner, remembered};
 use crate::api::annotations::CLUSTER_OVERRIDES;
 use crate::api::json::Hash;
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 use crate::sync::desired::copy::read_spec;
 use crate::sync::rows::policy::Policy;
 use crate::sync::{Problem, Settings, View};
@@ -37,13 +37,13 @@ pub(in crate::sync::desired) fn glance(policy: &Policy, clusters: usize) -> usiz
     one.saturating_mul(if differ { clusters.max(1) } else { 1 })
 }
 
-/// The copies of the policy `parent` that are not remembered, where it can be planned.
+/// The copies of the policy `origin` that are not remembered, where it can be planned.
 pub(in crate::sync::desired) fn unmade(
     view: View<'_>,
     settings: &Settings,
-    parent: &Parent,
+    origin: &Origin,
 ) -> Option<Copies> {
-    let (planner, problem) = Planner::read(view, settings, parent).ok()?;
+    let (planner, problem) = Planner::read(view, settings, origin).ok()?;
     let outline = planner.outline(problem);
     if outline.frozen {
         return None;

@@ -57,7 +57,7 @@ impl Planner<'_> {
     /// they are.
     pub(super) fn outline(&self, problem: Option<Problem>) -> Outline<'_> {
         let mut plan = WorksPlan {
-            name: self.kind.as_ref().map(|(_, info)| name(self.view, self.parent, info)),
+            name: self.kind.as_ref().map(|(_, info)| name(self.view, self.origin, info)),
             problems: problem.into_iter().collect(),
             ..WorksPlan::default()
         };
@@ -88,7 +88,7 @@ impl Planner<'_> {
     /// The same of a policy that targets a Gateway of ours.
     fn detail<'t>(&'t self, outline: &mut Outline<'t>) {
         let mut problems = std::mem::take(&mut outline.plan.problems);
-        match self.settings.downstream_namespace(&self.parent.object.namespace) {
+        match self.settings.downstream_namespace(&self.origin.object().namespace) {
             Ok(downstream) => outline.downstream = downstream,
             Err(problem) => problems.push(problem),
         }
@@ -131,7 +131,7 @@ impl Planner<'_> {
     fn targets(&self) -> BTreeMap<&ObjectKey, Target> {
         let mut known: Vec<Arc<Terms>> = Vec::new();
         let target = |key| {
-            let eligibility = of_target(self.view, key, &self.parent.kind);
+            let eligibility = of_target(self.view, key, self.origin.kind());
             let placed = match eligibility {
                 GatewayEligibility::NotOurs => Placed::default(),
                 _ => placed(self.view, key),

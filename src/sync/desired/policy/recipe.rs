@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::target::Targets;
 use crate::api::annotations::{CLUSTER_OVERRIDES, POLICY_SYNCED};
 use crate::api::json::Hash;
-use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Parent, WorkName};
+use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use crate::api::params::{Conflicts, Params, StatusField};
 use crate::api::work::ManifestWorkSpec;
 use crate::sync::desired::copy::{copy, read_spec, travelling};
@@ -30,7 +30,7 @@ use crate::sync::{Problem, feedback};
 #[derive(Debug)]
 pub(in crate::sync::desired) struct Common {
     pub(super) policy: Arc<Policy>,
-    pub(super) parent: Parent,
+    pub(super) origin: Origin,
     pub(super) targets: Arc<Targets>,
     pub(super) controller: ControllerName,
     pub(super) gvr: GroupVersionResource,
@@ -41,7 +41,7 @@ pub(in crate::sync::desired) struct Common {
 
 impl Common {
     pub(super) fn name(&self) -> WorkName {
-        WorkName::of(&self.controller, &self.info.kind, &self.parent)
+        WorkName::of(&self.controller, &self.info.kind, &self.origin)
     }
 
     /// The overrides of the policy, none where it has none.
@@ -130,7 +130,7 @@ impl Recipe {
 
     /// Makes the work with its copy, of the `spec` and the `overrides` of the policy.
     pub(super) fn make(&self, spec: &Value, overrides: &Overrides) -> Result<PlannedWork, Problem> {
-        let Common { policy, parent, targets, gvr, info, downstream_namespace, .. } = &*self.common;
+        let Common { policy, origin, targets, gvr, info, downstream_namespace, .. } = &*self.common;
         let mut spec = spec.clone();
         if !self.chosen.is_empty() {
             spec = overrides.patched(spec, &self.chosen, info.schema.as_deref())?;
@@ -138,10 +138,10 @@ impl Recipe {
         let params: Vec<&Params> = self.terms.iter().map(|terms| &*terms.params).collect();
         let skip: Vec<String> = params.iter().flat_map(|params| params.metadata_to_skip.clone()).collect();
         let mut annotations = travelling(&policy.annotations, &skip);
-        annotations.insert(POLICY_SYNCED.to_owned(), parent.object.to_string());
+        annotations.insert(POLICY_SYNCED.to_owned(), origin.object().to_string());
         let copy = copy(
             (&gvr.api_version(), &info.kind),
-            (downstream_namespace, &parent.object.name),
+            (downstream_namespace, &origin.object().name),
             &travelling(&policy.labels, &skip),
             annotations,
             targets.narrowed(spec, &self.gateways, downstream_namespace),
@@ -177,7 +177,7 @@ impl Recipe {
         WorkTemplate {
             controller: &self.common.controller,
             name,
-            parent: &self.common.parent,
+            origin: &self.common.origin,
             downstream_namespace: &self.common.downstream_namespace,
             schema: self.common.schema,
         }

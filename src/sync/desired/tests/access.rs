@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::api::names::{ClusterName, Parent};
+use crate::api::names::{ClusterName, Origin};
 use crate::sync::desired::{Outcome, access};
-use crate::sync::tests::objects::{gateway_parent, listing, policy, policy_of, policy_parent};
+use crate::sync::tests::objects::{gateway_origin, listing, policy, policy_of, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 /// The kinds that the planned access work of `eu-1` grants.
@@ -27,11 +27,11 @@ fn with_tokens() -> World {
         .kind("tokenpolicies", "TokenPolicy")
         .with(policy("limits").targets("web"))
         .with(policy_of("tokenpolicies", "tokens").targets("web"))
-        .settled(&[gateway_parent("web"), policy_parent("limits"), tokens()])
+        .settled(&[gateway_origin("web"), policy_origin("limits"), tokens()])
 }
 
-fn tokens() -> Parent {
-    Parent::new("kuadrant.io", "tokenpolicies", "shop", "tokens")
+fn tokens() -> Origin {
+    Origin::named("kuadrant.io", "tokenpolicies", "shop", "tokens")
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_cluster_without_works_gets_none() {
 
 #[test]
 fn it_covers_what_works_there_carry_and_gateways_always() {
-    let world = shop(&["eu-1"]).with(policy("limits").targets("web")).settled(&[policy_parent("limits")]);
+    let world = shop(&["eu-1"]).with(policy("limits").targets("web")).settled(&[policy_origin("limits")]);
     assert_eq!(granted(&world), ["gateways", "ratelimitpolicies"]);
 }
 
@@ -68,8 +68,8 @@ fn it_shrinks_when_the_last_work_of_a_kind_is_gone() {
 
 #[test]
 fn it_goes_last() {
-    let world = with_tokens().gone(&tokens(), "eu-1").gone(&gateway_parent("web"), "eu-1");
-    let world = world.terminating(&policy_parent("limits"), "eu-1");
+    let world = with_tokens().gone(&tokens(), "eu-1").gone(&gateway_origin("web"), "eu-1");
+    let world = world.terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(world.access_writes("eu-1"), ["update eu-1"]);
-    assert_eq!(world.gone(&policy_parent("limits"), "eu-1").access_writes("eu-1"), ["delete eu-1"]);
+    assert_eq!(world.gone(&policy_origin("limits"), "eu-1").access_writes("eu-1"), ["delete eu-1"]);
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::api::annotations::POLICY_SYNC_MESSAGE;
-use crate::sync::tests::objects::{cluster, gateway, gateway_parent, listing, policy, target};
+use crate::sync::tests::objects::{cluster, gateway, gateway_origin, listing, policy, target};
 use crate::sync::tests::world::{World, shop};
 
 fn with(policy: crate::sync::tests::objects::Object) -> World {
@@ -178,7 +178,7 @@ fn a_gateway_gets_the_downstream_class_and_our_label() {
     let mut params = listing(&[]);
     params["downstreamClass"] = "nginx".into();
     let world = shop(&["eu-1"]).params("multi", &params.to_string());
-    let copy = world.copy_of(&gateway_parent("web"), "eu-1");
+    let copy = world.copy_of(&gateway_origin("web"), "eu-1");
     assert_eq!(copy["spec"]["gatewayClassName"], "nginx");
     assert_eq!(copy["metadata"]["labels"], json!({"kuadrant.io/managed": "true"}));
 }
@@ -194,7 +194,7 @@ fn a_gateways_references_are_rewritten_and_nothing_else_of_it() {
         json!({"labels": {"name": "a", "namespace": "b"}, "annotations": {"name": "a", "namespace": "b"}});
     let web =
         gateway("web").placed_on("all").spec("listeners", listeners).spec("infrastructure", labels.clone());
-    let spec = shop(&["eu-1"]).with(web).copy_of(&gateway_parent("web"), "eu-1")["spec"].clone();
+    let spec = shop(&["eu-1"]).with(web).copy_of(&gateway_origin("web"), "eu-1")["spec"].clone();
     let listener = &spec["listeners"][0];
     assert_eq!(
         listener["tls"]["certificateRefs"],

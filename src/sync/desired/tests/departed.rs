@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::api::moment::Moment;
 use crate::api::names::ControllerName;
 use crate::sync::status::gateway::{GatewayFold, plan};
-use crate::sync::tests::objects::{CONTROLLER, class, config_map, gateway, gateway_parent, listing, policy};
+use crate::sync::tests::objects::{CONTROLLER, class, config_map, gateway, gateway_origin, listing, policy};
 use crate::sync::tests::world::{World, shop};
 
 /// For how long what a class went with may return.
@@ -17,13 +17,13 @@ fn written() -> World {
 }
 
 fn writes(world: &World) -> Vec<String> {
-    let mut writes = world.writes_of(&gateway_parent("web"));
+    let mut writes = world.writes_of(&gateway_origin("web"));
     writes.extend(world.writes("limits"));
     writes
 }
 
 fn fold(world: &World) -> GatewayFold {
-    world.see(|view| plan(view, &world.settings, &gateway_parent("web").object))
+    world.see(|view| plan(view, &world.settings, gateway_origin("web").object()))
 }
 
 /// The Gateway `web`, whose status says this and is ours as far as `owned`, in the words of `managedFields`, says.
@@ -43,11 +43,11 @@ fn a_class_that_goes_withdraws_nothing_for_a_minute() {
     let world = written().without(class("multi"));
     assert_eq!(writes(&world), NOTHING);
     let ends = Some(Moment(world.now + RETURNS));
-    assert_eq!((world.plan("limits").recheck, world.plan_of(&gateway_parent("web")).recheck), (ends, ends));
+    assert_eq!((world.plan("limits").recheck, world.plan_of(&gateway_origin("web")).recheck), (ends, ends));
     let world = world.after(RETURNS - 1);
     assert_eq!(writes(&world), NOTHING);
     let world = world.after(1);
-    assert_eq!(world.writes_of(&gateway_parent("web")), ["delete eu-1"]);
+    assert_eq!(world.writes_of(&gateway_origin("web")), ["delete eu-1"]);
     assert_eq!(world.gateway_written().writes("limits"), ["delete eu-1"]);
 }
 
@@ -68,8 +68,8 @@ fn a_class_that_is_made_anew_finds_everything_as_it_was() {
 fn what_is_known_withdraws_meanwhile_and_nothing_comes() {
     let gone = || written().without(class("multi"));
     assert_eq!(gone().without(policy("limits")).writes("limits"), ["delete eu-1"]);
-    assert_eq!(gone().without(gateway("web")).writes_of(&gateway_parent("web")), ["delete eu-1"]);
-    assert_eq!(gone().decisions("all", &[]).after(5_000).writes_of(&gateway_parent("web")), ["delete eu-1"]);
+    assert_eq!(gone().without(gateway("web")).writes_of(&gateway_origin("web")), ["delete eu-1"]);
+    assert_eq!(gone().decisions("all", &[]).after(5_000).writes_of(&gateway_origin("web")), ["delete eu-1"]);
     let world = gone().decisions("all", &["eu-1", "us-1"]).with(policy("more").targets("web"));
     assert_eq!((writes(&world), world.writes("more")), (vec![], vec![]));
 }
@@ -84,7 +84,7 @@ fn a_class_that_is_anothers_withdraws_at_once() {
         written().without(class("multi")).with(theirs()),
         written().with(other).with(moved),
     ] {
-        assert_eq!(world.writes_of(&gateway_parent("web")), ["delete eu-1"]);
+        assert_eq!(world.writes_of(&gateway_origin("web")), ["delete eu-1"]);
     }
 }
 
@@ -95,7 +95,7 @@ fn nothing_is_said_of_a_gateway_whose_class_was_never_ours() {
     assert!(world.see(|view| view.class_returns("nobodys")).is_some(), "it is too soon to know");
     let fold = fold(&world);
     assert_eq!((fold.status, fold.metadata, fold.parting), (None, None, None));
-    assert_eq!(world.writes_of(&gateway_parent("web")), NOTHING);
+    assert_eq!(world.writes_of(&gateway_origin("web")), NOTHING);
 }
 
 #[test]

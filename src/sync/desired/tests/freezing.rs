@@ -1,11 +1,11 @@
 //! Rights come first, mistakes freeze: what is unknown freezes what it alone decides, what is known withdraws.
 
-use crate::api::names::{GroupVersionResource, Parent};
+use crate::api::names::{GroupVersionResource, Origin};
 use crate::sync::kinds::POLICIES;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::objects::{
-    Object, class, config_map, decision, gateway, gateway_parent, kind, listing, placement, policy,
-    policy_of, policy_parent,
+    Object, class, config_map, decision, gateway, gateway_origin, kind, listing, placement, policy,
+    policy_of, policy_origin,
 };
 use crate::sync::tests::world::{World, resolved, shop};
 
@@ -47,7 +47,7 @@ fn invalid_parameters_freeze() {
     for params in ["nonsense", "{\"unknown\": 1}"] {
         let world = growing().params("multi", params);
         assert_eq!(world.writes("limits"), NOTHING, "{params}");
-        assert_eq!(world.writes_of(&gateway_parent("web")), NOTHING, "{params}");
+        assert_eq!(world.writes_of(&gateway_origin("web")), NOTHING, "{params}");
         assert!(world.problems("limits")[0].contains("GatewayClass multi has invalid parameters"));
     }
 }
@@ -56,7 +56,7 @@ fn invalid_parameters_freeze() {
 fn parameters_that_are_gone_freeze() {
     let world = growing().without(config_map("multi", ""));
     assert_eq!(world.writes("limits"), NOTHING);
-    assert_eq!(world.writes_of(&gateway_parent("web")), NOTHING);
+    assert_eq!(world.writes_of(&gateway_origin("web")), NOTHING);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn invalid_parameters_stop_no_withdrawal() {
 fn valid_parameters_that_list_the_kind_no_more_withdraw() {
     let world = growing().params("multi", "{}");
     assert_eq!(world.writes("limits"), ["delete eu-1"]);
-    assert_eq!(world.writes_of(&gateway_parent("web")), ["create us-1"], "the Gateway stays");
+    assert_eq!(world.writes_of(&gateway_origin("web")), ["create us-1"], "the Gateway stays");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_kind_that_does_not_resolve_freezes() {
         let world = growing().resolution("ratelimitpolicies", fault.clone());
         assert_eq!(world.writes("limits"), NOTHING, "{fault:?}");
         assert_eq!(
-            world.writes_of(&gateway_parent("web")),
+            world.writes_of(&gateway_origin("web")),
             ["create us-1"],
             "{fault:?}: the Gateway goes on"
         );
@@ -279,7 +279,7 @@ fn on_a_cluster_with_a_frozen_gateway_nothing_changes_and_elsewhere_it_does() {
 fn after_a_restart_unread_parameters_freeze() {
     let world = restarted(&[]);
     assert_eq!(world.writes("limits"), NOTHING);
-    assert_eq!(world.writes_of(&gateway_parent("web")), NOTHING);
+    assert_eq!(world.writes_of(&gateway_origin("web")), NOTHING);
     assert!(world.plan("limits").problems.iter().all(crate::sync::Problem::passes));
 }
 
@@ -287,7 +287,7 @@ fn after_a_restart_unread_parameters_freeze() {
 fn after_a_restart_invalid_parameters_freeze_what_works_prove() {
     let world = restarted(&[]).params("multi", "nonsense");
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"]);
-    assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)", "us-1 (keep)"]);
+    assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)", "us-1 (keep)"]);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn after_a_restart_what_works_prove_is_withdrawn_where_their_gateway_left() {
     assert_eq!(world.writes("limits"), ["delete eu-1"]);
     let world = restarted(&[]).without(class("multi"));
     assert_eq!(
-        (world.writes("limits"), world.writes_of(&gateway_parent("web"))),
+        (world.writes("limits"), world.writes_of(&gateway_origin("web"))),
         (vec![], vec![]),
         "it may return"
     );
@@ -340,9 +340,9 @@ fn another_kind_goes_on() {
         .kind("tokenpolicies", "TokenPolicy")
         .with(policy_of("tokenpolicies", "tokens").targets("web"))
         .resolution("ratelimitpolicies", Resolution::Forbidden("no".into()));
-    let tokens = Parent::new("kuadrant.io", "tokenpolicies", "shop", "tokens");
+    let tokens = Origin::named("kuadrant.io", "tokenpolicies", "shop", "tokens");
     assert_eq!(world.writes_of(&tokens), ["create eu-1", "create us-1"]);
-    assert_eq!(world.writes_of(&policy_parent("limits")), NOTHING);
+    assert_eq!(world.writes_of(&policy_origin("limits")), NOTHING);
 }
 
 #[test]

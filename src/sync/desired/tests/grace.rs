@@ -4,7 +4,7 @@ use crate::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
 use crate::api::moment::Moment;
 use crate::sync::Problem;
 use crate::sync::tests::objects::{
-    class, cluster, decision, gateway, gateway_parent, listing, placement, policy,
+    class, cluster, decision, gateway, gateway_origin, listing, placement, policy,
 };
 use crate::sync::tests::world::{World, shop};
 
@@ -25,7 +25,7 @@ fn unplaced() -> World {
 }
 
 fn gateway_writes(world: &World) -> Vec<String> {
-    world.writes_of(&gateway_parent("web"))
+    world.writes_of(&gateway_origin("web"))
 }
 
 const NOTHING: [&str; 0] = [];
@@ -37,7 +37,7 @@ fn the_moment_is_written_first_and_once() {
     assert_eq!(world.writes("limits"), NOTHING);
     let world = world.written();
     assert_eq!(gateway_writes(&world), NOTHING);
-    assert_eq!(world.plan_of(&gateway_parent("web")).recheck, Some(Moment(world.now + GRACE)));
+    assert_eq!(world.plan_of(&gateway_origin("web")).recheck, Some(Moment(world.now + GRACE)));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_class_that_cannot_be_read_does_not_stop_the_clock() {
 fn a_spoke_gains_nothing_by_writing_another_moment() {
     let marked = |text: &str| {
         let since = text.to_owned();
-        unplaced().edited(&gateway_parent("web"), "us-1", |work| {
+        unplaced().edited(&gateway_origin("web"), "us-1", |work| {
             work["metadata"]["annotations"][DISPLACED_SINCE] = since.into();
         })
     };
@@ -145,7 +145,7 @@ fn a_spoke_gains_nothing_by_writing_another_moment() {
 
 /// The moment on the work in us-1 is written anew by its spoke, or taken away.
 fn rewritten(world: World, moment: Option<i64>) -> World {
-    world.edited(&gateway_parent("web"), "us-1", |work| {
+    world.edited(&gateway_origin("web"), "us-1", |work| {
         let annotations = work["metadata"]["annotations"].as_object_mut().unwrap();
         match moment {
             Some(moment) => annotations.insert(DISPLACED_SINCE.to_owned(), Moment(moment).rfc3339().into()),
@@ -182,7 +182,7 @@ fn a_spoke_whose_work_never_is_as_planned_is_left_when_its_grace_has_passed() {
     let start = world.now;
     while world.now < start + GRACE {
         let number = world.now;
-        world = world.edited(&gateway_parent("web"), "us-1", |work| {
+        world = world.edited(&gateway_origin("web"), "us-1", |work| {
             work["spec"]["workload"]["manifests"][1]["spec"]["theirs"] = number.into();
         });
         assert_eq!(gateway_writes(&world), ["update us-1"], "what is updated is marked once that is seen");
@@ -207,7 +207,7 @@ fn with_longest(seconds: u32) -> World {
 }
 
 fn problems(world: &World) -> Vec<String> {
-    world.plan_of(&gateway_parent("web")).problems.iter().map(Problem::to_string).collect()
+    world.plan_of(&gateway_origin("web")).problems.iter().map(Problem::to_string).collect()
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_grace_that_cannot_be_read_is_told_and_the_default_holds() {
     ] {
         let world = unplaced().with(seconds(text));
         let problems: Vec<String> =
-            world.plan_of(&gateway_parent("web")).problems.iter().map(Problem::to_string).collect();
+            world.plan_of(&gateway_origin("web")).problems.iter().map(Problem::to_string).collect();
         let told = format!(
             "annotation kuadrant.io/grace-timeout: expected whole seconds, 31536000 at most, found {found}: 600 are used"
         );

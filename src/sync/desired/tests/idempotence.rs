@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::sync::kinds::WORKS;
-use crate::sync::tests::objects::{gateway, gateway_parent, policy, policy_parent, target};
+use crate::sync::tests::objects::{gateway, gateway_origin, policy, policy_origin, target};
 use crate::sync::tests::world::shop;
 
 /// Any JSON, numbers at the edges of what is held exactly among it.
@@ -93,7 +93,7 @@ proptest! {
             world.apply_text(&source, &work);
         }
         prop_assert_eq!(world.writes("limits"), Vec::<String>::new());
-        prop_assert_eq!(world.writes_of(&gateway_parent("web")), Vec::<String>::new());
+        prop_assert_eq!(world.writes_of(&gateway_origin("web")), Vec::<String>::new());
     }
 
     #[test]
@@ -105,7 +105,7 @@ proptest! {
                 target("web"),
             );
             world.apply_text(&policy("limits").source, &text);
-            world.copy_of(&policy_parent("limits"), "eu-1")["metadata"]["annotations"]["kuadrant.io/revision"].clone()
+            world.copy_of(&policy_origin("limits"), "eu-1")["metadata"]["annotations"]["kuadrant.io/revision"].clone()
         };
         let spec = Value::Object(spec);
         prop_assert_eq!(revision(&spec.to_string()), revision(&rewritten(&spec)));

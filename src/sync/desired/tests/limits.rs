@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 use crate::sync::desired::work::SIZE_LIMIT;
-use crate::sync::tests::objects::{decision, gateway, gateway_parent, listing, placement, policy, target};
+use crate::sync::tests::objects::{decision, gateway, gateway_origin, listing, placement, policy, target};
 use crate::sync::tests::world::{World, shop, world};
 
 /// A Gateway and a policy in this namespace, on `eu-1`.
@@ -20,13 +20,13 @@ fn in_namespace(namespace: &str) -> World {
 
 fn problems(namespace: &str) -> Vec<String> {
     let world = in_namespace(namespace);
-    let parents = [
-        Parent::new("gateway.networking.k8s.io", "gateways", namespace, "web"),
-        Parent::new("kuadrant.io", "ratelimitpolicies", namespace, "limits"),
+    let origins = [
+        Origin::named("gateway.networking.k8s.io", "gateways", namespace, "web"),
+        Origin::named("kuadrant.io", "ratelimitpolicies", namespace, "limits"),
     ];
-    let problems = parents.map(|parent| {
-        let plan = world.plan_of(&parent);
-        let frozen = !world.outcomes_of(&parent).contains(&"eu-1".to_owned());
+    let problems = origins.map(|origin| {
+        let plan = world.plan_of(&origin);
+        let frozen = !world.outcomes_of(&origin).contains(&"eu-1".to_owned());
         assert_eq!(frozen, !plan.problems.is_empty());
         plan.problems.iter().map(ToString::to_string).collect::<Vec<_>>()
     });
@@ -57,10 +57,10 @@ fn reserved_namespaces_are_never_written_to() {
 #[test]
 fn with_another_prefix_the_other_reserved_namespaces_are_guarded_too() {
     let mut world = in_namespace("public");
-    let parent = Parent::new("kuadrant.io", "ratelimitpolicies", "public", "limits");
+    let origin = Origin::named("kuadrant.io", "ratelimitpolicies", "public", "limits");
     for (prefix, reserved) in [("kube-", true), ("open-cluster-management", true), ("kub-", false)] {
         world.settings.downstream_namespace_prefix = prefix.into();
-        assert_eq!(!world.plan_of(&parent).problems.is_empty(), reserved, "{prefix}");
+        assert_eq!(!world.plan_of(&origin).problems.is_empty(), reserved, "{prefix}");
     }
 }
 
@@ -98,7 +98,7 @@ fn a_policy_that_grows_too_large_keeps_its_works_until_it_is_mended() {
 fn a_gateway_too_large_is_frozen_alone() {
     let huge = gateway("web").placed_on("all").spec("text", json!("x".repeat(SIZE_LIMIT)));
     let world = shop(&["eu-1"]).with(huge).with(policy("limits").targets("web"));
-    assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)"]);
+    assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"]);
     assert_eq!(world.writes("limits"), ["create eu-1"]);
 }
 
@@ -123,10 +123,10 @@ fn deep(levels: usize) -> World {
 fn a_deep_spec_is_read_back_as_it_was_written() {
     let world = deep(100);
     assert_eq!(world.writes("limits"), ["update eu-1"]);
-    assert_eq!(world.writes_of(&gateway_parent("web")), ["update eu-1"]);
+    assert_eq!(world.writes_of(&gateway_origin("web")), ["update eu-1"]);
     let world = world.written();
     assert_eq!(world.writes("limits"), Vec::<String>::new());
-    assert_eq!(world.writes_of(&gateway_parent("web")), Vec::<String>::new());
+    assert_eq!(world.writes_of(&gateway_origin("web")), Vec::<String>::new());
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_spec_too_deep_to_be_read_freezes() {
     for levels in [101, 127, 128, 10_000] {
         let world = deep(levels);
         assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"], "{levels}");
-        assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)"], "{levels}");
+        assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"], "{levels}");
         assert!(world.problems("limits")[0].starts_with("spec: "), "{:?}", world.problems("limits"));
     }
 }

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, GroupVersionResource, Parent};
+use crate::api::names::{ClusterName, GroupVersionResource, Origin};
 use crate::hub::{Change, Failure};
 use crate::sync::desired::Waiting;
 use crate::sync::kinds::POLICIES;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::answers::{Answer, applied, refused};
 use crate::sync::tests::objects::{
-    Object, class, cluster, decision, gateway, gateway_parent, kind, listing, placement, policy,
-    policy_parent,
+    Object, class, cluster, decision, gateway, gateway_origin, kind, listing, placement, policy,
+    policy_origin,
 };
 use crate::sync::tests::world::{World, resolved, shop};
 use crate::sync::{Key, Problem};
@@ -31,8 +31,8 @@ fn web() -> Object {
     gateway("web").placed_on("all")
 }
 
-fn quota() -> Parent {
-    policy_parent("quota")
+fn quota() -> Origin {
+    policy_origin("quota")
 }
 
 /// Policies `limits` and `quota` for the Gateway `web` on both clusters; nothing is written.
@@ -61,22 +61,22 @@ fn on_two() -> World {
 }
 
 fn gateway_writes(world: &World) -> Vec<String> {
-    world.writes_of(&gateway_parent("web"))
+    world.writes_of(&gateway_origin("web"))
 }
 
 /// Where it waits: the cluster, the policies, and whether that is for longer than its class says.
 fn waits(world: &World) -> Vec<String> {
-    let plan = world.plan_of(&gateway_parent("web"));
+    let plan = world.plan_of(&gateway_origin("web"));
     let text = |(cluster, waiting): (&ClusterName, &Waiting)| {
         let names: Vec<String> =
-            waiting.policies.iter().map(|policy| policy.object.name.to_string()).collect();
+            waiting.policies.iter().map(|policy| policy.object().name.to_string()).collect();
         format!("{cluster}: {}{}", names.join(" "), if waiting.overdue { " (overdue)" } else { "" })
     };
     plan.waiting().map(text).collect()
 }
 
-fn recheck(world: &World, parent: &Parent) -> Option<i64> {
-    world.plan_of(parent).recheck.map(|Moment(at)| at - world.now)
+fn recheck(world: &World, origin: &Origin) -> Option<i64> {
+    world.plan_of(origin).recheck.map(|Moment(at)| at - world.now)
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn it_waits_until_the_works_of_its_policies_are_made() {
         let world = unwritten(action).after(100 * WAIT);
         assert_eq!(gateway_writes(&world), NOTHING);
         assert_eq!(waits(&world), ["eu-1: limits quota", "us-1: limits quota"]);
-        assert_eq!(recheck(&world, &gateway_parent("web")), None, "it is told when they are made");
+        assert_eq!(recheck(&world, &gateway_origin("web")), None, "it is told when they are made");
     }
 }
 
@@ -121,14 +121,14 @@ fn only_what_is_applied_as_it_is_planned_counts() {
 #[test]
 fn when_none_has_become_applied_for_a_while_the_class_decides() {
     let serve = made("serve").after(WAIT - 1);
-    assert_eq!((gateway_writes(&serve), recheck(&serve, &gateway_parent("web"))), (vec![], Some(1)));
+    assert_eq!((gateway_writes(&serve), recheck(&serve, &gateway_origin("web"))), (vec![], Some(1)));
     assert_eq!(gateway_writes(&serve.after(1)), ["create eu-1", "create us-1"]);
 
     let hold = made("hold").after(WAIT);
     assert_eq!(gateway_writes(&hold), NOTHING);
     assert_eq!(waits(&hold), ["eu-1: limits quota (overdue)", "us-1: limits quota (overdue)"]);
-    assert_eq!(hold.plan_of(&gateway_parent("web")).problems, [Problem::PoliciesPending]);
-    assert_eq!(recheck(&hold, &gateway_parent("web")), None);
+    assert_eq!(hold.plan_of(&gateway_origin("web")).problems, [Problem::PoliciesPending]);
+    assert_eq!(recheck(&hold, &gateway_origin("web")), None);
     assert_eq!(gateway_writes(&both_applied(hold, "eu-1")), ["create eu-1"]);
 }
 
@@ -136,19 +136,19 @@ fn when_none_has_become_applied_for_a_while_the_class_decides() {
 fn a_work_that_the_hub_refuses_is_waited_for_from_then_on() {
     let refused = |action| {
         let world = made(action).with(policy("more").targets("web")).after(100 * WAIT);
-        world.refusing(&policy_parent("more"), "eu-1")
+        world.refusing(&policy_origin("more"), "eu-1")
     };
     let serve = refused("serve");
     assert_eq!(waits(&serve), ["eu-1: limits more quota", "us-1: limits more quota"]);
-    assert_eq!(recheck(&serve, &gateway_parent("web")), Some(WAIT), "on us-1 it is about to be made");
+    assert_eq!(recheck(&serve, &gateway_origin("web")), Some(WAIT), "on us-1 it is about to be made");
     // That it is refused again, and for others, takes nothing of it back.
-    let serve = serve.after(WAIT - 1).refusing(&policy_parent("more"), "eu-1");
+    let serve = serve.after(WAIT - 1).refusing(&policy_origin("more"), "eu-1");
     assert_eq!(gateway_writes(&serve), NOTHING);
     assert_eq!(gateway_writes(&serve.after(1)), ["create eu-1"]);
 
     let hold = refused("hold").after(WAIT);
     assert_eq!(waits(&hold), ["eu-1: limits more quota (overdue)", "us-1: limits more quota"]);
-    assert_eq!(hold.plan_of(&gateway_parent("web")).problems, [Problem::PoliciesPending]);
+    assert_eq!(hold.plan_of(&gateway_origin("web")).problems, [Problem::PoliciesPending]);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_restart_forgets_nothing() {
         |world: World| world.restarted(objects.clone()).params("multi", &waiting("serve").to_string());
     let world = restarted(made("serve").after(WAIT));
     assert_eq!(gateway_writes(&world), NOTHING, "whether the kind resolves is not known");
-    assert!(world.plan_of(&gateway_parent("web")).problems[0].passes());
+    assert!(world.plan_of(&gateway_origin("web")).problems[0].passes());
     let mut world = world;
     world.resolve("v1", "ratelimitpolicies", resolved("RateLimitPolicy"));
     assert_eq!(gateway_writes(&world), NOTHING, "its policies are not listed");
@@ -227,7 +227,7 @@ fn a_kind_that_cannot_be_listed_is_waited_for_as_long_as_the_class_says() {
         world.change(crate::sync::found::resolved(&gvr, resolved("AuthPolicy")));
         let failing = Change::Failing(POLICIES.resource(kind("authpolicies")), Some(Failure::passing("500")));
         let keys = world.change(failing);
-        assert!(keys.contains(&Key::Works(gateway_parent("web"))));
+        assert!(keys.contains(&Key::Works(gateway_origin("web"))));
         assert_eq!(gateway_writes(&world), writes, "{action}");
     }
 }
@@ -303,11 +303,11 @@ fn its_policies_go_after_it_whyever_it_goes() {
 fn a_gateway_that_hangs_holds_its_policies_for_so_long_only() {
     let world = on_two().without(web());
     let now = Moment(world.now).rfc3339();
-    let world = world.edited(&gateway_parent("web"), "us-1", |work| {
+    let world = world.edited(&gateway_origin("web"), "us-1", |work| {
         work["metadata"]["deletionTimestamp"] = now.into();
     });
     assert_eq!(world.writes("limits"), NOTHING);
-    assert_eq!(recheck(&world, &policy_parent("limits")), Some(WAIT));
+    assert_eq!(recheck(&world, &policy_origin("limits")), Some(WAIT));
     assert_eq!(world.after(WAIT).writes("limits"), ["delete us-1"], "on eu-1 it has not been asked to go");
 }
 
@@ -336,30 +336,30 @@ fn a_policy_that_cannot_be_read_goes_after_its_gateway_too() {
 
 #[test]
 fn what_is_waited_for_affects_who_waits() {
-    let web = Key::Fold(gateway_parent("web"));
+    let web = Key::Fold(gateway_origin("web"));
     let mut world = made("hold");
     assert!(world.apply(&policy("more").targets("web")).contains(&web));
     assert!(world.delete(&policy("more")).contains(&web));
     let labelled = world.apply(&cluster("eu-1").label("region", "eu"));
-    assert!(labelled.contains(&Key::Works(gateway_parent("web"))));
+    assert!(labelled.contains(&Key::Works(gateway_origin("web"))));
     assert!(world.edit(&quota(), "eu-1", |work| work["status"] = applied().status(work)).contains(&web));
     // Only the last of them on a cluster lets it come, and that at once.
-    let web_works = Key::Works(gateway_parent("web"));
+    let web_works = Key::Works(gateway_origin("web"));
     let mut others = made("hold");
-    for (parent, cluster, frees) in
-        [(quota(), "eu-1", false), (quota(), "us-1", false), (policy_parent("limits"), "us-1", true)]
+    for (origin, cluster, frees) in
+        [(quota(), "eu-1", false), (quota(), "us-1", false), (policy_origin("limits"), "us-1", true)]
     {
-        let keys = others.edit(&parent, cluster, |work| work["status"] = applied().status(work));
-        assert_eq!(keys.contains(&web_works), frees, "{parent} on {cluster}");
-        let again = others.edit(&parent, cluster, |work| work["metadata"]["labels"]["x"] = "y".into());
-        assert!(!again.contains(&web_works), "{parent} on {cluster} says nothing new");
+        let keys = others.edit(&origin, cluster, |work| work["status"] = applied().status(work));
+        assert_eq!(keys.contains(&web_works), frees, "{origin} on {cluster}");
+        let again = others.edit(&origin, cluster, |work| work["metadata"]["labels"]["x"] = "y".into());
+        assert!(!again.contains(&web_works), "{origin} on {cluster} says nothing new");
     }
     assert!(world.edit(&quota(), "eu-1", |work| work["metadata"]["labels"] = json!({})).contains(&web));
 
     let mut world = on_two();
     let keys = world.edit(&quota(), "eu-1", |work| work["status"] = refused("no").status(work));
     assert!(!keys.contains(&web), "it is there already");
-    let keys = world.edit(&gateway_parent("web"), "eu-1", |work| {
+    let keys = world.edit(&gateway_origin("web"), "eu-1", |work| {
         work["metadata"]["deletionTimestamp"] = "2001-09-09T01:46:40Z".into();
     });
     assert!(keys.contains(&Key::Works(quota())));
@@ -369,7 +369,7 @@ fn what_is_waited_for_affects_who_waits() {
 fn the_gateway_says_so_when_it_has_waited_for_long_enough() {
     let fold = |world: &World| {
         world.see(|view| {
-            crate::sync::status::gateway::plan(view, &world.settings, &gateway_parent("web").object)
+            crate::sync::status::gateway::plan(view, &world.settings, gateway_origin("web").object())
         })
     };
     let says = |world: &World| {

@@ -2,7 +2,7 @@
 
 use crate::api::moment::Moment;
 use crate::sync::tests::objects::{
-    class, cluster, decision, gateway, gateway_parent, listing, placement, policy, policy_parent,
+    class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin,
 };
 use crate::sync::tests::world::{World, shop};
 
@@ -12,14 +12,14 @@ fn on_two() -> World {
 }
 
 fn gateway_writes(world: &World) -> Vec<String> {
-    world.writes_of(&gateway_parent("web"))
+    world.writes_of(&gateway_origin("web"))
 }
 
 #[test]
 fn a_cluster_that_appears_counts_at_once() {
     let world = on_two().with(decision("all", "all-2", &["ap-1"]));
     assert_eq!(world.writes("limits"), ["create ap-1"]);
-    assert_eq!(gateway_writes(&world.settled(&[policy_parent("limits")])), ["create ap-1"]);
+    assert_eq!(gateway_writes(&world.settled(&[policy_origin("limits")])), ["create ap-1"]);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_plan_says_when_it_is_time_to_look_again() {
     let world = on_two().decisions("all", &["eu-1"]);
     let settles = Some(Moment(world.now + 5_000));
     assert_eq!(world.plan("limits").recheck, settles);
-    assert_eq!(world.plan_of(&gateway_parent("web")).recheck, settles);
+    assert_eq!(world.plan_of(&gateway_origin("web")).recheck, settles);
     assert_eq!(world.after(5_000).plan("limits").recheck, None);
 }
 
@@ -185,7 +185,7 @@ fn a_decision_that_changes_its_placement_unsettles_both() {
     let world = world.with(decision("few", "all-1", &["eu-1", "us-1"]));
     assert_eq!(gateway_writes(&world), Vec::<String>::new(), "the old one");
     let world = world.with(gateway("web").placed_on("few"));
-    let world = world.settled(&[policy_parent("limits")]);
+    let world = world.settled(&[policy_origin("limits")]);
     assert_eq!(gateway_writes(&world), ["create ap-1"], "the new one");
 }
 
@@ -198,7 +198,7 @@ fn a_gateway_asked_to_go_is_withdrawn_at_once_even_while_its_placement_is_unsett
 
 #[test]
 fn policies_stay_on_a_cluster_that_may_only_seem_to_be_missing() {
-    let world = on_two().gone(&gateway_parent("web"), "us-1").decisions("all", &["eu-1"]);
+    let world = on_two().gone(&gateway_origin("web"), "us-1").decisions("all", &["eu-1"]);
     assert_eq!(world.outcomes("limits"), ["eu-1", "us-1 (keep)"]);
 }
 
@@ -208,7 +208,7 @@ fn a_selector_withdraws_at_once_even_while_the_placement_is_unsettled() {
     let world = on_two()
         .with(cluster("eu-1").label("region", "eu"))
         .with(cluster("us-1").label("region", "us"))
-        .gone(&gateway_parent("web"), "us-1")
+        .gone(&gateway_origin("web"), "us-1")
         .decisions("all", &["eu-1"])
         .with(selective);
     assert_eq!(world.writes("limits"), ["delete us-1"]);
@@ -230,7 +230,7 @@ fn a_policy_stays_with_its_gateway_where_the_managed_cluster_is_gone() {
 
 #[test]
 fn a_policy_leaves_after_its_gateway_where_the_managed_cluster_is_gone() {
-    let web = gateway_parent("web");
+    let web = gateway_origin("web");
     let world = selective().without(cluster("eu-1")).decisions("all", &[]).after(5_000);
     assert_eq!((world.writes_of(&web), world.writes("limits")), (vec!["delete eu-1".to_owned()], vec![]));
     assert_eq!(world.gateway_written().writes("limits"), ["delete eu-1"]);
@@ -241,7 +241,7 @@ fn the_labels_of_a_managed_cluster_that_is_gone_go_with_the_last_work_there() {
     let world = selective().without(cluster("eu-1"));
     let labels = |world: &World| world.see(|view| view.labels(&"eu-1".into()).cloned());
     assert!(labels(&world).is_some());
-    let world = world.gone(&gateway_parent("web"), "eu-1").gone(&policy_parent("limits"), "eu-1");
+    let world = world.gone(&gateway_origin("web"), "eu-1").gone(&policy_origin("limits"), "eu-1");
     assert_eq!(labels(&world), None);
     assert_eq!(world.without(cluster("us-1")).see(|view| view.labels(&"us-1".into()).cloned()), None);
 }
@@ -260,6 +260,6 @@ fn after_a_start_what_is_on_a_cluster_whose_managed_cluster_is_gone_is_kept() {
         .kind("ratelimitpolicies", "RateLimitPolicy")
         .with(limits.label("team", "shop"));
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"]);
-    let world = world.gone(&policy_parent("limits"), "eu-1");
+    let world = world.gone(&policy_origin("limits"), "eu-1");
     assert_eq!(world.outcomes("limits"), Vec::<String>::new(), "what was not selected is not made");
 }

@@ -10,7 +10,7 @@ use crate::hub::Source;
 use crate::sync::desired::work::SIZE_LIMIT;
 use crate::sync::desired::{Outcome, PlannedWork};
 use crate::sync::kinds::{GRANTS, SECRETS};
-use crate::sync::tests::objects::{Object, gateway, gateway_parent, grant, secret};
+use crate::sync::tests::objects::{Object, gateway, gateway_origin, grant, secret};
 use crate::sync::tests::world::{World, shop};
 
 /// The Gateway `web` with these references.
@@ -40,7 +40,7 @@ fn copying(references: &[Value], objects: &[Object]) -> World {
 }
 
 fn work(world: &World) -> std::sync::Arc<PlannedWork> {
-    match world.plan_of(&gateway_parent("web")).outcomes.values().next() {
+    match world.plan_of(&gateway_origin("web")).outcomes.values().next() {
         Some(Outcome::Work(work)) => work.clone(),
         other => panic!("no work is planned: {other:?}"),
     }
@@ -64,11 +64,11 @@ fn carried(world: &World) -> Vec<String> {
 }
 
 fn problems(world: &World) -> Vec<String> {
-    world.plan_of(&gateway_parent("web")).problems.iter().map(ToString::to_string).collect()
+    world.plan_of(&gateway_origin("web")).problems.iter().map(ToString::to_string).collect()
 }
 
 fn writes(world: &World) -> Vec<String> {
-    world.writes_of(&gateway_parent("web"))
+    world.writes_of(&gateway_origin("web"))
 }
 
 const ALONE: [&str; 2] = ["Namespace kuadrant-shop", "Gateway kuadrant-shop/web"];
@@ -232,7 +232,7 @@ fn one_that_is_missing_of_another_type_or_going_is_told_and_the_gateway_goes_wit
         assert_eq!(carried(&world)[1..], ["Secret kuadrant-shop/b", "Gateway kuadrant-shop/web"]);
         let expected = "listener https: Secret shop/a does not travel: there is no such Secret of type kubernetes.io/tls";
         assert_eq!(problems(&world), [expected]);
-        assert!(!world.plan_of(&gateway_parent("web")).problems[0].freezes());
+        assert!(!world.plan_of(&gateway_origin("web")).problems[0].freezes());
     }
 }
 
@@ -264,7 +264,7 @@ fn one_that_is_named_twice_is_carried_once() {
 #[test]
 fn with_secrets_too_the_work_has_its_limit() {
     let world = copying(&[own("a")], &[secret("a").holding(&"x".repeat(SIZE_LIMIT))]);
-    assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)"]);
+    assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"]);
     let told = problems(&world);
     assert!(told[0].starts_with("its work would have 5") && !told[0].contains("xx"), "{told:?}");
 }
@@ -274,7 +274,7 @@ fn gateways_that_name_one_secret_carry_the_same_copy() {
     let api = gateway("api").placed_on("all").certificates(&[of_tls("a")]);
     let objects = [secret("a").in_ns("tls"), grant("g")];
     let world = copying(&[of_tls("a")], &objects).with(api);
-    let of_api = match world.plan_of(&gateway_parent("api")).outcomes.values().next() {
+    let of_api = match world.plan_of(&gateway_origin("api")).outcomes.values().next() {
         Some(Outcome::Work(work)) => work.spec().unwrap().workload.manifests.clone(),
         other => panic!("{other:?}"),
     };
@@ -285,9 +285,9 @@ fn gateways_that_name_one_secret_carry_the_same_copy() {
 fn nothing_that_is_printed_shows_a_key() {
     let secret = secret("a").holding("VE9QU0VDUkVU").annotation("example.com/whole", "VE9QU0VDUkVU");
     let world = copying(&[own("a")], &[secret]);
-    let plan = world.plan_of(&gateway_parent("web"));
+    let plan = world.plan_of(&gateway_origin("web"));
     assert!(manifests(&world)[1].to_string().contains("VE9QU0VDUkVU"));
-    let diff = world.diff_of(&gateway_parent("web"));
+    let diff = world.diff_of(&gateway_origin("web"));
     let row = world.see(|view| {
         let key = crate::api::names::ObjectKey::new("shop", "a");
         let row = view.secret(&key).unwrap();

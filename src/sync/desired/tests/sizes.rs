@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use allocation_counter::{AllocationInfo, measure};
 use serde_json::{Value, json};
 
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 use crate::sync::desired::ahead::unmade;
 use crate::sync::desired::{Outcome, plan_works};
 use crate::sync::rows::work::Content;
 use crate::sync::status;
-use crate::sync::tests::objects::{Object, cluster, gateway, gateway_parent, listing, policy, policy_parent};
+use crate::sync::tests::objects::{Object, cluster, gateway, gateway_origin, listing, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 /// How many clusters there are, each with a label of its own.
@@ -57,8 +57,8 @@ pub(crate) fn varied((spec, overrides): (usize, usize)) -> Object {
 
 /// What planning the policy `limits` takes.
 fn planning(world: &World) -> AllocationInfo {
-    let parent = policy_parent("limits");
-    world.see(|view| measure(|| drop(plan_works(view, &world.settings, &parent))))
+    let origin = policy_origin("limits");
+    world.see(|view| measure(|| drop(plan_works(view, &world.settings, &origin))))
 }
 
 fn kept(world: &World) -> usize {
@@ -173,7 +173,7 @@ fn a_plan_holds_one_copy_at_a_time() {
     assert_eq!((world.problems("limits"), copies(&world)), (Vec::new(), CLUSTERS));
     // What is read, what is made of it, and the hashes.
     assert!(all.bytes_max < 4 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
-    let all = measure(|| drop(world.diff_of(&policy_parent("limits"))));
+    let all = measure(|| drop(world.diff_of(&policy_origin("limits"))));
     assert!(all.bytes_max < 4 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
     let all = measure(|| drop(world.fold("limits")));
     assert!(all.bytes_max < 4 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
@@ -184,7 +184,7 @@ fn a_gateway_that_waits_for_large_policies_holds_none_of_them() {
     let large =
         |n: usize| policy(&format!("limits-{n}")).targets("web").spec("limits", rules("own", TENTH.0));
     let planning = |world: &World| {
-        world.see(|view| measure(|| drop(plan_works(view, &world.settings, &gateway_parent("web")))))
+        world.see(|view| measure(|| drop(plan_works(view, &world.settings, &gateway_origin("web")))))
     };
     let world = fleet().with(large(0));
     let one = planning(&world);
@@ -198,7 +198,7 @@ fn takes(made: bool, what: impl Fn(&World)) -> Duration {
     let times = (0..3).map(|_| {
         let world = fleet().with(varied(TENTH));
         if made {
-            world.made(&policy_parent("limits"));
+            world.made(&policy_origin("limits"));
         }
         let start = Instant::now();
         what(&world);
@@ -209,7 +209,7 @@ fn takes(made: bool, what: impl Fn(&World)) -> Duration {
 
 #[test]
 fn at_a_tenth_of_the_largest_size_the_lock_is_held_for_less_than_100_ms() {
-    let (limits, web) = (policy_parent("limits"), gateway_parent("web"));
+    let (limits, web) = (policy_origin("limits"), gateway_origin("web"));
     // What is done under the lock of the mirror, for the policy and for its Gateway.
     let held = [
         ("finding what to make", takes(false, |world| assert!(!world.is_made(&limits)))),
@@ -219,7 +219,7 @@ fn at_a_tenth_of_the_largest_size_the_lock_is_held_for_less_than_100_ms() {
         (
             "fold of the Gateway",
             takes(true, |world| {
-                drop(world.see(|view| status::gateway::plan(view, &world.settings, &web.object)))
+                drop(world.see(|view| status::gateway::plan(view, &world.settings, web.object())))
             }),
         ),
     ];
@@ -229,12 +229,12 @@ fn at_a_tenth_of_the_largest_size_the_lock_is_held_for_less_than_100_ms() {
 }
 
 impl World {
-    fn is_made(&self, parent: &Parent) -> bool {
-        self.see(|view| unmade(view, &self.settings, parent)).is_empty()
+    fn is_made(&self, origin: &Origin) -> bool {
+        self.see(|view| unmade(view, &self.settings, origin)).is_empty()
     }
 
-    fn made(&self, parent: &Parent) {
-        self.see(|view| unmade(view, &self.settings, parent)).make();
+    fn made(&self, origin: &Origin) {
+        self.see(|view| unmade(view, &self.settings, origin)).make();
     }
 }
 
@@ -254,7 +254,7 @@ fn contents(world: &World) -> Vec<Content> {
 
 #[test]
 fn what_is_made_ahead_leaves_a_plan_nothing_to_make() {
-    let (world, limits) = (fleet().with(varied(TENTH)), policy_parent("limits"));
+    let (world, limits) = (fleet().with(varied(TENTH)), policy_origin("limits"));
     let (before, taken) = (contents(&world), planning(&world));
     assert!(!world.is_made(&limits));
     world.made(&limits);
@@ -267,7 +267,7 @@ fn what_is_made_ahead_leaves_a_plan_nothing_to_make() {
 
 #[test]
 fn copies_are_made_ahead_one_at_a_time() {
-    let (world, limits) = (fleet().with(varied(TENTH)), policy_parent("limits"));
+    let (world, limits) = (fleet().with(varied(TENTH)), policy_origin("limits"));
     let one = fleet().with(policy("limits").targets("web").spec("limits", rules("own", TENTH.0 + TENTH.1)));
     let (one, all) = (planning(&one), measure(|| world.made(&limits)));
     assert!(all.bytes_max < 4 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
@@ -279,9 +279,9 @@ fn what_is_small_or_refused_is_not_made_ahead() {
     let small = fleet().with(varied((2_000, 7_000))).with(policy("other").targets("web"));
     let refused = fleet().with(varied(WHOLE));
     for (world, name) in [(&small, "limits"), (&small, "other"), (&refused, "limits")] {
-        assert!(world.is_made(&policy_parent(name)), "{name}");
+        assert!(world.is_made(&policy_origin(name)), "{name}");
     }
-    assert!(small.is_made(&gateway_parent("web")));
+    assert!(small.is_made(&gateway_origin("web")));
 }
 
 #[test]
@@ -289,8 +289,8 @@ fn a_gateway_finds_what_was_made_for_its_policies() {
     let large =
         |n: usize| policy(&format!("limits-{n}")).targets("web").spec("limits", rules("own", TENTH.0));
     let world = (0..20).fold(fleet(), |world, n| world.with(large(n)));
-    let (web, planning) = (gateway_parent("web"), |world: &World, parent: &Parent| {
-        world.see(|view| measure(|| drop(plan_works(view, &world.settings, parent))))
+    let (web, planning) = (gateway_origin("web"), |world: &World, origin: &Origin| {
+        world.see(|view| measure(|| drop(plan_works(view, &world.settings, origin))))
     });
     let taken = planning(&world, &web);
     assert!(!world.is_made(&web));
@@ -304,7 +304,7 @@ fn a_gateway_finds_what_was_made_for_its_policies() {
 
 #[test]
 fn what_was_made_is_good_until_a_copy_changes() {
-    let limits = policy_parent("limits");
+    let limits = policy_origin("limits");
     let world = fleet().with(varied(TENTH));
     world.made(&limits);
     let ours = varied(TENTH).annotation("kuadrant.io/policies-synced", "[]");
@@ -330,7 +330,7 @@ fn what_was_made_is_good_until_a_copy_changes() {
 
 #[test]
 fn parameters_that_change_make_other_copies() {
-    let limits = policy_parent("limits");
+    let limits = policy_origin("limits");
     let world = fleet().with(varied(TENTH));
     world.made(&limits);
     let before = contents(&world);
@@ -342,7 +342,7 @@ fn parameters_that_change_make_other_copies() {
 
 #[test]
 fn copies_that_are_no_more_are_not_remembered() {
-    let (mut world, limits) = (fleet(), policy_parent("limits"));
+    let (mut world, limits) = (fleet(), policy_origin("limits"));
     let by_bit: Vec<Value> = (0..12)
         .map(|bit| json!({"clusterSelector": format!("bit-{bit}"), "patch": {format!("bit-{bit}"): bit}}))
         .collect();

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::api::names::{ClusterName, Parent};
+use crate::api::names::{ClusterName, Origin};
 use crate::sync::desired::{Outcome, WorksPlan, access};
-use crate::sync::tests::objects::{gateway, gateway_parent, listing, policy, policy_parent};
+use crate::sync::tests::objects::{gateway, gateway_origin, listing, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn hub() -> World {
@@ -26,18 +26,18 @@ fn object(plan: &WorksPlan) -> Value {
     }
 }
 
-fn work(parent: &Parent) -> Value {
-    object(&hub().plan_of(parent))
+fn work(origin: &Origin) -> Value {
+    object(&hub().plan_of(origin))
 }
 
 #[test]
 fn policy_work() {
-    insta::assert_yaml_snapshot!(work(&policy_parent("limits")));
+    insta::assert_yaml_snapshot!(work(&policy_origin("limits")));
 }
 
 #[test]
 fn gateway_work() {
-    insta::assert_yaml_snapshot!(work(&gateway_parent("web")));
+    insta::assert_yaml_snapshot!(work(&gateway_origin("web")));
 }
 
 #[test]

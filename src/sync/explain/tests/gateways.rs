@@ -4,7 +4,7 @@ use super::*;
 use crate::sync::tests::answers::programmed;
 
 fn of_web(world: &World) -> Explanation {
-    explained(world, &gateway_parent("web"), &Unavailable::new())
+    explained(world, &gateway_origin("web"), &Unavailable::new())
 }
 
 fn on(world: &World, cluster: &str) -> Verdict {
@@ -87,7 +87,7 @@ fn a_gateway_that_waits_for_its_policies_names_them() {
         let mut params = listing(&["ratelimitpolicies"]);
         params["policyWaitSeconds"] = seconds.into();
         params["policyWaitAction"] = "hold".into();
-        let world = world().params("multi", &params.to_string()).settled(&[policy_parent("limits")]);
+        let world = world().params("multi", &params.to_string()).settled(&[policy_origin("limits")]);
         world.answered("us-1", &applied()).after(5_000)
     };
     let policy = "ratelimitpolicies.kuadrant.io shop/limits on cluster <cluster>";
@@ -104,7 +104,7 @@ fn a_gateway_that_waits_for_its_policies_names_them() {
 
 #[test]
 fn while_a_placement_is_rewritten_a_policy_stays() {
-    let world = world().written().gone(&gateway_parent("web"), "us-1").decisions("all", &["eu-1"]);
+    let world = world().written().gone(&gateway_origin("web"), "us-1").decisions("all", &["eu-1"]);
     assert_eq!(
         verdict(&world, "us-1").reasons[0].text,
         "its Placement is being decided: that the cluster is not chosen may only seem so"

@@ -14,7 +14,7 @@ fn what_the_controller_has_not_written_is_named() {
         said[0].starts_with("NotWritten: the controller has not brought ManifestWork <cluster>/"),
         "{said:?}"
     );
-    let before = world().written().terminating(&policy_parent("limits"), "eu-1");
+    let before = world().written().terminating(&policy_origin("limits"), "eu-1");
     let says =
         "Leaving: its agent has not finished removing what was there before [the agent of cluster <cluster>]";
     assert_eq!(why(&before, "eu-1"), [says]);
@@ -89,7 +89,7 @@ fn a_silent_agent_is_a_reason_of_its_own_where_there_is_a_work() {
     let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
     let world = world().written().answered("eu-1", &enforced);
     let silent: Unavailable = ["ap-1", "eu-1"].map(|name| (ClusterName::from(name), Moment(7_000))).into();
-    let explanation = explained(&world, &policy_parent("limits"), &silent);
+    let explanation = explained(&world, &policy_origin("limits"), &silent);
     let eu = &explanation.clusters[&ClusterName::from("eu-1")];
     assert!(eu.state != State::InSync && eu.state.is_present());
     let codes: Vec<&str> = eu.reasons.iter().map(|reason| reason.code).collect();

@@ -8,7 +8,7 @@ use crate::sync::feedback::ancestors::tests::{Ancestor, ancestor, message};
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::tests::answers::{Answer, applied, refused};
-use crate::sync::tests::objects::{policy, policy_parent};
+use crate::sync::tests::objects::{policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn with_ancestors() -> Resolution {
@@ -73,7 +73,7 @@ fn a_hub_whose_works_have_no_rules_asks_without_them() {
     let older = WorkSchema { condition_rules: false, ..WorkSchema::FULL };
     world.change(crate::sync::found::work_schema(older));
     assert_eq!(rules(&world), json!([]));
-    let world = world.settled(&[policy_parent("limits")]).answered("eu-1", &applied());
+    let world = world.settled(&[policy_origin("limits")]).answered("eu-1", &applied());
     assert!(!world.entries()[0].pending, "what cannot be asked is not waited for");
 }
 

@@ -7,7 +7,7 @@ use crate::api::names::ObjectKey;
 use crate::hub::{Change, Failure, FailureKind};
 use crate::sync::rows::kind::Resolution;
 use crate::sync::status::class::{self as planned, ClassStatus};
-use crate::sync::tests::objects::{class, config_map, gateway, gateway_parent, listing, policy};
+use crate::sync::tests::objects::{class, config_map, gateway, gateway_origin, listing, policy};
 use crate::sync::tests::world::{World, resolved, shop, world};
 use crate::sync::{Key, Keys, status};
 
@@ -58,7 +58,7 @@ fn a_class_without_parameters_syncs_nothing() {
     let world = shop(&["eu-1"]).with(bare).with(policy("limits").targets("web"));
     assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "0 kinds are synced"));
     assert!(world.plan("limits").outcomes.is_empty());
-    assert_eq!(world.copy_of(&gateway_parent("web"), "eu-1")["spec"]["gatewayClassName"], "istio");
+    assert_eq!(world.copy_of(&gateway_origin("web"), "eu-1")["spec"]["gatewayClassName"], "istio");
 }
 
 #[test]
@@ -244,8 +244,8 @@ fn gateways_and_policies_of_a_class_whose_parameters_are_unread_are_frozen_and_t
     );
     let message = world.annotations("limits").remove("kuadrant.io/policy-sync-message");
     assert_eq!(message, Some(problem.clone()));
-    let api = gateway_parent("api");
-    let fold = world.see(|view| status::gateway::plan(view, &world.settings, &api.object));
+    let api = gateway_origin("api");
+    let fold = world.see(|view| status::gateway::plan(view, &world.settings, api.object()));
     let conditions = fold.status.unwrap().conditions;
     let said: Vec<_> = conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.reason, &*c.message)).collect();
     assert_eq!(said, [("Accepted", "Unknown", "ParametersUnread", &*problem)]);
@@ -260,7 +260,7 @@ fn what_a_gateway_said_of_being_programmed_stays_while_its_parameters_are_unread
         crate::sync::tests::world::world().with(class("multi")).decisions("all", &["eu-1"]).with(web),
         FailureKind::Refused,
     );
-    let fold = world.see(|view| status::gateway::plan(view, &world.settings, &gateway_parent("web").object));
+    let fold = world.see(|view| status::gateway::plan(view, &world.settings, gateway_origin("web").object()));
     let conditions = fold.status.unwrap().conditions;
     assert_eq!(
         (&*conditions[1].type_, &*conditions[1].status, &*conditions[1].message),

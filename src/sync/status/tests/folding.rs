@@ -8,7 +8,7 @@ use crate::sync::kinds::CONFIG_MAPS;
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 use crate::sync::status::policy::{Fold, FoldPlan};
 use crate::sync::tests::answers::{Answer, applied, refused};
-use crate::sync::tests::objects::{CLASS, cluster, listing, policy, policy_parent};
+use crate::sync::tests::objects::{CLASS, cluster, listing, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn written() -> World {
@@ -152,7 +152,7 @@ fn configured_fields_are_shown_with_their_types() {
     params["policiesToSync"][0]["statusFields"] =
         asked.map(|name| json!({"name": name, "path": format!(".status.{name}")})).into();
     let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
-    let world = world.settled(&[policy_parent("limits")]).answered("eu-1", &answer);
+    let world = world.settled(&[policy_origin("limits")]).answered("eu-1", &answer);
     assert_eq!(
         serde_json::Value::from(world.entries()[0].fields.clone()),
         json!({"generation": 2, "text": "a", "flag": false, "list": [1, null]})
@@ -167,7 +167,7 @@ fn a_value_that_the_agent_has_dropped_is_told_and_one_that_is_not_there_is_not()
         .map(|name| json!({"name": name, "path": format!(".status.{name}")}))
         .into();
     let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
-    let world = world.settled(&[policy_parent("limits")]);
+    let world = world.settled(&[policy_origin("limits")]);
     let error = "the type []interface {} of the value for list is not found";
     let answer = applied().string("text", "a").feedback_failed(error);
     let world = world.answered("eu-1", &answer);
@@ -186,7 +186,7 @@ fn a_value_too_deep_to_be_read_back_is_left_out() {
         let list = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let answer = applied().value("list", json!({"type": "JsonRaw", "jsonRaw": list}));
         let world = shop(&["eu-1"]).class(CLASS, &params).with(policy("limits").targets("web"));
-        let world = world.settled(&[policy_parent("limits")]).answered("eu-1", &answer);
+        let world = world.settled(&[policy_origin("limits")]).answered("eu-1", &answer);
         let entry = world.entries().remove(0);
         assert_eq!(entry.dropped.is_empty(), entry.fields.contains_key("list"), "it is one or the other");
         entry.dropped.is_empty()
@@ -200,7 +200,7 @@ fn a_value_too_deep_to_be_read_back_is_left_out() {
 #[test]
 fn a_terminating_work_is_deleting() {
     let world = written().answered("eu-1", &enforced()).with(policy("limits").targets("unknown"));
-    let world = world.terminating(&policy_parent("limits"), "eu-1");
+    let world = world.terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(entry(&world), json!({"applied": false, "deleting": true}));
     assert!(summary(&world).synced, "no cluster is placed");
     assert_eq!(summary(&world).pending, 1);
@@ -208,7 +208,7 @@ fn a_terminating_work_is_deleting() {
 
 #[test]
 fn a_terminating_work_that_is_wanted_again_is_not_in_sync() {
-    let world = written().terminating(&policy_parent("limits"), "eu-1");
+    let world = written().terminating(&policy_origin("limits"), "eu-1");
     assert_eq!(entry(&world), json!({"applied": false, "deleting": true}));
     assert!(!summary(&world).synced);
 }

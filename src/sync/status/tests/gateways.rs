@@ -12,7 +12,7 @@ use crate::api::names::ControllerName;
 use crate::sync::kinds::CONFIG_MAPS;
 use crate::sync::status::gateway::{GatewayFold, Metadata, plan};
 use crate::sync::tests::answers::{Answer, applied, programmed, refused};
-use crate::sync::tests::objects::{CONTROLLER, Object, class, cluster, gateway, gateway_parent};
+use crate::sync::tests::objects::{CONTROLLER, Object, class, cluster, gateway, gateway_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn web() -> Object {
@@ -20,7 +20,7 @@ fn web() -> Object {
 }
 
 fn fold(world: &World) -> GatewayFold {
-    world.see(|view| plan(view, &world.settings, &gateway_parent("web").object))
+    world.see(|view| plan(view, &world.settings, gateway_origin("web").object()))
 }
 
 fn status(world: &World) -> GatewayStatus {
@@ -58,7 +58,7 @@ fn listener_says(world: &World) -> Vec<String> {
 
 /// The Gateway `web` on these clusters, its works written.
 fn placed(clusters: &[&str]) -> World {
-    shop(clusters).settled(&[gateway_parent("web")])
+    shop(clusters).settled(&[gateway_origin("web")])
 }
 
 /// `object` after what it should say was written, as the server gives it back.
@@ -175,7 +175,7 @@ fn a_cluster_that_does_not_let_it_go_is_told_after_five_minutes() {
         .decisions("all", &["eu-1"])
         .after(10_000);
     let now = Moment(world.now).rfc3339();
-    let world = world.edited(&gateway_parent("web"), "us-1", |work| {
+    let world = world.edited(&gateway_origin("web"), "us-1", |work| {
         work["metadata"]["deletionTimestamp"] = now.into();
     });
     let (says, stuck) =
@@ -312,7 +312,7 @@ fn a_cluster_that_leaves_takes_its_addresses_along() {
     let one = both.decisions("all", &["us-1"]).after(60_000);
     assert_eq!(addresses(&one), ["us-1/192.0.2.2"]);
     assert_eq!(condition(&one, "Programmed").0, "True");
-    let going = one.terminating(&gateway_parent("web"), "us-1");
+    let going = one.terminating(&gateway_origin("web"), "us-1");
     assert_eq!(addresses(&going), Vec::<String>::new());
     assert!(condition(&going, "Programmed").2.contains("still being removed"));
 }

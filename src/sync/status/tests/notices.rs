@@ -2,7 +2,7 @@
 
 use crate::api::moment::Moment;
 use crate::sync::tests::answers::{Answer, applied, refused};
-use crate::sync::tests::objects::{policy, policy_parent};
+use crate::sync::tests::objects::{policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 const STUCK: i64 = 300_000;
@@ -53,7 +53,7 @@ fn where_nothing_has_come_of_it_for_long() {
     let changed = policy("limits").targets("web").metadata("generation", 2.into());
     assert_eq!(notices(&world.with(changed)), (vec![], Some(STUCK)));
     let now = Moment(on_two().now).rfc3339();
-    let going = on_two().edited(&policy_parent("limits"), "us-1", |work| {
+    let going = on_two().edited(&policy_origin("limits"), "us-1", |work| {
         work["metadata"]["deletionTimestamp"] = now.into();
     });
     let going = going.answered("eu-1", &applied());

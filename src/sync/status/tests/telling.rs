@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::sync::Problem;
 use crate::sync::status::policy::{ALL_LIMIT, Fold};
-use crate::sync::tests::objects::{gateway, gateway_parent, listing, policy, policy_parent, target};
+use crate::sync::tests::objects::{gateway, gateway_origin, listing, policy, policy_origin, target};
 use crate::sync::tests::world::{World, shop};
 
 fn written() -> World {
@@ -60,7 +60,7 @@ fn a_message_names_ten_problems_then_counts() {
 
 #[test]
 fn a_work_that_is_not_ours_is_told() {
-    let world = written().edited(&policy_parent("limits"), "eu-1", |work| {
+    let world = written().edited(&policy_origin("limits"), "eu-1", |work| {
         work["metadata"]["annotations"] = json!({});
     });
     assert!(
@@ -75,6 +75,6 @@ fn a_policy_of_two_gateways_has_one_entry_a_cluster() {
         .class("second", &listing(&["ratelimitpolicies"]))
         .with(gateway("internal").of_class("second").placed_on("all"))
         .with(policy("limits").targets_all(&["web", "internal"]))
-        .settled(&[gateway_parent("web"), gateway_parent("internal"), policy_parent("limits")]);
+        .settled(&[gateway_origin("web"), gateway_origin("internal"), policy_origin("limits")]);
     assert_eq!(world.entries().len(), 1);
 }

@@ -3,11 +3,11 @@ use serde_json::json;
 
 use super::*;
 use crate::sync::desired::tests::sizes::{TENTH, fleet, varied};
-use crate::sync::tests::objects::{policy, policy_parent};
+use crate::sync::tests::objects::{policy, policy_origin};
 use crate::sync::tests::world::World;
 
 fn actions(world: &World) -> Vec<WorkAction> {
-    world.diff_of(&policy_parent("limits")).actions
+    world.diff_of(&policy_origin("limits")).actions
 }
 
 #[test]

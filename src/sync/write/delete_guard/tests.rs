@@ -8,21 +8,21 @@ use serde_json::json;
 use super::{DeleteGuard, Read};
 use crate::api::annotations::{CLUSTER_SELECTOR, GRACE_TIMEOUT};
 use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, Parent};
+use crate::api::names::{ControllerName, Origin};
 use crate::api::object::HubObject;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::objects::{
-    CONTROLLER, class, cluster, config_map, decision, gateway, gateway_parent, listing, placement, policy,
-    policy_parent,
+    CONTROLLER, class, cluster, config_map, decision, gateway, gateway_origin, listing, placement, policy,
+    policy_origin,
 };
 use crate::sync::tests::world::{World, shop};
 
 /// The reads before the work on `eu-1` is deleted, each as `<resource> <key>`, with `absent` where it should not exist.
-fn reads(world: &World, parent: &Parent) -> Vec<String> {
-    reads_on(world, parent, "eu-1")
+fn reads(world: &World, origin: &Origin) -> Vec<String> {
+    reads_on(world, origin, "eu-1")
 }
 
-fn reads_on(world: &World, parent: &Parent, cluster: &str) -> Vec<String> {
+fn reads_on(world: &World, origin: &Origin, cluster: &str) -> Vec<String> {
     let text = |read: &Read| match read {
         Read::Object(_, gvr, key, _) => format!("{} {key}", gvr.kind.resource),
         Read::Absent(gvr, key) => format!("{} {key} absent", gvr.kind.resource),
@@ -30,13 +30,13 @@ fn reads_on(world: &World, parent: &Parent, cluster: &str) -> Vec<String> {
         Read::Leaving(name) => format!("managedclusters {name} leaving"),
         Read::Namespace(name) => format!("namespace {name}"),
     };
-    let mut reads: Vec<String> = cause(world, parent, cluster).iter().map(text).collect();
+    let mut reads: Vec<String> = cause(world, origin, cluster).iter().map(text).collect();
     reads.sort();
     reads
 }
 
-fn cause(world: &World, parent: &Parent, cluster: &str) -> BTreeSet<Read> {
-    world.see(|view| DeleteGuard::of(view, parent).on(&cluster.into()).0)
+fn cause(world: &World, origin: &Origin, cluster: &str) -> BTreeSet<Read> {
+    world.see(|view| DeleteGuard::of(view, origin).on(&cluster.into()).0)
 }
 
 fn written() -> World {
@@ -64,13 +64,13 @@ fn and_namespace(other: &[&str]) -> Vec<String> {
 
 #[test]
 fn for_a_gateway_it_is_all_that_places_it() {
-    assert_eq!(reads(&written(), &gateway_parent("web")), OF_WEB);
+    assert_eq!(reads(&written(), &gateway_origin("web")), OF_WEB);
 }
 
 #[test]
 fn for_a_gateway_that_is_gone_it_is_that_it_is_gone() {
     assert_eq!(
-        reads(&written().without(gateway("web")), &gateway_parent("web")),
+        reads(&written().without(gateway("web")), &gateway_origin("web")),
         ["gateways shop/web absent"]
     );
 }
@@ -78,32 +78,32 @@ fn for_a_gateway_that_is_gone_it_is_that_it_is_gone() {
 #[test]
 fn for_a_cluster_that_is_gone_it_is_that_it_is_gone() {
     let left = |world: World| world.decisions("all", &[]);
-    assert_eq!(reads(&left(written()), &gateway_parent("web")), and_web(&["managedclusters eu-1 leaving"]));
+    assert_eq!(reads(&left(written()), &gateway_origin("web")), and_web(&["managedclusters eu-1 leaving"]));
     let terminating = left(written().with(cluster("eu-1").deleting()));
-    assert_eq!(reads(&terminating, &gateway_parent("web")), and_web(&["managedclusters eu-1 leaving"]));
-    assert_eq!(reads(&left(written().with(cluster("eu-1"))), &gateway_parent("web")), OF_WEB);
+    assert_eq!(reads(&terminating, &gateway_origin("web")), and_web(&["managedclusters eu-1 leaving"]));
+    assert_eq!(reads(&left(written().with(cluster("eu-1"))), &gateway_origin("web")), OF_WEB);
 }
 
 #[test]
 fn for_a_policy_it_is_the_policy_and_all_that_places_its_gateways() {
     let expected = and_namespace(&["ratelimitpolicies shop/limits"]);
-    assert_eq!(reads(&written(), &policy_parent("limits")), expected);
+    assert_eq!(reads(&written(), &policy_origin("limits")), expected);
 }
 
 #[test]
 fn where_its_gateway_is_no_more_a_policy_leaves_whatever_becomes_of_the_namespace() {
-    let web = gateway_parent("web");
+    let web = gateway_origin("web");
     let expected = and_web(&["ratelimitpolicies shop/limits"]);
-    assert_eq!(reads(&written().gone(&web, "eu-1"), &policy_parent("limits")), expected);
+    assert_eq!(reads(&written().gone(&web, "eu-1"), &policy_origin("limits")), expected);
     let terminating = written().terminating(&web, "eu-1");
-    assert_eq!(reads(&terminating, &policy_parent("limits")), expected, "for long");
+    assert_eq!(reads(&terminating, &policy_origin("limits")), expected, "for long");
     let mut world = terminating;
     world.now = "2026-01-01T00:00:05Z".parse::<Timestamp>().unwrap().as_millisecond();
     let world = world.params(
         "multi",
         &json!({"policiesToSync": listing(&["ratelimitpolicies"])["policiesToSync"]}).to_string(),
     );
-    let (reads, less) = world.see(|view| DeleteGuard::of(view, &policy_parent("limits")).on(&"eu-1".into()));
+    let (reads, less) = world.see(|view| DeleteGuard::of(view, &policy_origin("limits")).on(&"eu-1".into()));
     assert!(reads.contains(&Read::Namespace("shop".into())), "not for ten seconds yet");
     assert_eq!(less, Some(Moment(world.now + 5_000)));
 }
@@ -112,7 +112,7 @@ fn where_its_gateway_is_no_more_a_policy_leaves_whatever_becomes_of_the_namespac
 fn for_a_deleted_policy_it_is_that_it_is_gone() {
     let world = written().without(policy("limits"));
     assert_eq!(
-        reads(&world, &policy_parent("limits")),
+        reads(&world, &policy_origin("limits")),
         and_namespace(&["ratelimitpolicies shop/limits absent"])
     );
 }
@@ -121,11 +121,11 @@ fn for_a_deleted_policy_it_is_that_it_is_gone() {
 fn for_a_retargeted_policy_it_is_the_gateway_it_had_and_the_one_it_has() {
     let world = written().with(policy("limits").targets("api"));
     let expected = and_namespace(&["ratelimitpolicies shop/limits", "gateways shop/api absent"]);
-    assert_eq!(reads(&world, &policy_parent("limits")), expected, "it may be there, and not seen yet");
+    assert_eq!(reads(&world, &policy_origin("limits")), expected, "it may be there, and not seen yet");
     let world = world.with(gateway("api").placed_on("edge"));
     let api = ["gateways shop/api", "placements shop/edge absent", "decisions shop/edge"];
     let expected = and_namespace(&[&["ratelimitpolicies shop/limits"], &api[..]].concat());
-    assert_eq!(reads(&world, &policy_parent("limits")), expected);
+    assert_eq!(reads(&world, &policy_origin("limits")), expected);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn for_a_selective_policy_it_is_the_labels_of_the_clusters_that_it_leaves() {
     let selective = policy("limits").targets("web").annotation(CLUSTER_SELECTOR, "region=eu");
     let world = shop(&["eu-1", "us-1"]).with(policy("limits").targets("web")).written();
     let world = world.with(cluster("eu-1").label("region", "eu")).with(cluster("us-1").label("region", "us"));
-    let (world, limits) = (world.with(selective), policy_parent("limits"));
+    let (world, limits) = (world.with(selective), policy_origin("limits"));
     let expected = |other: &[&str]| and_namespace(&[&["ratelimitpolicies shop/limits"], other].concat());
     assert_eq!(reads_on(&world, &limits, "us-1"), expected(&["managedclusters us-1"]));
     assert_eq!(reads_on(&world, &limits, "eu-1"), expected(&[]), "that of another holds up no delete");
@@ -143,14 +143,14 @@ fn for_a_selective_policy_it_is_the_labels_of_the_clusters_that_it_leaves() {
 fn for_a_delisted_kind_it_is_every_class() {
     let world = written().class("second", &serde_json::json!({})).params("multi", "{}");
     let others = ["configmaps params/second", "gatewayclasses second"];
-    assert_eq!(reads(&world, &policy_parent("limits")), and_namespace(&others));
+    assert_eq!(reads(&world, &policy_origin("limits")), and_namespace(&others));
 }
 
 #[test]
 fn of_another_controllers_class_the_parameters_are_not_read() {
     let theirs = class("theirs").spec("controllerName", "example.com/other".into());
     let world = written().with(theirs).with(gateway("web").of_class("theirs"));
-    let reads = reads(&world, &gateway_parent("web"));
+    let reads = reads(&world, &gateway_origin("web"));
     assert!(reads.iter().any(|read| read.contains("gatewayclasses") && read.contains("theirs")), "{reads:?}");
     assert!(!reads.iter().any(|read| read.contains("configmaps")), "{reads:?}");
 }
@@ -160,24 +160,24 @@ fn for_a_class_that_is_gone_it_is_that_it_is_gone() {
     let world = written().without(class("multi"));
     let expected =
         ["decisions shop/all", "gatewayclasses multi absent", "gateways shop/web", "placements shop/all"];
-    assert_eq!(reads(&world, &gateway_parent("web")), expected);
+    assert_eq!(reads(&world, &gateway_origin("web")), expected);
 }
 
 #[test]
 fn for_a_kind_whose_definition_is_gone_it_is_the_definition() {
     let world = written().resolution("ratelimitpolicies", Resolution::Gone);
     let definition = "customresourcedefinitions ratelimitpolicies.kuadrant.io absent";
-    assert_eq!(reads(&world, &policy_parent("limits")), and_namespace(&[definition]));
+    assert_eq!(reads(&world, &policy_origin("limits")), and_namespace(&[definition]));
 }
 
 #[test]
 fn what_decides_is_compared_and_nothing_else() {
-    let kept = |world: World, parent: &Parent| cause(&world, parent, "eu-1");
+    let kept = |world: World, origin: &Origin| cause(&world, origin, "eu-1");
     let world = || written().with(cluster("eu-1"));
     let selected = |text: &str| policy("limits").targets("web").annotation(CLUSTER_SELECTOR, text);
-    for (parent, same, other) in [
+    for (origin, same, other) in [
         (
-            gateway_parent("web"),
+            gateway_origin("web"),
             [
                 placement("all").selects(1).annotation("a", "b"),
                 decision("all", "all-1", &["eu-1"]).label("a", "b"),
@@ -195,7 +195,7 @@ fn what_decides_is_compared_and_nothing_else() {
             ],
         ),
         (
-            policy_parent("limits"),
+            policy_origin("limits"),
             [
                 policy("limits").targets("web").annotation("a", "b"),
                 policy("limits").targets("web").label("a", "b"),
@@ -209,16 +209,16 @@ fn what_decides_is_compared_and_nothing_else() {
             ],
         ),
     ] {
-        let before = kept(world(), &parent);
+        let before = kept(world(), &origin);
         for object in same {
-            assert_eq!(kept(world().with(object.clone()), &parent), before, "{object:?}");
+            assert_eq!(kept(world().with(object.clone()), &origin), before, "{object:?}");
         }
         for object in other {
-            assert_ne!(kept(world().with(object.clone()), &parent), before, "{object:?}");
+            assert_ne!(kept(world().with(object.clone()), &origin), before, "{object:?}");
         }
     }
     let deselected = |labels: &str| {
-        kept(world().with(selected("a=b")).with(cluster("eu-1").label("c", labels)), &policy_parent("limits"))
+        kept(world().with(selected("a=b")).with(cluster("eu-1").label("c", labels)), &policy_origin("limits"))
     };
     assert_ne!(deselected("d"), deselected("e"), "the labels that a selector does not select");
 }
@@ -234,7 +234,7 @@ fn what_the_server_shows_is_read_as_the_mirror_reads_it() {
         (placement("all").selects(1), "placements"),
         (config_map("multi", &listing(&["ratelimitpolicies"]).to_string()), "configmaps"),
     ] {
-        let reads = cause(&world, &policy_parent("limits"), "eu-1");
+        let reads = cause(&world, &policy_origin("limits"), "eu-1");
         let of = |read: &&Read| matches!(read, Read::Object(_, gvr, ..) if &*gvr.kind.resource == text);
         let read = reads.iter().find(of).unwrap();
         let mut found: HubObject = serde_json::from_value(object.json).unwrap();

@@ -1,11 +1,11 @@
 use super::*;
 use crate::reconcile::Expectations;
 use crate::sync::kinds::WORKS;
-use crate::sync::tests::objects::{policy, policy_parent};
+use crate::sync::tests::objects::{policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn key() -> Key {
-    Key::Works(policy_parent("limits"))
+    Key::Works(policy_origin("limits"))
 }
 
 /// The keys of which anything is kept.
@@ -15,7 +15,7 @@ fn keys(expectations: &Expectations<Key, OwnWrites>) -> Vec<Key> {
 
 /// What is to be written now, of what is still visible.
 fn visible(world: &World, own: &mut OwnWrites) -> Vec<WorkAction> {
-    let actions = world.diff_of(&policy_parent("limits")).actions;
+    let actions = world.diff_of(&policy_origin("limits")).actions;
     world.see(|view| own.visible(view, actions))
 }
 
@@ -75,18 +75,18 @@ fn a_work_is_not_deleted_twice() {
 
 #[test]
 fn a_deletion_is_visible_once_the_work_terminates_or_is_gone() {
-    let parent = policy_parent("limits");
+    let origin = policy_origin("limits");
     let mut own = OwnWrites::default();
     let world = to_delete();
     let deleted = visible(&world, &mut own).remove(0);
     let WorkAction::Delete { uid, cluster, .. } = &deleted else { panic!() };
     wrote(&mut own, &deleted, Written::Deleted(uid.clone()));
-    let world = world.terminating(&parent, &cluster.0);
+    let world = world.terminating(&origin, &cluster.0);
     visible(&world, &mut own);
     assert!(own.is_met());
 
     wrote(&mut own, &deleted, Written::Deleted(uid.clone()));
-    let world = world.gone(&parent, &cluster.0);
+    let world = world.gone(&origin, &cluster.0);
     visible(&world, &mut own);
     assert!(own.is_met());
 }
@@ -103,7 +103,7 @@ fn a_new_work_of_that_name_is_another() {
 fn each_key_has_its_own_writes() {
     let expectations = Expectations::<Key, OwnWrites>::default();
     expectations.note(&key(), |own| own.wrote_object(7));
-    assert!(expectations.with(&Key::Works(policy_parent("other")), |own| own.is_visible(0)));
+    assert!(expectations.with(&Key::Works(policy_origin("other")), |own| own.is_visible(0)));
     assert!(!expectations.with(&key(), |own| own.is_visible(6)));
     assert!(!expectations.with(&key(), |own| own.is_visible(6)), "until it is seen");
     assert!(expectations.with(&key(), |own| own.is_visible(7)));
@@ -123,7 +123,7 @@ fn an_object_is_visible_from_the_version_that_was_written() {
 #[test]
 fn a_key_with_nothing_on_its_way_is_not_kept() {
     let (world, expectations) = (to_create(), Expectations::<Key, OwnWrites>::default());
-    let actions = world.diff_of(&policy_parent("limits")).actions;
+    let actions = world.diff_of(&policy_origin("limits")).actions;
     expectations.note(&key(), |own| own.sends(&actions));
     assert_eq!(keys(&expectations), [key()]);
     expectations.note(&key(), OwnWrites::sent);

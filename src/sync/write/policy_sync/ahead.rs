@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::PolicySync;
-use crate::api::names::Parent;
+use crate::api::names::Origin;
 use crate::reconcile::Slot;
 use crate::sync::desired::ahead;
 
@@ -13,12 +13,12 @@ const TRIES: usize = 3;
 pub(super) const CHANGES: Duration = Duration::from_secs(1);
 
 impl PolicySync {
-    /// Makes what a plan of `parent` takes long for before the mirror is looked at for that, and leaves its slot to others
+    /// Makes what a plan of `origin` takes long for before the mirror is looked at for that, and leaves its slot to others
     /// meanwhile. Returns whether the plan can be made now.
-    pub(super) async fn made_ahead(&self, parent: &Parent, slot: &mut Option<Slot>) -> bool {
+    pub(super) async fn made_ahead(&self, origin: &Origin, slot: &mut Option<Slot>) -> bool {
         let unmade = || {
             let guard = self.mirror.read();
-            ahead::unmade(guard.view(self.clock.now()), &self.settings, parent)
+            ahead::unmade(guard.view(self.clock.now()), &self.settings, origin)
         };
         for _ in 0..TRIES {
             if unmade().is_empty() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::PolicySync;
 use crate::api::annotations::Summary;
 use crate::api::moment::Moment;
-use crate::api::names::{ObjectKey, Parent};
+use crate::api::names::{ObjectKey, Origin};
 use crate::sync::Key;
 use crate::sync::View;
 use crate::sync::status::Notice;
@@ -20,10 +20,10 @@ use crate::sync::write::{WriteError, decide, objects, regarding};
 const CONTEST_AGAIN: Duration = Duration::from_secs(30);
 
 impl PolicySync {
-    pub(super) async fn fold(&self, key: &Key, parent: &Parent) -> Result<(), WriteError> {
+    pub(super) async fn fold(&self, key: &Key, origin: &Origin) -> Result<(), WriteError> {
         let fold = self.decide(key, |view, own| {
-            let plan = decide::fold(view, &self.settings, own, parent)?;
-            let recheck = self.report(view, key, parent, plan.summary.as_ref(), plan.notices);
+            let plan = decide::fold(view, &self.settings, own, origin)?;
+            let recheck = self.report(view, key, origin, plan.summary.as_ref(), plan.notices);
             self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
             Some(plan.fold)
         });
@@ -31,35 +31,35 @@ impl PolicySync {
             // Our own last write is still on its way back; what it missed is one window later.
             None => self.queue.add_later(key.clone()),
             Some(Fold::Contested { contest, ours, theirs }) => {
-                match self.wins(key, parent, &contest).await? {
+                match self.wins(key, origin, &contest).await? {
                     None => {}
-                    Some(true) => self.annotate(key, parent, *ours).await?,
-                    Some(false) => self.annotate(key, parent, *theirs).await?,
+                    Some(true) => self.annotate(key, origin, *ours).await?,
+                    Some(false) => self.annotate(key, origin, *theirs).await?,
                 }
             }
             Some(fold) => {
                 self.uncontested(key);
-                self.annotate(key, parent, fold).await?;
+                self.annotate(key, origin, fold).await?;
             }
         }
         Ok(())
     }
 
-    async fn annotate(&self, key: &Key, parent: &Parent, fold: Fold) -> Result<(), WriteError> {
+    async fn annotate(&self, key: &Key, origin: &Origin, fold: Fold) -> Result<(), WriteError> {
         let Fold::Write { gvr, kind, uid, annotations } = fold else { return Ok(()) };
         let (requests, manager) = (&self.requests, self.manager());
         let written =
-            objects::annotate(requests, &manager, (&gvr, &kind), parent, &uid, &annotations).await?;
+            objects::annotate(requests, &manager, (&gvr, &kind), origin, &uid, &annotations).await?;
         self.expectations.note(key, |own| own.wrote_object(written));
         Ok(())
     }
 
-    /// Whether it is for this controller to write what `key` says of `parent`, which others write, too; `None` where that
+    /// Whether it is for this controller to write what `key` says of `origin`, which others write, too; `None` where that
     /// is found out later.
-    async fn wins(&self, key: &Key, parent: &Parent, contest: &Contest) -> Result<Option<bool>, WriteError> {
+    async fn wins(&self, key: &Key, origin: &Origin, contest: &Contest) -> Result<Option<bool>, WriteError> {
         let manager = self.manager();
         let wins = contest.is_won_anyway(&manager)
-            || match self.rivals.look(parent).await? {
+            || match self.rivals.look(origin).await? {
                 Look::Standing(standing) => contest.is_won(&manager, &standing),
                 Look::Later(wait) => {
                     self.queue.add_after(key.clone(), wait);
@@ -69,7 +69,7 @@ impl PolicySync {
         if wins {
             self.uncontested(key);
         } else {
-            let regarding = regarding::of(self.mirror.read().view(self.clock.now()), key);
+            let regarding = regarding::object_reference(self.mirror.read().view(self.clock.now()), key);
             self.reports.problems(key, regarding, [contest.problem()].into());
             // Nothing tells when the others' works go.
             self.queue.add_after(key.clone(), CONTEST_AGAIN);
@@ -88,13 +88,14 @@ impl PolicySync {
         let plan = self.decide(key, |view, own| {
             let mut plan = decide::gateway(view, &self.settings, own, gateway)?;
             let notices = std::mem::take(&mut plan.notices);
-            let (parent, regarding) = (Parent::gateway(gateway.clone()), || regarding::of(view, key));
+            let (origin, regarding) =
+                (Origin::Gateway(gateway.clone()), || regarding::object_reference(view, key));
             if view.gateway(gateway).is_none() {
-                self.reports.forget(&parent);
+                self.reports.forget(&origin);
                 return Some(plan);
             }
-            let recheck = self.reports.notices(&parent, regarding, notices, false, view.now);
-            let works = Key::Works(parent);
+            let recheck = self.reports.notices(&origin, regarding, notices, false, view.now);
+            let works = Key::Works(origin);
             // What is told of the works, and of when they come, is theirs to tell: they are not planned for each answer.
             self.look_again(&works, view, plan.works_recheck);
             if plan.comes {
@@ -110,7 +111,7 @@ impl PolicySync {
         match contest {
             None => self.uncontested(key),
             Some((contest, theirs)) => {
-                match self.wins(key, &Parent::gateway(gateway.clone()), &contest).await? {
+                match self.wins(key, &Origin::Gateway(gateway.clone()), &contest).await? {
                     Some(true) => {}
                     Some(false) => metadata = theirs,
                     None => metadata = None,
@@ -144,18 +145,24 @@ impl PolicySync {
         &self,
         view: View<'_>,
         key: &Key,
-        parent: &Parent,
+        origin: &Origin,
         summary: Option<&Summary>,
         notices: Vec<Notice>,
     ) -> Option<Moment> {
-        let Some(policy) = view.policy(parent) else {
-            self.reports.forget(parent);
+        let Some(policy) = view.policy(origin) else {
+            self.reports.forget(origin);
             return None;
         };
+        let changed = view.policy_changed(origin);
         if summary.is_some_and(|summary| summary.clusters > 0 && summary.synced) {
-            self.reports.applied(parent, policy.generation, policy.changed.0, view.now);
+            self.reports.applied(origin, policy.generation, changed, view.now);
         }
-        let fresh = policy.changed.0.is_some();
-        self.reports.notices(parent, || regarding::of(view, key), notices, fresh, view.now)
+        self.reports.notices(
+            origin,
+            || regarding::object_reference(view, key),
+            notices,
+            changed.is_some(),
+            view.now,
+        )
     }
 }

@@ -15,7 +15,7 @@ use crate::reconcile::{Leadership, Queue};
 use crate::sync::Mirror;
 use crate::sync::desired::tests::sizes::{TENTH, fleet, varied};
 use crate::sync::kinds::WORKS;
-use crate::sync::tests::objects::{gateway_parent, policy, policy_parent};
+use crate::sync::tests::objects::{gateway_origin, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
@@ -40,7 +40,7 @@ fn sync(world: World) -> (PolicySync, Arc<Mirror>) {
 #[tokio::test]
 async fn what_takes_long_is_made_while_others_are_worked_on_and_watches_write() {
     let (sync, mirror) = sync(fleet().with(varied(TENTH)));
-    let (limits, slots) = (policy_parent("limits"), Arc::new(Semaphore::new(1)));
+    let (limits, slots) = (policy_origin("limits"), Arc::new(Semaphore::new(1)));
     let mut slot = Some(slots.clone().acquire_owned().await);
     let turn = sync.bodies.turn().await;
     {
@@ -63,14 +63,14 @@ async fn what_is_planned_in_a_moment_keeps_its_slot() {
     let slots = Arc::new(Semaphore::new(1));
     let mut slot = Some(slots.clone().acquire_owned().await);
     let _turn = sync.bodies.turn().await;
-    assert_eq!(sync.made_ahead(&policy_parent("limits"), &mut slot).now_or_never(), Some(true));
+    assert_eq!(sync.made_ahead(&policy_origin("limits"), &mut slot).now_or_never(), Some(true));
     assert_eq!(slots.available_permits(), 0);
 }
 
 #[tokio::test]
 async fn a_gateway_that_comes_sees_the_policy_that_began_to_go_while_it_was_decided() {
-    let (web, limits) = (gateway_parent("web"), policy_parent("limits"));
-    let keys = [&web, &limits].map(|parent| Key::Works(parent.clone()));
+    let (web, limits) = (gateway_origin("web"), policy_origin("limits"));
+    let keys = [&web, &limits].map(|origin| Key::Works(origin.clone()));
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).settled(std::slice::from_ref(&limits));
     let (sync, _) = sync(world.without(policy("limits")));
     let goes: Vec<_> =

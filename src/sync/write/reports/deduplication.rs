@@ -6,7 +6,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, Parent};
+use crate::api::names::{ClusterName, Origin};
 use crate::shrink::take;
 use crate::sync::status::Notice;
 
@@ -35,20 +35,20 @@ impl Last {
 
 /// What Events said last of each object.
 #[derive(Debug, Default)]
-pub(super) struct Deduplication(DashMap<Parent, BTreeMap<&'static str, Last>>);
+pub(super) struct Deduplication(DashMap<Origin, BTreeMap<&'static str, Last>>);
 
 impl Deduplication {
-    /// Those of `notices`, all that hold for `parent`, that are to be told now, and when to ask again about others. That
+    /// Those of `notices`, all that hold for `origin`, that are to be told now, and when to ask again about others. That
     /// all is well is no news to a process that has just begun, unless `fresh` says that it has become so since.
     pub(super) fn news(
         &self,
-        parent: &Parent,
+        origin: &Origin,
         notices: Vec<Notice>,
         fresh: bool,
         now: Moment,
     ) -> (Vec<Notice>, Option<Moment>) {
-        let first = !self.0.contains_key(parent);
-        let mut known = self.0.entry(parent.clone()).or_default();
+        let first = !self.0.contains_key(origin);
+        let mut known = self.0.entry(origin.clone()).or_default();
         for (reason, last) in known.iter_mut() {
             last.holds &= notices.iter().any(|notice| notice.reason == *reason);
         }
@@ -71,8 +71,8 @@ impl Deduplication {
     }
 
     /// Forgets an object that is gone.
-    pub(super) fn forget(&self, parent: &Parent) {
-        take(&self.0, parent);
+    pub(super) fn forget(&self, origin: &Origin) {
+        take(&self.0, origin);
     }
 
     /// Forgets everything.

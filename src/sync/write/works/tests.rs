@@ -5,7 +5,7 @@ use super::*;
 use crate::api::annotations::CONTROLLER;
 use crate::sync::desired::{Outcome, access};
 use crate::sync::rows::Strings;
-use crate::sync::tests::objects::{gateway_parent, policy, policy_parent};
+use crate::sync::tests::objects::{gateway_origin, policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn world() -> World {
@@ -20,8 +20,8 @@ fn planned(outcomes: &BTreeMap<ClusterName, Outcome>) -> PlannedWork {
 /// One of each that there is: of a policy, of a Gateway, and of a cluster's access.
 fn one_of_each() -> Vec<PlannedWork> {
     let world = world();
-    let of = |parent| planned(&world.plan_of(&parent).outcomes);
-    let (limits, web) = (of(policy_parent("limits")), of(gateway_parent("web")));
+    let of = |origin| planned(&world.plan_of(&origin).outcomes);
+    let (limits, web) = (of(policy_origin("limits")), of(gateway_origin("web")));
     let access = world.written().see(|view| access::plan(view, &"eu-1".into()));
     vec![limits, web, planned(&access.outcomes)]
 }
@@ -77,12 +77,12 @@ fn each_patch_tests_first_what_it_was_decided_from() {
 }
 
 #[test]
-fn a_work_without_the_planned_parent_is_not_ours() {
+fn a_work_without_the_planned_origin_is_not_ours() {
     for work in one_of_each().into_iter().take(2) {
-        for parent in [None, Some("ratelimitpolicies.kuadrant.io/shop/other")] {
+        for origin in [None, Some("ratelimitpolicies.kuadrant.io/shop/other")] {
             let mut theirs = metadata(&work, Strings::new());
             theirs.annotations =
-                parent.map(|parent| (PARENT.to_owned(), parent.to_owned())).into_iter().collect();
+                origin.map(|origin| (PARENT.to_owned(), origin.to_owned())).into_iter().collect();
             assert!(matches!(found(&"eu-1".into(), &work, &theirs), Found::Foreign), "{}", work.name);
         }
     }

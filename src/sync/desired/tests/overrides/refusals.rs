@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{defined, limits, patch, regions, spec, typed, with};
 use crate::sync::Key;
 use crate::sync::desired::overrides::LIMIT;
-use crate::sync::tests::objects::{cluster, gateway, policy, policy_parent};
+use crate::sync::tests::objects::{cluster, gateway, policy, policy_origin};
 
 /// What is wrong with the policy whose overrides are `text`, which freezes it.
 fn fault(text: &str) -> String {
@@ -162,7 +162,7 @@ fn a_schema_that_changes_is_looked_at_again() {
     let mut world = typed().with(limits(&overrides));
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"]);
     let keys = world.resolve("v1", "ratelimitpolicies", defined(&json!({"type": "string"})));
-    assert!(keys.contains(&Key::Works(policy_parent("limits"))), "{keys:?}");
+    assert!(keys.contains(&Key::Works(policy_origin("limits"))), "{keys:?}");
     // The policy's own spec fits no more, and is not what is asked for.
     assert_eq!(world.problems("limits").len(), 1);
     world.resolve("v1", "ratelimitpolicies", defined(&json!({"x-kubernetes-int-or-string": true})));

@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::sync::desired::tests::access::granted;
-use crate::sync::tests::objects::{gateway_parent, listing, policy, policy_parent};
+use crate::sync::tests::objects::{gateway_origin, listing, policy, policy_origin};
 
 /// A Gateway with a Secret of another namespace, all its works written.
 fn with_grant() -> World {
-    copying(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")]).settled(&[gateway_parent("web")])
+    copying(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")]).settled(&[gateway_origin("web")])
 }
 
 #[test]
 fn it_has_none_where_no_grant_is_carried() {
-    let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_parent("web")]);
+    let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_origin("web")]);
     assert_eq!(granted(&world), ["gateways"]);
 }
 
@@ -25,24 +25,24 @@ fn it_has_it_where_one_is() {
 #[test]
 fn it_keeps_it_until_the_last_gateway_is_gone() {
     // The agent has yet to take the grant off the spoke.
-    let world = with_grant().without(grant("g")).settled(&[gateway_parent("web")]);
+    let world = with_grant().without(grant("g")).settled(&[gateway_origin("web")]);
     assert_eq!(carried(&world), ALONE);
     assert_eq!(granted(&world), ["gateways", "referencegrants"]);
     assert_eq!(world.access_writes("eu-1"), Vec::<String>::new());
-    let world = world.terminating(&gateway_parent("web"), "eu-1");
+    let world = world.terminating(&gateway_origin("web"), "eu-1");
     assert_eq!(granted(&world), ["gateways", "referencegrants"]);
-    assert_eq!(world.gone(&gateway_parent("web"), "eu-1").access_writes("eu-1"), ["delete eu-1"]);
+    assert_eq!(world.gone(&gateway_origin("web"), "eu-1").access_writes("eu-1"), ["delete eu-1"]);
 }
 
 #[test]
 fn a_work_that_is_gone_carries_no_grant_any_more() {
-    let world = with_grant().gone(&gateway_parent("web"), "eu-1");
+    let world = with_grant().gone(&gateway_origin("web"), "eu-1");
     assert_eq!(world.access_writes("eu-1"), ["delete eu-1"]);
     let mut params = listing(&["ratelimitpolicies"]);
     params["tlsSecrets"] = "copy".into();
     let world = with_grant().class("multi", &params).with(policy("limits").targets("web")).written();
     assert_eq!(granted(&world), ["gateways", "referencegrants", "ratelimitpolicies"]);
-    assert_eq!(granted(&world.gone(&gateway_parent("web"), "eu-1")), ["gateways", "ratelimitpolicies"]);
+    assert_eq!(granted(&world.gone(&gateway_origin("web"), "eu-1")), ["gateways", "ratelimitpolicies"]);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_an_agent_writes_into_the_work_of_a_policy_gives_it_no_right() {
     let grant = json!({"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant",
         "metadata": {"name": "a", "namespace": "kuadrant-shop"}});
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).written().edited(
-        &policy_parent("limits"),
+        &policy_origin("limits"),
         "eu-1",
         |work| {
             work["spec"]["workload"]["manifests"].as_array_mut().unwrap().push(grant);

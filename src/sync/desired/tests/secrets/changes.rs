@@ -6,12 +6,12 @@ use crate::sync::kinds::SECRETS;
 use crate::sync::{Key, Keys};
 
 fn settled(references: &[Value], objects: &[Object]) -> World {
-    copying(references, objects).settled(&[gateway_parent("web")])
+    copying(references, objects).settled(&[gateway_origin("web")])
 }
 
 /// Both keys of these Gateways.
 fn of(names: &[&str]) -> Keys {
-    let both = |name: &&str| [Key::Works(gateway_parent(name)), Key::Fold(gateway_parent(name))];
+    let both = |name: &&str| [Key::Works(gateway_origin(name)), Key::Fold(gateway_origin(name))];
     names.iter().flat_map(both).collect()
 }
 
@@ -19,7 +19,7 @@ fn of(names: &[&str]) -> Keys {
 fn a_rotation_is_one_update() {
     let world = settled(&[own("a")], &[secret("a")]);
     assert_eq!(writes(&world), Vec::<String>::new());
-    let revision = world.copy_of(&gateway_parent("web"), "eu-1");
+    let revision = world.copy_of(&gateway_origin("web"), "eu-1");
     let mut world = world;
     assert_eq!(world.apply(&secret("a").holding("bmV3")), of(&["web"]));
     assert_eq!(writes(&world), ["update eu-1"]);

@@ -21,12 +21,12 @@ const FORBIDDEN: &str = "secrets is forbidden (403)";
 
 #[test]
 fn until_secrets_are_listed_nothing_is_created_and_nothing_changes() {
-    let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_parent("web")]);
+    let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_origin("web")]);
     world.forget(&SECRETS.all());
     assert_eq!(writes(&world), Vec::<String>::new());
     let world = world.decisions("all", &["eu-1", "us-1"]);
-    assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)", "us-1 (keep)"]);
-    let passes = |world: &World| world.plan_of(&gateway_parent("web")).problems.iter().all(Problem::passes);
+    assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)", "us-1 (keep)"]);
+    let passes = |world: &World| world.plan_of(&gateway_origin("web")).problems.iter().all(Problem::passes);
     assert!(passes(&world), "it is nothing to tell: {:?}", problems(&world));
 
     let world = fails(world, SECRETS.all(), Some(FORBIDDEN));
@@ -55,14 +55,14 @@ fn one_that_names_those_of_its_own_namespace_does_not_wait_for_grants() {
     let world = without(&[GRANTS.all()], &[own("a")], &[secret("a")]);
     assert_eq!(carried(&world), WITH_A);
     let world = without(&[GRANTS.all()], &[own("a"), of_tls("a")], &[secret("a")]);
-    assert_eq!(world.outcomes_of(&gateway_parent("web")), ["eu-1 (keep)"]);
+    assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"]);
     let world = fails(world, GRANTS.all(), Some("not found (404)"));
     assert!(problems(&world)[0].ends_with("cannot list referencegrants: not found (404)"));
 }
 
 #[test]
 fn what_was_listed_once_is_planned_from_though_the_watch_fails() {
-    let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_parent("web")]);
+    let world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_origin("web")]);
     let world = fails(world, SECRETS.all(), Some(FORBIDDEN));
     assert_eq!(writes(&world), Vec::<String>::new());
     let world = world.decisions("all", &["eu-1", "us-1"]);
@@ -72,7 +72,7 @@ fn what_was_listed_once_is_planned_from_though_the_watch_fails() {
 
 #[test]
 fn a_restart_withdraws_nothing() {
-    let mut world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_parent("web")]);
+    let mut world = copying(&[own("a")], &[secret("a")]).settled(&[gateway_origin("web")]);
     let decision = crate::sync::tests::objects::decision("all", "all-1", &["eu-1"]);
     let placement = crate::sync::tests::objects::placement("all").selects(1);
     let class = crate::sync::tests::objects::class("multi");

@@ -110,11 +110,11 @@ fn a_label_of_ours_that_a_user_added_goes_in_two_steps() {
 #[test]
 fn nothing_of_it_reaches_the_copy() {
     let world = placed(&["eu-1"]).with(cluster("eu-1").label("kuadrant.io/region", "eu"));
-    let before = world.copy_of(&gateway_parent("web"), "eu-1");
+    let before = world.copy_of(&gateway_origin("web"), "eu-1");
     let (world, object) = settled(world, &web());
     assert_eq!(object.json["metadata"]["labels"]["clusters.kuadrant.io/eu-1_region"], "eu");
-    assert_eq!(world.copy_of(&gateway_parent("web"), "eu-1"), before);
-    assert_eq!(world.writes_of(&gateway_parent("web")), Vec::<String>::new());
+    assert_eq!(world.copy_of(&gateway_origin("web"), "eu-1"), before);
+    assert_eq!(world.writes_of(&gateway_origin("web")), Vec::<String>::new());
 }
 
 #[test]

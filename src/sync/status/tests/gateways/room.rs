@@ -10,7 +10,7 @@ fn fleet(clusters: usize, addresses: usize, listeners: usize) -> World {
         .map(|n| json!({"name": format!("l{n:02}"), "port": n + 1, "protocol": "HTTP"}))
         .collect();
     let world = shop(&names).with(web().spec("listeners", json!(specs)));
-    let mut world = world.settled(&[gateway_parent("web")]);
+    let mut world = world.settled(&[gateway_origin("web")]);
     for name in names {
         let mut answer = programmed("192.0.2.0");
         for n in 0..addresses {
@@ -57,7 +57,7 @@ fn a_listener_whose_name_is_too_long_with_its_clusters_is_left_out() {
     let routes = format!("_listener_{long}_attachedRoutes");
     let world = shop(&["eu-1"]).with(web().spec("listeners", json!(listeners)));
     let world = world
-        .settled(&[gateway_parent("web")])
+        .settled(&[gateway_origin("web")])
         .gateway_answered("eu-1", &programmed("192.0.2.1").integer(&routes, 1));
     assert_eq!(super::listeners(&world), ["eu-1.http"]);
     let says = "programmed on all of its clusters: 1; left out, because they do not fit: 1 listeners";

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sync::tests::objects::policy_parent;
+use crate::sync::tests::objects::policy_origin;
 
 fn notice(reason: &'static str, clusters: &[&str]) -> Notice {
     let note = format!("on {}", clusters.join(", "));
@@ -12,7 +12,7 @@ fn synced(clusters: usize) -> Notice {
 }
 
 fn reasons(told: &Deduplication, notices: &[Notice], at: i64) -> Vec<&'static str> {
-    let (news, _) = told.news(&policy_parent("limits"), notices.to_vec(), false, Moment(at));
+    let (news, _) = told.news(&policy_origin("limits"), notices.to_vec(), false, Moment(at));
     news.into_iter().map(|notice| notice.reason).collect()
 }
 
@@ -36,10 +36,10 @@ fn a_reason_is_told_once_a_minute_and_then_all_of_it() {
     let told = Deduplication::default();
     assert_eq!(reasons(&told, &[notice("Stuck", &["eu-1"])], 0), ["Stuck"]);
     let more = vec![notice("Stuck", &["eu-1", "us-1"])];
-    let (news, next) = told.news(&policy_parent("limits"), more.clone(), false, Moment(1));
+    let (news, next) = told.news(&policy_origin("limits"), more.clone(), false, Moment(1));
     assert_eq!((news, next), (vec![], Some(Moment(MINUTE))));
     assert_eq!(reasons(&told, &[notice("Overridden", &["eu-1"]), more[0].clone()], 2), ["Overridden"]);
-    let (news, next) = told.news(&policy_parent("limits"), more.clone(), false, Moment(MINUTE));
+    let (news, next) = told.news(&policy_origin("limits"), more.clone(), false, Moment(MINUTE));
     assert_eq!((news, next), (more, None));
 }
 
@@ -48,8 +48,8 @@ fn that_all_is_well_is_told_of_what_has_changed() {
     let told = Deduplication::default();
     assert_eq!(reasons(&told, &[synced(2)], 0), NOTHING, "it may have been so for long");
     assert_eq!(reasons(&told, &[synced(3)], 1), ["Synced"], "one more cluster");
-    let (news, _) = Deduplication::default().news(&policy_parent("quota"), vec![synced(2)], true, Moment(0));
+    let (news, _) = Deduplication::default().news(&policy_origin("quota"), vec![synced(2)], true, Moment(0));
     assert_eq!(news, [synced(2)]);
-    told.forget(&policy_parent("limits"));
+    told.forget(&policy_origin("limits"));
     assert_eq!(reasons(&told, &[synced(2)], 2 * MINUTE), NOTHING);
 }

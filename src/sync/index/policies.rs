@@ -1,0 +1,35 @@
+//! Since when policies are as they are.
+
+use std::sync::Arc;
+
+use super::Index;
+use crate::api::moment::Moment;
+use crate::api::names::{ObjectKey, Origin};
+use crate::hub::{Source, Tables};
+use crate::shrink;
+use crate::sync::PolicyKind;
+use crate::sync::rows::policy::Policy;
+
+impl Index {
+    /// The policy `object` of `source` came, went or changed at `now`; `before` is what it was.
+    pub(super) fn policy_changed(
+        &mut self,
+        tables: &Tables,
+        source: &Source,
+        kind: &PolicyKind,
+        object: &ObjectKey,
+        before: Option<&Policy>,
+        now: Moment,
+    ) {
+        let origin = Origin::new(kind.clone(), object.clone());
+        let Some(after) = tables.row::<Arc<Policy>>(source, object) else {
+            self.policies_changed.remove(&origin);
+            return shrink::give_back(&mut self.policies_changed);
+        };
+        // What the first listing brings may have changed at any time before.
+        let is_known = tables.synced(source).is_some();
+        if is_known && before.is_none_or(|before| !before.is_generation_of(after)) {
+            self.policies_changed.insert(origin, now);
+        }
+    }
+}
