@@ -23,7 +23,7 @@ pub enum Health {
 
 /// The health that `view` shows.
 #[must_use]
-pub fn of(view: View<'_>) -> Health {
+pub fn health(view: View<'_>) -> Health {
     let failing = view.failing();
     let wanted = watches::plan(view);
     let sources: BTreeSet<Source> = needed().chain(wanted.into_keys()).collect();

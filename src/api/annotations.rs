@@ -134,7 +134,7 @@ pub struct Summary {
 impl Summary {
     /// The numbers of `entries`; `placed` tells where the policy should be.
     #[must_use]
-    pub fn of(entries: &[Synced], placed: impl Fn(&ClusterName) -> bool) -> Self {
+    pub fn new(entries: &[Synced], placed: impl Fn(&ClusterName) -> bool) -> Self {
         let count = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
         let enforced = |entry: &Synced| {
             entry.conditions.iter().any(|c| c.condition_type == "Enforced" && c.status == "True")

@@ -49,7 +49,7 @@ pub struct Hash(u128);
 impl Hash {
     /// The hash of `value` once its numbers are in the server's form.
     #[must_use]
-    pub fn of(value: &impl Serialize) -> Self {
+    pub fn of_value(value: &impl Serialize) -> Self {
         // A `Value` keeps its keys sorted, so its text is canonical.
         let value = serde_json::to_value(value).unwrap_or_default();
         Self::of_joined(&Joined::Value(&value))

@@ -278,7 +278,7 @@ pub const HASH_DIGITS: usize = 32;
 impl WorkName {
     /// The name of the work for `origin`, an object of the kind `kind` (`RateLimitPolicy`).
     #[must_use]
-    pub fn of(controller: &ControllerName, kind: &str, origin: &Origin) -> Self {
+    pub fn planned(controller: &ControllerName, kind: &str, origin: &Origin) -> Self {
         let kind = kind.to_ascii_lowercase();
         let (group, object) = (&origin.kind().group, origin.object());
         let hash = Hash::of_parts(&[controller.as_str(), group, &kind, &object.namespace, &object.name]);
@@ -298,7 +298,7 @@ impl WorkName {
     /// could be the kind is tried. That a prefix fits is proof, because the kind is part of the hash.
     #[must_use]
     pub fn is_for(&self, controller: &ControllerName, origin: &Origin) -> bool {
-        self.0.match_indices('-').any(|(end, _)| Self::of(controller, &self.0[..end], origin) == *self)
+        self.0.match_indices('-').any(|(end, _)| Self::planned(controller, &self.0[..end], origin) == *self)
     }
 }
 

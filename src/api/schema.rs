@@ -105,7 +105,7 @@ impl Pattern {
 impl Schema {
     /// What a check needs of `props`.
     #[must_use]
-    pub fn of(props: &JSONSchemaProps) -> Self {
+    pub fn new(props: &JSONSchemaProps) -> Self {
         let flag = |flag: Option<bool>| flag.unwrap_or_default();
         let properties = props.properties.iter().flatten();
         let (values, any_value) = match &props.additional_properties {
@@ -117,14 +117,14 @@ impl Schema {
             Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(Self::boxed(schema)),
             Some(JSONSchemaPropsOrArray::Schemas(_)) | None => None,
         };
-        let rules = Rules::of(props);
+        let rules = Rules::new(props);
         Self {
-            is: Type::of(props),
+            is: Type::new(props),
             nullable: flag(props.nullable),
             has_default: props.default.is_some(),
             keeps_unknown: any_value || flag(props.x_kubernetes_preserve_unknown_fields),
             embedded: flag(props.x_kubernetes_embedded_resource),
-            properties: properties.map(|(name, props)| (name.as_str().into(), Self::of(props))).collect(),
+            properties: properties.map(|(name, props)| (name.as_str().into(), Self::new(props))).collect(),
             required: props.required.iter().flatten().map(|name| name.as_str().into()).collect(),
             values,
             items,
@@ -133,7 +133,7 @@ impl Schema {
     }
 
     fn boxed(props: &JSONSchemaProps) -> Box<Self> {
-        Box::new(Self::of(props))
+        Box::new(Self::new(props))
     }
 
     fn property(&self, name: &str) -> Option<&Self> {
@@ -143,7 +143,7 @@ impl Schema {
 }
 
 impl Type {
-    fn of(props: &JSONSchemaProps) -> Self {
+    fn new(props: &JSONSchemaProps) -> Self {
         if props.x_kubernetes_int_or_string == Some(true) {
             return Self::IntegerOrText;
         }
@@ -160,8 +160,9 @@ impl Type {
 }
 
 impl Rules {
-    fn of(props: &JSONSchemaProps) -> Self {
-        let all = |schemas: &Option<Vec<JSONSchemaProps>>| schemas.iter().flatten().map(Schema::of).collect();
+    fn new(props: &JSONSchemaProps) -> Self {
+        let all =
+            |schemas: &Option<Vec<JSONSchemaProps>>| schemas.iter().flatten().map(Schema::new).collect();
         let bounds = |least: Option<i64>, most: Option<i64>| {
             let bound = |bound: Option<i64>| bound.and_then(|bound| usize::try_from(bound).ok());
             Bounds { least: bound(least), most: bound(most) }
@@ -184,7 +185,7 @@ impl Rules {
             all: all(&props.all_of),
             any: all(&props.any_of),
             one: all(&props.one_of),
-            not: props.not.as_deref().map(Schema::of),
+            not: props.not.as_deref().map(Schema::new),
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn hide(value: &mut Value) {
 }
 
 fn cover(value: &mut Value) {
-    let hash = Hash::of(value).to_string();
+    let hash = Hash::of_value(value).to_string();
     *value = format!("<hidden, blake3 {}>", &hash[..DIGITS]).into();
 }
 

@@ -118,7 +118,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         return cluster::answer(hub, &controller, arguments).await;
     }
     let namespace = (!arguments.all_namespaces).then_some(&*namespace);
-    let scope = Scope::of(namespace, name.map(String::as_str));
+    let scope = Scope::new(namespace, name.map(String::as_str));
     // Rights in one namespace may be all that this user has.
     let hint =
         if arguments.namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };

@@ -101,7 +101,7 @@ impl HubClient {
         controller: &ControllerName,
         what: &str,
     ) -> Result<Vec<HubObject>, HubError> {
-        let mut pages = Pages::of(source, gvr, controller, PAGE);
+        let mut pages = Pages::of_source(source, gvr, controller, PAGE);
         let mut objects = Vec::new();
         loop {
             let request = pages.request().map_err(kube::Error::BuildRequest);

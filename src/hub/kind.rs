@@ -24,7 +24,7 @@ impl<R: Row> Registered for Kind<R> {
 impl<R: Pruned> Kind<R> {
     /// Those of `group`, `version` and plural name.
     #[must_use]
-    pub const fn of(group: &'static str, version: &'static str, plural: &'static str) -> Self {
+    pub const fn new(group: &'static str, version: &'static str, plural: &'static str) -> Self {
         let (mut line, resource) = (Line::pruned::<R>(plural), Resource { group, version, plural });
         line.resource = Some(resource);
         Self { line, resource, rows: PhantomData }
@@ -86,7 +86,7 @@ impl<R: Row> Registered for Family<R> {
 impl<R: Pruned> Family<R> {
     /// The objects of each. `name` is a word of its own.
     #[must_use]
-    pub const fn of(name: &'static str) -> Self {
+    pub const fn new(name: &'static str) -> Self {
         Self { line: Line::pruned::<R>(name), rows: PhantomData }
     }
 

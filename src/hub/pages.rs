@@ -28,7 +28,12 @@ impl Pages {
 
     /// Those of `source`, read as `gvr` for `controller`, with so many objects each.
     #[must_use]
-    pub fn of(source: &Source, gvr: &GroupVersionResource, controller: &ControllerName, limit: u32) -> Self {
+    pub fn of_source(
+        source: &Source,
+        gvr: &GroupVersionResource,
+        controller: &ControllerName,
+        limit: u32,
+    ) -> Self {
         let mut params = ListParams::default().limit(limit);
         params.label_selector = source.labels(controller);
         params.field_selector = source.fields();

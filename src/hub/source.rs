@@ -91,7 +91,7 @@ pub enum Scope {
 impl Scope {
     /// The objects in this namespace, or in all, and of this name, or of any.
     #[must_use]
-    pub fn of(namespace: Option<&str>, name: Option<&str>) -> Self {
+    pub fn new(namespace: Option<&str>, name: Option<&str>) -> Self {
         match (namespace, name) {
             (None, None) => Self::All,
             (Some(namespace), None) => Self::Namespace(namespace.into()),

@@ -59,7 +59,7 @@ impl Differences {
 
     /// What is different on `cluster`: the places in the spec that overrides change there.
     #[must_use]
-    pub fn of(&self, report: &PolicyReport, cluster: &str) -> Differs {
+    pub fn of_policy(&self, report: &PolicyReport, cluster: &str) -> Differs {
         // Overrides that are refused are not what the cluster has.
         let refused = report.message.as_ref().is_some_and(|message| message.contains(CLUSTER_OVERRIDES));
         // A list that is cut ends with a row of no cluster.

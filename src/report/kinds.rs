@@ -10,15 +10,15 @@ use crate::hub::{Family, Kind};
 use crate::sync::kinds::of_controller;
 
 /// Gateways.
-pub(super) static GATEWAYS: Kind<GatewayRow> = Kind::of(gateway::GROUP, "v1", "gateways");
+pub(super) static GATEWAYS: Kind<GatewayRow> = Kind::new(gateway::GROUP, "v1", "gateways");
 /// Their works, on all clusters.
 pub(super) static GATEWAY_WORKS: Kind<GatewayWork> =
-    Kind::of(work::GROUP, "v1", "manifestworks").with_labels(for_gateways);
+    Kind::new(work::GROUP, "v1", "manifestworks").with_labels(for_gateways);
 /// All works of the controller, on one cluster.
 pub(super) static COPIES: Kind<CopyRow> =
-    Kind::of(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
+    Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
 /// Policies, of which annotations say all that is shown.
-pub(super) static POLICIES: Family<PolicyRow> = Family::of("policies").of_metadata();
+pub(super) static POLICIES: Family<PolicyRow> = Family::new("policies").of_metadata();
 
 fn for_gateways(controller: &ControllerName) -> String {
     format!("{},{WORK_FOR}=gateway", of_controller(controller))

@@ -101,7 +101,7 @@ impl Seen {
     /// The keys of what may be shown otherwise after a change, just after which the mirror looks so.
     pub(super) fn affected(changed: &Changed, look: Look<'_>, one_cluster: bool) -> BTreeSet<ItemKey> {
         let Changed::Object { source, key, before } = changed else { return BTreeSet::new() };
-        if let Some((_, before)) = changed.of(&GATEWAY_WORKS) {
+        if let Some((_, before)) = changed.object_of(&GATEWAY_WORKS) {
             let now = look.tables.row::<GatewayWork>(source, key);
             let gateways = before.into_iter().chain(now).filter_map(|row| row.gateway.as_ref());
             return gateways.map(ItemKey::gateway).collect();

@@ -86,7 +86,7 @@ pub(crate) fn gateway_work(
     let paths: Vec<Value> = names.iter().map(|name| json!({"name": name, "path": ".x"})).collect();
     serde_json::from_value(json!({
         "metadata": {
-            "name": WorkName::of(&controller, "Gateway", &origin).to_string(), "namespace": cluster, "generation": 1,
+            "name": WorkName::planned(&controller, "Gateway", &origin).to_string(), "namespace": cluster, "generation": 1,
             "deletionTimestamp": deleting.then_some("2026-01-05T00:00:00Z"),
             "annotations": {"kuadrant.io/parent": origin.to_string(), "kuadrant.io/displaced-since": unplaced.unwrap_or("-")},
         },

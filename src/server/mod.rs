@@ -39,7 +39,7 @@ pub fn metrics(served: Served) -> Router {
 }
 
 async fn ready(State(served): State<Served>) -> (StatusCode, String) {
-    match health::of(served.mirror.read().view(served.clock.now())) {
+    match health::health(served.mirror.read().view(served.clock.now())) {
         Health::Ready(text) => (StatusCode::OK, text),
         Health::Starting(text) => (StatusCode::SERVICE_UNAVAILABLE, text),
     }

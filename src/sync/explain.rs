@@ -104,7 +104,7 @@ pub enum State {
 }
 
 impl State {
-    fn of(desired: bool, present: bool, in_sync: bool) -> Self {
+    fn new(desired: bool, present: bool, in_sync: bool) -> Self {
         match (desired, present) {
             (true, true) if in_sync => Self::InSync,
             (true, true) => Self::OutOfSync,
@@ -207,7 +207,7 @@ struct Explainer<'v> {
 const NOT_PLACED: &str = "NotPlaced";
 
 impl Target {
-    fn of(view: View<'_>, key: &ObjectKey) -> Self {
+    fn new(view: View<'_>, key: &ObjectKey) -> Self {
         Self { placed: placed(view, key), elsewhere: elsewhere(view, key) }
     }
 }
@@ -265,7 +265,7 @@ impl<'v> Explainer<'v> {
         Self {
             view,
             origin,
-            gateways: gateways.into_iter().map(|key| (key.clone(), Target::of(view, &key))).collect(),
+            gateways: gateways.into_iter().map(|key| (key.clone(), Target::new(view, &key))).collect(),
             regarding: format!("{kind} {}", origin.object()),
             copy: format!(
                 "{kind} {}/{}",
@@ -311,7 +311,7 @@ impl Explainer<'_> {
         let present = work.is_some_and(|work| {
             work.deleting.is_some() || work.answer.as_ref().is_some_and(|answer| answer.applied)
         });
-        Verdict { state: State::of(desired, present, in_sync), reasons }
+        Verdict { state: State::new(desired, present, in_sync), reasons }
     }
 
     /// Why it is not to be there.

@@ -15,25 +15,25 @@ use crate::api::{annotations, cluster, gateway, secret, work};
 use crate::hub::{Family, Kind, Line, Requirement, Source};
 
 /// GatewayClasses.
-pub static CLASSES: Kind<Class> = Kind::of(gateway::GROUP, "v1", "gatewayclasses");
+pub static CLASSES: Kind<Class> = Kind::new(gateway::GROUP, "v1", "gatewayclasses");
 /// The ConfigMaps that classes name, one by one.
-pub static CONFIG_MAPS: Kind<ConfigMap> = Kind::of("", "v1", "configmaps");
+pub static CONFIG_MAPS: Kind<ConfigMap> = Kind::new("", "v1", "configmaps");
 /// Gateways.
-pub static GATEWAYS: Kind<Gateway> = Kind::of(gateway::GROUP, "v1", "gateways");
+pub static GATEWAYS: Kind<Gateway> = Kind::new(gateway::GROUP, "v1", "gateways");
 /// ReferenceGrants.
-pub static GRANTS: Kind<Grant> = Kind::of(gateway::GROUP, "v1beta1", "referencegrants");
+pub static GRANTS: Kind<Grant> = Kind::new(gateway::GROUP, "v1beta1", "referencegrants");
 /// Secrets with the certificates of listeners.
-pub static SECRETS: Kind<Secret> = Kind::of("", "v1", "secrets").with_fields(secret::TLS_ONLY);
+pub static SECRETS: Kind<Secret> = Kind::new("", "v1", "secrets").with_fields(secret::TLS_ONLY);
 /// ManagedClusters.
-pub static CLUSTERS: Kind<Cluster> = Kind::of(cluster::GROUP, "v1", "managedclusters");
+pub static CLUSTERS: Kind<Cluster> = Kind::new(cluster::GROUP, "v1", "managedclusters");
 /// Placements.
-pub static PLACEMENTS: Kind<Placement> = Kind::of(cluster::GROUP, "v1beta1", "placements");
+pub static PLACEMENTS: Kind<Placement> = Kind::new(cluster::GROUP, "v1beta1", "placements");
 /// PlacementDecisions.
-pub static DECISIONS: Kind<Decision> = Kind::of(cluster::GROUP, "v1beta1", "placementdecisions");
+pub static DECISIONS: Kind<Decision> = Kind::new(cluster::GROUP, "v1beta1", "placementdecisions");
 /// ManifestWorks of this controller.
-pub static WORKS: Kind<Work> = Kind::of(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
+pub static WORKS: Kind<Work> = Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
 /// Policies of the kinds that parameters list, each in one version, followed while that can be synced.
-pub static POLICIES: Family<Arc<Policy>> = Family::of("policies");
+pub static POLICIES: Family<Arc<Policy>> = Family::new("policies");
 /// What has to be listed before anything is planned.
 pub const NEEDED: [&Line; 6] =
     [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];

@@ -138,7 +138,7 @@ fn what_fails_is_named_until_it_works_again() {
 fn what_is_known_of_a_kind_stays_where_it_is_found_to_be_the_same() {
     let definition = || JSONSchemaProps { type_: Some("object".to_owned()), ..JSONSchemaProps::default() };
     let resolution = || {
-        let schema = Some(Arc::new(Schema::of(&definition())));
+        let schema = Some(Arc::new(Schema::new(&definition())));
         Resolution::Resolved(PolicyKindInfo { schema, ..PolicyKindInfo::named("RateLimitPolicy") })
     };
     let mut world = hub();

@@ -26,7 +26,7 @@ use crate::sync::{Changes, PolicyKind, View};
 pub fn affected(changes: &Changes<'_>) -> Keys {
     let triggers = Triggers(changes.view());
     if triggers.0.ready() {
-        changes.iter().flat_map(|changed| triggers.of(changed)).collect()
+        changes.iter().flat_map(|changed| triggers.affected_by(changed)).collect()
     } else {
         Keys::new()
     }
@@ -42,7 +42,7 @@ pub fn everything(view: View<'_>) -> Keys {
 struct Triggers<'m>(View<'m>);
 
 impl<'m> Triggers<'m> {
-    fn of(&self, changed: &Changed) -> Keys {
+    fn affected_by(&self, changed: &Changed) -> Keys {
         match changed {
             Changed::Everything => return self.everything(),
             Changed::Listed(source) => return self.listed(source),
@@ -50,28 +50,28 @@ impl<'m> Triggers<'m> {
             Changed::Failing { source, toggled } => return self.failing(source, *toggled),
             Changed::Object { .. } => {}
         }
-        if let Some((key, before)) = changed.of(&CLASSES) {
+        if let Some((key, before)) = changed.object_of(&CLASSES) {
             self.class(key, before)
-        } else if changed.of(&CONFIG_MAPS).is_some() {
+        } else if changed.object_of(&CONFIG_MAPS).is_some() {
             // Classes can bear on each other, and so can their parameters.
             self.of_classes()
-        } else if let Some((key, before)) = changed.of(&GATEWAYS) {
+        } else if let Some((key, before)) = changed.object_of(&GATEWAYS) {
             self.gateway(key, before)
-        } else if let Some((key, before)) = changed.of(&CLUSTERS) {
+        } else if let Some((key, before)) = changed.object_of(&CLUSTERS) {
             self.cluster(key, before)
-        } else if let Some((key, _)) = changed.of(&PLACEMENTS) {
+        } else if let Some((key, _)) = changed.object_of(&PLACEMENTS) {
             self.of_namespace(&key.namespace)
-        } else if let Some((key, before)) = changed.of(&DECISIONS) {
+        } else if let Some((key, before)) = changed.object_of(&DECISIONS) {
             self.decision(key, before)
-        } else if let Some((key, before)) = changed.of(&WORKS) {
+        } else if let Some((key, before)) = changed.object_of(&WORKS) {
             self.work(key, before)
-        } else if let Some((secret, _)) = changed.of(&SECRETS) {
+        } else if let Some((secret, _)) = changed.object_of(&SECRETS) {
             self.when_listed(&SECRETS.all(), |_, named| named == secret)
-        } else if let Some((grant, _)) = changed.of(&GRANTS) {
+        } else if let Some((grant, _)) = changed.object_of(&GRANTS) {
             self.when_listed(&GRANTS.all(), |gateway, secret| {
                 secret.namespace == grant.namespace && secret.namespace != gateway.namespace
             })
-        } else if changed.of(&WORK_SCHEMA).is_some() {
+        } else if changed.object_of(&WORK_SCHEMA).is_some() {
             self.everything()
         } else if let Changed::Object { source, key, .. } = changed {
             self.of_resource(source, key)

@@ -142,7 +142,7 @@ async fn a_hub_that_lacks_something() -> Result<()> {
     let nothing = format!("the hub at {} has no GatewayClasses: Gateway API is not installed", hub.url());
     COMMANDS[1..].iter().try_for_each(|arguments| refused(arguments, &nothing))?;
 
-    let all = crds::of(Side::Hub, &binaries::ensure().await?)?;
+    let all = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
     let (gateway_api, mut others): (Vec<Crd>, Vec<Crd>) =
         all.into_iter().partition(|crd| crd.name().ends_with(".gateway.networking.k8s.io"));
     crds::install(&client, &gateway_api).await?;

@@ -61,7 +61,7 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
 async fn world(name: &str) -> World<'static> {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
     let start = || async {
-        let crds = crds::of(Side::Hub, &binaries::ensure().await?)?;
+        let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
         let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-worlds") };
         let hub = ControlPlane::start(options).await?;
         for cluster in ["eu-1", "us-1"] {
@@ -135,10 +135,11 @@ async fn a_hub_is_read() {
     let kubeconfig = hub.kubeconfig();
 
     without(kubeconfig, "GatewayClasses: Gateway API is not installed");
-    let (gateway_api, others): (Vec<Crd>, Vec<Crd>) = crds::of(Side::Hub, &binaries::ensure().await.unwrap())
-        .unwrap()
-        .into_iter()
-        .partition(|crd| crd.name().ends_with(".gateway.networking.k8s.io"));
+    let (gateway_api, others): (Vec<Crd>, Vec<Crd>) =
+        crds::for_side(Side::Hub, &binaries::ensure().await.unwrap())
+            .unwrap()
+            .into_iter()
+            .partition(|crd| crd.name().ends_with(".gateway.networking.k8s.io"));
     crds::install(&client, &gateway_api).await.unwrap();
     has_api(&client, "gateway.networking.k8s.io").await;
     without(kubeconfig, "ManifestWorks: Open Cluster Management is not installed");

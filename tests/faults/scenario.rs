@@ -59,7 +59,7 @@ pub(crate) fn works() -> &'static BTreeSet<String> {
             policy("TimeoutPolicy", "policies.example.com", "timeoutpolicies", "timeouts"),
         ];
         let origins = gateways.into_iter().chain(policies);
-        origins.map(|(kind, origin)| WorkName::of(&controller, kind, &origin).to_string()).collect()
+        origins.map(|(kind, origin)| WorkName::planned(&controller, kind, &origin).to_string()).collect()
     });
     &NAMES
 }

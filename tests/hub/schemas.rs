@@ -180,7 +180,7 @@ async fn what_is_admitted_an_api_server_admits() -> Result<()> {
     .await?;
     for (index, (schema, values)) in schemas.iter().zip(values).enumerate() {
         let outer = json!({"type": "object", "properties": {"rate": schema}});
-        let checked = Schema::of(&serde_json::from_value(outer)?);
+        let checked = Schema::new(&serde_json::from_value(outer)?);
         for value in values {
             // Inside of an object, as all that patches bring is.
             let mut value = json!({"rate": value});

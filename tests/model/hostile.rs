@@ -37,7 +37,7 @@ fn relabel(seed: u64) -> Change {
 
 fn gateway_work() -> String {
     let web = Origin::Gateway(ObjectKey::new(SHOP, "web"));
-    WorkName::of(&ControllerName::new(CONTROLLER), "Gateway", &web).to_string()
+    WorkName::planned(&ControllerName::new(CONTROLLER), "Gateway", &web).to_string()
 }
 
 /// A RateLimitPolicy of the hostile namespace.

@@ -183,7 +183,7 @@ pub(crate) fn params() -> Source {
 /// The name of the works of the policy `name`.
 pub(crate) fn work_name(name: &str) -> String {
     let origin = Origin::named("kuadrant.io", "ratelimitpolicies", SHOP, name);
-    WorkName::of(&ControllerName::new(CONTROLLER), "RateLimitPolicy", &origin).to_string()
+    WorkName::planned(&ControllerName::new(CONTROLLER), "RateLimitPolicy", &origin).to_string()
 }
 
 pub(crate) fn policy(name: &str, gateway: &str) -> Value {

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const COUNT: &str = "example.com/keys";
 
 static CONFIG_MAPS: Kind<Counted> =
-    Kind::of("", "v1", "configmaps").with_labels(|_| "example.com/count=true".to_owned());
+    Kind::new("", "v1", "configmaps").with_labels(|_| "example.com/count=true".to_owned());
 const NEEDED: [&Line; 1] = [CONFIG_MAPS.line()];
 
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +81,9 @@ impl Key for ConfigMap {
 fn affected(changes: &Changes<'_, Nothing>) -> BTreeSet<ConfigMap> {
     let of = |changed: &Changed| match changed {
         Changed::Everything => everything(changes.view()),
-        changed => changed.of(&CONFIG_MAPS).map(|(key, _)| ConfigMap(key.clone())).into_iter().collect(),
+        changed => {
+            changed.object_of(&CONFIG_MAPS).map(|(key, _)| ConfigMap(key.clone())).into_iter().collect()
+        }
     };
     changes.iter().flat_map(of).collect()
 }

@@ -278,7 +278,7 @@ fn schema() -> Schema {
         "rules": {"type": "object", "additionalProperties": rule, "maxProperties": 3},
         "list": {"type": "array", "items": rule, "oneOf": [{"minItems": 1}, {"maxItems": 0}]},
     }});
-    Schema::of(&serde_json::from_value(spec).expect("it is a schema"))
+    Schema::new(&serde_json::from_value(spec).expect("it is a schema"))
 }
 
 /// Whether `text` is the name of an object, with dots or without them.

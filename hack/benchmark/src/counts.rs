@@ -55,20 +55,20 @@ impl Counts {
 
     /// Mutating requests; Leases, Events and access reviews apart.
     pub(super) fn writes(&self) -> f64 {
-        self.of(is_write)
+        self.sum(is_write)
     }
 
     /// Mutating requests for one resource.
     pub(super) fn writes_of(&self, resource: &str) -> f64 {
-        self.of(|verb, of| is_write(verb, of) && of == resource)
+        self.sum(|verb, of| is_write(verb, of) && of == resource)
     }
 
     /// Gets and lists of objects.
     pub(super) fn reads(&self) -> f64 {
-        self.of(is_read)
+        self.sum(is_read)
     }
 
-    fn of(&self, fits: impl Fn(&str, &str) -> bool) -> f64 {
+    fn sum(&self, fits: impl Fn(&str, &str) -> bool) -> f64 {
         self.fitting(fits).fold(0.0, |sum, (_, count)| sum + count)
     }
 

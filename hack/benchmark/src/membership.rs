@@ -57,7 +57,7 @@ pub(super) async fn measure(stage: &mut Stage, runs: usize, policies: usize) -> 
     }
     arena.clear().await?;
     let row = |index: usize, what: &str, raw: &[[Duration; 2]], and: &str| {
-        let of = |times: &[[Duration; 2]]| Sample::of(times.iter().map(|time| time[index].as_secs_f64()));
+        let of = |times: &[[Duration; 2]]| Sample::new(times.iter().map(|time| time[index].as_secs_f64()));
         let measure = format!("a cluster {what} {policies} policies, {} raw at once{and}", at_once[index]);
         Measure::ratio("B5", measure, &of(&controller), &of(raw), 1.15)
     };
@@ -93,7 +93,7 @@ impl Arena<'_> {
         self.join().await?;
         self.stage.quiet().await?;
         let joined = self.scene.annotations(&self.stage.controller()).await?;
-        let works = self.list().await?.into_iter().map(Stored::of).collect::<Result<_>>()?;
+        let works = self.list().await?.into_iter().map(Stored::new).collect::<Result<_>>()?;
         self.leave().await?;
         self.stage.quiet().await?;
         let left = self.scene.annotations(&self.stage.controller()).await?;

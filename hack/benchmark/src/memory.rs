@@ -28,7 +28,7 @@ pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
     let footprint = footprint(stage, idle).await?;
     let (_, restarted) = stage.start_controller().await?;
     stage.quiet().await?;
-    let after_restart = Memory::of(restarted.pid())?;
+    let after_restart = Memory::of_process(restarted.pid())?;
     restarted.terminate().await?;
     let works = sample::count(stage.size());
     // Smaller goals for fewer works would measure the allocator.
@@ -51,7 +51,7 @@ pub(super) async fn idle(stage: &mut Stage) -> Result<f64> {
     stage.set_policies(0).await?;
     let (_, controller) = stage.start_controller().await?;
     stage.quiet().await?;
-    let memory = Memory::of(controller.pid())?;
+    let memory = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
     stage.set_policies(policies).await?;
     progress(&format!("idle: {:.1} MiB", memory.resident));
@@ -64,7 +64,7 @@ pub(super) async fn footprint(stage: &mut Stage, idle: f64) -> Result<Footprint>
     let (fan_out, controller) = fan_out::by_controller(stage).await?;
     stage.answer_all("all is well").await?;
     stage.quiet().await?;
-    let Memory { resident, peak } = Memory::of(controller.pid())?;
+    let Memory { resident, peak } = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
     stage.note_settled();
     progress(&format!("{} works: {resident:.1} MiB, at most {peak:.1} MiB", stage.size()));

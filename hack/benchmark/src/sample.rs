@@ -7,14 +7,14 @@ use std::time::Duration;
 pub(super) struct Sample(Vec<f64>);
 
 impl Sample {
-    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(super) fn new(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         Self(values)
     }
 
     pub(super) fn seconds(values: &[Duration]) -> Self {
-        Self::of(values.iter().map(Duration::as_secs_f64))
+        Self::new(values.iter().map(Duration::as_secs_f64))
     }
 
     pub(super) fn min(&self) -> f64 {
@@ -52,9 +52,9 @@ mod tests {
 
     #[test]
     fn quantiles_lie_between_the_measurements() {
-        let sample = Sample::of([4.0, 1.0, 3.0, 2.0]);
+        let sample = Sample::new([4.0, 1.0, 3.0, 2.0]);
         assert_eq!((sample.min(), sample.median(), sample.max()), (1.0, 2.5, 4.0));
         assert!((sample.quantile(0.95) - 3.85).abs() < 1e-9);
-        assert!(Sample::of([]).median().is_nan());
+        assert!(Sample::new([]).median().is_nan());
     }
 }

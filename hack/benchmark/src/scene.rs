@@ -119,7 +119,7 @@ impl Scene {
     /// The name that the works of a policy have in each cluster.
     pub(super) fn work(&self, controller: &ControllerName, index: usize) -> String {
         let origin = Origin::named("kuadrant.io", "ratelimitpolicies", self.namespace, &policy(index));
-        WorkName::of(controller, "RateLimitPolicy", &origin).to_string()
+        WorkName::planned(controller, "RateLimitPolicy", &origin).to_string()
     }
 
     /// Where its policies are.

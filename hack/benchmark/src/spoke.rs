@@ -25,7 +25,7 @@ pub(super) async fn measure(stage: &mut Stage, patches: usize) -> Result<Vec<Mea
     stage.settle().await?;
     let (_, controller) = stage.start_controller().await?;
     stage.quiet().await?;
-    let before = Memory::of(controller.pid())?;
+    let before = Memory::of_process(controller.pid())?;
     progress(&format!("{patches} patches of {} KiB", CONDITIONS.len() * BYTES / 1024));
     let cluster = stage.clusters.first().context("there is no cluster")?;
     let works: Api<ManifestWork> = Api::namespaced(stage.client.clone(), cluster);
@@ -33,7 +33,7 @@ pub(super) async fn measure(stage: &mut Stage, patches: usize) -> Result<Vec<Mea
     let requests = (0..patches).map(|turn| patch(&work, turn));
     let took = raw::send(&stage.client, requests.collect::<Result<_>>()?, AT_ONCE).await?;
     stage.quiet().await?;
-    let after = Memory::of(controller.pid())?;
+    let after = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
     stage.unsettle();
     let what = format!("memory kept of {patches} statuses of {} KiB", CONDITIONS.len() * BYTES / 1024);

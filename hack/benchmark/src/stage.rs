@@ -62,7 +62,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    pub(super) fn of(mut work: ManifestWork) -> Result<Self> {
+    pub(super) fn new(mut work: ManifestWork) -> Result<Self> {
         let metadata = std::mem::take(&mut work.metadata);
         let cluster = metadata.namespace.clone().unwrap_or_default();
         (work.metadata.name, work.metadata.namespace) = (metadata.name, metadata.namespace);
@@ -236,7 +236,7 @@ impl Stage {
         let mut stored = Vec::with_capacity(self.size());
         self.pages(async |page| {
             for work in page {
-                stored.push(Stored::of(work)?);
+                stored.push(Stored::new(work)?);
             }
             Ok(())
         })

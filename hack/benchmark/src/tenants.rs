@@ -47,7 +47,7 @@ pub(super) async fn measure(stage: &mut Stage, changes: usize) -> Result<Vec<Mea
     stage.settle().await?;
     let (_, without) = stage.start_controller().await?;
     stage.quiet().await?;
-    let before = Memory::of(without.pid())?.resident;
+    let before = Memory::of_process(without.pid())?.resident;
     without.terminate().await?;
     let clusters = clusters(stage).await?;
     for tenant in TENANTS {
@@ -73,16 +73,16 @@ pub(super) async fn measure(stage: &mut Stage, changes: usize) -> Result<Vec<Mea
         let (mut took, mut resident) = (Vec::new(), Vec::new());
         for index in 0..changes {
             took.push(change(stage, &mut observer, index).await?);
-            resident.push(Memory::of(controller.pid())?.resident);
+            resident.push(Memory::of_process(controller.pid())?.resident);
         }
         Ok((took, resident))
     });
     let (took, resident) = changed.await?;
-    let peak = Memory::of(controller.pid())?.peak;
+    let peak = Memory::of_process(controller.pid())?.peak;
     controller.terminate().await?;
     stage.unsettle();
     leave(stage).await?;
-    let (took, resident) = (Sample::seconds(&took), Sample::of(resident));
+    let (took, resident) = (Sample::seconds(&took), Sample::new(resident));
     let what = format!(
         "beside {} tenants with {CLUSTERS} copies of {} KB",
         TENANTS.len(),

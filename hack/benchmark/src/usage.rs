@@ -20,7 +20,7 @@ pub(super) struct Memory {
 
 impl Memory {
     /// That of the process `pid`.
-    pub(super) fn of(pid: u32) -> Result<Self> {
+    pub(super) fn of_process(pid: u32) -> Result<Self> {
         Self::parse(&read(pid, "status")?)
     }
 
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn this_process_has_both() {
         let pid = std::process::id();
-        let memory = Memory::of(pid).unwrap();
+        let memory = Memory::of_process(pid).unwrap();
         assert!(memory.resident > 0.0 && memory.peak >= memory.resident, "{memory:?}");
         processor_time(pid).unwrap();
     }

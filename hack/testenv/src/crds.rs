@@ -61,7 +61,7 @@ pub enum Side {
 }
 
 /// All CRDs of `side`, with the published ones where there are any.
-pub fn of(side: Side, binaries: &Binaries) -> Result<Vec<Crd>> {
+pub fn for_side(side: Side, binaries: &Binaries) -> Result<Vec<Crd>> {
     let published = match published_folder() {
         Some(folder) => published::read(&folder)?,
         None => Vec::new(),

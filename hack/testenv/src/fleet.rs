@@ -72,7 +72,8 @@ impl Fleet {
     /// Starts hub and spokes side by side, then the agents.
     pub async fn start(options: FleetOptions) -> Result<Self> {
         let binaries = binaries::ensure().await?;
-        let (hub_crds, spoke_crds) = (crds::of(Side::Hub, &binaries)?, crds::of(Side::Spoke, &binaries)?);
+        let (hub_crds, spoke_crds) =
+            (crds::for_side(Side::Hub, &binaries)?, crds::for_side(Side::Spoke, &binaries)?);
         let hub = async {
             let hub = ControlPlane::start(options.plane("hub", hub_crds)).await?;
             register(&hub.client()?, &options).await?;

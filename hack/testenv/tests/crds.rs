@@ -24,13 +24,13 @@ async fn all_are_established(name: &str, crds: Vec<Crd>) {
 #[tokio::test]
 async fn of_a_hub_are_established() {
     let binaries = binaries::ensure().await.unwrap();
-    all_are_established("hub-crds", crds::of(Side::Hub, &binaries).unwrap()).await;
+    all_are_established("hub-crds", crds::for_side(Side::Hub, &binaries).unwrap()).await;
 }
 
 #[tokio::test]
 async fn of_a_spoke_are_established() {
     let binaries = binaries::ensure().await.unwrap();
-    all_are_established("spoke-crds", crds::of(Side::Spoke, &binaries).unwrap()).await;
+    all_are_established("spoke-crds", crds::for_side(Side::Spoke, &binaries).unwrap()).await;
 }
 
 /// Also where published ones take their place in the other tests.

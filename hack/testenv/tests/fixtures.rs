@@ -12,7 +12,7 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_hub_takes_all_of_them() {
-    let crds = crds::of(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
+    let crds = crds::for_side(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("fixtures") })
         .await
         .unwrap();

@@ -85,7 +85,7 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    fn of(policy: &DynamicObject) -> Result<Self> {
+    fn read(policy: &DynamicObject) -> Result<Self> {
         let read = |key: &str| policy.annotations().get(key).with_context(|| format!("there is no {key}"));
         let entries = read(POLICIES_SYNCED)?;
         let summary = read(POLICIES_SYNCED_SUMMARY)?;
@@ -103,8 +103,8 @@ pub(super) async fn folded(
     policy: &Value,
     wanted: impl Fn(&Fold) -> Result<()>,
 ) -> Result<Fold> {
-    let found = there(hub, what, policy, |found| wanted(&Fold::of(found)?)).await?;
-    Fold::of(&found)
+    let found = there(hub, what, policy, |found| wanted(&Fold::read(found)?)).await?;
+    Fold::read(&found)
 }
 
 /// The condition `kind` of an object, as `status (reason)`.

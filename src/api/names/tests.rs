@@ -12,17 +12,17 @@ fn policy(namespace: &str, name: &str) -> Origin {
 
 #[test]
 fn names_that_join_to_the_same_text_differ() {
-    let of = |namespace, name| WorkName::of(&controller(), "RateLimitPolicy", &policy(namespace, name));
+    let of = |namespace, name| WorkName::planned(&controller(), "RateLimitPolicy", &policy(namespace, name));
     assert_ne!(of("a-b", "c"), of("a", "b-c"));
     assert_ne!(
         of("shop", "limits"),
-        WorkName::of(&ControllerName::new("other"), "RateLimitPolicy", &policy("shop", "limits"))
+        WorkName::planned(&ControllerName::new("other"), "RateLimitPolicy", &policy("shop", "limits"))
     );
 }
 
 #[test]
 fn a_long_name_stays_a_label_value() {
-    let name = WorkName::of(&controller(), "RateLimitPolicy", &policy("shop", &"a.".repeat(126)));
+    let name = WorkName::planned(&controller(), "RateLimitPolicy", &policy("shop", &"a.".repeat(126)));
     assert_eq!(name.0.len(), 63 - 1);
     assert!(name.0.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
 }
@@ -31,13 +31,13 @@ fn a_long_name_stays_a_label_value() {
 fn a_kind_longer_than_its_room_still_gives_a_name_that_fits() {
     let kind = "AVeryLongKindNameThatLeavesNoRoomForTheObject";
     let origin = policy("shop", "limits");
-    let name = WorkName::of(&controller(), kind, &origin);
+    let name = WorkName::planned(&controller(), kind, &origin);
     assert!(name.0.len() <= 63);
 }
 
 #[test]
 fn another_origin_is_refused() {
-    let name = WorkName::of(&controller(), "RateLimitPolicy", &policy("shop", "limits"));
+    let name = WorkName::planned(&controller(), "RateLimitPolicy", &policy("shop", "limits"));
     assert!(name.is_for(&controller(), &policy("shop", "limits")));
     assert!(!name.is_for(&controller(), &policy("shop", "other")));
     assert!(
@@ -64,7 +64,7 @@ proptest! {
         name in "[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?",
     ) {
         let origin = policy(&namespace, &name);
-        let work = WorkName::of(&controller(), &kind, &origin);
+        let work = WorkName::planned(&controller(), &kind, &origin);
         prop_assert!(work.0.len() <= 63);
         prop_assert!(work.is_for(&controller(), &origin));
     }

@@ -5,7 +5,7 @@ use crate::api::json::step::place;
 
 /// The schema that `props` write.
 pub(crate) fn schema(props: Value) -> Schema {
-    Schema::of(&serde_json::from_value(props).unwrap())
+    Schema::new(&serde_json::from_value(props).unwrap())
 }
 
 /// What is wrong with `value`, with its place; nothing where it is fine.

@@ -27,7 +27,7 @@ struct Field {
 }
 
 impl Field {
-    fn of(field: &StatusField, object: &Value) -> anyhow::Result<Self> {
+    fn new(field: &StatusField, object: &Value) -> anyhow::Result<Self> {
         let path = StatusPath::parse(&field.path)?;
         let values = path.values(object).into_iter().cloned().collect();
         Ok(Self { name: field.name.clone(), path: field.path.clone(), values })
@@ -67,12 +67,12 @@ pub(super) fn read(file: &Path, sources: &[Source]) -> anyhow::Result<Vec<Fields
         bail!("{place}: no object");
     }
     let fields = |document: &Document| {
-        of(&document.value, sources).with_context(|| format!("{place}:{}", document.line))
+        fields_of(&document.value, sources).with_context(|| format!("{place}:{}", document.line))
     };
     documents.iter().map(fields).collect()
 }
 
-fn of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
+fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     if api_version.is_empty() || kind.is_empty() {
@@ -90,7 +90,7 @@ fn of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     if listed.peek().is_none() {
         bail!("the parameters list no kind of {api_version} that is called {kind}");
     }
-    let fields = listed.flat_map(|listed| &listed.status_fields).map(|field| Field::of(field, object));
+    let fields = listed.flat_map(|listed| &listed.status_fields).map(|field| Field::new(field, object));
     Ok(Fields { object: format!("{kind} {key}"), fields: fields.collect::<anyhow::Result<_>>()? })
 }
 

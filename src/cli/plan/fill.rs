@@ -34,9 +34,9 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
         diagnostics: inventory.diagnostics.clone(),
     };
     for source in needed() {
-        filled.mirror.list(&source, inventory.of(&source).map(|(_, manifest)| &manifest.object));
+        filled.mirror.list(&source, inventory.listed(&source).map(|(_, manifest)| &manifest.object));
     }
-    for (key, manifest) in inventory.of(&GATEWAYS.all()) {
+    for (key, manifest) in inventory.listed(&GATEWAYS.all()) {
         filled.origins.insert(Origin::Gateway(key.clone()), regarding(manifest));
     }
     filled.classes(inventory, controller);
@@ -65,7 +65,7 @@ impl Filled {
     /// What works can say: what their definition does where it is given, otherwise everything.
     fn works(&mut self, inventory: &Inventory) {
         let Some(given) = inventory.definitions.get(WORKS) else { return };
-        let schema = WorkSchema::of(&given.definition);
+        let schema = WorkSchema::new(&given.definition);
         self.mirror.work_schema(schema);
         if let Some(fault) = schema.fault() {
             self.diagnostics.push(given.regarding.error(fault));
@@ -76,7 +76,7 @@ impl Filled {
 
     fn classes(&mut self, inventory: &Inventory, controller: &ControllerName) {
         let ours: BTreeSet<ObjectKey> = self.look(|view| view.our_classes().into_keys().cloned().collect());
-        let others = inventory.of(&CLASSES.all()).filter(|(key, _)| !ours.contains(*key));
+        let others = inventory.listed(&CLASSES.all()).filter(|(key, _)| !ours.contains(*key));
         for (_, manifest) in others {
             let text = format!("not used: spec.controllerName is not {}", controller.as_str());
             self.diagnostics.push(regarding(manifest).note(text));
@@ -104,7 +104,7 @@ impl Filled {
     fn secrets(&mut self, inventory: &Inventory) {
         let wanted = self.wanted();
         for source in [SECRETS.all(), GRANTS.all()] {
-            let given = inventory.of(&source).map(|(_, manifest)| manifest);
+            let given = inventory.listed(&source).map(|(_, manifest)| manifest);
             if wanted.contains_key(&source) {
                 self.mirror.list(&source, given.map(|manifest| &manifest.object));
             } else {

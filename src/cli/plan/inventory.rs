@@ -69,7 +69,7 @@ impl Inventory {
     }
 
     /// The objects of a kind that every plan may depend on.
-    pub(super) fn of<'i>(
+    pub(super) fn listed<'i>(
         &'i self,
         source: &Source,
     ) -> impl Iterator<Item = (&'i ObjectKey, &'i Manifest)> + use<'i> {

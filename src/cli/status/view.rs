@@ -162,7 +162,7 @@ impl View {
 
     /// The cell that says what is different on `cluster`, where there is one.
     fn differs(&self, report: &PolicyReport, cluster: &str) -> Vec<String> {
-        let differences = self.differences.iter().map(|differences| differences.of(report, cluster));
+        let differences = self.differences.iter().map(|differences| differences.of_policy(report, cluster));
         differences
             .map(|differs| match differs {
                 Differs::Unknown => "?".to_owned(),

@@ -69,7 +69,7 @@ impl Change {
 impl Changed {
     /// The key of the object that changed, and what was kept of it, where it is of `kind`.
     #[must_use]
-    pub fn of<K: Registered>(&self, kind: &K) -> Option<(&ObjectKey, Option<&K::Row>)> {
+    pub fn object_of<K: Registered>(&self, kind: &K) -> Option<(&ObjectKey, Option<&K::Row>)> {
         match self {
             Self::Object { source, key, before } if source.is(kind) => {
                 Some((key, before.as_ref().and_then(AnyRow::get)))

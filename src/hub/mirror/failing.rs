@@ -22,7 +22,7 @@ pub struct Failing {
 
 impl Failing {
     /// What it is now that it fails again, or for the first time.
-    pub(super) fn of(failure: Failure, before: Option<&Self>, now: Moment) -> Self {
+    pub(super) fn new(failure: Failure, before: Option<&Self>, now: Moment) -> Self {
         let since = before.map_or(now, |before| before.since);
         let stays = matches!(failure.kind, FailureKind::Refused | FailureKind::Unauthenticated);
         let lasting = stays || since.after(LASTS) <= now;

@@ -127,7 +127,7 @@ impl Tables {
     /// Notes whether `source` can be listed and watched, and returns what that comes to.
     pub(super) fn fail(&mut self, source: Source, failure: Option<Failure>, now: Moment) -> Option<Changed> {
         let before = self.failing.remove(&source);
-        let after = failure.map(|failure| Failing::of(failure, before.as_ref(), now));
+        let after = failure.map(|failure| Failing::new(failure, before.as_ref(), now));
         if let Some(after) = &after {
             self.failing.insert(source.clone(), after.clone());
         }

@@ -3,7 +3,7 @@ use crate::sync::kinds::WORKS;
 
 #[test]
 fn each_page_follows_from_the_one_before_until_one_has_no_token() {
-    let mut pages = Pages::of(&WORKS.all(), &WORKS.gvr(), &ControllerName::new("c"), 7);
+    let mut pages = Pages::of_source(&WORKS.all(), &WORKS.gvr(), &ControllerName::new("c"), 7);
     let uri = |pages: &Pages| pages.request().unwrap().uri().to_string();
     let first = uri(&pages);
     assert!(first.starts_with("/apis/work.open-cluster-management.io/v1/manifestworks?"), "{first}");

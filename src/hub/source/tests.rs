@@ -3,12 +3,12 @@ use crate::hub::{Family, Kind};
 use crate::sync::rows::secret::Secret;
 
 static SECRETS: Kind<Secret> =
-    Kind::of("", "v1", "secrets").with_fields("type=kubernetes.io/tls").with_labels(|_| "a=b".to_owned());
-static MANY: Family<Secret> = Family::of("many").of_metadata();
+    Kind::new("", "v1", "secrets").with_fields("type=kubernetes.io/tls").with_labels(|_| "a=b".to_owned());
+static MANY: Family<Secret> = Family::new("many").of_metadata();
 
 #[test]
 fn a_scope_narrows_what_is_listed_and_watched() {
-    let of = |namespace, name| SECRETS.all().within(Scope::of(namespace, name));
+    let of = |namespace, name| SECRETS.all().within(Scope::new(namespace, name));
     let [all, here, named, one] =
         [of(None, None), of(Some("shop"), None), of(None, Some("web")), of(Some("shop"), Some("web"))];
     assert_eq!(all, SECRETS.all());

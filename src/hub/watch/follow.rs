@@ -134,7 +134,7 @@ impl Followed {
     }
 
     async fn list(&self, client: &Client, feed: &Feed) -> Result<String, FollowError> {
-        let mut pages = Pages::of(&self.source, &self.gvr, feed.controller(), PAGE);
+        let mut pages = Pages::of_source(&self.source, &self.gvr, feed.controller(), PAGE);
         feed.begin_resync(&self.source);
         let mut page = self.page(client, &pages).await?;
         let (shown, seen) = (version_of(&page), feed.version(&self.source));

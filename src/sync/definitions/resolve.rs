@@ -80,7 +80,7 @@ pub(crate) fn defined(
 /// Reads what the ManifestWork of the definition `name` can say.
 pub(super) async fn work_schema(client: &Client, name: &str) -> Result<WorkSchema, kube::Error> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    Ok(WorkSchema::of(&answered(definitions.get(name)).await?))
+    Ok(WorkSchema::new(&answered(definitions.get(name)).await?))
 }
 
 async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Result<bool, kube::Error> {

@@ -21,7 +21,7 @@ use crate::sync::{Problem, Settings, View, feedback};
 /// What should be of the Gateway `key`, whatever it has to wait for.
 pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> WorksPlan {
     let origin = Origin::Gateway(key.clone());
-    let name = WorkName::of(view.controller(), "Gateway", &origin);
+    let name = WorkName::planned(view.controller(), "Gateway", &origin);
     let mut plan = WorksPlan { name: Some(name.clone()), ..WorksPlan::default() };
     let eligibility = of_gateway(view, key);
     let Some(gateway) = view.gateway(key).filter(|_| eligibility.is_ours()) else {
@@ -64,7 +64,7 @@ fn work(
     let downstream_namespace = settings.downstream_namespace(&key.namespace)?;
     let mut spec = read_spec(&gateway.spec)?;
     let Secrets { companions, problems } = match params.tls_secrets {
-        TlsSecrets::Copy => secrets::of(view, settings, key, &spec, params)?,
+        TlsSecrets::Copy => secrets::planned(view, settings, key, &spec, params)?,
         TlsSecrets::None => Secrets::default(),
     };
     rewrite_namespaces(&mut spec, settings);

@@ -83,7 +83,7 @@ impl Overrides {
     #[must_use]
     pub fn places(&self, chosen: &[usize]) -> BTreeSet<String> {
         let mut places = BTreeSet::new();
-        self.of(chosen).for_each(|(_, patch)| leaves(patch, "", &mut places));
+        self.chosen(chosen).for_each(|(_, patch)| leaves(patch, "", &mut places));
         places
     }
 
@@ -98,14 +98,14 @@ impl Overrides {
         chosen: &[usize],
         schema: Option<&Schema>,
     ) -> Result<Value, Problem> {
-        self.of(chosen).for_each(|(_, patch)| merge(&mut spec, patch));
+        self.chosen(chosen).for_each(|(_, patch)| merge(&mut spec, patch));
         match schema.map(|schema| schema.check(&spec)) {
             Some(Err(fault)) => Err(self.blame(chosen, &fault)),
             Some(Ok(())) | None => Ok(spec),
         }
     }
 
-    fn of(&self, chosen: &[usize]) -> impl Iterator<Item = (usize, &Value)> {
+    fn chosen(&self, chosen: &[usize]) -> impl Iterator<Item = (usize, &Value)> {
         chosen.iter().filter_map(|&index| Some((index, self.patches.get(index)?)))
     }
 
@@ -113,7 +113,7 @@ impl Overrides {
     fn blame(&self, chosen: &[usize], fault: &schema::Fault) -> Problem {
         let missing = fault.missing.as_deref().map(Step::key);
         let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();
-        let reached = self.of(chosen).map(|(index, patch)| (reach(patch, &steps), index));
+        let reached = self.chosen(chosen).map(|(index, patch)| (reach(patch, &steps), index));
         let (reached, index) = reached.max().unwrap_or_default();
         let reached = reached.min(fault.path.len());
         let of_spec =

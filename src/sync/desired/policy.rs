@@ -86,7 +86,7 @@ fn selects(view: View<'_>, origin: &Origin, selector: &Selector, cluster: &Clust
 static NO_LABELS: Strings = Strings::new();
 
 fn name(view: View<'_>, origin: &Origin, info: &PolicyKindInfo) -> WorkName {
-    WorkName::of(view.controller(), &info.kind, origin)
+    WorkName::planned(view.controller(), &info.kind, origin)
 }
 
 /// Plans for a policy that cannot be read: each of its works says which gateways it serves, and stays where one of
@@ -198,7 +198,7 @@ impl Planner<'_> {
                     if held {
                         return Ok(Arc::new(work));
                     }
-                    recipe::Made::of(&work)
+                    recipe::Made::new(&work)
                 }
             };
             Ok(Arc::new(recipe.planned(made)))

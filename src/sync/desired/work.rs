@@ -73,7 +73,7 @@ impl PlannedWork {
         bytes: usize,
     ) -> Self {
         let labels = labels(controller, purpose);
-        let content = Content::of(&spec, &labels, &annotations);
+        let content = Content::new(&spec, &labels, &annotations);
         Self { name, labels, annotations, body: Body::Held(spec), content, revision, bytes }
     }
 

@@ -154,7 +154,7 @@ impl HubSnapshot {
         let name = format!("manifestworks.{}", work::GROUP);
         let definition = definition(client, &name).await?;
         let definition = definition.ok_or_else(|| client.lacks(format!("definition of {name}")))?;
-        let schema = WorkSchema::of(&definition);
+        let schema = WorkSchema::new(&definition);
         if let Some(fault) = schema.fault() {
             return Err(ReadError::Unfit { url: client.url().to_owned(), fault });
         }

@@ -80,7 +80,7 @@ impl Ancestors {
     }
 
     /// What the conditions of a manifest tell.
-    pub(super) fn of(conditions: &[Condition], room: &mut Room) -> Self {
+    pub(super) fn new(conditions: &[Condition], room: &mut Room) -> Self {
         match conditions.iter().find(|condition| condition.type_ == CONDITION) {
             None => Self::Awaited,
             Some(condition) if condition.reason == EVALUATED => Self::read_into(&condition.message, room),

@@ -53,7 +53,7 @@ pub struct Answer {
 
 impl Answer {
     /// What `status` says of `object`, a work for `purpose` with this spec.
-    pub(in crate::sync) fn of(
+    pub(in crate::sync) fn read(
         object: &HubObject,
         status: &ManifestWorkStatus,
         purpose: &Purpose,
@@ -89,7 +89,7 @@ impl Answer {
         }
         answer.conditions.retain(|condition| !condition.status.is_empty());
         if let Some(ancestors) = &mut answer.ancestors {
-            *ancestors = Ancestors::of(&manifest.conditions, &mut room);
+            *ancestors = Ancestors::new(&manifest.conditions, &mut room);
         }
         let fields = asked_for.into_iter().filter(|name| !name.starts_with('_')).take(FIELDS_LIMIT);
         for name in fields {

@@ -53,31 +53,31 @@ impl hub::Index for Index {
     }
 
     fn changed(&mut self, tables: &Tables, changed: &Changed, now: Moment) -> Vec<Cascade> {
-        if let Some((key, before)) = changed.of(&CLASSES) {
+        if let Some((key, before)) = changed.object_of(&CLASSES) {
             if tables.get(&CLASSES, key).is_none() {
                 self.departed(key, before, now);
             }
             self.class_changed(tables, key, before);
-        } else if changed.of(&CONFIG_MAPS).is_some() {
+        } else if changed.object_of(&CONFIG_MAPS).is_some() {
             self.remember_params(tables);
-        } else if let Some((key, before)) = changed.of(&GATEWAYS) {
+        } else if let Some((key, before)) = changed.object_of(&GATEWAYS) {
             if let Some(after) = tables.get(&GATEWAYS, key)
                 && before.is_none_or(|before| before.placement() != after.placement())
             {
                 self.displacements_asked(tables, key, now);
             }
-        } else if let Some((key, before)) = changed.of(&CLUSTERS) {
+        } else if let Some((key, before)) = changed.object_of(&CLUSTERS) {
             let name = ClusterName(key.name.clone());
             if tables.get(&CLUSTERS, key).is_none()
                 && let Some(before) = before.filter(|_| self.carried.contains_key(&name))
             {
                 self.last_labels.insert(name, before.labels.clone());
             }
-        } else if let Some((key, _)) = changed.of(&PLACEMENTS) {
+        } else if let Some((key, _)) = changed.object_of(&PLACEMENTS) {
             self.placement_changed.note(key.clone(), now);
-        } else if let Some((key, before)) = changed.of(&DECISIONS) {
+        } else if let Some((key, before)) = changed.object_of(&DECISIONS) {
             self.decides(tables, key, before, now);
-        } else if let Some((key, before)) = changed.of(&WORKS) {
+        } else if let Some((key, before)) = changed.object_of(&WORKS) {
             self.work_changed(tables, &work_key(key), before, now);
         } else if let Changed::Object { source, key, before } = changed
             && let Some(kind) = POLICIES.resource_of(source)

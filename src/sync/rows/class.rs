@@ -103,13 +103,13 @@ impl From<&HubObject> for ConfigMap {
             Some(text) => Params::parse(text).map(Arc::new),
             None => Err(ParamsError { place: String::new(), fault: format!("has no key {:?}", params::KEY) }),
         };
-        Self { params, text: Hash::of(&text) }
+        Self { params, text: Hash::of_value(&text) }
     }
 }
 
 impl Row for Class {
     fn decides(&self) -> Option<Hash> {
-        Some(Hash::of(&(&self.uid, self.generation)))
+        Some(Hash::of_value(&(&self.uid, self.generation)))
     }
 }
 

@@ -86,7 +86,7 @@ impl From<&HubObject> for Decision {
 
 impl Row for Cluster {
     fn decides(&self) -> Option<Hash> {
-        Some(Hash::of(&(&self.labels, self.deleting)))
+        Some(Hash::of_value(&(&self.labels, self.deleting)))
     }
 }
 
@@ -98,7 +98,7 @@ impl Pruned for Cluster {
 
 impl Row for Placement {
     fn decides(&self) -> Option<Hash> {
-        Some(Hash::of(&self.selected))
+        Some(Hash::of_value(&self.selected))
     }
 }
 
@@ -110,7 +110,7 @@ impl Pruned for Placement {
 
 impl Row for Decision {
     fn decides(&self) -> Option<Hash> {
-        Some(Hash::of(&(&self.placement, &self.clusters)))
+        Some(Hash::of_value(&(&self.placement, &self.clusters)))
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Content {
 impl Content {
     /// The content of a work with this spec and metadata.
     #[must_use]
-    pub fn of(spec: &ManifestWorkSpec, labels: &Strings, annotations: &Strings) -> Self {
+    pub fn new(spec: &ManifestWorkSpec, labels: &Strings, annotations: &Strings) -> Self {
         Self::with(hash_of_spec(spec), labels, annotations)
     }
 
@@ -34,7 +34,7 @@ impl Content {
         #[derive(Serialize)]
         struct Ours<'a>([Option<&'a String>; 3], [Option<&'a String>; 2]);
         let ours = Ours(LABELS.map(|key| labels.get(key)), ANNOTATIONS.map(|key| annotations.get(key)));
-        Self { spec, metadata: Hash::of(&ours) }
+        Self { spec, metadata: Hash::of_value(&ours) }
     }
 }
 

@@ -56,7 +56,7 @@ impl Gateway {
             annotations: others(&object.metadata.annotations),
             spec: raw_spec(object),
             secrets: secrets.into_iter().collect(),
-            fields: GatewayFields::of(object, field_manager),
+            fields: GatewayFields::read(object, field_manager),
         }
     }
 
@@ -80,7 +80,7 @@ impl Row for Gateway {
     /// Its metadata says it all.
     fn decides(&self) -> Option<Hash> {
         let grace = self.annotations.get(GRACE_TIMEOUT);
-        Some(Hash::of(&(&self.uid, self.generation, self.deleting, self.placement(), grace)))
+        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, self.placement(), grace)))
     }
 }
 

@@ -39,7 +39,7 @@ impl GatewayFields {
         key == GATEWAY_CLUSTERS || key.starts_with(CLUSTER_LABELS)
     }
 
-    pub(super) fn of(object: &HubObject, field_manager: &str) -> Self {
+    pub(super) fn read(object: &HubObject, field_manager: &str) -> Self {
         let metadata = &object.metadata;
         let others = metadata.annotations.iter().filter(|(key, _)| !Self::is_ours(key));
         let labels = metadata.labels.iter().filter(|(key, _)| Self::is_ours(key));
@@ -53,7 +53,7 @@ impl GatewayFields {
             clusters: metadata.annotations.get(GATEWAY_CLUSTERS).map(|text| Hash::of_text(text)),
             labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
             other_bytes: others.map(|(key, value)| key.len() + value.len()).sum(),
-            owners: Owners::of(&metadata.managed_fields, field_manager, "kuadrant.io/", Self::is_ours),
+            owners: Owners::read(&metadata.managed_fields, field_manager, "kuadrant.io/", Self::is_ours),
             status: status(&object.status_as(), &in_status),
             owned_status: owned_status(&in_status),
         }

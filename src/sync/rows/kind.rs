@@ -132,7 +132,7 @@ pub fn check(
     match property("spec").filter(refers) {
         Some(spec) => Ok(PolicyKindInfo {
             has_ancestors: ancestors.is_some_and(|ancestors| ancestors.type_.as_deref() == Some("array")),
-            schema: Some(Arc::new(Schema::of(spec))),
+            schema: Some(Arc::new(Schema::new(spec))),
             ..PolicyKindInfo::named(&definition.names.kind)
         }),
         None => {

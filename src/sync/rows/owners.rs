@@ -25,7 +25,7 @@ pub struct Owners {
 impl Owners {
     /// The owners, by `entries`, of those keys that are `wanted`, all of which contain `about`, for the controller that writes
     /// as `field_manager`.
-    pub(super) fn of(
+    pub(super) fn read(
         entries: &[ManagedFields],
         field_manager: &str,
         about: &str,

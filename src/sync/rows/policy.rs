@@ -60,11 +60,11 @@ impl PolicyFields {
         self.other_owners.is_empty() && self.hashes.iter().any(Option::is_some)
     }
 
-    fn of(metadata: &Metadata, field_manager: &str) -> Self {
+    fn read(metadata: &Metadata, field_manager: &str) -> Self {
         let texts = &metadata.annotations;
         let is_ours = |key: &str| annotations::OF_POLICY.contains(&key);
         let others = texts.iter().filter(|(key, _)| !is_ours(key));
-        let owners = Owners::of(&metadata.managed_fields, field_manager, "f:kuadrant.io/polic", is_ours);
+        let owners = Owners::read(&metadata.managed_fields, field_manager, "f:kuadrant.io/polic", is_ours);
         Self {
             hashes: annotations::OF_POLICY.map(|key| texts.get(key).map(|text| Hash::of_text(text))),
             other_bytes: others.map(|(key, value)| key.len() + value.len()).sum(),
@@ -93,7 +93,7 @@ impl Policy {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             spec: raw_spec(object),
-            fields: PolicyFields::of(metadata, field_manager),
+            fields: PolicyFields::read(metadata, field_manager),
             of_texts: Aside::default(),
             of_copies: Aside::default(),
         }
@@ -123,7 +123,7 @@ impl Row for Arc<Policy> {
     /// Its metadata says it all.
     fn decides(&self) -> Option<Hash> {
         let selector = self.annotations.get(annotations::CLUSTER_SELECTOR);
-        Some(Hash::of(&(&self.uid, self.generation, self.deleting, selector)))
+        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, selector)))
     }
 }
 

@@ -30,7 +30,7 @@ impl Purpose {
     }
 
     /// What `object`, a work with this spec, is for.
-    pub(super) fn of(object: &HubObject, spec: &ManifestWorkSpec, controller: &ControllerName) -> Self {
+    pub(super) fn read(object: &HubObject, spec: &ManifestWorkSpec, controller: &ControllerName) -> Self {
         let name = WorkName(object.metadata.name.as_str().into());
         if name == WorkName::access(controller) {
             return Self::Access(access_kinds(spec));
@@ -57,7 +57,7 @@ fn is_for_carried_kind(
     origin: &Origin,
 ) -> bool {
     let kinds = spec.workload.manifests.iter().filter_map(|manifest| manifest.0["kind"].as_str());
-    kinds.into_iter().any(|kind| WorkName::of(controller, kind, origin) == *name)
+    kinds.into_iter().any(|kind| WorkName::planned(controller, kind, origin) == *name)
 }
 
 fn access_kinds(spec: &ManifestWorkSpec) -> Vec<GroupResource> {

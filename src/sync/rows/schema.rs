@@ -30,7 +30,7 @@ impl WorkSchema {
 
     /// What the definition of ManifestWork serves as `v1`.
     #[must_use]
-    pub fn of(definition: &CustomResourceDefinition) -> Self {
+    pub fn new(definition: &CustomResourceDefinition) -> Self {
         let version = definition.spec.versions.iter().find(|version| version.name == "v1" && version.served);
         let root = version.and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
         let config = root

@@ -365,8 +365,8 @@ fn a_spec_has_the_hash_of_the_whole_of_it() {
     let mut bare = whole.clone();
     (bare.delete_option, bare.manifest_configs) = (None, Vec::new());
     for spec in [whole, bare, ManifestWorkSpec::default()] {
-        let content = Content::of(&spec, &Strings::new(), &Strings::new());
-        assert_eq!(content.spec, Hash::of(&spec), "{spec:?}");
+        let content = Content::new(&spec, &Strings::new(), &Strings::new());
+        assert_eq!(content.spec, Hash::of_value(&spec), "{spec:?}");
     }
 }
 

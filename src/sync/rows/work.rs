@@ -57,7 +57,7 @@ impl Work {
     pub fn new(object: &HubObject, controller: &ControllerName) -> Self {
         let metadata = &object.metadata;
         let spec: ManifestWorkSpec = object.spec_as();
-        let purpose = Purpose::of(object, &spec, controller);
+        let purpose = Purpose::read(object, &spec, controller);
         let status: Option<ManifestWorkStatus> = object.status.is_some().then(|| object.status_as());
         let served = metadata.annotations.get(annotations::GATEWAYS);
         let none = Strings::default();
@@ -72,12 +72,12 @@ impl Work {
             created: moment(metadata.creation_timestamp.as_ref()).unwrap_or_default(),
             deleting: moment(metadata.deletion_timestamp.as_ref()),
             unplaced: unplaced(object, &purpose),
-            content: Content::of(&spec, &metadata.labels, compared),
+            content: Content::new(&spec, &metadata.labels, compared),
             gateways: served.map(|text| served::named(text)).unwrap_or_default(),
             revision: revision(&spec),
             applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
             grants: carries_grants(&spec, &purpose),
-            answer: status.map(|status| Arc::new(Answer::of(object, &status, &purpose, &spec))),
+            answer: status.map(|status| Arc::new(Answer::read(object, &status, &purpose, &spec))),
             purpose,
         }
     }

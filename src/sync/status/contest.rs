@@ -21,7 +21,7 @@ pub struct Contest {
 
 impl Contest {
     /// The contest with `others` for the object `origin`.
-    pub(super) fn of(view: View<'_>, origin: &Origin, others: &BTreeSet<Arc<str>>) -> Self {
+    pub(super) fn new(view: View<'_>, origin: &Origin, others: &BTreeSet<Arc<str>>) -> Self {
         Self { others: others.clone(), stands: view.works_of(origin).next().is_some() }
     }
 

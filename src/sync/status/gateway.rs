@@ -87,10 +87,10 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     if works.problems.iter().any(Problem::passes) {
         return GatewayFold { recheck: works_recheck, works_recheck, ..GatewayFold::default() };
     }
-    let (metadata, left_out) = metadata::of(view, gateway, &works);
+    let (metadata, left_out) = metadata::planned(view, gateway, &works);
     let (others, owns) = (&gateway.fields.owners.others, !gateway.fields.owners.ours.is_empty());
     let contest = (!others.is_empty() && (metadata.is_some() || owns))
-        .then(|| (Contest::of(view, &origin, others), owns.then(Metadata::default)));
+        .then(|| (Contest::new(view, &origin, others), owns.then(Metadata::default)));
     let Diff { actions, problems, .. } = diff::works(view, &origin, &works);
     let comes =
         works.is_overdue() || actions.iter().any(|action| matches!(action, WorkAction::Create { .. }));
@@ -239,7 +239,7 @@ struct StatusBuilder<'v> {
 
 impl StatusBuilder<'_> {
     fn status(&self, left_out: &[String]) -> GatewayStatus {
-        let items = items::of(self.now, self.gateway, &self.clusters);
+        let items = items::planned(self.now, self.gateway, &self.clusters);
         let mut conditions = vec![self.condition("Accepted", self.accepted(left_out))];
         if self.works.problems.iter().any(Problem::is_unknown) {
             // What its clusters do stays as it is, and was said.

@@ -95,7 +95,7 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
         return FoldPlan { recheck: works.recheck, ..FoldPlan::NOTHING };
     }
     let entries = entries(view, settings, origin, &works);
-    let summary = Summary::of(&entries, |cluster| works.outcomes.contains_key(cluster));
+    let summary = Summary::new(&entries, |cluster| works.outcomes.contains_key(cluster));
     let problems: BTreeSet<Problem> =
         works.problems.iter().cloned().chain(diff::works(view, origin, &works).problems).collect();
     let annotations = annotations(&problems, &entries, works.targeted, &summary, policy.fields.other_bytes);
@@ -119,7 +119,7 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
             theirs
         } else {
             let ours = write(ours_alone(taking_over(annotations, &policy.fields), &policy.fields));
-            let contest = Contest::of(view, origin, others);
+            let contest = Contest::new(view, origin, others);
             Fold::Contested { contest, ours: Box::new(ours), theirs: Box::new(theirs) }
         }
     };

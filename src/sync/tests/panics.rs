@@ -17,7 +17,7 @@ use crate::sync::write::delete_guard::DeleteGuard;
 fn plan_all(world: &World) {
     for origin in [policy_origin("limits"), gateway_origin("web")] {
         world.diff_of(&origin);
-        world.see(|view| DeleteGuard::of(view, &origin).on(&"eu-1".into()));
+        world.see(|view| DeleteGuard::new(view, &origin).on(&"eu-1".into()));
     }
     world.fold("limits");
     world.see(|view| {

@@ -16,7 +16,7 @@ fn serves(world: &mut World, gateways: &[String]) -> Keys {
 
 /// The Gateways that are read before works of the policy `limits` are deleted.
 fn gateways_read(world: &World) -> Vec<String> {
-    let reads = world.see(|view| DeleteGuard::of(view, &policy_origin("limits")).on(&"eu-1".into()).0);
+    let reads = world.see(|view| DeleteGuard::new(view, &policy_origin("limits")).on(&"eu-1".into()).0);
     let gateways = reads.iter().filter_map(|read| match read {
         Read::Object(_, gvr, key, _) | Read::Absent(gvr, key) if *gvr.kind.resource == *"gateways" => {
             Some(key.name.to_string())

@@ -45,7 +45,7 @@ pub struct Delete {
 
 impl Decision {
     /// What the watch has not brought yet of the key's own writes is left out.
-    fn of(view: View<'_>, own: &mut OwnWrites, diff: Diff) -> Self {
+    fn new(view: View<'_>, own: &mut OwnWrites, diff: Diff) -> Self {
         let recheck = diff.recheck;
         let visible = own.visible(view, diff.actions);
         let (deletes, writes): (Vec<_>, _) =
@@ -80,13 +80,13 @@ pub fn works(
     crossed: impl FnOnce() -> BTreeSet<ClusterName>,
 ) -> Decision {
     let plan = plan_works(view, settings, origin);
-    let mut decision = Decision::of(view, own, diff::works(view, origin, &plan));
+    let mut decision = Decision::new(view, own, diff::works(view, origin, &plan));
     decision.problems.extend(plan.problems);
     decision.problems.retain(|problem| !problem.passes());
     decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
     decision.give_way(view, origin, crossed);
     if !decision.deletes.is_empty() {
-        let mut guard = DeleteGuard::of(view, origin);
+        let mut guard = DeleteGuard::new(view, origin);
         for delete in &mut decision.deletes {
             let (reads, less) = guard.on(delete.action.cluster());
             delete.reads = reads;
@@ -116,7 +116,7 @@ impl Decision {
             Origin::Gateway(_) => Passage::Comes,
             Origin::Policy(..) => Passage::Goes,
         };
-        let passes = |action: &WorkAction| Passage::of(action) == Some(awaited);
+        let passes = |action: &WorkAction| Passage::by(action) == Some(awaited);
         let deletes = self.deletes.iter().map(|delete| &delete.action);
         if !self.writes.iter().chain(deletes).any(passes) {
             return;
@@ -135,7 +135,7 @@ impl Decision {
 /// Decides on the access work of a cluster.
 #[must_use]
 pub fn access(view: View<'_>, own: &mut OwnWrites, cluster: &ClusterName) -> Decision {
-    Decision::of(view, own, diff::access(view, cluster, &access::plan(view, cluster)))
+    Decision::new(view, own, diff::access(view, cluster, &access::plan(view, cluster)))
 }
 
 /// Decides on the annotations of a policy; `None` while our own last write is still on its way back.

@@ -40,7 +40,7 @@ impl Read {
     /// The hash of the clusters that the decisions of a Placement name.
     #[must_use]
     pub fn decided(clusters: &BTreeSet<ClusterName>) -> Hash {
-        Hash::of(clusters)
+        Hash::of_value(clusters)
     }
 
     /// Whether the server shows what the mirror does, where `found` is all that it has there.
@@ -88,7 +88,7 @@ pub struct DeleteGuard<'v> {
 impl<'v> DeleteGuard<'v> {
     /// The cause of deletes of works of `origin`.
     #[must_use]
-    pub fn of(view: View<'v>, origin: &'v Origin) -> Self {
+    pub fn new(view: View<'v>, origin: &'v Origin) -> Self {
         let mut cause = Self {
             view,
             origin,
@@ -124,7 +124,7 @@ impl<'v> DeleteGuard<'v> {
         let served: BTreeSet<ObjectKey> =
             served.into_iter().flat_map(|work| view.served(cluster, work)).collect();
         for key in self.targets.union(&served) {
-            let places = self.gateways.entry(key.clone()).or_insert_with_key(|key| Places::of(view, key));
+            let places = self.gateways.entry(key.clone()).or_insert_with_key(|key| Places::new(view, key));
             reads.extend(places.reads.iter().cloned());
             reads.extend(places.without_grace(view, key, cluster));
         }
@@ -179,7 +179,7 @@ fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: Object
 }
 
 impl Places {
-    fn of(view: View<'_>, key: &ObjectKey) -> Self {
+    fn new(view: View<'_>, key: &ObjectKey) -> Self {
         let mut reads = BTreeSet::from([object(view, GATEWAYS.all(), GATEWAYS.gvr(), key.clone())]);
         let mut decided = BTreeSet::new();
         if let Some(found) = view.gateway(key) {

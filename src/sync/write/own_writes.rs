@@ -27,7 +27,7 @@ pub(super) enum Passage {
 
 impl Passage {
     /// Which way `action` goes, where it goes any.
-    pub(super) fn of(action: &WorkAction) -> Option<Self> {
+    pub(super) fn by(action: &WorkAction) -> Option<Self> {
         match action {
             WorkAction::Create { .. } => Some(Self::Comes),
             WorkAction::Delete { .. } => Some(Self::Goes),
@@ -63,7 +63,7 @@ impl OwnWrites {
     /// Notes what is about to be sent, until [`OwnWrites::sent`].
     pub fn sends<'a>(&mut self, actions: impl IntoIterator<Item = &'a WorkAction>) {
         let key = |action: &WorkAction| (action.name().clone(), action.cluster().clone());
-        let passing = actions.into_iter().filter_map(|action| Some((key(action), Passage::of(action)?)));
+        let passing = actions.into_iter().filter_map(|action| Some((key(action), Passage::by(action)?)));
         self.sending.extend(passing);
     }
 

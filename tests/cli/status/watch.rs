@@ -91,7 +91,7 @@ async fn programs_get_a_document_for_each_change() {
 
 #[tokio::test]
 async fn a_hub_that_was_away_is_read_again() {
-    let crds = crds::of(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
+    let crds = crds::for_side(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-away") };
     let hub = ControlPlane::start(options).await.unwrap();
     let world = World::new(&hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), "shop", &[]).await.unwrap();

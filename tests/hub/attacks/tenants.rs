@@ -241,7 +241,7 @@ async fn a_forged_work_in_ones_own_namespace_changes_nothing_elsewhere() -> Resu
     let origin = format!("ratelimitpolicies.kuadrant.io/{}/victim", stage.victim());
     let controller = ControllerName::new(&stage.world.controller_name());
     let victims = Origin::parse(&origin).ok_or_else(|| anyhow::anyhow!("no origin"))?;
-    let name = WorkName::of(&controller, "RateLimitPolicy", &victims);
+    let name = WorkName::planned(&controller, "RateLimitPolicy", &victims);
     let theirs = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {

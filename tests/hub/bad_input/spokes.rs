@@ -63,7 +63,7 @@ async fn works_that_others_write() -> Result<()> {
     theirs.metadata.labels = ours.metadata.labels.clone();
     world.delete(&object).await?;
     let labelled = api.create(&PostParams::default(), &theirs).await?;
-    let name = WorkName::of(
+    let name = WorkName::planned(
         &ControllerName::new(&world.controller_name()),
         "RateLimitPolicy",
         &Origin::parse(&format!("ratelimitpolicies.kuadrant.io/{}/other", world.name()))

@@ -39,7 +39,7 @@ impl Hub {
                     let plan = self.plan(origin);
                     self.see(|view| {
                         let actions = diff::works(view, origin, &plan).actions;
-                        let mut guard = DeleteGuard::of(view, origin);
+                        let mut guard = DeleteGuard::new(view, origin);
                         actions.iter().for_each(|action| drop(guard.on(action.cluster())));
                         actions
                     })

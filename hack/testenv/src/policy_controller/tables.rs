@@ -113,7 +113,7 @@ impl Tables {
     pub(super) fn take(&mut self, source: Source, event: Event<DynamicObject>) {
         match source {
             Source::Gateways => self.gateways.take(event, |_| (), |(), ()| true),
-            Source::Policies(kind) => self.policies[kind].1.take(event, Policy::of, is_newer),
+            Source::Policies(kind) => self.policies[kind].1.take(event, Policy::read, is_newer),
         }
     }
 
@@ -151,7 +151,7 @@ impl Tables {
 
     /// Takes in the answer to a write.
     pub(super) fn written(&mut self, write: &Write, object: &DynamicObject) {
-        let policy = Policy::of(object);
+        let policy = Policy::read(object);
         let at = (write.kind, write.key.clone());
         let (answers, table) = &mut self.policies[write.kind];
         if write.verdict.status_for(&policy, *answers, Timestamp::now()).is_some()
@@ -161,7 +161,7 @@ impl Tables {
         } else {
             self.refused.remove(&at);
         }
-        table.put(object, &Policy::of, &is_newer);
+        table.put(object, &Policy::read, &is_newer);
     }
 }
 

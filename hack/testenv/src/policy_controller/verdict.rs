@@ -40,7 +40,7 @@ pub(super) struct Policy {
 
 impl Policy {
     /// What is kept of `object`.
-    pub(super) fn of(object: &DynamicObject) -> Self {
+    pub(super) fn read(object: &DynamicObject) -> Self {
         let namespace = object.namespace().unwrap_or_default();
         let spec = &object.data["spec"];
         let plural = spec["targetRefs"].as_array().into_iter().flatten();

@@ -25,7 +25,7 @@ fn work(resource: &str, kind: &str, name: &str, conditions: &[(&str, &str, &str)
         "lastTransitionTime": AT});
     serde_json::from_value(json!({
         "metadata": {
-            "name": WorkName::of(&ControllerName::new(CONTROLLER), kind, &origin).to_string(), "namespace": "eu-1",
+            "name": WorkName::planned(&ControllerName::new(CONTROLLER), kind, &origin).to_string(), "namespace": "eu-1",
             "generation": 1, "annotations": {"kuadrant.io/parent": origin.to_string()},
         },
         "spec": {

@@ -49,7 +49,7 @@ pub(super) struct Secrets {
 /// # Errors
 ///
 /// [`Problem::Unread`] and [`Problem::SecretsUnread`] where it is not known which may travel.
-pub(super) fn of(
+pub(super) fn planned(
     view: View<'_>,
     settings: &Settings,
     key: &ObjectKey,
@@ -68,7 +68,7 @@ pub(super) fn of(
     let mut granted = Granted::default();
     if named.keys().any(|secret| secret.namespace != key.namespace) {
         listed(view, &GRANTS.all(), "referencegrants")?;
-        granted = Granted::of(view, key);
+        granted = Granted::new(view, key);
     }
     let mut secrets = Secrets::default();
     let mut left_out = Vec::new();
@@ -105,7 +105,7 @@ fn listed(view: View<'_>, source: &Source, what: &str) -> Result<(), Problem> {
 struct Granted<'v>(BTreeMap<&'v str, Vec<&'v Grant>>);
 
 impl<'v> Granted<'v> {
-    fn of(view: View<'v>, gateway: &ObjectKey) -> Self {
+    fn new(view: View<'v>, gateway: &ObjectKey) -> Self {
         let mut granted = Self::default();
         for (key, grant) in view.grants().filter(|(_, grant)| grant.is_for(&gateway.namespace)) {
             granted.0.entry(&key.namespace).or_default().push(grant);

@@ -74,7 +74,7 @@ impl Copies {
         let read = || -> Result<_, Problem> { Ok((read_spec(&policy.spec)?, Common::overrides(policy)?)) };
         let Ok((spec, overrides)) = read() else { return };
         for recipe in &self.recipes {
-            let made = recipe.make(&spec, &overrides).map(|work| Made::of(&work));
+            let made = recipe.make(&spec, &overrides).map(|work| Made::new(&work));
             remembered::remember(recipe, made, &self.current);
         }
     }

@@ -137,7 +137,7 @@ impl Planner<'_> {
                 _ => placed(self.view, key),
             };
             let terms = match &eligibility {
-                GatewayEligibility::Ours(params) => Some(Terms::of(params, &mut known)),
+                GatewayEligibility::Ours(params) => Some(Terms::shared(params, &mut known)),
                 _ => None,
             };
             (key, Target { eligibility, placed, terms })

@@ -41,7 +41,7 @@ pub(in crate::sync::desired) struct Common {
 
 impl Common {
     pub(super) fn name(&self) -> WorkName {
-        WorkName::of(&self.controller, &self.info.kind, &self.origin)
+        WorkName::planned(&self.controller, &self.info.kind, &self.origin)
     }
 
     /// The overrides of the policy, none where it has none.
@@ -69,7 +69,7 @@ pub(super) struct Terms {
 
 impl Terms {
     /// Those of `params`, once for all gateways of a class.
-    pub(super) fn of(params: &Arc<Params>, known: &mut Vec<Arc<Self>>) -> Arc<Self> {
+    pub(super) fn shared(params: &Arc<Params>, known: &mut Vec<Arc<Self>>) -> Arc<Self> {
         if let Some(found) = known.iter().find(|known| Arc::ptr_eq(&known.params, params)) {
             return found.clone();
         }
@@ -104,7 +104,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    pub(super) fn of(work: &PlannedWork) -> Self {
+    pub(super) fn new(work: &PlannedWork) -> Self {
         Self { spec: work.content.spec, revision: work.revision.clone(), bytes: work.bytes }
     }
 }

@@ -243,7 +243,7 @@ fn contents(world: &World) -> Vec<Content> {
     let plan = world.plan("limits");
     let content = |outcome: &Outcome| match outcome {
         Outcome::Work(work) => {
-            let made = Content::of(&work.spec().unwrap(), &work.labels, &work.annotations);
+            let made = Content::new(&work.spec().unwrap(), &work.labels, &work.annotations);
             assert_eq!(made, work.content, "it is not made again as it was");
             made
         }

@@ -212,12 +212,12 @@ fn only_what_was_evaluated_is_an_answer() {
     };
     let whole = message("r", 1, &[]);
     assert!(matches!(
-        Ancestors::of(&[condition(EVALUATED, &whole)], &mut Room::default()),
+        Ancestors::new(&[condition(EVALUATED, &whole)], &mut Room::default()),
         Ancestors::Said(_)
     ));
     let other = condition("ConditionRuleExpressionError", &whole);
-    assert!(matches!(Ancestors::of(&[other], &mut Room::default()), Ancestors::Unreadable(_)));
-    assert_eq!(Ancestors::of(&[], &mut Room::default()), Ancestors::Awaited);
+    assert!(matches!(Ancestors::new(&[other], &mut Room::default()), Ancestors::Unreadable(_)));
+    assert_eq!(Ancestors::new(&[], &mut Room::default()), Ancestors::Awaited);
 }
 
 /// Texts as a spoke's people might write them, some of which look like ours.

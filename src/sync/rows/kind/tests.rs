@@ -21,7 +21,7 @@ fn a_namespaced_kind_with_a_target_reference_is_a_policy() {
         let info = checked("Namespaced", "v1", spec.clone()).unwrap();
         assert_eq!((&*info.kind, info.can_patch), ("P", true));
         let schema = serde_json::from_value(json!({"type": "object", "properties": spec})).unwrap();
-        assert_eq!(info.schema.as_deref(), Some(&Schema::of(&schema)));
+        assert_eq!(info.schema.as_deref(), Some(&Schema::new(&schema)));
     }
 }
 

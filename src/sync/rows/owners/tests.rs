@@ -8,7 +8,7 @@ const US: &str = "policy-sync-us";
 fn owners(manager: &str, operation: &str, subresource: &str) -> Owners {
     let entry = json!({"manager": manager, "operation": operation, "subresource": subresource,
         "fieldsV1": {"f:metadata": {"f:annotations": {"f:note": {}, "f:other": {}}}}});
-    Owners::of(&[serde_json::from_value(entry).unwrap()], US, "note", |key| key == "note")
+    Owners::read(&[serde_json::from_value(entry).unwrap()], US, "note", |key| key == "note")
 }
 
 #[test]

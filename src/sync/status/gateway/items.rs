@@ -36,7 +36,7 @@ pub(super) struct Items {
     parts_left: usize,
 }
 
-pub(super) fn of(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterName, Said<'_>>) -> Items {
+pub(super) fn planned(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterName, Said<'_>>) -> Items {
     let mut items = Items::default();
     let mut values = BTreeSet::new();
     for (cluster, said) in clusters {

@@ -29,7 +29,11 @@ pub struct Metadata {
 }
 
 /// What the Gateway should have, where it differs from what it has; and what has no room, in words.
-pub(super) fn of(view: View<'_>, gateway: &Gateway, works: &WorksPlan) -> (Option<Metadata>, Vec<String>) {
+pub(super) fn planned(
+    view: View<'_>,
+    gateway: &Gateway,
+    works: &WorksPlan,
+) -> (Option<Metadata>, Vec<String>) {
     let found = &gateway.fields;
     let room = OUR_LIMIT.min(ALL_LIMIT.saturating_sub(found.other_bytes));
     let (annotations, unlisted) = listed(works.outcomes.keys(), room);

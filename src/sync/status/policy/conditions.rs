@@ -8,7 +8,7 @@ use crate::sync::feedback::{Ancestors, Answer, AnsweredCondition, TEXT_LIMIT};
 type Source<'a> = (Option<&'a str>, &'a AnsweredCondition);
 
 /// The conditions of `answer`, one of each type, sorted by type.
-pub(super) fn of(answer: &Answer) -> Vec<SyncedCondition> {
+pub(super) fn synced(answer: &Answer) -> Vec<SyncedCondition> {
     let mut sources: Vec<Source<'_>> = answer.conditions.iter().map(|condition| (None, condition)).collect();
     if let Some(Ancestors::Said(said)) = &answer.ancestors {
         sources.extend(said.conditions.iter().map(|said| (Some(&*said.ancestor), &said.condition)));

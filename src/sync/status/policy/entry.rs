@@ -49,7 +49,7 @@ pub(super) fn synced(
         entry.message = Some(fault.to_string());
     }
     if !entry.pending {
-        entry.conditions = conditions::of(answer);
+        entry.conditions = conditions::synced(answer);
         entry.dropped = answer.dropped.iter().map(ToString::to_string).collect();
         let field =
             |(name, text): &(Arc<str>, Box<str>)| Some((name.to_string(), serde_json::from_str(text).ok()?));

@@ -33,7 +33,7 @@ fn fleet(clusters: usize, name_length: usize, status: &str, message: &str) -> Ve
 }
 
 fn written(entries: &[Synced], other_bytes: usize) -> BTreeMap<&'static str, String> {
-    let summary = Summary::of(entries, |_| true);
+    let summary = Summary::new(entries, |_| true);
     let annotations = annotations(&BTreeSet::new(), entries, true, &summary, other_bytes);
     let ours = bytes(&annotations);
     assert!(ours <= OUR_LIMIT, "ours have {ours} bytes");

@@ -87,12 +87,12 @@ impl LiveReads {
 
 /// Answers each as soon as what it asks for is read.
 async fn answer(requests: &Requests, controller: &ControllerName, batch: Vec<Asked>) {
-    let readings = readings(requests, batch.iter().flat_map(|asked| &asked.reads).map(Place::of).collect());
+    let readings = readings(requests, batch.iter().flat_map(|asked| &asked.reads).map(Place::new).collect());
     let readings = &readings;
     let answers = batch.into_iter().map(|Asked { reads, answer }| async move {
         let mut outcome = Ok(());
         for read in &reads {
-            let place = Place::of(read);
+            let place = Place::new(read);
             outcome = match readings[&place].clone().await {
                 Ok(found) if place.shows(read, &found, controller) => continue,
                 Ok(_) => Err(WriteError::CauseChanged(place.text())),
@@ -160,7 +160,7 @@ fn by_name(found: Vec<HubObject>) -> Objects {
 }
 
 impl Place {
-    fn of(read: &Read) -> Self {
+    fn new(read: &Read) -> Self {
         match read {
             Read::Object(_, gvr, key, _) | Read::Absent(gvr, key) => Self::Object(gvr.clone(), key.clone()),
             Read::Decisions(placement, _) => Self::Decisions(placement.clone()),

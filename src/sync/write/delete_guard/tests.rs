@@ -36,7 +36,7 @@ fn reads_on(world: &World, origin: &Origin, cluster: &str) -> Vec<String> {
 }
 
 fn cause(world: &World, origin: &Origin, cluster: &str) -> BTreeSet<Read> {
-    world.see(|view| DeleteGuard::of(view, origin).on(&cluster.into()).0)
+    world.see(|view| DeleteGuard::new(view, origin).on(&cluster.into()).0)
 }
 
 fn written() -> World {
@@ -103,7 +103,7 @@ fn where_its_gateway_is_no_more_a_policy_leaves_whatever_becomes_of_the_namespac
         "multi",
         &json!({"policiesToSync": listing(&["ratelimitpolicies"])["policiesToSync"]}).to_string(),
     );
-    let (reads, less) = world.see(|view| DeleteGuard::of(view, &policy_origin("limits")).on(&"eu-1".into()));
+    let (reads, less) = world.see(|view| DeleteGuard::new(view, &policy_origin("limits")).on(&"eu-1".into()));
     assert!(reads.contains(&Read::Namespace("shop".into())), "not for ten seconds yet");
     assert_eq!(less, Some(Moment(world.now + 5_000)));
 }

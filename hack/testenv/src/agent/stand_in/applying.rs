@@ -123,7 +123,7 @@ async fn apply_manifest(
         manifest,
         mapping: &mapping,
         meta: &meta,
-        configuration: &Configuration::of(&meta, &work.spec.manifest_configs),
+        configuration: &Configuration::new(&meta, &work.spec.manifest_configs),
         owned: owned(&meta, work.spec.delete_option.as_ref()),
     };
     let (uid, error) = match agent.spoke.apply(&write, &owner(record)).await {

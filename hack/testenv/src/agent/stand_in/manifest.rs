@@ -65,7 +65,7 @@ pub(super) struct Configuration {
 
 impl Configuration {
     /// The first of each kind of rule that matches; the last match decides on the watch.
-    pub(super) fn of(meta: &ResourceMeta, configs: &[ManifestConfig]) -> Self {
+    pub(super) fn new(meta: &ResourceMeta, configs: &[ManifestConfig]) -> Self {
         let mut found = Self::default();
         for config in configs.iter().filter(|config| matches(meta, config)) {
             if found.update_strategy.is_none() {

@@ -26,7 +26,7 @@ pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<(), String
     let manifests: Vec<_> =
         before.resource_status.manifests.iter().map(|manifest| &manifest.resource_meta).collect();
     let configurations: Vec<_> =
-        manifests.iter().map(|meta| Configuration::of(meta, &work.spec.manifest_configs)).collect();
+        manifests.iter().map(|meta| Configuration::new(meta, &work.spec.manifest_configs)).collect();
 
     // Listening comes before looking: what changes in between is then looked at once more.
     if work.metadata.deletion_timestamp.is_none() {

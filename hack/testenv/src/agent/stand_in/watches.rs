@@ -29,7 +29,7 @@ struct Key {
 }
 
 impl Key {
-    fn of(meta: &ResourceMeta) -> Self {
+    fn new(meta: &ResourceMeta) -> Self {
         Self {
             group: meta.group.clone(),
             version: meta.version.clone(),
@@ -81,7 +81,7 @@ impl Watches {
     pub(super) fn listen(&self, work: &str, objects: &[ResourceMeta]) {
         let mut running = self.running.lock();
         for meta in objects {
-            let key = Key::of(meta);
+            let key = Key::new(meta);
             if !running.contains_key(&key) {
                 if running.len() >= self.limit {
                     tracing::info!(work, resource = key.resource, "too many watches: this object is polled");
@@ -97,7 +97,7 @@ impl Watches {
         running.retain(|key, watch| {
             let mut listeners = watch.listeners.lock();
             listeners.retain(|name, works| {
-                let wanted = objects.iter().any(|meta| meta.name == *name && Key::of(meta) == *key);
+                let wanted = objects.iter().any(|meta| meta.name == *name && Key::new(meta) == *key);
                 if !wanted {
                     works.remove(work);
                 }
@@ -109,7 +109,7 @@ impl Watches {
 
     /// What is known without asking the server.
     pub(super) fn read(&self, meta: &ResourceMeta) -> Known {
-        match self.running.lock().get(&Key::of(meta)) {
+        match self.running.lock().get(&Key::new(meta)) {
             Some(watch) if watch.synced.load(Ordering::Acquire) => {
                 let mut object = ObjectRef::new_with(&meta.name, resource_of(meta));
                 object.namespace = Some(meta.namespace.clone()).filter(|namespace| !namespace.is_empty());

@@ -23,7 +23,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(work: &ManifestWork) -> Self {
+    fn new(work: &ManifestWork) -> Self {
         Self {
             uid: work.metadata.uid.clone(),
             deleted: work.metadata.deletion_timestamp.is_some(),
@@ -53,7 +53,7 @@ pub(super) async fn follow(
             }
             Ok(watcher::Event::InitApply(work)) => {
                 // The store shows a list only once it is complete.
-                listed.insert(work.name_any(), Seen::of(&work));
+                listed.insert(work.name_any(), Seen::new(&work));
                 continue;
             }
             Ok(watcher::Event::InitDone) => {
@@ -67,7 +67,7 @@ pub(super) async fn follow(
                 changed
             }
             Ok(watcher::Event::Apply(work)) => {
-                let (name, now) = (work.name_any(), Seen::of(&work));
+                let (name, now) = (work.name_any(), Seen::new(&work));
                 // The receiver only goes when the agent stops.
                 let _ = observe.send(name.clone());
                 if seen.get(&name) == Some(&now) {

@@ -11,7 +11,7 @@ fn policy(name: &str, synced: bool, spec: Value) -> (ObjectKey, Policy) {
         "spec": spec,
     });
     let object: DynamicObject = serde_json::from_value(object).unwrap();
-    (ObjectKey::new("kuadrant-shop", name), Policy::of(&object))
+    (ObjectKey::new("kuadrant-shop", name), Policy::read(&object))
 }
 
 fn to_gateway(name: &str) -> Value {

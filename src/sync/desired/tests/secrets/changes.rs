@@ -10,7 +10,7 @@ fn settled(references: &[Value], objects: &[Object]) -> World {
 }
 
 /// Both keys of these Gateways.
-fn of(names: &[&str]) -> Keys {
+fn keys_of(names: &[&str]) -> Keys {
     let both = |name: &&str| [Key::Works(gateway_origin(name)), Key::Fold(gateway_origin(name))];
     names.iter().flat_map(both).collect()
 }
@@ -21,7 +21,7 @@ fn a_rotation_is_one_update() {
     assert_eq!(writes(&world), Vec::<String>::new());
     let revision = world.copy_of(&gateway_origin("web"), "eu-1");
     let mut world = world;
-    assert_eq!(world.apply(&secret("a").holding("bmV3")), of(&["web"]));
+    assert_eq!(world.apply(&secret("a").holding("bmV3")), keys_of(&["web"]));
     assert_eq!(writes(&world), ["update eu-1"]);
     assert_eq!(manifests(&world)[1]["data"]["tls.key"], "bmV3");
     assert!(revision["data"].is_object(), "the Secret comes before its Gateway");
@@ -50,10 +50,10 @@ fn a_secret_that_is_deleted_is_withdrawn_and_told() {
 fn a_grant_that_is_taken_away_takes_the_copy_along() {
     let world = settled(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")]);
     let mut world = world;
-    assert_eq!(world.delete(&grant("g")), of(&["web"]));
+    assert_eq!(world.delete(&grant("g")), keys_of(&["web"]));
     assert_eq!(carried(&world), ALONE);
     assert_eq!(writes(&world), ["update eu-1"]);
-    assert_eq!(world.apply(&grant("g")), of(&["web"]));
+    assert_eq!(world.apply(&grant("g")), keys_of(&["web"]));
     assert_eq!(writes(&world), Vec::<String>::new());
 }
 
@@ -77,16 +77,20 @@ fn only_gateways_that_name_it_are_affected() {
     let references = [own("a"), of_tls("b")];
     let api = gateway("api").certificates(&[own("b")]);
     let mut world = settled(&references, &[secret("a"), secret("b")]).with(api);
-    assert_eq!(world.apply(&secret("a").holding("bmV3")), of(&["web"]));
-    assert_eq!(world.apply(&secret("a").holding("bmV3")), of(&[]), "nothing has changed");
-    assert_eq!(world.apply(&secret("b").label("team", "shop")), of(&["api"]));
-    assert_eq!(world.apply(&secret("other")), of(&[]));
-    assert_eq!(world.apply(&secret("b").in_ns("tls")), of(&["web"]));
-    assert_eq!(world.delete(&secret("a")), of(&["web"]));
-    assert_eq!(world.apply(&grant("g")), of(&["web"]));
-    assert_eq!(world.apply(&grant("g").in_ns("shop")), of(&[]), "of one's own namespace nothing is asked");
-    assert_eq!(world.apply(&grant("g").in_ns("other")), of(&[]));
-    assert_eq!(world.delete(&grant("g")), of(&["web"]));
+    assert_eq!(world.apply(&secret("a").holding("bmV3")), keys_of(&["web"]));
+    assert_eq!(world.apply(&secret("a").holding("bmV3")), keys_of(&[]), "nothing has changed");
+    assert_eq!(world.apply(&secret("b").label("team", "shop")), keys_of(&["api"]));
+    assert_eq!(world.apply(&secret("other")), keys_of(&[]));
+    assert_eq!(world.apply(&secret("b").in_ns("tls")), keys_of(&["web"]));
+    assert_eq!(world.delete(&secret("a")), keys_of(&["web"]));
+    assert_eq!(world.apply(&grant("g")), keys_of(&["web"]));
+    assert_eq!(
+        world.apply(&grant("g").in_ns("shop")),
+        keys_of(&[]),
+        "of one's own namespace nothing is asked"
+    );
+    assert_eq!(world.apply(&grant("g").in_ns("other")), keys_of(&[]));
+    assert_eq!(world.delete(&grant("g")), keys_of(&["web"]));
 }
 
 #[test]
@@ -95,10 +99,10 @@ fn once_they_are_listed_all_gateways_that_name_any_are_planned() {
     world.forget(&SECRETS.all());
     let fault = Some(Failure::passing("secrets is forbidden (403)"));
     let failing = |world: &World| world.change(Change::Failing(SECRETS.all(), fault.clone()));
-    assert_eq!(failing(&world), of(&["web"]));
-    assert_eq!(failing(&world), of(&[]), "it says the same again");
+    assert_eq!(failing(&world), keys_of(&["web"]));
+    assert_eq!(failing(&world), keys_of(&[]), "it says the same again");
     world.mirror.begin_resync(&SECRETS.all());
-    assert_eq!(world.apply(&secret("a")), of(&[]), "the list is not whole yet");
-    assert_eq!(world.end_resync(&SECRETS.all()), of(&["web"]));
-    assert_eq!(failing(&world), of(&[]), "what was listed is planned from");
+    assert_eq!(world.apply(&secret("a")), keys_of(&[]), "the list is not whole yet");
+    assert_eq!(world.end_resync(&SECRETS.all()), keys_of(&["web"]));
+    assert_eq!(failing(&world), keys_of(&[]), "what was listed is planned from");
 }

@@ -2,33 +2,33 @@ use serde_json::json;
 
 use super::*;
 
-fn of(expression: &str) -> std::result::Result<String, String> {
+fn evaluate(expression: &str) -> std::result::Result<String, String> {
     let object = json!({"metadata": {"generation": 3}, "list": ["a", "bü"], "flag": true, "half": 0.5});
     text(expression, &object, true)
 }
 
 #[test]
 fn sizes_and_cuts_are_in_characters() {
-    assert_eq!(of("string(size('aü😀'))").unwrap(), "3");
-    assert_eq!(of("'aü😀b'.substring(1, 3)").unwrap(), "ü😀");
-    assert_eq!(of("'aü'.substring(0, 2)").unwrap(), "aü");
-    assert!(of("'aü'.substring(0, 3)").is_err());
-    assert!(of("'aü'.substring(2, 1)").is_err());
+    assert_eq!(evaluate("string(size('aü😀'))").unwrap(), "3");
+    assert_eq!(evaluate("'aü😀b'.substring(1, 3)").unwrap(), "ü😀");
+    assert_eq!(evaluate("'aü'.substring(0, 2)").unwrap(), "aü");
+    assert!(evaluate("'aü'.substring(0, 3)").is_err());
+    assert!(evaluate("'aü'.substring(2, 1)").is_err());
 }
 
 #[test]
 fn lists_are_mapped_filtered_and_joined() {
-    assert_eq!(of("object.list.map(s, string(size(s)) + ':' + s).join('')").unwrap(), "1:a2:bü");
-    assert_eq!(of("object.list.filter(s, s in ['a', 'x']).join(',')").unwrap(), "a");
-    assert!(of("[1, 2].join('')").is_err());
+    assert_eq!(evaluate("object.list.map(s, string(size(s)) + ':' + s).join('')").unwrap(), "1:a2:bü");
+    assert_eq!(evaluate("object.list.filter(s, s in ['a', 'x']).join(',')").unwrap(), "a");
+    assert!(evaluate("[1, 2].join('')").is_err());
 }
 
 #[test]
 fn what_is_there_is_asked_first() {
-    assert_eq!(of("has(object.status) ? object.status.text : 'none'").unwrap(), "none");
-    assert_eq!(of("'x' in object.metadata ? 'there' : 'gone'").unwrap(), "gone");
-    assert_eq!(of("string(object.metadata['generation'])").unwrap(), "3");
-    assert!(of("object.status.text").is_err());
+    assert_eq!(evaluate("has(object.status) ? object.status.text : 'none'").unwrap(), "none");
+    assert_eq!(evaluate("'x' in object.metadata ? 'there' : 'gone'").unwrap(), "gone");
+    assert_eq!(evaluate("string(object.metadata['generation'])").unwrap(), "3");
+    assert!(evaluate("object.status.text").is_err());
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn what_open_cluster_managements_agent_does_not_know_is_refused() {
         "string(quantity('1Gi').asInteger())",
         "'%d'.format([1])",
     ] {
-        assert!(of(expression).is_err(), "{expression}");
+        assert!(evaluate(expression).is_err(), "{expression}");
     }
 }
 
@@ -52,8 +52,8 @@ fn results_have_the_type_that_is_asked_for() {
     let object = json!({"flag": false});
     assert_eq!(boolean("object.flag", &object), Ok(false));
     assert!(boolean("'text'", &object).is_err());
-    assert!(of("object.half").is_err());
-    assert_eq!(of("result ? 'yes' : 'no'").unwrap(), "yes");
+    assert!(evaluate("object.half").is_err());
+    assert_eq!(evaluate("result ? 'yes' : 'no'").unwrap(), "yes");
     assert!(boolean("result", &object).is_err());
     assert!(boolean("object.", &object).is_err());
 }

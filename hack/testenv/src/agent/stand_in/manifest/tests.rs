@@ -51,7 +51,7 @@ fn configurations_match_by_name_and_by_wildcard() {
         ("kuadrant-*", "l*s", true),
         ("shop", "limits", false),
     ] {
-        let found = Configuration::of(&meta(), &[config(identifier(namespace, name))]);
+        let found = Configuration::new(&meta(), &[config(identifier(namespace, name))]);
         assert_eq!(found.watched, expected, "{namespace}/{name}");
     }
 }
