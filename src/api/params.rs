@@ -132,6 +132,16 @@ pub struct ParamsError {
     pub fault: String,
 }
 
+/// What is wrong with the parameters of a GatewayClass.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{place}: {error}")]
+pub struct ParamsFault {
+    /// The object that holds them: `GatewayClass shop` or `parameters shop/params`.
+    pub place: String,
+    /// What is wrong there.
+    pub error: ParamsError,
+}
+
 /// What there is to say about a text that should hold parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {

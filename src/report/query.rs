@@ -214,8 +214,8 @@ impl Report {
             let guard = classes.read();
             let view = guard.view(OfflineMirror::settled());
             for class in view.our_classes().keys() {
-                if let Some(ClassParams::Invalid { place, error, .. }) = view.class_params(&class.name) {
-                    self.faults.push(format!("GatewayClass {class}: {place}: {error}"));
+                if let Some(ClassParams::Invalid { fault, .. }) = view.class_params(&class.name) {
+                    self.faults.push(format!("GatewayClass {class}: {fault}"));
                 }
             }
             let watched = watches::plan(view);

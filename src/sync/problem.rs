@@ -200,7 +200,12 @@ fn grouped(number: usize) -> String {
 }
 
 /// The most bytes of a problem in words: an Event takes no more, and an annotation and a condition have room for ten.
-const TEXT_LIMIT: usize = 1024;
+pub(super) const TEXT_LIMIT: usize = 1024;
+
+/// What is said of parameters that are invalid.
+pub(super) const INVALID_PARAMETERS: &str = "InvalidParameters";
+/// What is said of parameters that were never read, and cannot be.
+pub(super) const PARAMETERS_UNREAD: &str = "ParametersUnread";
 
 impl Problem {
     /// What an owner is told: it may quote what users wrote, of any length.
@@ -220,9 +225,9 @@ impl Problem {
             Self::DownstreamNamespace { .. } => "DownstreamNamespace",
             Self::VersionConflict { .. } => "VersionConflict",
             Self::KindNotResolved { .. } => "KindNotResolved",
-            Self::InvalidParameters { .. } => "InvalidParameters",
+            Self::InvalidParameters { .. } => INVALID_PARAMETERS,
             Self::ClassGone(_) => "ClassGone",
-            Self::ParametersUnread { .. } => "ParametersUnread",
+            Self::ParametersUnread { .. } => PARAMETERS_UNREAD,
             Self::TooLarge { .. } | Self::CopiesTooLarge { .. } => "TooLarge",
             Self::BadSpec(_) => "BadSpec",
             Self::BadReference { .. } => "BadReference",

@@ -24,7 +24,7 @@ use super::rows::secret::Secret;
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
-use crate::api::params::{Params, ParamsError};
+use crate::api::params::{Params, ParamsFault};
 use crate::hub::{Index as _, Source, Table, Tables};
 
 /// The mirror at one moment.
@@ -44,10 +44,8 @@ pub enum ClassParams {
     Valid(Arc<Params>),
     /// They are not. What they last were is kept.
     Invalid {
-        /// The object that holds them: `GatewayClass shop` or `parameters shop/params`.
-        place: String,
-        /// What is wrong.
-        error: ParamsError,
+        /// What is wrong, and where.
+        fault: ParamsFault,
         /// The last valid ones that this process has seen.
         known: Option<Arc<Params>>,
     },
@@ -185,7 +183,7 @@ impl<'m> View<'m> {
         Some(match self.index.params_of(self.tables, name, class) {
             None => ClassParams::Unread { fault: self.unread(class), known: known() },
             Some(Ok(params)) => ClassParams::Valid(params),
-            Some(Err((place, error))) => ClassParams::Invalid { place, error, known: known() },
+            Some(Err(fault)) => ClassParams::Invalid { fault, known: known() },
         })
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::inventory::{Inventory, is_policy, regarding, version};
 use super::kinds::{Definition, tell};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin};
-use crate::api::params::Params;
+use crate::api::params::{Params, ParamsFault};
 use crate::cli::manifests::Manifest;
 use crate::hub::Wanted;
 use crate::sync::desired::watches;
@@ -167,12 +167,14 @@ impl Filled {
             let regarding = regarding(manifest);
             match params {
                 Some(ClassParams::Valid(params)) => listed.take(&params, &regarding),
-                Some(ClassParams::Invalid { error, .. }) if config_map.is_some() => {
+                Some(ClassParams::Invalid { fault: ParamsFault { error, .. }, .. })
+                    if config_map.is_some() =>
+                {
                     self.diagnostics
                         .push(regarding.error(format!("parameters of GatewayClass {class}: {error}")));
                 }
-                Some(ClassParams::Invalid { place, error, .. }) => {
-                    self.diagnostics.push(regarding.error(format!("{place}: {error}")));
+                Some(ClassParams::Invalid { fault, .. }) => {
+                    self.diagnostics.push(regarding.error(fault));
                 }
                 Some(ClassParams::Unread { .. }) | None => {}
             }

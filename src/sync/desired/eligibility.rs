@@ -78,6 +78,12 @@ pub(super) fn held<'g>(
     gvrs.clone().find(|gvr| may_be(gvr)).or_else(|| gvrs.next())
 }
 
+/// That the kind of `gvr` cannot be synced in this version, because it is found to be `resolution`.
+#[must_use]
+pub fn not_resolved(gvr: GroupVersionResource, resolution: &Resolution) -> Problem {
+    Problem::KindNotResolved { gvr, fault: resolution.fault().to_owned() }
+}
+
 /// Why `gvr`, which a class lists, is not the version in which its kind is synced, where it is synced in another one.
 #[must_use]
 pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
@@ -85,8 +91,7 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     let held = held(view, &versions).filter(|held| *held != gvr)?;
     let Some(state) = view.kind(gvr) else { return Some(Problem::Unread(gvr.kind.to_string())) };
     let Resolution::Resolved(_) = &state.resolution else {
-        let fault = state.resolution.fault().to_owned();
-        return Some(Problem::KindNotResolved { gvr: gvr.clone(), fault });
+        return Some(not_resolved(gvr.clone(), &state.resolution));
     };
     let class = versions.iter().find(|(found, _)| found == held).map(|(_, class)| class.name.to_string());
     Some(Problem::VersionConflict {
@@ -113,10 +118,7 @@ fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindEligibility {
     };
     match &state.resolution {
         Resolution::Resolved(info) => KindEligibility::Listed(gvr, info.clone()),
-        other => {
-            let problem = Problem::KindNotResolved { gvr, fault: other.fault().to_owned() };
-            KindEligibility::Frozen(problem, state.known.clone())
-        }
+        other => KindEligibility::Frozen(not_resolved(gvr, other), state.known.clone()),
     }
 }
 
@@ -206,8 +208,8 @@ fn lists(params: &Params, kind: &PolicyKind) -> bool {
 fn freezing(class: &str, params: &ClassParams) -> Option<Problem> {
     match params {
         ClassParams::Valid(_) => None,
-        ClassParams::Invalid { place, error, .. } => {
-            Some(Problem::InvalidParameters { class: class.to_owned(), fault: format!("{place}: {error}") })
+        ClassParams::Invalid { fault, .. } => {
+            Some(Problem::InvalidParameters { class: class.to_owned(), fault: fault.to_string() })
         }
         ClassParams::Unread { fault: Some(fault), .. } => {
             Some(Problem::ParametersUnread { class: class.to_owned(), fault: fault.clone() })

@@ -11,7 +11,7 @@ use super::{Planned, keys, regarding};
 use crate::api::gateway::{self, GatewayStatus};
 use crate::api::moment::Moment;
 use crate::api::names::{ObjectKey, Origin};
-use crate::sync::desired::eligibility::conflict;
+use crate::sync::desired::eligibility::{conflict, not_resolved};
 use crate::sync::status::class;
 use crate::sync::status::contest::Contest;
 use crate::sync::status::gateway::GatewayFold;
@@ -25,17 +25,17 @@ pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {
         let Key::Class(key) = key else { return };
         let regarding = Regarding::new(format_args!("GatewayClass {key}"));
         match view.class_params(&key.name) {
-            Some(ClassParams::Invalid { place, error, .. }) => {
-                diagnostics.push(regarding.error(format!("{place}: {error}")));
+            Some(ClassParams::Invalid { fault, .. }) => {
+                diagnostics.push(regarding.error(fault));
             }
             Some(ClassParams::Valid(params)) => {
                 for gvr in params.policies_to_sync.iter().map(|policy| policy.gvr()) {
-                    let fault = view.kind(&gvr).map(|state| state.resolution.fault()).unwrap_or_default();
-                    if !fault.is_empty() {
-                        diagnostics.push(regarding.error(format!("{gvr}: {fault}")));
-                    } else if let Some(conflict) = conflict(view, &gvr) {
-                        diagnostics.push(regarding.error(conflict.text()));
-                    }
+                    let unresolved = view.kind(&gvr).filter(|state| !state.resolution.fault().is_empty());
+                    let problem = match unresolved {
+                        Some(state) => Some(not_resolved(gvr, &state.resolution)),
+                        None => conflict(view, &gvr),
+                    };
+                    diagnostics.extend(problem.map(|problem| regarding.error(problem.text())));
                 }
             }
             Some(ClassParams::Unread { .. }) | None => {}

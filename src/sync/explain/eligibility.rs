@@ -4,8 +4,8 @@ use super::{Explainer, Reason, Step};
 use crate::api::names::ObjectKey;
 use crate::sync::Problem;
 use crate::sync::desired::eligibility::{GatewayEligibility, KindEligibility, of_gateway, of_kind};
+use crate::sync::problem::PARAMETERS_UNREAD;
 use crate::sync::rows::kind::Resolution;
-use crate::sync::status::class::PARAMETERS_UNREAD;
 
 impl Explainer<'_> {
     pub(super) fn gateway_steps(&self, key: &ObjectKey) -> Vec<Step> {

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use super::{CLASS_RETURNS, Departed, Index};
 use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
-use crate::api::params::{Params, ParamsError};
+use crate::api::params::{Params, ParamsError, ParamsFault};
 use crate::hub::Tables;
 use crate::sync::kinds::{CLASSES, config_map};
 use crate::sync::rows::class::{Class, ConfigMap};
-
-/// The object that holds invalid parameters (`GatewayClass shop` or `parameters shop/params`), and what is wrong.
-pub(in crate::sync) type Fault = (String, ParamsError);
 
 impl Index {
     /// Remembers a class that was deleted, for as long as it may be made anew.
@@ -60,31 +57,32 @@ impl Index {
         tables: &Tables,
         name: &str,
         class: &Class,
-    ) -> Option<Result<Arc<Params>, Fault>> {
+    ) -> Option<Result<Arc<Params>, ParamsFault>> {
+        let fault = |place, error| Some(Err(ParamsFault { place, error }));
         let (place, params) = match class.config_map() {
-            Err(error) => return Some(Err((format!("GatewayClass {name}"), error))),
+            Err(error) => return fault(format!("GatewayClass {name}"), error),
             Ok(None) => (String::new(), Arc::default()),
             Ok(Some(key)) => {
                 let (place, source) = (format!("parameters {key}"), config_map(&key));
                 let row = tables.row::<ConfigMap>(&source, &key);
                 match row.map(|row| row.params.clone()) {
                     Some(Ok(params)) => (place, params),
-                    Some(Err(error)) => return Some(Err((place, error))),
+                    Some(Err(error)) => return fault(place, error),
                     None => {
                         tables.synced(&source)?;
-                        return Some(Err((place, error("", "the ConfigMap does not exist".to_owned()))));
+                        return fault(place, error("", "the ConfigMap does not exist".to_owned()));
                     }
                 }
             }
         };
         let downstream = tables.get(&CLASSES, &ObjectKey::new("", &params.downstream_class));
         if downstream.is_some_and(|class| self.is_ours(class)) {
-            let fault = format!(
+            let text = format!(
                 "{:?} is itself a class of {} on this hub: copies would be copied again",
                 params.downstream_class,
                 self.controller.as_str()
             );
-            return Some(Err((place, error("downstreamClass", fault))));
+            return fault(place, error("downstreamClass", text));
         }
         Some(Ok(params))
     }

@@ -8,15 +8,10 @@ use crate::api::names::ObjectKey;
 use crate::api::params::Params;
 use crate::api::text::capped;
 use crate::sync::condition::{named, transition};
-use crate::sync::desired::eligibility::conflict;
+use crate::sync::desired::eligibility::{conflict, not_resolved};
+use crate::sync::problem::{INVALID_PARAMETERS, PARAMETERS_UNREAD, TEXT_LIMIT};
 use crate::sync::rows::kind::Resolution;
 use crate::sync::{ClassParams, View};
-
-/// The most bytes of one fault: it may quote what users wrote, and a condition's message has 32,768 characters.
-const TEXT_LIMIT: usize = 1024;
-
-/// The reason where the parameters were never read, and cannot be.
-pub(in crate::sync) const PARAMETERS_UNREAD: &str = "ParametersUnread";
 
 /// A status to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,11 +36,11 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
                 ("PoliciesResolved", "Unknown", PARAMETERS_UNREAD, message),
             ]
         }
-        ClassParams::Invalid { place, error, .. } => {
-            let message = capped(&format!("{place}: {error}"), TEXT_LIMIT).into_owned();
+        ClassParams::Invalid { fault, .. } => {
+            let message = capped(&fault.to_string(), TEXT_LIMIT).into_owned();
             [
-                ("Accepted", "False", "InvalidParameters", message.clone()),
-                ("PoliciesResolved", "Unknown", "InvalidParameters", message),
+                ("Accepted", "False", INVALID_PARAMETERS, message.clone()),
+                ("PoliciesResolved", "Unknown", INVALID_PARAMETERS, message),
             ]
         }
         ClassParams::Valid(params) => {
@@ -85,8 +80,7 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
                     }
                 }
                 fault => {
-                    let text = format!("{gvr}: {}", fault.fault());
-                    faults.push((fault.reason(), capped(&text, TEXT_LIMIT).into_owned()));
+                    faults.push((fault.reason(), not_resolved(gvr, fault).text()));
                 }
             },
             None => return None,
