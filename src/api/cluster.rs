@@ -44,7 +44,7 @@ impl ManagedClusterStatus {
     /// Since when the hub has not heard of the cluster's agent; `None` where it does, or nothing says so.
     #[must_use]
     pub fn unavailable_since(&self) -> Option<Timestamp> {
-        let unavailable = |said: &&Condition| said.type_ == AVAILABLE && said.status != "True";
+        let unavailable = |condition: &&Condition| condition.type_ == AVAILABLE && condition.status != "True";
         Some(self.conditions.iter().find(unavailable)?.last_transition_time.0)
     }
 }

@@ -44,18 +44,18 @@ impl HubArguments {
             Some(file) => {
                 let place = file.display();
                 let kubeconfig = Kubeconfig::read_from(file).map_err(|error| {
-                    anyhow!("cannot read kubeconfig {place}: {}", said(&innermost(&error)))
+                    anyhow!("cannot read kubeconfig {place}: {}", one_line(&innermost(&error)))
                 })?;
                 Config::from_custom_kubeconfig(kubeconfig, &options)
                     .await
-                    .map_err(|error| anyhow!("kubeconfig {place}: {}", said(&error)))
+                    .map_err(|error| anyhow!("kubeconfig {place}: {}", one_line(&error)))
             }
             None if self.context.is_some() => Config::from_kubeconfig(&options)
                 .await
-                .map_err(|error| anyhow!("cannot read the kubeconfig: {}", said(&error))),
+                .map_err(|error| anyhow!("cannot read the kubeconfig: {}", one_line(&error))),
             None => Config::infer().await.map_err(|error| {
                 // Its text also says that this is no pod; its source is what is wrong with the kubeconfig.
-                let reason = error.source().map_or_else(|| said(&error), |source| said(&source));
+                let reason = error.source().map_or_else(|| one_line(&error), |source| one_line(&source));
                 anyhow!("no hub is configured: set --kubeconfig or KUBECONFIG ({reason})")
             }),
         }
@@ -63,6 +63,6 @@ impl HubArguments {
 }
 
 /// An error of the library in one line: they name their causes themselves, some in several lines.
-fn said(error: &dyn Display) -> String {
+fn one_line(error: &dyn Display) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }

@@ -172,7 +172,7 @@ fn text(results: &[(&Source, Kinds)]) -> String {
 }
 
 fn list(results: &[(&Source, Kinds)], user: Option<&str>, unchecked: &[String]) -> Value {
-    let said = |errors: &[crate::api::params::ParamsError]| -> Vec<Value> {
+    let places = |errors: &[crate::api::params::ParamsError]| -> Vec<Value> {
         errors.iter().map(|error| json!({"place": error.place, "fault": error.fault})).collect()
     };
     let items: Vec<Value> = results
@@ -189,7 +189,7 @@ fn list(results: &[(&Source, Kinds)], user: Option<&str>, unchecked: &[String]) 
                 .collect();
             json!({
                 "source": source.place, "valid": source.checked.faults.is_empty(),
-                "faults": said(&source.checked.faults), "warnings": said(&source.checked.warnings),
+                "faults": places(&source.checked.faults), "warnings": places(&source.checked.warnings),
                 "kinds": kinds,
             })
         })

@@ -40,10 +40,10 @@ impl Events {
         tokio::spawn(tasks.clone().watch("events", async move {
             let reporter = Reporter { controller: "policy-sync".into(), instance: None };
             let mut recorder = Recorder::new(client.clone(), reporter.clone());
-            let mut told = 0;
+            let mut count = 0;
             while let Some(Queued { object, severity, reason, note }) = events.recv().await {
-                told += 1;
-                if told % REMEMBERED == 0 {
+                count += 1;
+                if count % REMEMBERED == 0 {
                     recorder = Recorder::new(client.clone(), reporter.clone());
                 }
                 let event = Event {

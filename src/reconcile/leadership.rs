@@ -55,7 +55,7 @@ pub enum LeadershipChange {
 pub struct Leadership {
     term: watch::Receiver<Term>,
     /// The number of the term that [`Leadership::changed`] has last told of.
-    told: Option<u64>,
+    last: Option<u64>,
 }
 
 impl Leadership {
@@ -68,7 +68,7 @@ impl Leadership {
     /// One term, which ends at `until`.
     pub(super) fn lasting(until: Instant) -> Self {
         let (_, term) = watch::channel(Term { number: 1, until: Some(until) });
-        Self { term, told: None }
+        Self { term, last: None }
     }
 
     /// Until when it may write, `None` where it may not.
@@ -86,13 +86,13 @@ impl Leadership {
     /// Waits for the next change that was not told yet. Cancelling it loses none.
     pub(super) async fn changed(&mut self) -> LeadershipChange {
         let running = |term: &Term| term.until.map(|_| term.number);
-        let told = self.told;
-        let changed = self.term.wait_for(|term| running(term) != told).await.map(|term| running(&term));
+        let last = self.last;
+        let changed = self.term.wait_for(|term| running(term) != last).await.map(|term| running(&term));
         let Ok(now) = changed else {
             // Nobody decides any more: it stays as it is.
             return std::future::pending().await;
         };
-        self.told = now;
+        self.last = now;
         if now.is_some() { LeadershipChange::Gained } else { LeadershipChange::Lost }
     }
 }
@@ -104,7 +104,7 @@ struct Terms(watch::Sender<Term>);
 impl Terms {
     fn new() -> (Self, Leadership) {
         let (sender, term) = watch::channel(Term::default());
-        (Self(sender), Leadership { term, told: None })
+        (Self(sender), Leadership { term, last: None })
     }
 
     /// Allows writes until `until`, in a new term where the present one is over. Who asked in between was told so,

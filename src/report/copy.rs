@@ -10,7 +10,7 @@ use crate::api::object::HubObject;
 use crate::api::work::{ManifestWorkSpec, ManifestWorkStatus};
 use crate::hub::{Pruned, Row};
 use crate::sync::rows::work::{Purpose, Work};
-use crate::sync::status::policy::said;
+use crate::sync::status::policy::entry_of_work;
 
 /// What is said where no work is there yet.
 const NOT_WRITTEN: &str = "the controller has not created its work yet";
@@ -75,7 +75,7 @@ impl CopyReport {
             Purpose::Copy(origin) => (Some((**origin).clone()), carried(object)?),
         };
         let name = origin.as_ref().map(|origin| origin.object().name.to_string()).unwrap_or_default();
-        let mut entry = said(&object.metadata.namespace.as_str().into(), name, &work);
+        let mut entry = entry_of_work(&object.metadata.namespace.as_str().into(), name, &work);
         if origin.is_none() {
             // Nothing is fed back of it.
             entry.applied = work.answer.as_ref().is_some_and(|answer| answer.applied);
@@ -84,9 +84,9 @@ impl CopyReport {
             entry.pending = false;
         }
         let status: ManifestWorkStatus = object.status_as();
-        let applied = status.conditions.iter().find(|said| said.type_ == "Applied");
+        let applied = status.conditions.iter().find(|condition| condition.type_ == "Applied");
         let deleting = object.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-        let since = deleting.or_else(|| applied.map(|said| said.last_transition_time.0));
+        let since = deleting.or_else(|| applied.map(|condition| condition.last_transition_time.0));
         Some(Self { origin, kind, work: Some(entry), since, desired: Desired::No })
     }
 
@@ -119,7 +119,10 @@ impl CopyReport {
 
     fn condition(&self, name: &str) -> Option<&str> {
         let conditions = &self.work.as_ref()?.conditions;
-        conditions.iter().find(|said| said.condition_type == name).map(|said| &*said.status)
+        conditions
+            .iter()
+            .find(|condition| condition.condition_type == name)
+            .map(|condition| &*condition.status)
     }
 
     /// What there is to know: what its work says, or its hub object.
@@ -131,7 +134,8 @@ impl CopyReport {
         // What a Gateway says is of all its clusters: that is told where this one says nothing itself.
         let of_object = of_object.filter(|_| self.work.is_none() || !self.is_gateway());
         of_work.or(of_object).or(not_written).or_else(|| {
-            let lacking = self.work.as_ref()?.conditions.iter().find(|said| said.status != "True")?;
+            let lacking =
+                self.work.as_ref()?.conditions.iter().find(|condition| condition.status != "True")?;
             lacking.message.as_deref()
         })
     }

@@ -66,7 +66,7 @@ impl Differences {
         let named = report.on(cluster).is_some_and(|on| on.entry.is_some());
         let (overrides, labels) = match (&report.overrides, &self.0) {
             (Reading::Missing, _) => return Differs::At(BTreeSet::new()),
-            (Reading::Said(overrides), Some(labels)) if named && !refused => (overrides, labels),
+            (Reading::Value(overrides), Some(labels)) if named && !refused => (overrides, labels),
             _ => return Differs::Unknown,
         };
         let none = Strings::new();

@@ -45,15 +45,15 @@ impl Pruned for GatewayRow {
         let mut faults = Vec::new();
         let listed = match metadata.annotations.get(GATEWAY_CLUSTERS).map(|text| serde_json::from_str(text)) {
             None => Reading::Missing,
-            Some(Ok(clusters)) => Reading::Said(clusters),
+            Some(Ok(clusters)) => Reading::Value(clusters),
             Some(Err(error)) => {
                 faults.push(format!("annotation {GATEWAY_CLUSTERS}: {error}"));
                 Reading::Unreadable
             }
         };
         let of_present = |name: &str| {
-            let said = status.conditions.iter().find(|condition| condition.type_ == name);
-            said.filter(|said| said.observed_generation == Some(metadata.generation)).cloned()
+            let found = status.conditions.iter().find(|condition| condition.type_ == name);
+            found.filter(|found| found.observed_generation == Some(metadata.generation)).cloned()
         };
         Self {
             class: object.spec_as::<GatewaySpec>().gateway_class_name,
@@ -109,7 +109,7 @@ pub struct GatewayReport {
     /// Its namespace and name.
     pub key: ObjectKey,
     /// What it says itself.
-    pub said: GatewayRow,
+    pub row: GatewayRow,
     /// Its copies; `None` where works may not be read.
     pub copies: Option<BTreeMap<ClusterName, GatewayCopy>>,
 }
@@ -118,27 +118,29 @@ impl GatewayReport {
     /// Its condition Accepted, of its present generation.
     #[must_use]
     pub fn accepted(&self) -> Option<&Condition> {
-        self.said.conditions[0].as_ref()
+        self.row.conditions[0].as_ref()
     }
 
     /// Its condition Programmed, of its present generation.
     #[must_use]
     pub fn programmed(&self) -> Option<&Condition> {
-        self.said.conditions[1].as_ref()
+        self.row.conditions[1].as_ref()
     }
 
     /// Whether every cluster has programmed the Gateway as it is.
     #[must_use]
     pub fn in_sync(&self) -> bool {
-        let is_true = |said: &Option<Condition>| said.as_ref().is_some_and(|said| said.status == "True");
-        self.said.conditions.iter().all(is_true) && self.said.faults.is_empty()
+        let is_true = |condition: &Option<Condition>| {
+            condition.as_ref().is_some_and(|condition| condition.status == "True")
+        };
+        self.row.conditions.iter().all(is_true) && self.row.faults.is_empty()
     }
 
     /// Whether what is shown of it lacks what only works say.
     #[must_use]
     pub fn lacks_works(&self, wide: bool) -> bool {
-        let all = self.programmed().is_some_and(|said| said.status == "True");
-        self.copies.is_none() && self.said.listed != Reading::Missing && (wide || !all)
+        let all = self.programmed().is_some_and(|condition| condition.status == "True");
+        self.copies.is_none() && self.row.listed != Reading::Missing && (wide || !all)
     }
 
     /// Its clusters, those where it only serves on included; `None` where that is not known.
@@ -148,11 +150,11 @@ impl GatewayReport {
             let there = copies.iter().filter(|(_, copy)| !copy.deleting);
             there.map(|(cluster, _)| cluster)
         });
-        let listed = match &self.said.listed {
+        let listed = match &self.row.listed {
             // The controller has not said anything of it.
             Reading::Missing if self.programmed().is_none() => Some(BTreeSet::new()),
             Reading::Missing | Reading::Unreadable => None,
-            Reading::Said(listed) => Some(listed.iter().collect()).filter(|_| !self.is_cut()),
+            Reading::Value(listed) => Some(listed.iter().collect()).filter(|_| !self.is_cut()),
         };
         match (listed, copies) {
             (None, None) => None,
@@ -164,7 +166,7 @@ impl GatewayReport {
 
     /// Whether the annotation had no room for all clusters.
     fn is_cut(&self) -> bool {
-        self.accepted().is_some_and(|said| said.message.contains(GATEWAY_CLUSTERS))
+        self.accepted().is_some_and(|condition| condition.message.contains(GATEWAY_CLUSTERS))
     }
 
     /// How many clusters have programmed it as it is; `None` where that is not known.
@@ -182,11 +184,11 @@ impl GatewayReport {
     /// What there is to know: why it is not accepted, or not programmed.
     #[must_use]
     pub fn message(&self) -> Option<String> {
-        let lacking = self.said.conditions.iter().flatten().find(|said| said.status != "True");
+        let lacking = self.row.conditions.iter().flatten().find(|condition| condition.status != "True");
         let silent = || "the controller has said nothing of its present generation".to_owned();
         match lacking {
-            Some(said) => Some(said.message.clone()),
-            None => self.said.conditions.iter().any(Option::is_none).then(silent),
+            Some(condition) => Some(condition.message.clone()),
+            None => self.row.conditions.iter().any(Option::is_none).then(silent),
         }
     }
 
@@ -206,14 +208,14 @@ impl GatewayReport {
             "kind": "Gateway",
             "resource": GroupResource::gateways().to_string(),
             "name": self.key.name,
-            "class": self.said.class,
-            "created": self.said.created.map(|created| created.to_string()),
+            "class": self.row.class,
+            "created": self.row.created.map(|created| created.to_string()),
             "inSync": self.in_sync(),
             "accepted": self.accepted().map(condition),
             "programmed": self.programmed().map(condition),
             "clusters": clusters,
-            "addresses": self.said.addresses,
-            "faults": self.said.faults,
+            "addresses": self.row.addresses,
+            "faults": self.row.faults,
         })
     }
 
@@ -231,6 +233,6 @@ impl GatewayReport {
     }
 }
 
-fn condition(said: &Condition) -> Value {
-    json!({"status": said.status, "reason": said.reason, "message": said.message})
+fn condition(condition: &Condition) -> Value {
+    json!({"status": condition.status, "reason": condition.reason, "message": condition.message})
 }

@@ -119,7 +119,7 @@ impl Item {
     #[must_use]
     pub fn created(&self) -> Option<Timestamp> {
         match self {
-            Self::Gateway(report) => report.said.created,
+            Self::Gateway(report) => report.row.created,
             Self::Policy(report) => report.created,
             Self::Copy(_) => None,
         }

@@ -29,15 +29,15 @@ pub enum Reading<T> {
     /// It is not what the controller writes.
     Unreadable,
     /// This.
-    Said(T),
+    Value(T),
 }
 
 impl<T> Reading<T> {
     /// What it says, where that can be read.
     #[must_use]
-    pub fn said(&self) -> Option<&T> {
+    pub fn value(&self) -> Option<&T> {
         match self {
-            Self::Said(value) => Some(value),
+            Self::Value(value) => Some(value),
             Self::Missing | Self::Unreadable => None,
         }
     }
@@ -116,7 +116,7 @@ impl PolicyReport {
         if let (Detail::Other, Some(text)) = (detail, &detail_text) {
             faults.push(format!("annotation {POLICIES_SYNCED_DETAIL}: {text:?} is no level of detail"));
         }
-        if let (Reading::Said(clusters), Reading::Said(summary)) = (&clusters, &summary)
+        if let (Reading::Value(clusters), Reading::Value(summary)) = (&clusters, &summary)
             && detail.names(summary.clusters) != Some(clusters.len())
             && detail != Detail::Other
         {
@@ -126,7 +126,7 @@ impl PolicyReport {
             ));
         }
         let raw_clusters = match &clusters {
-            Reading::Said(_) => text(POLICIES_SYNCED).and_then(|text| serde_json::from_str(&text).ok()),
+            Reading::Value(_) => text(POLICIES_SYNCED).and_then(|text| serde_json::from_str(&text).ok()),
             Reading::Missing | Reading::Unreadable => None,
         };
         Self {
@@ -147,7 +147,7 @@ impl PolicyReport {
     /// Whether every placed cluster holds the policy as it is, and nothing keeps it from being planned.
     #[must_use]
     pub fn in_sync(&self) -> bool {
-        let synced = self.summary.said().is_none_or(|summary| summary.synced);
+        let synced = self.summary.value().is_none_or(|summary| summary.synced);
         synced && self.message.is_none() && self.faults.is_empty()
     }
 
@@ -158,14 +158,14 @@ impl PolicyReport {
             return None;
         }
         let overridden = |entry: &&Synced| entry.conditions.iter().any(SyncedCondition::is_overridden);
-        let clusters = self.clusters.said()?;
+        let clusters = self.clusters.value()?;
         Some(clusters.iter().filter(overridden).map(|entry| &*entry.cluster.0).collect())
     }
 
     /// What there is to know: the policy's message, or that of the first cluster that does not hold it.
     #[must_use]
     pub fn first_message(&self) -> Option<String> {
-        let clusters = self.clusters.said().filter(|_| self.detail.shows_states());
+        let clusters = self.clusters.value().filter(|_| self.detail.shows_states());
         let failing = || {
             clusters.into_iter().flatten().filter(|entry| !entry.applied).find_map(|entry| {
                 entry.message.as_ref().map(|message| format!("{}: {message}", entry.cluster))
@@ -184,7 +184,7 @@ impl PolicyReport {
             "name": self.origin.object().name,
             "created": self.created.map(|created| created.to_string()),
             "inSync": self.in_sync(),
-            "summary": self.summary.said(),
+            "summary": self.summary.value(),
             "detail": self.detail_text,
             "message": self.message,
             "clusters": self.raw_clusters,
@@ -196,7 +196,7 @@ impl PolicyReport {
 fn overrides(text: Option<&String>) -> Reading<Overrides> {
     match text.map(|text| Overrides::parse(text)) {
         None => Reading::Missing,
-        Some(Ok(overrides)) => Reading::Said(overrides),
+        Some(Ok(overrides)) => Reading::Value(overrides),
         Some(Err(_)) => Reading::Unreadable,
     }
 }
@@ -204,7 +204,7 @@ fn overrides(text: Option<&String>) -> Reading<Overrides> {
 fn read<T: DeserializeOwned>(annotations: &Strings, key: &str, faults: &mut Vec<String>) -> Reading<T> {
     let Some(text) = annotations.get(key) else { return Reading::Missing };
     match serde_json::from_str(text) {
-        Ok(value) => Reading::Said(value),
+        Ok(value) => Reading::Value(value),
         Err(error) => {
             faults.push(format!("annotation {key}: {error}"));
             Reading::Unreadable

@@ -128,10 +128,10 @@ impl Seen {
     }
 
     fn gateway(&self, look: Look<'_>, key: &ObjectKey) -> Option<GatewayReport> {
-        let said = look.tables.row::<GatewayRow>(&self.gateways_source(), key)?;
-        self.classes.get(&*said.class)?;
+        let row = look.tables.row::<GatewayRow>(&self.gateways_source(), key)?;
+        self.classes.get(&*row.class)?;
         let copies = || look.works_of(key).map(|(cluster, work)| (cluster, work.copy.clone())).collect();
-        Some(GatewayReport { key: key.clone(), said: said.clone(), copies: self.works.then(copies) })
+        Some(GatewayReport { key: key.clone(), row: row.clone(), copies: self.works.then(copies) })
     }
 
     fn policy(&self, look: Look<'_>, key: &ItemKey) -> Option<PolicyReport> {

@@ -178,7 +178,7 @@ impl Inbox {
 #[derive(Debug, Default)]
 struct Outage {
     sources: BTreeSet<Source>,
-    said: BTreeSet<String>,
+    told: BTreeSet<String>,
 }
 
 impl Outage {
@@ -189,14 +189,14 @@ impl Outage {
     /// Notes a failure of `source`, and returns whether it has yet to be said.
     fn is_new(&mut self, source: Source, text: &str) -> bool {
         self.sources.insert(source);
-        self.said.insert(text.to_owned())
+        self.told.insert(text.to_owned())
     }
 
     /// Notes that `source` is watched, and returns whether that ends it all.
     fn ends(&mut self, source: &Source) -> bool {
         let ends = self.sources.remove(source) && self.sources.is_empty();
         if ends {
-            self.said.clear();
+            self.told.clear();
         }
         ends
     }

@@ -255,13 +255,13 @@ impl Problem {
     }
 
     /// `problems` in the words of Events: one text for each category, however many clusters or Secrets it is about.
-    pub fn told<'p>(problems: impl Iterator<Item = &'p Self>) -> BTreeMap<&'static str, String> {
+    pub fn event_notes<'p>(problems: impl Iterator<Item = &'p Self>) -> BTreeMap<&'static str, String> {
         let mut texts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for problem in problems {
             texts.entry(problem.category()).or_default().push(problem.text());
         }
-        let told = |texts: Vec<String>| capped(&named(texts.into_iter()), TEXT_LIMIT).into_owned();
-        texts.into_iter().map(|(category, texts)| (category, told(texts))).collect()
+        let note = |texts: Vec<String>| capped(&named(texts.into_iter()), TEXT_LIMIT).into_owned();
+        texts.into_iter().map(|(category, texts)| (category, note(texts))).collect()
     }
 
     /// Whether it is that a work in `cluster` has the planned name and is not ours.

@@ -117,16 +117,16 @@ impl Filled {
 
     fn policies(&mut self, inventory: &Inventory) {
         let listed = self.listed(inventory);
-        let mut told: BTreeMap<GroupVersionResource, Definition> = BTreeMap::new();
+        let mut definitions: BTreeMap<GroupVersionResource, Definition> = BTreeMap::new();
         for (gvr, regarding) in &listed.by {
-            let told = told.entry(gvr.clone()).or_insert_with(|| tell(inventory, gvr));
-            self.diagnostics.extend(diagnostic(gvr, told, regarding));
+            let definition = definitions.entry(gvr.clone()).or_insert_with(|| tell(inventory, gvr));
+            self.diagnostics.extend(diagnostic(gvr, definition, regarding));
         }
-        told.iter().for_each(|(gvr, told)| self.mirror.resolve(gvr, told.resolution()));
+        definitions.iter().for_each(|(gvr, definition)| self.mirror.resolve(gvr, definition.resolution()));
         let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
         for (source, gvr) in self.wanted() {
-            let Some(told) = told.get(&gvr).filter(|_| source.is(&POLICIES)) else { continue };
-            let name = told.kind().unwrap_or_default();
+            let Some(definition) = definitions.get(&gvr).filter(|_| source.is(&POLICIES)) else { continue };
+            let name = definition.kind().unwrap_or_default();
             let objects =
                 inventory.others.iter().find(|((group, kind), _)| **group == *gvr.kind.group && kind == name);
             let mut taken: Vec<&Manifest> = Vec::new();
@@ -203,8 +203,12 @@ impl Listed {
     }
 }
 
-fn diagnostic(gvr: &GroupVersionResource, told: &Definition, regarding: &Regarding) -> Option<Diagnostic> {
-    match told {
+fn diagnostic(
+    gvr: &GroupVersionResource,
+    definition: &Definition,
+    regarding: &Regarding,
+) -> Option<Diagnostic> {
+    match definition {
         Definition::Defined(_, resolution) => {
             (!resolution.fault().is_empty()).then(|| regarding.error(format!("{gvr}: {}", resolution.fault())))
         }

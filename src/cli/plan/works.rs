@@ -30,7 +30,7 @@ pub(super) fn plan(filled: Filled, settings: &Settings) -> anyhow::Result<(Vec<V
         let view = guard.view(OfflineMirror::settled());
         for (origin, regarding) in &origins {
             let plan = plan_works(view, settings, origin);
-            diagnostics.extend(said(view, origin, &plan, regarding));
+            diagnostics.extend(plan_diagnostics(view, origin, &plan, regarding));
             take(&mut works, plan);
         }
     }
@@ -60,7 +60,12 @@ fn take(works: &mut Works, plan: WorksPlan) {
 }
 
 /// What there is to say about the plan of `origin`.
-fn said(view: View<'_>, origin: &Origin, plan: &WorksPlan, regarding: &Regarding) -> Vec<Diagnostic> {
+fn plan_diagnostics(
+    view: View<'_>,
+    origin: &Origin,
+    plan: &WorksPlan,
+    regarding: &Regarding,
+) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = plan
         .problems
         .iter()

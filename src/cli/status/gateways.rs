@@ -20,7 +20,7 @@ pub(super) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
     let listed = |clusters: Vec<&str>| names(&clusters, wide);
     let clusters = clusters.map(|clusters| clusters.into_iter().map(|cluster| &*cluster.0).collect());
     let mut state = vec![
-        gateway.said.class.clone(),
+        gateway.row.class.clone(),
         clusters.map_or_else(unknown, listed),
         programmed,
         status(gateway.accepted()),
@@ -30,7 +30,7 @@ pub(super) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
             let unplaced = copies.iter().filter(|(_, copy)| copy.unplaced.is_some() && !copy.deleting);
             unplaced.map(|(cluster, _)| &*cluster.0).collect()
         });
-        state.push(names(&gateway.said.addresses.iter().map(String::as_str).collect::<Vec<_>>(), true));
+        state.push(names(&gateway.row.addresses.iter().map(String::as_str).collect::<Vec<_>>(), true));
         state.push(copies.map_or_else(unknown, |copies: Vec<&str>| names(&copies, true)));
     }
     state.push(message(gateway.message().as_deref(), wide, true));
@@ -51,14 +51,14 @@ pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
             (false, applied, programmed) => (yes(applied), yes(programmed)),
         },
     };
-    let mut state = vec![on.gateway.said.class.clone(), applied.to_owned(), programmed.to_owned()];
+    let mut state = vec![on.gateway.row.class.clone(), applied.to_owned(), programmed.to_owned()];
     let copy = on.copy.flatten();
     if wide {
         let since = copy.and_then(|copy| copy.unplaced.clone());
         state.push(names(&on.addresses().collect::<Vec<_>>(), true));
         state.push(since.unwrap_or_else(|| if on.copy.is_some() { "-".to_owned() } else { unknown() }));
     }
-    let accepted = on.gateway.accepted().is_some_and(|said| said.status == "True");
+    let accepted = on.gateway.accepted().is_some_and(|condition| condition.status == "True");
     // What has no work yet may wait for something that only the Gateway says.
     let refused = on.gateway.message().filter(|_| !accepted || on.copy == Some(None));
     let text = refused.as_deref().or_else(|| copy?.lacks.as_deref());
@@ -67,7 +67,7 @@ pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
 }
 
 fn status(condition: Option<&Condition>) -> String {
-    condition.map_or_else(unknown, |said| said.status.clone())
+    condition.map_or_else(unknown, |condition| condition.status.clone())
 }
 
 fn count(count: Option<usize>) -> String {

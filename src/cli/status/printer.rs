@@ -20,7 +20,7 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct News {
     pub(super) printed: String,
-    pub(super) said: Vec<String>,
+    pub(super) diagnostics: Vec<String>,
 }
 
 /// What has been printed.
@@ -41,7 +41,7 @@ struct Object {
     item: Option<Item>,
     rows: Vec<Row>,
     document: Option<Value>,
-    said: Vec<String>,
+    diagnostics: Vec<String>,
 }
 
 impl Printer {
@@ -65,7 +65,8 @@ impl Printer {
             let old = self.objects.remove(&key).unwrap_or_default();
             let shown = item.as_ref().filter(|item| self.view.shows(item));
             let new = shown.map(|item| self.object(item)).unwrap_or_default();
-            news.said.extend(new.said.iter().filter(|text| !old.said.contains(text)).cloned());
+            news.diagnostics
+                .extend(new.diagnostics.iter().filter(|text| !old.diagnostics.contains(text)).cloned());
             match self.format {
                 Format::Table | Format::Wide => {
                     let created = shown.and_then(Item::created);
@@ -88,7 +89,7 @@ impl Printer {
         if self.redraws && !cells.is_empty() {
             news.printed = self.screen(now);
             // What is said below would be drawn over.
-            news.said.clear();
+            news.diagnostics.clear();
         } else {
             for (table, rows) in cells {
                 news.printed.push_str(&self.below(table, rows));
@@ -109,11 +110,11 @@ impl Printer {
     /// A screen with all that there is.
     fn screen(&self, now: Timestamp) -> String {
         let items = self.objects.values().filter_map(|object| object.item.as_ref());
-        let said: Vec<&str> =
-            self.objects.values().flat_map(|object| &object.said).map(String::as_str).collect();
-        let said = said.iter().map(|text| format!("{}\n", printable(text))).collect::<String>();
-        let between = if said.is_empty() { "" } else { "\n" };
-        format!("{CLEAR}{}{between}{said}", self.view.tables(items, now))
+        let diagnostics: Vec<&str> =
+            self.objects.values().flat_map(|object| &object.diagnostics).map(String::as_str).collect();
+        let diagnostics = diagnostics.iter().map(|text| format!("{}\n", printable(text))).collect::<String>();
+        let between = if diagnostics.is_empty() { "" } else { "\n" };
+        format!("{CLEAR}{}{between}{diagnostics}", self.view.tables(items, now))
     }
 
     fn object(&self, item: &Item) -> Object {
@@ -122,7 +123,7 @@ impl Printer {
             item: self.redraws.then(|| item.clone()),
             rows: if documents { Vec::new() } else { self.view.rows(item) },
             document: documents.then(|| self.view.json(item)),
-            said: self.view.diagnostics(item),
+            diagnostics: self.view.diagnostics(item),
         }
     }
 

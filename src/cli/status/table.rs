@@ -42,11 +42,11 @@ pub(super) const CLUSTER: [&str; 5] = ["CLUSTER", "APPLIED", "ENFORCED", "REASON
 
 /// One row for each cluster of a policy.
 pub(super) fn clusters(report: &PolicyReport) -> Vec<Row> {
-    let entries = report.clusters.said().into_iter().flatten();
+    let entries = report.clusters.value().into_iter().flatten();
     let rows = entries.map(|entry| {
         let known = Some(entry).filter(|_| report.detail.shows_states());
         let mut state = cells(known, report.detail, ENFORCED);
-        state.push(message(known.and_then(said), true, known.is_some()));
+        state.push(message(known.and_then(text), true, known.is_some()));
         Row { of: vec![entry.cluster.to_string()], state }
     });
     let cut = match report.detail {
@@ -68,7 +68,7 @@ pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
     if wide {
         state.extend([conditions(known, report.detail), fields(known, report.detail)]);
     }
-    let text = report.message.as_deref().or_else(|| known.and_then(said));
+    let text = report.message.as_deref().or_else(|| known.and_then(text));
     state.push(message(text, wide, known.is_some()));
     state
 }
@@ -109,7 +109,7 @@ fn shown<'e>(entry: &'e Synced, main: &str) -> Option<&'e SyncedCondition> {
 }
 
 /// What the agent says, or the copy.
-fn said(entry: &Synced) -> Option<&str> {
+fn text(entry: &Synced) -> Option<&str> {
     entry.message.as_deref().or_else(|| shown(entry, ENFORCED)?.message.as_deref())
 }
 
@@ -138,18 +138,18 @@ fn or_mark(text: Option<String>, detail: Detail) -> String {
 
 fn count(report: &PolicyReport, of: impl Fn(&Summary) -> usize) -> String {
     match (&report.summary, &report.clusters) {
-        (Reading::Said(summary), _) => format!("{}/{}", of(summary), summary.clusters),
+        (Reading::Value(summary), _) => format!("{}/{}", of(summary), summary.clusters),
         (Reading::Missing, Reading::Missing) => "-".to_owned(),
         _ => "?".to_owned(),
     }
 }
 
 fn overridden(report: &PolicyReport, wide: bool) -> String {
-    match (report.overridden(), report.summary.said(), &report.clusters) {
+    match (report.overridden(), report.summary.value(), &report.clusters) {
         (Some(clusters), ..) => names(&clusters, wide),
         // The list names all clusters alike; the summary still counts.
-        (None, Some(summary), Reading::Said(_)) if summary.overridden == 0 => "-".to_owned(),
-        (None, Some(summary), Reading::Said(_)) => format!("({})", summary.overridden),
+        (None, Some(summary), Reading::Value(_)) if summary.overridden == 0 => "-".to_owned(),
+        (None, Some(summary), Reading::Value(_)) => format!("({})", summary.overridden),
         (None, None, Reading::Missing) => "-".to_owned(),
         _ => "?".to_owned(),
     }

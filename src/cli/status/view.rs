@@ -84,7 +84,7 @@ impl View {
         match item {
             Item::Copy(_) => Vec::new(),
             Item::Gateway(report) => {
-                about(&format!("Gateway {}", report.key), report.said.faults.iter().collect())
+                about(&format!("Gateway {}", report.key), report.row.faults.iter().collect())
             }
             Item::Policy(report) => {
                 let clusters = self.rows != Rows::Policies;

@@ -38,7 +38,7 @@ pub(super) async fn watch(hub: Hub, seen: Seen, mut printer: Printer) -> anyhow:
 
 /// Prints and says what is new, and returns whether anyone still reads.
 fn tell(news: &News) -> anyhow::Result<bool> {
-    for text in &news.said {
+    for text in &news.diagnostics {
         say(printable(text));
     }
     if news.printed.is_empty() { Ok(true) } else { print_while_read(&news.printed) }

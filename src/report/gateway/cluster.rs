@@ -20,8 +20,8 @@ impl GatewayReport {
     /// The Gateway on `cluster`; `None` where it is not placed there, nor still there.
     #[must_use]
     pub fn on(&self, cluster: &str) -> Option<GatewayOnCluster<'_>> {
-        let listed = match &self.said.listed {
-            Reading::Said(listed) => listed.contains(cluster) || self.is_cut() && self.copies.is_none(),
+        let listed = match &self.row.listed {
+            Reading::Value(listed) => listed.contains(cluster) || self.is_cut() && self.copies.is_none(),
             Reading::Missing => false,
             Reading::Unreadable => self.copies.is_none(),
         };
@@ -39,18 +39,18 @@ impl GatewayOnCluster<'_> {
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let gateway = self.gateway;
-        let accepted = gateway.accepted().is_some_and(|said| said.status == "True");
+        let accepted = gateway.accepted().is_some_and(|condition| condition.status == "True");
         let programmed = match self.copy {
             Some(copy) => copy.is_some_and(|copy| copy.lacks.is_none()),
             None => gateway.in_sync(),
         };
-        accepted && programmed && gateway.said.faults.is_empty()
+        accepted && programmed && gateway.row.faults.is_empty()
     }
 
     /// The addresses that the cluster has given it.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
         let prefix = format!("{}/", self.cluster);
-        self.gateway.said.addresses.iter().filter_map(move |address| address.strip_prefix(&prefix))
+        self.gateway.row.addresses.iter().filter_map(move |address| address.strip_prefix(&prefix))
     }
 
     /// The report for programs: of the clusters, this one alone.

@@ -20,15 +20,15 @@ impl PolicyReport {
     #[must_use]
     pub fn on(&self, cluster: &str) -> Option<PolicyOnCluster<'_>> {
         let found = |clusters: &Vec<Synced>| clusters.iter().position(|entry| *entry.cluster.0 == *cluster);
-        let index = self.clusters.said().and_then(found);
-        let entry = self.clusters.said().zip(index).and_then(|(clusters, index)| clusters.get(index));
+        let index = self.clusters.value().and_then(found);
+        let entry = self.clusters.value().zip(index).and_then(|(clusters, index)| clusters.get(index));
         (index.is_some() || !self.names_all()).then_some(PolicyOnCluster { report: self, entry, index })
     }
 
     /// Whether a cluster that the list does not name is one that the policy is not for.
     fn names_all(&self) -> bool {
         match (&self.clusters, &self.summary) {
-            (Reading::Said(clusters), Reading::Said(summary)) => {
+            (Reading::Value(clusters), Reading::Value(summary)) => {
                 clusters.len() == summary.clusters
                     && self.detail.names(summary.clusters) == Some(clusters.len())
             }
@@ -49,7 +49,7 @@ impl PolicyOnCluster<'_> {
     /// Whether the cluster holds the policy as it is, and nothing keeps the policy from being planned.
     #[must_use]
     pub fn in_sync(&self) -> bool {
-        let all = self.report.summary.said().is_some_and(|summary| summary.synced);
+        let all = self.report.summary.value().is_some_and(|summary| summary.synced);
         let applied = all || self.state().is_some_and(|entry| entry.applied);
         applied && self.report.message.is_none() && self.report.faults.is_empty()
     }

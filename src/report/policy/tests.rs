@@ -6,7 +6,7 @@ fn what_the_controller_writes_is_read() {
     let report = report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, CLUSTERS)]);
     assert!(report.in_sync() && report.faults.is_empty());
     assert_eq!(report.overridden(), Some(vec!["eu-1"]));
-    assert_eq!(report.summary.said().unwrap().applied, 2);
+    assert_eq!(report.summary.value().unwrap().applied, 2);
     assert_eq!(report.json()["clusters"][0]["conditions"][0]["message"], "by local/limits");
 }
 

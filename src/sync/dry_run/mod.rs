@@ -53,16 +53,16 @@ pub type Planned = (Vec<Change>, Vec<Diagnostic>);
 /// Where a planned work cannot be read back, which would be a fault of this program.
 pub fn plan(mut hub: HubSnapshot, settings: &Settings, now: Moment) -> Result<Planned, PlanError> {
     let (mut changes, mut diagnostics) = parts::classes(&hub, now);
-    let (actions, said) = works::works(&hub, settings, now);
-    diagnostics.extend(said);
+    let (actions, more) = works::works(&hub, settings, now);
+    diagnostics.extend(more);
     let mut works = hub.carry_out(actions)?;
     hub.mirror.list(&WORKS.all(), hub.works.values());
     let access = works::access_works(&hub, now);
     works.extend(hub.carry_out(access)?);
     works.sort_by(|left, right| left.key.cmp(&right.key));
     changes.extend(works);
-    let (folds, said) = parts::folds(&hub, settings, now);
-    diagnostics.extend(said);
+    let (folds, more) = parts::folds(&hub, settings, now);
+    diagnostics.extend(more);
     changes.extend(folds);
     changes.iter_mut().for_each(Change::hide);
     Ok((changes, diagnostics))

@@ -31,7 +31,7 @@ pub(super) fn works(hub: &HubSnapshot, settings: &Settings, now: Moment) -> (Vec
         let Key::Works(origin) = key else { return };
         let plan = plan_works(view, settings, origin);
         let diff = diff::works(view, origin, &plan);
-        diagnostics.extend(said(view, origin, &plan, &diff.problems));
+        diagnostics.extend(plan_diagnostics(view, origin, &plan, &diff.problems));
         let at_once: Vec<_> = if diff.actions.is_empty() {
             Vec::new()
         } else {
@@ -83,7 +83,12 @@ fn held<'p>(view: View<'p>, plan: &'p WorksPlan) -> impl Iterator<Item = Awaited
 }
 
 /// What there is to say about `origin`.
-fn said(view: View<'_>, origin: &Origin, plan: &WorksPlan, others: &[Problem]) -> Vec<Diagnostic> {
+fn plan_diagnostics(
+    view: View<'_>,
+    origin: &Origin,
+    plan: &WorksPlan,
+    others: &[Problem],
+) -> Vec<Diagnostic> {
     let regarding = regarding(view, origin);
     let diagnostic = |problem: &Problem| {
         let text = problem.text();

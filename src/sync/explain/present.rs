@@ -86,22 +86,22 @@ impl Explainer<'_> {
                 Reason::new("Pending", text).change(format!("the policy controller of cluster {CLUSTER}")),
             );
         }
-        let enforced = entry.conditions.iter().find(|said| said.condition_type == "Enforced");
-        let lacking = entry.conditions.iter().find(|said| said.status != "True");
+        let enforced = entry.conditions.iter().find(|condition| condition.condition_type == "Enforced");
+        let lacking = entry.conditions.iter().find(|condition| condition.status != "True");
         match (enforced, lacking) {
-            (Some(said), _) if said.is_overridden() => {
-                let text = format!("a policy of the cluster's own overrides it{}", message(said));
+            (Some(condition), _) if condition.is_overridden() => {
+                let text = format!("a policy of the cluster's own overrides it{}", message(condition));
                 (
                     false,
                     Reason::new("Overridden", text)
                         .change(format!("the policies of cluster {CLUSTER}'s own")),
                 )
             }
-            (Some(said), _) if said.status != "True" => {
-                (false, self.not_in_force("NotEnforced", &format!("not enforced: {}", words(said))))
+            (Some(condition), _) if condition.status != "True" => {
+                (false, self.not_in_force("NotEnforced", &format!("not enforced: {}", words(condition))))
             }
-            (None, Some(said)) => {
-                let text = format!("not {}: {}", said.condition_type.to_lowercase(), words(said));
+            (None, Some(condition)) => {
+                let text = format!("not {}: {}", condition.condition_type.to_lowercase(), words(condition));
                 (false, self.not_in_force("NotEnforced", &text))
             }
             (Some(_), _) => (true, Reason::new("Enforced", "it is enforced there")),
@@ -123,12 +123,12 @@ fn waiting() -> Reason {
         .change(format!("the agent of cluster {CLUSTER}"))
 }
 
-fn words(said: &SyncedCondition) -> String {
-    let reason = said.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Unknown");
-    format!("{reason}{}", message(said))
+fn words(condition: &SyncedCondition) -> String {
+    let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Unknown");
+    format!("{reason}{}", message(condition))
 }
 
-fn message(said: &SyncedCondition) -> String {
-    let message = said.message.as_deref().filter(|message| !message.is_empty());
+fn message(condition: &SyncedCondition) -> String {
+    let message = condition.message.as_deref().filter(|message| !message.is_empty());
     message.map(|message| format!(": {message}")).unwrap_or_default()
 }

@@ -49,12 +49,12 @@ pub enum Ancestors {
     /// What it says is no answer, for this reason.
     Unreadable(Box<str>),
     /// What it says.
-    Said(Box<Said>),
+    Reported(Box<Reported>),
 }
 
 /// What a copy says of its ancestors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Said {
+pub struct Reported {
     /// The revision of the copy.
     pub revision: Box<str>,
     /// The generation of the copy.
@@ -99,8 +99,8 @@ impl Ancestors {
         let Some(rest) = message.strip_prefix(HEADER) else { return Self::failed(message, room) };
         // Only of a message that is as long as it may be the end can be missing.
         let cut = message.chars().count() >= MESSAGE_LIMIT;
-        match Said::read(rest, cut, room) {
-            Some(said) => Self::Said(Box::new(said)),
+        match Reported::read(rest, cut, room) {
+            Some(reported) => Self::Reported(Box::new(reported)),
             None if cut => Self::Unreadable("status.ancestors says more than an agent can tell".into()),
             None => Self::Unreadable("what the agent says of status.ancestors cannot be read".into()),
         }
@@ -115,16 +115,16 @@ impl Ancestors {
         match self {
             Self::Awaited => 0,
             Self::Unreadable(text) => text.len(),
-            Self::Said(said) => {
-                let conditions = said.conditions.iter();
-                let conditions = conditions.map(|said| said.ancestor.len() + said.condition.bytes());
-                size_of::<Said>() + said.revision.len() + conditions.sum::<usize>()
+            Self::Reported(reported) => {
+                let conditions = reported.conditions.iter();
+                let conditions = conditions.map(|found| found.ancestor.len() + found.condition.bytes());
+                size_of::<Reported>() + reported.revision.len() + conditions.sum::<usize>()
             }
         }
     }
 }
 
-impl Said {
+impl Reported {
     fn read(text: &str, cut: bool, room: &mut Room) -> Option<Self> {
         let mut texts = Texts(text);
         let revision = as_revision(texts.next()?)?.into();

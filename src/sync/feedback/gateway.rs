@@ -112,7 +112,8 @@ impl AnsweredListener {
     fn bytes(&self) -> usize {
         let kinds = self.kinds.iter().map(|kind| size_of_val(kind) + kind.0.len() + kind.1.len());
         let conditions = self.conditions.iter();
-        let conditions = conditions.map(|said| size_of_val(said) + said.reason.len() + said.message.len());
+        let conditions = conditions
+            .map(|condition| size_of_val(condition) + condition.reason.len() + condition.message.len());
         size_of::<Self>() + self.name.len() + kinds.chain(conditions).sum::<usize>()
     }
 

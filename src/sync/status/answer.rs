@@ -26,11 +26,11 @@ pub(super) fn is_current(answer: &Answer) -> bool {
     let of_ancestors = match &answer.ancestors {
         None => &[][..],
         // One object has said both, or what it says does not belong together.
-        Some(Ancestors::Said(said))
-            if answer.revision.as_ref() == Some(&said.revision)
-                && answer.generation == Some(said.generation) =>
+        Some(Ancestors::Reported(reported))
+            if answer.revision.as_ref() == Some(&reported.revision)
+                && answer.generation == Some(reported.generation) =>
         {
-            &said.conditions
+            &reported.conditions
         }
         Some(_) => return false,
     };

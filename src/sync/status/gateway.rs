@@ -130,7 +130,7 @@ fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
 }
 
 /// What one cluster says.
-struct Said<'v> {
+struct Reported<'v> {
     /// Why it does not count as programmed.
     lacks: Option<Lack>,
     /// What it has said last.
@@ -156,30 +156,30 @@ impl Lack {
 }
 
 /// What each cluster says where the Gateway is placed.
-fn clusters<'v>(view: View<'v>, origin: &Origin, works: &WorksPlan) -> BTreeMap<ClusterName, Said<'v>> {
+fn clusters<'v>(view: View<'v>, origin: &Origin, works: &WorksPlan) -> BTreeMap<ClusterName, Reported<'v>> {
     let missing = |outcome: &Outcome| {
         let lacks = outcome.waiting().map_or_else(|| Lack::pending("pending"), Lack::waits);
-        Said { lacks, answer: None, current: false }
+        Reported { lacks, answer: None, current: false }
     };
     let outcomes = works.outcomes.iter();
-    let mut clusters: BTreeMap<ClusterName, Said<'v>> =
+    let mut clusters: BTreeMap<ClusterName, Reported<'v>> =
         outcomes.map(|(cluster, outcome)| (cluster.clone(), missing(outcome))).collect();
     for (_, cluster, work) in view.works_of(origin) {
-        if let Some(said) = clusters.get_mut(cluster) {
-            *said = said_of(work, answer::expected(works.outcomes.get(cluster), work));
+        if let Some(reported) = clusters.get_mut(cluster) {
+            *reported = reported_by(work, answer::expected(works.outcomes.get(cluster), work));
         }
     }
     clusters
 }
 
 /// What `work` says, as far as its answer is for the revision `expected`; none is for what is not planned.
-fn said_of<'v>(work: &'v Work, expected: Option<&str>) -> Said<'v> {
+fn reported_by<'v>(work: &'v Work, expected: Option<&str>) -> Reported<'v> {
     if work.deleting.is_some() {
         let lacks = Lack::pending("still being removed from where it was before");
-        return Said { lacks, answer: None, current: false };
+        return Reported { lacks, answer: None, current: false };
     }
     let Some(answer) = work.answer.as_deref() else {
-        return Said { lacks: Lack::pending("pending"), answer: None, current: false };
+        return Reported { lacks: Lack::pending("pending"), answer: None, current: false };
     };
     let of_the_present = answer.applied && expected.is_some() && answer.revision.as_deref() == expected;
     let current = of_the_present && answer::is_current(answer);
@@ -190,7 +190,7 @@ fn said_of<'v>(work: &'v Work, expected: Option<&str>) -> Said<'v> {
         _ if !current => Lack::pending("pending"),
         _ => not_programmed(answer),
     };
-    Said { lacks, answer: Some(answer), current }
+    Reported { lacks, answer: Some(answer), current }
 }
 
 /// What is so of `clusters`, in words that go on after a message; nothing where there are none.
@@ -203,7 +203,7 @@ fn also<'c>(what: &str, clusters: impl Iterator<Item = &'c ClusterName>) -> Stri
 /// or not; `None` where it does.
 #[must_use]
 pub fn lacks(work: &Work) -> Option<String> {
-    said_of(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
+    reported_by(work, work.revision.as_deref()).lacks.map(|lack| lack.text)
 }
 
 /// What a cluster says against its copy being programmed.
@@ -232,7 +232,7 @@ struct StatusBuilder<'v> {
     placement: Result<ObjectKey, NoPlacement>,
     /// What is wrong with works that are there.
     problems: Vec<Problem>,
-    clusters: BTreeMap<ClusterName, Said<'v>>,
+    clusters: BTreeMap<ClusterName, Reported<'v>>,
     /// Those that it has been leaving for long.
     left_behind: BTreeSet<ClusterName>,
 }
@@ -243,8 +243,8 @@ impl StatusBuilder<'_> {
         let mut conditions = vec![self.condition("Accepted", self.accepted(left_out))];
         if self.works.problems.iter().any(Problem::is_unknown) {
             // What its clusters do stays as it is, and was said.
-            let said = &self.gateway.fields.status.conditions;
-            conditions.extend(said.iter().find(|condition| condition.type_ == "Programmed").cloned());
+            let written = &self.gateway.fields.status.conditions;
+            conditions.extend(written.iter().find(|condition| condition.type_ == "Programmed").cloned());
         } else {
             conditions.push(self.condition("Programmed", self.programmed(&items.left_out())));
         }
@@ -284,7 +284,7 @@ impl StatusBuilder<'_> {
     fn programmed(&self, left_out: &str) -> (&'static str, &'static str, String) {
         let all = self.clusters.len();
         let mut lacking: Vec<(bool, String)> =
-            self.clusters.iter().filter_map(|said| self.lacks(said)).collect();
+            self.clusters.iter().filter_map(|reported| self.lacks(reported)).collect();
         // Those that say why come before those that only have to be waited for.
         lacking.sort_by_key(|(pending, _)| *pending);
         let pending = lacking.iter().all(|(pending, _)| *pending);
@@ -311,11 +311,11 @@ impl StatusBuilder<'_> {
 
     /// Those clusters by which the addresses are not complete, in words that go on after a message.
     fn unaddressed(&self) -> String {
-        let has_none = |said: &Said<'_>| {
-            let gateway = said.answer.and_then(|answer| answer.gateway.as_ref());
+        let has_none = |reported: &Reported<'_>| {
+            let gateway = reported.answer.and_then(|answer| answer.gateway.as_ref());
             gateway.is_none_or(|gateway| gateway.addresses.is_empty())
         };
-        let clusters = self.clusters.iter().filter(|(_, said)| has_none(said));
+        let clusters = self.clusters.iter().filter(|(_, reported)| has_none(reported));
         also("without an address", clusters.map(|(cluster, _)| cluster))
     }
 
@@ -336,20 +336,21 @@ impl StatusBuilder<'_> {
         let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed")?;
         let reasons = ["Programmed", "NotProgrammed", "NotPlaced"];
         let reason = reasons.into_iter().find(|reason| *reason == programmed.reason)?;
-        let lacks =
-            |(_, said): &(&ClusterName, &Said<'_>)| said.lacks.as_ref().is_some_and(|lack| !lack.pending);
+        let lacks = |(_, reported): &(&ClusterName, &Reported<'_>)| {
+            reported.lacks.as_ref().is_some_and(|lack| !lack.pending)
+        };
         let clusters = self.clusters.iter().filter(lacks).map(|(cluster, _)| cluster.clone()).collect();
         let note = capped(&programmed.message, NOTE_LIMIT).into_owned();
         Some(Notice { reason, good: reason == "Programmed", clusters, note })
     }
 
-    fn lacks(&self, (cluster, said): (&ClusterName, &Said<'_>)) -> Option<(bool, String)> {
-        let lack = said.lacks.as_ref()?;
-        let told = match self.problems.iter().find(|problem| problem.is_foreign_work(cluster)) {
+    fn lacks(&self, (cluster, reported): (&ClusterName, &Reported<'_>)) -> Option<(bool, String)> {
+        let lack = reported.lacks.as_ref()?;
+        let lack = match self.problems.iter().find(|problem| problem.is_foreign_work(cluster)) {
             Some(problem) => (false, format!("{cluster} ({})", problem.text())),
             None => (lack.pending, format!("{cluster} ({})", lack.text)),
         };
-        Some(told)
+        Some(lack)
     }
 
     fn not_placed(&self) -> String {

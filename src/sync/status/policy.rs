@@ -221,7 +221,7 @@ pub(in crate::sync) fn entries(
 
 /// What `cluster` says of the copy called `name` that `work` holds, be that what is planned or not.
 #[must_use]
-pub fn said(cluster: &ClusterName, name: String, work: &Work) -> Synced {
+pub fn entry_of_work(cluster: &ClusterName, name: String, work: &Work) -> Synced {
     let copy = entry::CopyName { name, namespace: String::new() };
     entry::synced(cluster, &copy, work.revision.as_deref(), Some(work))
 }

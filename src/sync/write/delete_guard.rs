@@ -132,8 +132,8 @@ impl<'v> DeleteGuard<'v> {
             reads.insert(object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0)));
         }
         let mut next = None;
-        let standing = served.iter().filter_map(|key| order::stands(view, key, cluster));
-        for ends in standing {
+        let ends = served.iter().filter_map(|key| order::stands(view, key, cluster));
+        for ends in ends {
             // In a namespace that goes, policies and Gateways go in any order.
             reads.insert(Read::Namespace(namespace.clone()));
             next = Moment::earliest(next, ends);

@@ -64,7 +64,7 @@ impl Reports {
             warn!(?key, category = problem.category(), %problem, "cannot be synced as it is");
         }
         if let Some(object) = &object {
-            for (category, text) in Problem::told(problems.iter().filter(is_new)) {
+            for (category, text) in Problem::event_notes(problems.iter().filter(is_new)) {
                 self.events.warn(object.clone(), category, text);
             }
         }
@@ -122,9 +122,9 @@ impl Reports {
     /// Reports how long it took until every cluster of a policy had applied it, once for each generation that this
     /// process saw come.
     pub(super) fn applied(&self, origin: &Origin, generation: i64, since: Option<Moment>, now: Moment) {
-        let told = self.applied.insert(origin.clone(), generation) == Some(generation);
+        let known = self.applied.insert(origin.clone(), generation) == Some(generation);
         let first = *self.since.lock();
-        let counts = |since: &Moment| !told && first.is_none_or(|first| *since >= first);
+        let counts = |since: &Moment| !known && first.is_none_or(|first| *since >= first);
         if let Some(since) = since.filter(counts) {
             self.metrics.applied(now.since(since).as_secs_f64());
         }

@@ -82,7 +82,7 @@ fn one_cluster_has_a_row_for_each_gateway_that_is_there_or_is_to_be() {
 fn what_cannot_be_read_is_a_fault_and_not_known() {
     let odd = gateway_report(&gateway("True", "", 2, "{"), None);
     assert!(!odd.in_sync() && odd.on("eu-1").is_some());
-    assert_eq!(odd.said.faults.len(), 1);
+    assert_eq!(odd.row.faults.len(), 1);
     assert_eq!(row(&odd, true)[1..3], ["?", "?/?"]);
     assert_eq!(odd.json()["clusters"], Value::Null);
 }

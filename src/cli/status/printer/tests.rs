@@ -96,10 +96,10 @@ fn a_change_is_a_document_in_a_line_or_of_its_own() {
 fn a_fault_is_said_when_it_appears() {
     let mut printer = printer(Rows::Policies, Format::Table);
     let broken = || report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, "[")]);
-    assert_eq!(news(&mut printer, Some(broken()), NOW).said.len(), 1);
+    assert_eq!(news(&mut printer, Some(broken()), NOW).diagnostics.len(), 1);
     assert_eq!(news(&mut printer, Some(broken()), NOW), News::default());
     news(&mut printer, Some(synced(None)), NOW);
-    assert_eq!(news(&mut printer, Some(broken()), NOW).said.len(), 1);
+    assert_eq!(news(&mut printer, Some(broken()), NOW).diagnostics.len(), 1);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_terminal_is_drawn_anew_with_all_that_there_is() {
     assert!(first.printed.starts_with(CLEAR), "{first:?}");
     let broken = || report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, "[")]);
     let both = news(&mut printer, Some(broken()), NOW);
-    assert_eq!(both.said, Vec::<String>::new());
+    assert_eq!(both.diagnostics, Vec::<String>::new());
     insta::assert_snapshot!(both.printed.strip_prefix(CLEAR).unwrap(), @r"
     NAME   CLASS   CLUSTERS    PROGRAMMED   ACCEPTED   MESSAGE   AGE
     web    multi   eu-1,us-1   2/2          True       -         4d6h

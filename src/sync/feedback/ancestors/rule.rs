@@ -37,7 +37,7 @@ fn message(gateways: &[&str]) -> String {
         ours.join(" && ")
     );
     let asked = format!("a.conditions.filter(c, has(c.type) && c.type in {conditions})");
-    let said = {
+    let reported = {
         let condition = ["c.type".to_owned(), or_empty("c.status"), observed("c"), or_empty("c.reason")];
         let conditions = texts(&format!("{asked}.map(c, {})", short_texts(&condition)));
         let section = or_empty("a.ancestorRef.sectionName");
@@ -53,7 +53,7 @@ fn message(gateways: &[&str]) -> String {
         "has(object.metadata.annotations) && '{REVISION}' in object.metadata.annotations \
          ? object.metadata.annotations['{REVISION}'] : ''"
     );
-    let whole = texts(&format!("[{revision}, string(object.metadata.generation), {said}, {words}]"));
+    let whole = texts(&format!("[{revision}, string(object.metadata.generation), {reported}, {words}]"));
     format!("[{ancestors}].map(l, '{HEADER}' + {whole}){}.join('')", cut_to(MESSAGE_LIMIT))
 }
 

@@ -61,9 +61,9 @@ pub(crate) fn message(revision: &str, generation: i64, ancestors: &[Ancestor]) -
     format!("{HEADER}{whole}").chars().take(MESSAGE_LIMIT).collect()
 }
 
-fn read(message: &str) -> Said {
+fn read(message: &str) -> Reported {
     match Ancestors::read(message) {
-        Ancestors::Said(said) => *said,
+        Ancestors::Reported(said) => *said,
         other => panic!("{other:?}"),
     }
 }
@@ -76,7 +76,7 @@ fn unreadable(message: &str) -> String {
 }
 
 /// `web (example.com/a): Enforced=False/Overridden@1 by local`
-fn told(said: &Said) -> Vec<String> {
+fn told(said: &Reported) -> Vec<String> {
     let of = |AncestorCondition { ancestor, condition }: &AncestorCondition| {
         let observed =
             condition.observed_generation.map(|observed| format!("@{observed}")).unwrap_or_default();
@@ -213,7 +213,7 @@ fn only_what_was_evaluated_is_an_answer() {
     let whole = message("r", 1, &[]);
     assert!(matches!(
         Ancestors::new(&[condition(EVALUATED, &whole)], &mut Room::default()),
-        Ancestors::Said(_)
+        Ancestors::Reported(_)
     ));
     let other = condition("ConditionRuleExpressionError", &whole);
     assert!(matches!(Ancestors::new(&[other], &mut Room::default()), Ancestors::Unreadable(_)));

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::Said;
+use super::Reported;
 use crate::api::condition::is_reason;
 use crate::api::gateway::{
     ADDRESSES_LIMIT, Address, KINDS_LIMIT, LISTENERS_LIMIT, ListenerStatus, MULTI_CLUSTER_HOSTNAME_ADDRESS,
@@ -36,11 +36,11 @@ pub(super) struct Items {
     parts_left: usize,
 }
 
-pub(super) fn planned(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterName, Said<'_>>) -> Items {
+pub(super) fn planned(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterName, Reported<'_>>) -> Items {
     let mut items = Items::default();
     let mut values = BTreeSet::new();
-    for (cluster, said) in clusters {
-        let Some(answer) = said.answer else { continue };
+    for (cluster, reported) in clusters {
+        let Some(answer) = reported.answer else { continue };
         let Some(gateway) = &answer.gateway else { continue };
         for (_, text) in &gateway.addresses {
             match address(cluster, text) {
@@ -56,7 +56,7 @@ pub(super) fn planned(now: Moment, hub: &Gateway, clusters: &BTreeMap<ClusterNam
             match i32::try_from(routes) {
                 Ok(routes @ 0..) if is_dns_subdomain(&name) && items.listeners.len() < LISTENERS_LIMIT => {
                     let observed = listener.observed_generation;
-                    let current = said.current && (observed.is_none() || observed == answer.generation);
+                    let current = reported.current && (observed.is_none() || observed == answer.generation);
                     let conditions = items.conditions(now, hub, &name, listener, current);
                     let supported_kinds = items.kinds(listener);
                     let listener =
@@ -119,8 +119,8 @@ impl Items {
             last_transition_time: transition(there, condition_type, status, now),
         };
         let mut conditions = Vec::new();
-        let said = listener.conditions.iter().filter(|condition| current && !condition.status.is_empty());
-        for ListenerCondition { condition_type, status, reason, message } in said {
+        let reported = listener.conditions.iter().filter(|condition| current && !condition.status.is_empty());
+        for ListenerCondition { condition_type, status, reason, message } in reported {
             if is_reason(reason) {
                 conditions.push(condition(condition_type, status, reason, message));
             } else {

@@ -26,7 +26,7 @@ fn an_event_tells_all_problems_of_one_kind() {
     let foreign = |n: usize| Problem::ForeignWork { cluster: format!("c{n:02}"), name: "limits".to_owned() };
     let mut problems: Vec<Problem> = (0..1_000).map(foreign).collect();
     problems.push(Problem::BadSelector("fault".to_owned()));
-    let told = Problem::told(problems.iter());
+    let told = Problem::event_notes(problems.iter());
     let reasons: Vec<&str> = told.keys().copied().collect();
     assert_eq!(reasons, ["BadSelector", "ForeignWork"]);
     assert_eq!(told["BadSelector"], problems[1_000].text());

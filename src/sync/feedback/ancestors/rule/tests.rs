@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::api::condition::is_reason;
-use crate::sync::feedback::ancestors::{Ancestors, Said};
+use crate::sync::feedback::ancestors::{Ancestors, Reported};
 
 fn object(ancestors: Value) -> Value {
     json!({
@@ -32,11 +32,11 @@ fn message_of(object: &Value) -> String {
     cel::text(&rule.message_expression.unwrap(), object, true).unwrap()
 }
 
-fn read(object: &Value) -> Said {
+fn read(object: &Value) -> Reported {
     let message = message_of(object);
     assert!(message.chars().count() <= MESSAGE_LIMIT);
     match Ancestors::read(&message) {
-        Ancestors::Said(said) => *said,
+        Ancestors::Reported(said) => *said,
         other => panic!("{other:?}: {message}"),
     }
 }
@@ -66,7 +66,7 @@ fn where_nothing_is_said_there_is_an_answer_all_the_same() {
         if !status.is_null() {
             bare["status"] = status;
         }
-        assert_eq!(read(&bare), Said { revision: "".into(), generation: 1, conditions: vec![] });
+        assert_eq!(read(&bare), Reported { revision: "".into(), generation: 1, conditions: vec![] });
     }
     let silent =
         [json!({"ancestorRef": {"name": "web"}}), json!({"controllerName": "c"}), web("c", json!([]))];
@@ -144,7 +144,7 @@ fn a_name_is_a_name_whatever_it_holds() {
     for (name, expected) in [(odd, true), ("web", false)] {
         ancestor["ancestorRef"]["name"] = name.into();
         let told = cel::text(&message, &object(json!([ancestor])), true).unwrap();
-        let Ancestors::Said(said) = Ancestors::read(&told) else { panic!("{told}") };
+        let Ancestors::Reported(said) = Ancestors::read(&told) else { panic!("{told}") };
         assert_eq!(!said.conditions.is_empty(), expected, "{told}");
     }
 }
