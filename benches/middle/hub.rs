@@ -18,7 +18,7 @@ use policy_sync_testenv::fixtures::{
     gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
     rate_limit_policy,
 };
-use policy_sync_testenv::world::rate_limit_policies;
+use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
 
 const CONTROLLER: &str = "kuadrant.io/policy-sync";

@@ -9,25 +9,25 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::Request;
-use policy_sync_testenv::{Fleet, World};
+use policy_sync_testenv::{Fleet, Tenant};
 use serde_json::Value;
 
 use crate::run::{Ran, command, finish};
 
-/// A world of its own, on the hub that all tests share.
-async fn world(name: &str, clusters: &[&str]) -> Result<World<'static>> {
+/// A tenant of its own, on the hub that all tests share.
+async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     let fleet = Fleet::shared_hub().await?;
-    World::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
+    Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }
 
-fn diff_as(kubeconfig: &Path, world: &World<'_>, arguments: &[&str]) -> Ran {
-    let mut command = command(&["plan", "--diff", "--controller-name", &world.controller_name()]);
+fn diff_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
+    let mut command = command(&["plan", "--diff", "--controller-name", &tenant.controller_name()]);
     command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
     finish(command, "")
 }
 
-fn diff(world: &World<'_>, arguments: &[&str]) -> Ran {
-    diff_as(world.hub().kubeconfig(), world, arguments)
+fn diff(tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
+    diff_as(tenant.hub().kubeconfig(), tenant, arguments)
 }
 
 /// `text` without the hash that ends a work's name.
@@ -84,17 +84,17 @@ fn sent(writes: &[Request]) -> BTreeSet<String> {
 }
 
 /// The differences are these; the controller, once started, writes exactly these objects; then nothing differs.
-async fn comes_true(world: &World<'_>, expected: &[&str]) -> Result<Ran> {
-    let (text, list) = (diff(world, &[]), diff(world, &["-o", "json"]));
+async fn comes_true(tenant: &Tenant<'_>, expected: &[&str]) -> Result<Ran> {
+    let (text, list) = (diff(tenant, &[]), diff(tenant, &["-o", "json"]));
     ensure!((text.code, text.stderr.as_str()) == (1, ""), "{text:?}");
     ensure!((list.code, list.stderr.as_str()) == (1, ""), "{list:?}");
     let list: Value = serde_json::from_str(&list.stdout)?;
     ensure!(changes(&list) == expected, "{:#?}", changes(&list));
 
-    let controller = world.controller().await?;
-    let writes = world.settled(&controller).await?;
+    let controller = tenant.controller().await?;
+    let writes = tenant.settled(&controller).await?;
     ensure!(sent(&writes) == requests(&list), "planned {:#?}, sent {:#?}", requests(&list), sent(&writes));
-    let settled = diff(world, &[]);
+    let settled = diff(tenant, &[]);
     ensure!((settled.code, settled.stdout.as_str(), settled.stderr.as_str()) == (0, "", ""), "{settled:?}");
     controller.terminate().await?;
     Ok(text)

@@ -7,38 +7,38 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, managed_cluster, namespace};
-use policy_sync_testenv::world::{LIMIT, World};
+use policy_sync_testenv::tenant::{LIMIT, Tenant};
 use policy_sync_testenv::{Fleet, wait};
 use serde_json::{Value, json};
 
 use crate::run::{Ran, command, finish};
 
-/// A world with clusters of its own, on the hub that the tests with controllers share.
-async fn world(name: &str, clusters: &[&str], placed: &[&str]) -> Result<World<'static>> {
+/// A tenant with clusters of its own, on the hub that the tests with controllers share.
+async fn tenant(name: &str, clusters: &[&str], placed: &[&str]) -> Result<Tenant<'static>> {
     let fleet = Fleet::shared_hub().await?;
-    let world = World::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, placed).await?;
+    let tenant = Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, placed).await?;
     for cluster in clusters {
-        world.apply(&namespace(cluster)).await?;
-        world.apply(&managed_cluster(cluster, &Default::default())).await?;
+        tenant.apply(&namespace(cluster)).await?;
+        tenant.apply(&managed_cluster(cluster, &Default::default())).await?;
     }
-    Ok(world)
+    Ok(tenant)
 }
 
-/// The Gateway of a world.
-fn web(world: &World<'_>) -> Value {
-    gateway(world.name(), "web", world.name(), Some("all"))
+/// The Gateway of a tenant.
+fn web(tenant: &Tenant<'_>) -> Value {
+    gateway(tenant.name(), "web", tenant.name(), Some("all"))
 }
 
-fn explain_as(kubeconfig: &Path, world: &World<'_>, arguments: &[&str]) -> Ran {
+fn explain_as(kubeconfig: &Path, tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
     let mut command =
-        command(&["explain", "--controller-name", &world.controller_name(), "-n", world.name()]);
+        command(&["explain", "--controller-name", &tenant.controller_name(), "-n", tenant.name()]);
     command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
     finish(command, "")
 }
 
 /// Why the object is as it is on `cluster`: the exit code, and the lines below the cluster's name.
-fn why(world: &World<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<String>)> {
-    let ran = explain_as(world.hub().kubeconfig(), world, &[object, &["--cluster", cluster]].concat());
+fn why(tenant: &Tenant<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<String>)> {
+    let ran = explain_as(tenant.hub().kubeconfig(), tenant, &[object, &["--cluster", cluster]].concat());
     ensure!(ran.stderr.is_empty(), "{ran:#?}");
     let (_, told) = ran.stdout.rsplit_once("\n\n").with_context(|| format!("{ran:#?}"))?;
     let mut lines = told.lines();
@@ -49,8 +49,8 @@ fn why(world: &World<'_>, object: &[&str], cluster: &str) -> Result<(i32, Vec<St
 const LIMITS: [&str; 2] = ["ratelimitpolicy", "limits"];
 
 /// That `limits` is not fine on `cluster`, for this reason and with this to change.
-fn is_not_fine(world: &World<'_>, cluster: &str, says: &str, change: &str) -> Result<()> {
-    let (code, lines) = why(world, &LIMITS, cluster)?;
+fn is_not_fine(tenant: &Tenant<'_>, cluster: &str, says: &str, change: &str) -> Result<()> {
+    let (code, lines) = why(tenant, &LIMITS, cluster)?;
     let expected = [format!("- {says}."), format!("To change: {change}")];
     ensure!(
         code == 1 && lines.len() >= 2 && lines[..2] == expected,
@@ -61,14 +61,14 @@ fn is_not_fine(world: &World<'_>, cluster: &str, says: &str, change: &str) -> Re
 
 /// Waits until `limits` is told so on `cluster`.
 async fn until(
-    world: &World<'_>,
+    tenant: &Tenant<'_>,
     object: &[&str],
     cluster: &str,
     code: i32,
     says: &str,
 ) -> Result<Vec<String>> {
     wait::until(&format!("{says} on {cluster}"), LIMIT, || async {
-        let (found, lines) = why(world, object, cluster)?;
+        let (found, lines) = why(tenant, object, cluster)?;
         ensure!(found == code && lines.iter().any(|line| line.contains(says)), "found {found} {lines:#?}");
         Ok(lines)
     })
@@ -76,9 +76,9 @@ async fn until(
 }
 
 /// Makes the hub say of an agent that it is silent since then, or not.
-async fn silence(world: &World<'_>, cluster: &str, status: &str) -> Result<()> {
+async fn silence(tenant: &Tenant<'_>, cluster: &str, status: &str) -> Result<()> {
     let managed = managed_cluster(cluster, &Default::default());
-    let (clusters, name) = policy_sync_testenv::apply::api_for(world.client(), &managed).await?;
+    let (clusters, name) = policy_sync_testenv::apply::api_for(tenant.client(), &managed).await?;
     let available = json!({"type": "ManagedClusterConditionAvailable", "status": status, "reason": "R", "message": "",
         "lastTransitionTime": "2026-01-02T00:00:00Z"});
     let patch = kube::api::Patch::Merge(json!({"status": {"conditions": [available]}}));

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::crds::{self, Crd, Side};
-use policy_sync_testenv::world::LIMIT;
+use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Fleet, binaries, wait};
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::LIMIT;
 
 type Lines = Arc<Mutex<Vec<String>>>;
 

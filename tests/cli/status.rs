@@ -17,8 +17,8 @@ use policy_sync::api::annotations::{
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::crds::{self, Crd, Side};
-use policy_sync_testenv::world::LIMIT;
-use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, World, binaries, fixtures, wait};
+use policy_sync_testenv::tenant::LIMIT;
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures, wait};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -56,13 +56,13 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
     finish(command, "")
 }
 
-/// A world of its own, on a hub that only the tests of the status share: the annotations that they write by hand, a
+/// A tenant of its own, on a hub that only the tests of the status share: the annotations that they write by hand, a
 /// controller would take for its own to remove.
-async fn world(name: &str) -> World<'static> {
+async fn tenant(name: &str) -> Tenant<'static> {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
     let start = || async {
         let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
-        let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-worlds") };
+        let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-tenants") };
         let hub = ControlPlane::start(options).await?;
         for cluster in ["eu-1", "us-1"] {
             apply(&hub.client()?, &fixtures::managed_cluster(cluster, &BTreeMap::new())).await?;
@@ -70,17 +70,17 @@ async fn world(name: &str) -> World<'static> {
         anyhow::Ok(hub)
     };
     let hub = HUB.get_or_try_init(start).await.unwrap();
-    World::new(hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, &[]).await.unwrap()
+    Tenant::new(hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, &[]).await.unwrap()
 }
 
-/// The status of a world, read with `kubeconfig`.
-pub(crate) fn status_of(world: &World<'_>, kubeconfig: &Path, arguments: &[&str]) -> Ran {
-    let controller = world.controller_name();
+/// The status of a tenant, read with `kubeconfig`.
+pub(crate) fn status_of(tenant: &Tenant<'_>, kubeconfig: &Path, arguments: &[&str]) -> Ran {
+    let controller = tenant.controller_name();
     status(kubeconfig, &[&["--controller-name", &controller], arguments].concat())
 }
 
 /// A user with these rights in all namespaces, or in those named with them.
-async fn user_with(world: &World<'_>, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
+async fn user_with(tenant: &Tenant<'_>, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
     let group = "rbac.authorization.k8s.io";
     for (index, (namespace, api_group, resources)) in rights.iter().enumerate() {
         let prefix = if namespace.is_some() { "" } else { "Cluster" };
@@ -95,10 +95,10 @@ async fn user_with(world: &World<'_>, name: &str, rights: &[(Option<&str>, &str,
             "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
         });
         for object in [role, binding] {
-            apply(world.client(), &object).await.unwrap();
+            apply(tenant.client(), &object).await.unwrap();
         }
     }
-    world.hub().kubeconfig_for(&User::new(name)).unwrap()
+    tenant.hub().kubeconfig_for(&User::new(name)).unwrap()
 }
 
 /// The words of each line, without those of the last column, which is an age.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use policy_sync::sync::CLASS_RETURNS;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy};
 use policy_sync_testenv::memory::Faultless;
-use policy_sync_testenv::world::all_kinds;
+use policy_sync_testenv::tenant::all_kinds;
 use serde_json::Value;
 use tokio::time::sleep;
 

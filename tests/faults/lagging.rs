@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, gateway_class, managed_cluster, rate_limit_policy};
 use policy_sync_testenv::memory::{Asked, EventFate, Interposer};
-use policy_sync_testenv::world::all_kinds;
+use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
 use tokio::time::sleep;
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::memory::{Asked, Fate, Interposer};
-use policy_sync_testenv::world::all_kinds;
+use policy_sync_testenv::tenant::all_kinds;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

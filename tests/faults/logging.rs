@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use policy_sync::telemetry::logs;
 use policy_sync_testenv::fixtures::gateway;
 use policy_sync_testenv::memory::{Asked, Fate, Interposer};
-use policy_sync_testenv::world::all_kinds;
+use policy_sync_testenv::tenant::all_kinds;
 use serde_json::Value;
 
 use crate::hub::{Hub, SHOP};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::memory::{Asked, Fate, Interposer};
-use policy_sync_testenv::world::all_kinds;
+use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
 
 use crate::hub::{Hub, SHOP};

@@ -11,7 +11,7 @@ use policy_sync::api::work::ManifestWork;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, timeout_policy};
 use policy_sync_testenv::memory::Faultless;
-use policy_sync_testenv::world::all_kinds;
+use policy_sync_testenv::tenant::all_kinds;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 

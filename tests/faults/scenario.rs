@@ -12,7 +12,7 @@ use policy_sync_testenv::fixtures::{
     auth_policy, gateway, https_gateway, namespace, rate_limit_policy, reference_grant, timeout_policy,
     tls_secret,
 };
-use policy_sync_testenv::world::{all_kinds, rate_limit_policies, timeout_policies};
+use policy_sync_testenv::tenant::{all_kinds, rate_limit_policies, timeout_policies};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::memory::{Asked, Fate, Faultless, Interposer};
-use policy_sync_testenv::world::rate_limit_policies;
+use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::json;
 
 use crate::hub::{Hub, SHOP};

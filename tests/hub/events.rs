@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 use policy_sync_testenv::fixtures::gateway;
-use policy_sync_testenv::world::Answer;
+use policy_sync_testenv::tenant::Answer;
 use serde_json::json;
 
 use crate::bad_input::until_event;
@@ -13,38 +13,38 @@ use crate::synced;
 
 #[tokio::test]
 async fn people_hear_once_how_their_policies_and_gateways_fare() -> Result<()> {
-    let (world, controller, limits) = synced("told-of").await?;
-    let web = gateway(world.name(), "web", world.name(), Some("all"));
+    let (tenant, controller, limits) = synced("told-of").await?;
+    let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     let programmed = Answer::applied().condition("Programmed", "True", "Programmed", "");
     for cluster in ["eu-1", "us-1"] {
-        let work = world.work(cluster, "ratelimitpolicy-limits").await?;
-        world.answer(&work, &Answer::applied().condition("Enforced", "True", "Enforced", "")).await?;
-        let work = world.work(cluster, "gateway-web").await?;
-        world.answer(&work, &programmed).await?;
+        let work = tenant.work(cluster, "ratelimitpolicy-limits").await?;
+        tenant.answer(&work, &Answer::applied().condition("Enforced", "True", "Enforced", "")).await?;
+        let work = tenant.work(cluster, "gateway-web").await?;
+        tenant.answer(&work, &programmed).await?;
     }
-    let told = until_event(&world, &limits, "applied on all").await?;
+    let told = until_event(&tenant, &limits, "applied on all").await?;
     ensure!(
         told == ("Synced".into(), "generation 1 is applied on all of its clusters: 2".into()),
         "{told:?}"
     );
-    let told = until_event(&world, &web, "programmed on all of its clusters: 2").await?;
+    let told = until_event(&tenant, &web, "programmed on all of its clusters: 2").await?;
     ensure!(told.0 == "Programmed", "{told:?}");
 
     let overridden = Answer::applied().condition("Enforced", "False", "Overridden", "by another");
-    let work = world.work("us-1", "ratelimitpolicy-limits").await?;
-    world.answer(&work, &overridden).await?;
-    let told = until_event(&world, &limits, "a policy of the spoke's own").await?;
+    let work = tenant.work("us-1", "ratelimitpolicy-limits").await?;
+    tenant.answer(&work, &overridden).await?;
+    let told = until_event(&tenant, &limits, "a policy of the spoke's own").await?;
     ensure!(told == ("Overridden".into(), "a policy of the spoke's own wins on: us-1".into()), "{told:?}");
     let broken = Answer::applied().condition("Programmed", "False", "AddressNotUsable", "no such address");
-    let work = world.work("us-1", "gateway-web").await?;
-    world.answer(&work, &broken).await?;
-    let told = until_event(&world, &web, "no such address").await?;
+    let work = tenant.work("us-1", "gateway-web").await?;
+    tenant.answer(&work, &broken).await?;
+    let told = until_event(&tenant, &web, "no such address").await?;
     ensure!(told.0 == "NotProgrammed", "{told:?}");
 
     // What is so already is not told again, whatever else changes, nor after a restart that everything is well.
-    world.merge(&limits, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
-    world.settled(&controller).await?;
-    let events: Api<Event> = Api::namespaced(world.client().clone(), world.name());
+    tenant.merge(&limits, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
+    tenant.settled(&controller).await?;
+    let events: Api<Event> = Api::namespaced(tenant.client().clone(), tenant.name());
     let count = || async {
         let told = events.list(&ListParams::default()).await?.items;
         let told = told.iter().filter_map(|event| event.reason.clone());
@@ -55,9 +55,9 @@ async fn people_hear_once_how_their_policies_and_gateways_fare() -> Result<()> {
     let before = count().await?;
     ensure!(before == ["NotProgrammed", "Overridden", "Programmed", "Synced"], "{before:?}");
     controller.kill();
-    let controller = world.controller().await?;
-    world.answer(&work, &programmed).await?;
-    world.settled(&controller).await?;
+    let controller = tenant.controller().await?;
+    tenant.answer(&work, &programmed).await?;
+    tenant.settled(&controller).await?;
     let after = count().await?;
     ensure!(after.iter().filter(|reason| *reason == "Synced").count() == 1, "{after:?}");
     Ok(())

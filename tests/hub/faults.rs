@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use policy_sync_testenv::fixtures::{gateway, managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::proxy::{Fault, Proxy, Target};
-use policy_sync_testenv::world::{Answer, LIMIT, World, all_kinds};
+use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant, all_kinds};
 use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, wait};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -101,25 +101,25 @@ struct Outcome {
 }
 
 /// A tenant with its controller behind a proxy.
-struct Stage<'h> {
-    world: World<'h>,
+struct Proxied<'h> {
+    tenant: Tenant<'h>,
     proxy: Proxy,
     controller: Mutex<Option<Controller>>,
 }
 
-impl<'h> Stage<'h> {
+impl<'h> Proxied<'h> {
     async fn new(hub: &'h ControlPlane, name: &str, plan: Option<Plan>) -> Result<Self> {
-        let world = World::new(hub, binary(), name, &["eu-1", "us-1"]).await?;
+        let tenant = Tenant::new(hub, binary(), name, &["eu-1", "us-1"]).await?;
         let fault = plan.map(|plan| (plan.target, plan.fault));
         let proxy = Proxy::start(hub, &format!("proxied-{name}"), fault).await?;
-        let stage = Self { world, proxy, controller: Mutex::default() };
-        stage.start_controller().await?;
-        Ok(stage)
+        let proxied = Self { tenant, proxy, controller: Mutex::default() };
+        proxied.start_controller().await?;
+        Ok(proxied)
     }
 
     async fn start_controller(&self) -> Result<()> {
-        let name = format!("--controller-name={}", self.world.controller_name());
-        let started = Controller::launch_behind(&self.proxy, binary(), self.world.hub(), &[&name])?;
+        let name = format!("--controller-name={}", self.tenant.controller_name());
+        let started = Controller::launch_behind(&self.proxy, binary(), self.tenant.hub(), &[&name])?;
         // The one before, if there is one, is killed.
         *self.controller.lock().await = Some(started);
         Ok(())
@@ -127,46 +127,46 @@ impl<'h> Stage<'h> {
 
     /// Tells the story; each step waits for what must come of it.
     async fn story(&self) -> Result<()> {
-        let world = &self.world;
-        let mut limits = rate_limit_policy(world.name(), "limits", "web");
-        self.surely("create", || world.apply(&limits)).await?;
-        world.until_works(&ON_BOTH).await?;
+        let tenant = &self.tenant;
+        let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
+        self.surely("create", || tenant.apply(&limits)).await?;
+        tenant.until_works(&ON_BOTH).await?;
         for cluster in ["eu-1", "us-1"] {
-            let work = world.work(cluster, "ratelimitpolicy-limits").await?;
+            let work = tenant.work(cluster, "ratelimitpolicy-limits").await?;
             let answer = Answer::applied().condition("Enforced", "True", "Enforced", "");
-            self.surely("answer", || world.answer(&work, &answer)).await?;
+            self.surely("answer", || tenant.answer(&work, &answer)).await?;
         }
-        world.until_folded(&limits, |_, summary| summary.enforced == 2).await?;
+        tenant.until_folded(&limits, |_, summary| summary.enforced == 2).await?;
 
         limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
-        self.surely("change", || world.apply(&limits)).await?;
+        self.surely("change", || tenant.apply(&limits)).await?;
         for cluster in ["eu-1", "us-1"] {
-            world.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
+            tenant.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
         }
-        world.until_folded(&limits, |_, summary| summary.applied == 0).await?;
+        tenant.until_folded(&limits, |_, summary| summary.applied == 0).await?;
 
-        self.surely("unplace", || world.place("all", &["eu-1"])).await?;
-        world.until_works(&ON_EU).await?;
-        self.surely("place", || world.place("all", &["eu-1", "us-1"])).await?;
-        world.until_works(&ON_BOTH).await?;
+        self.surely("unplace", || tenant.place("all", &["eu-1"])).await?;
+        tenant.until_works(&ON_EU).await?;
+        self.surely("place", || tenant.place("all", &["eu-1", "us-1"])).await?;
+        tenant.until_works(&ON_BOTH).await?;
 
         let mut parameters = all_kinds();
         parameters["downstreamClass"] = "cilium".into();
-        self.surely("change the parameters", || world.parameters(&parameters)).await?;
+        self.surely("change the parameters", || tenant.parameters(&parameters)).await?;
         for cluster in ["eu-1", "us-1"] {
             let class = |work: &policy_sync::api::work::ManifestWork| {
                 work.spec.workload.manifests[1].0["spec"]["gatewayClassName"] == "cilium"
             };
-            world.until_work(cluster, "gateway-web", class).await?;
+            tenant.until_work(cluster, "gateway-web", class).await?;
         }
-        self.surely("delete", || world.delete(&limits)).await?;
-        world.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
+        self.surely("delete", || tenant.delete(&limits)).await?;
+        tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
         let [unplaced, placed] =
-            ["none", "all"].map(|placement| gateway(world.name(), "web", world.name(), Some(placement)));
-        self.surely("unplace the gateway", || world.apply(&unplaced)).await?;
-        world.until_works(&[]).await?;
-        self.surely("place the gateway", || world.apply(&placed)).await?;
-        world.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await
+            ["none", "all"].map(|placement| gateway(tenant.name(), "web", tenant.name(), Some(placement)));
+        self.surely("unplace the gateway", || tenant.apply(&unplaced)).await?;
+        tenant.until_works(&[]).await?;
+        self.surely("place the gateway", || tenant.apply(&placed)).await?;
+        tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await
     }
 
     /// What a user does, again where the API server is away.
@@ -184,8 +184,8 @@ impl<'h> Stage<'h> {
             Crash::Nothing => Ok(()),
             Crash::Controller => self.start_controller().await,
             Crash::ApiServer => {
-                self.world.hub().stop_api_server();
-                self.world.hub().start_api_server().await
+                self.tenant.hub().stop_api_server();
+                self.tenant.hub().start_api_server().await
             }
         }
     }
@@ -194,12 +194,12 @@ impl<'h> Stage<'h> {
     async fn outcome(&self) -> Result<Outcome> {
         let controller = self.controller.lock().await;
         let controller = controller.as_ref().context("no controller")?;
-        let writes = self.world.settled(controller).await?;
+        let writes = self.tenant.settled(controller).await?;
         let mut outcome = Outcome::default();
-        for (work, name) in self.world.works().await?.iter().zip(self.world.work_names().await?) {
+        for (work, name) in self.tenant.works().await?.iter().zip(self.tenant.work_names().await?) {
             let copy = &work.spec.workload.manifests.last().context("no manifest")?.0;
             let text = json!([copy["spec"], copy["rules"]]).to_string();
-            outcome.works.insert(name, text.replace(self.world.name(), "tenant"));
+            outcome.works.insert(name, text.replace(self.tenant.name(), "tenant"));
         }
         for write in writes.iter().filter(|write| (200..300).contains(&write.code())) {
             if matches!(write.verb.as_str(), "create" | "delete") {
@@ -221,15 +221,15 @@ fn binary() -> &'static Path {
 
 /// Tells the story on `hub` with a fault, or with none.
 async fn told(hub: &ControlPlane, name: &str, plan: Option<Plan>) -> Result<Outcome> {
-    let stage = Stage::new(hub, name, plan).await?;
+    let proxied = Proxied::new(hub, name, plan).await?;
     match plan {
         Some(Plan { crash, .. }) if crash != Crash::Nothing => {
-            tokio::try_join!(stage.story(), stage.crashes(crash))?;
+            tokio::try_join!(proxied.story(), proxied.crashes(crash))?;
         }
-        _ => stage.story().await?,
+        _ => proxied.story().await?,
     }
-    let outcome = stage.outcome().await?;
-    ensure!(stage.proxy.has_struck(), "what the fault waits for never came");
+    let outcome = proxied.outcome().await?;
+    ensure!(proxied.proxy.has_struck(), "what the fault waits for never came");
     Ok(outcome)
 }
 

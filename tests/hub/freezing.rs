@@ -5,27 +5,27 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway_class, params_config_map, rate_limit_policy};
-use policy_sync_testenv::world::{World, all_kinds, rate_limit_policies};
+use policy_sync_testenv::tenant::{Tenant, all_kinds, rate_limit_policies};
 use policy_sync_testenv::{fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::{ON_BOTH, ON_EU, limit_of, synced, world};
+use crate::{ON_BOTH, ON_EU, limit_of, synced, tenant};
 
 /// Waits until the class says `reason` in its condition `condition`, and returns the message.
-pub(crate) async fn until_class_says(world: &World<'_>, condition: &str, reason: &str) -> Result<String> {
-    until_class(world, world.name(), condition, reason).await
+pub(crate) async fn until_class_says(tenant: &Tenant<'_>, condition: &str, reason: &str) -> Result<String> {
+    until_class(tenant, tenant.name(), condition, reason).await
 }
 
 /// The same of the class `name`.
 pub(crate) async fn until_class(
-    world: &World<'_>,
+    tenant: &Tenant<'_>,
     name: &str,
     condition: &str,
     reason: &str,
 ) -> Result<String> {
-    let class = gateway_class(name, &world.controller_name(), None);
+    let class = gateway_class(name, &tenant.controller_name(), None);
     wait::until(&format!("{condition} is {reason}"), Duration::from_secs(60), || async {
-        let class = world.get(&class).await?;
+        let class = tenant.get(&class).await?;
         let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let found = conditions.iter().find(|found| found["type"] == condition && found["reason"] == reason);
         let found = found.ok_or_else(|| anyhow::anyhow!("found {conditions:?}"))?;
@@ -35,9 +35,9 @@ pub(crate) async fn until_class(
     .await
 }
 
-async fn until_message(world: &World<'_>, policy: &Value, part: &str) -> Result<()> {
+async fn until_message(tenant: &Tenant<'_>, policy: &Value, part: &str) -> Result<()> {
     wait::until(&format!("the message has {part:?}"), Duration::from_secs(60), || async {
-        let annotations = world.annotations(policy).await?;
+        let annotations = tenant.annotations(policy).await?;
         let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
         ensure!(message.contains(part), "found {message:?}");
         Ok(())
@@ -53,138 +53,140 @@ fn changed(limits: &Value) -> Value {
 
 #[tokio::test]
 async fn invalid_parameters_freeze_what_they_decide_and_no_more() -> Result<()> {
-    let (world, controller, limits) = synced("invalid").await?;
-    world.parameters(&json!({"policiesToSync": [{"group": "kuadrant.io", "version": 2}]})).await?;
-    let message = until_class_says(&world, "Accepted", "InvalidParameters").await?;
+    let (tenant, controller, limits) = synced("invalid").await?;
+    tenant.parameters(&json!({"policiesToSync": [{"group": "kuadrant.io", "version": 2}]})).await?;
+    let message = until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(message.starts_with("parameters invalid/params: policiesToSync[0].version: "), "{message}");
 
     // A change waits; a lost placement does not.
-    world.apply(&changed(&limits)).await?;
-    until_message(&world, &limits, "has invalid parameters").await?;
-    ensure!(limit_of(&world.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
-    world.place("all", &["eu-1"]).await?;
-    world.until_works(&ON_EU).await?;
+    tenant.apply(&changed(&limits)).await?;
+    until_message(&tenant, &limits, "has invalid parameters").await?;
+    ensure!(limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
+    tenant.place("all", &["eu-1"]).await?;
+    tenant.until_works(&ON_EU).await?;
 
     // A restart knows no more than the hub tells it: everything stays.
-    world.settled(&controller).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
-    let controller = world.controller().await?;
-    let writes = world.settled(&controller).await?;
+    let controller = tenant.controller().await?;
+    let writes = tenant.settled(&controller).await?;
     ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
 
-    world.parameters(&all_kinds()).await?;
-    until_class_says(&world, "Accepted", "Accepted").await?;
-    world.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 99).await?;
+    tenant.parameters(&all_kinds()).await?;
+    until_class_says(&tenant, "Accepted", "Accepted").await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 99).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_deleted_gateway_is_withdrawn_although_its_class_is_invalid() -> Result<()> {
-    let (world, _controller, limits) = synced("rights").await?;
-    world.parameters(&json!({"downstreamClass": ""})).await?;
-    until_class_says(&world, "Accepted", "InvalidParameters").await?;
-    world.delete(&fixtures::gateway(world.name(), "web", world.name(), Some("all"))).await?;
-    world.until_works(&[]).await?;
-    ensure!(world.get(&limits).await.is_ok(), "the policy itself is the user's");
+    let (tenant, _controller, limits) = synced("rights").await?;
+    tenant.parameters(&json!({"downstreamClass": ""})).await?;
+    until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
+    tenant.delete(&fixtures::gateway(tenant.name(), "web", tenant.name(), Some("all"))).await?;
+    tenant.until_works(&[]).await?;
+    ensure!(tenant.get(&limits).await.is_ok(), "the policy itself is the user's");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_deleted_config_map_freezes_and_its_return_mends() -> Result<()> {
-    let (world, controller, limits) = synced("lost").await?;
-    world.delete(&params_config_map(world.name(), "params", &json!({}))).await?;
-    let message = until_class_says(&world, "Accepted", "InvalidParameters").await?;
+    let (tenant, controller, limits) = synced("lost").await?;
+    tenant.delete(&params_config_map(tenant.name(), "params", &json!({}))).await?;
+    let message = until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(message == "parameters lost/params: the ConfigMap does not exist", "{message}");
-    world.settled(&controller).await?;
-    world.until_works(&ON_BOTH).await?;
+    tenant.settled(&controller).await?;
+    tenant.until_works(&ON_BOTH).await?;
     // A deleted policy is known to be gone, whatever the parameters are.
-    world.delete(&limits).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
-    world.apply(&limits).await?;
-    world.parameters(&all_kinds()).await?;
-    world.until_works(&ON_BOTH).await
+    tenant.delete(&limits).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
+    tenant.apply(&limits).await?;
+    tenant.parameters(&all_kinds()).await?;
+    tenant.until_works(&ON_BOTH).await
 }
 
 #[tokio::test]
 async fn a_bad_selector_freezes_the_policy_on_clusters_that_are_still_placed() -> Result<()> {
-    let (world, _controller, limits) = synced("selector").await?;
+    let (tenant, _controller, limits) = synced("selector").await?;
     let annotate = |text: Value| json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": text}}});
-    world.merge(&limits, &annotate(json!("region in us"))).await?;
-    until_message(&world, &limits, "annotation kuadrant.io/cluster-selector: not a label key").await?;
-    world.merge(&limits, &json!({"spec": changed(&limits)["spec"]})).await?;
-    world.place("all", &["eu-1"]).await?;
-    world.until_works(&ON_EU).await?;
-    ensure!(limit_of(&world.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
-    world.merge(&limits, &annotate(Value::Null)).await?;
-    world.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 99).await?;
+    tenant.merge(&limits, &annotate(json!("region in us"))).await?;
+    until_message(&tenant, &limits, "annotation kuadrant.io/cluster-selector: not a label key").await?;
+    tenant.merge(&limits, &json!({"spec": changed(&limits)["spec"]})).await?;
+    tenant.place("all", &["eu-1"]).await?;
+    tenant.until_works(&ON_EU).await?;
+    ensure!(limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
+    tenant.merge(&limits, &annotate(Value::Null)).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 99).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_namespace_that_maps_to_a_reserved_one_is_not_synced() -> Result<()> {
     // kuadrant-system, where the spokes' own Kuadrant lives.
-    let world = world("system", &["eu-1"]).await?;
-    let controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
+    let tenant = tenant("system", &["eu-1"]).await?;
+    let controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
     until_message(
-        &world,
+        &tenant,
         &limits,
         "namespace system maps to kuadrant-system on the spokes, which is reserved",
     )
     .await?;
-    world.settled(&controller).await?;
-    world.until_works(&[]).await
+    tenant.settled(&controller).await?;
+    tenant.until_works(&[]).await
 }
 
 #[tokio::test]
 async fn a_reference_into_another_namespace_is_dropped_and_named() -> Result<()> {
-    let world = world("crosses", &["eu-1"]).await?;
-    let _controller = world.controller().await?;
-    let mut timeouts = fixtures::timeout_policy(world.name(), "timeouts", &["web", "web"]);
+    let tenant = tenant("crosses", &["eu-1"]).await?;
+    let _controller = tenant.controller().await?;
+    let mut timeouts = fixtures::timeout_policy(tenant.name(), "timeouts", &["web", "web"]);
     timeouts["spec"]["targetRefs"][1]["namespace"] = json!("crosses-other");
     let other = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "crosses-other"}});
-    world.apply(&other).await?;
-    world.apply(&fixtures::gateway("crosses-other", "web", world.name(), Some("all"))).await?;
-    world.apply(&timeouts).await?;
-    until_message(&world, &timeouts, "the reference to Gateway crosses-other/web is dropped").await?;
+    tenant.apply(&other).await?;
+    tenant.apply(&fixtures::gateway("crosses-other", "web", tenant.name(), Some("all"))).await?;
+    tenant.apply(&timeouts).await?;
+    until_message(&tenant, &timeouts, "the reference to Gateway crosses-other/web is dropped").await?;
     let references = |work: &policy_sync::api::work::ManifestWork| {
         work.spec.workload.manifests[1].0["spec"]["targetRefs"].as_array().map_or(0, Vec::len)
     };
-    world.until_work("eu-1", "timeoutpolicy-timeouts", |work| references(work) == 1).await?;
+    tenant.until_work("eu-1", "timeoutpolicy-timeouts", |work| references(work) == 1).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_class_that_is_no_longer_ours_withdraws() -> Result<()> {
-    let (world, controller, _) = synced("leaving").await?;
-    let params = (world.name(), "params");
-    let ours = gateway_class(world.name(), &world.controller_name(), Some(params));
-    let before = world.settled(&controller).await?.len();
+    let (tenant, controller, _) = synced("leaving").await?;
+    let params = (tenant.name(), "params");
+    let ours = gateway_class(tenant.name(), &tenant.controller_name(), Some(params));
+    let before = tenant.settled(&controller).await?.len();
     // As `kubectl replace --force` does, which withdraws nothing.
-    world.delete(&ours).await?;
-    world.apply(&ours).await?;
-    let writes = world.settled(&controller).await?;
+    tenant.delete(&ours).await?;
+    tenant.apply(&ours).await?;
+    let writes = tenant.settled(&controller).await?;
     let of_works = |write: &&policy_sync_testenv::audit::Request| write.object().resource == "manifestworks";
     let of_works: Vec<_> = writes[before..].iter().filter(of_works).collect();
     ensure!(of_works.is_empty(), "{of_works:?}");
 
-    world.delete(&ours).await?;
-    world.apply(&gateway_class(world.name(), "example.com/other", Some(params))).await?;
-    world.until_works(&[]).await?;
-    world.delete(&ours).await?;
-    world.apply(&ours).await?;
-    world.until_works(&ON_BOTH).await
+    tenant.delete(&ours).await?;
+    tenant.apply(&gateway_class(tenant.name(), "example.com/other", Some(params))).await?;
+    tenant.until_works(&[]).await?;
+    tenant.delete(&ours).await?;
+    tenant.apply(&ours).await?;
+    tenant.until_works(&ON_BOTH).await
 }
 
 #[tokio::test]
 async fn a_downstream_class_that_is_ours_would_be_a_loop() -> Result<()> {
-    let (world, _controller, _) = synced("loops").await?;
-    world.parameters(&json!({"downstreamClass": "loops", "policiesToSync": [rate_limit_policies()]})).await?;
-    let message = until_class_says(&world, "Accepted", "InvalidParameters").await?;
+    let (tenant, _controller, _) = synced("loops").await?;
+    tenant
+        .parameters(&json!({"downstreamClass": "loops", "policiesToSync": [rate_limit_policies()]}))
+        .await?;
+    let message = until_class_says(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(
         message.contains("downstreamClass: \"loops\" is itself a class of example.com/loops"),
         "{message}"
     );
-    world.until_works(&ON_BOTH).await
+    tenant.until_works(&ON_BOTH).await
 }

@@ -9,13 +9,13 @@ use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::{
     auth_policy, gateway, gateway_class, params_config_map, rate_limit_policy,
 };
-use policy_sync_testenv::world::{World, all_kinds, auth_policies, rate_limit_policies};
+use policy_sync_testenv::tenant::{Tenant, all_kinds, auth_policies, rate_limit_policies};
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
 use crate::freezing::{until_class, until_class_says};
 use crate::secrets::rights::until_accepted;
-use crate::{ON_EU, limit_of, world};
+use crate::{ON_EU, limit_of, tenant};
 
 /// The definition of `QuotaPolicy` in `group`, stored in the first of `versions` and served in those not in `hidden`.
 fn definition(group: &str, versions: &[&str], hidden: &[&str]) -> Value {
@@ -54,10 +54,10 @@ fn quota_policies(group: &str, version: &str) -> Value {
 }
 
 /// Waits until the class says `reason` in `PoliciesResolved`, with `part` in the message.
-async fn until_resolved(world: &World<'_>, class: &str, reason: &str, part: &str) -> Result<()> {
-    let class = gateway_class(class, &world.controller_name(), None);
+async fn until_resolved(tenant: &Tenant<'_>, class: &str, reason: &str, part: &str) -> Result<()> {
+    let class = gateway_class(class, &tenant.controller_name(), None);
     wait::until(&format!("PoliciesResolved is {reason}"), Duration::from_secs(60), || async {
-        let class = world.get(&class).await?;
+        let class = tenant.get(&class).await?;
         let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let says = |found: &Value| {
             let message = found["message"].as_str().unwrap_or_default();
@@ -70,9 +70,9 @@ async fn until_resolved(world: &World<'_>, class: &str, reason: &str, part: &str
 }
 
 /// Writes `object` as soon as its kind is served.
-pub(crate) async fn apply_once_served(world: &World<'_>, object: &Value) -> Result<()> {
+pub(crate) async fn apply_once_served(tenant: &Tenant<'_>, object: &Value) -> Result<()> {
     wait::until("the kind is served", Duration::from_secs(30), || async {
-        world.apply(object).await.map(drop)
+        tenant.apply(object).await.map(drop)
     })
     .await
 }
@@ -80,40 +80,40 @@ pub(crate) async fn apply_once_served(world: &World<'_>, object: &Value) -> Resu
 #[tokio::test]
 async fn a_kind_that_is_installed_later_is_synced_and_one_that_goes_is_withdrawn() -> Result<()> {
     let group = "arrives.example.com";
-    let world = world("arrives", &["eu-1"]).await?;
-    world.parameters(&quota_policies(group, "v1")).await?;
-    let _controller = world.controller().await?;
+    let tenant = tenant("arrives", &["eu-1"]).await?;
+    tenant.parameters(&quota_policies(group, "v1")).await?;
+    let _controller = tenant.controller().await?;
     let message = format!("{group}/v1 quotapolicies: the hub has no such custom resource");
-    until_resolved(&world, "arrives", "UnknownResource", &message).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
+    until_resolved(&tenant, "arrives", "UnknownResource", &message).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
 
-    world.apply(&definition(group, &["v1"], &[])).await?;
-    apply_once_served(&world, &quota_policy(group, "v1", world.name())).await?;
-    until_resolved(&world, "arrives", "Resolved", "1 kinds are synced").await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"]).await?;
+    tenant.apply(&definition(group, &["v1"], &[])).await?;
+    apply_once_served(&tenant, &quota_policy(group, "v1", tenant.name())).await?;
+    until_resolved(&tenant, "arrives", "Resolved", "1 kinds are synced").await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"]).await?;
 
     // One that loses its version only is frozen, not withdrawn: its objects are still there.
-    world.apply(&definition(group, &["v1", "v2"], &["v1"])).await?;
-    until_resolved(&world, "arrives", "UnknownResource", "the hub serves v2").await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"]).await?;
+    tenant.apply(&definition(group, &["v1", "v2"], &["v1"])).await?;
+    until_resolved(&tenant, "arrives", "UnknownResource", "the hub serves v2").await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"]).await?;
 
-    world.delete(&definition(group, &["v1"], &[])).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
+    tenant.delete(&definition(group, &["v1"], &[])).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }
 
 #[tokio::test]
 async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
-    let world = world("shares", &["eu-1"]).await?;
+    let tenant = tenant("shares", &["eu-1"]).await?;
     let second =
-        params_config_map(world.name(), "second", &json!({"policiesToSync": [rate_limit_policies()]}));
-    world.apply(&second).await?;
-    let class = gateway_class("shares-second", &world.controller_name(), Some((world.name(), "second")));
-    world.apply(&class).await?;
-    world.apply(&gateway(world.name(), "api", "shares-second", Some("all"))).await?;
-    world.apply(&rate_limit_policy(world.name(), "first", "web")).await?;
-    world.apply(&rate_limit_policy(world.name(), "second", "api")).await?;
-    let _controller = world.controller().await?;
-    world
+        params_config_map(tenant.name(), "second", &json!({"policiesToSync": [rate_limit_policies()]}));
+    tenant.apply(&second).await?;
+    let class = gateway_class("shares-second", &tenant.controller_name(), Some((tenant.name(), "second")));
+    tenant.apply(&class).await?;
+    tenant.apply(&gateway(tenant.name(), "api", "shares-second", Some("all"))).await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "first", "web")).await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "second", "api")).await?;
+    let _controller = tenant.controller().await?;
+    tenant
         .until_works(&[
             "eu-1/access",
             "eu-1/gateway-api",
@@ -123,78 +123,80 @@ async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
         ])
         .await?;
     // The first class drops the kind: only its gateways' policies go, and the second's are still followed.
-    world.parameters(&json!({"policiesToSync": [auth_policies()]})).await?;
+    tenant.parameters(&json!({"policiesToSync": [auth_policies()]})).await?;
     let rest = ["eu-1/access", "eu-1/gateway-api", "eu-1/gateway-web", "eu-1/ratelimitpolicy-second"];
-    world.until_works(&rest).await?;
-    let mut changed = rate_limit_policy(world.name(), "second", "api");
+    tenant.until_works(&rest).await?;
+    let mut changed = rate_limit_policy(tenant.name(), "second", "api");
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
-    world.apply(&changed).await?;
-    world.until_work("eu-1", "ratelimitpolicy-second", |work| limit_of(work) == 77).await?;
+    tenant.apply(&changed).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-second", |work| limit_of(work) == 77).await?;
     // One that is gone may return; one that is another's withdraws.
-    world.delete(&class).await?;
-    world
+    tenant.delete(&class).await?;
+    tenant
         .apply(&gateway_class(
             class["metadata"]["name"].as_str().unwrap_or_default(),
             "example.com/other",
             None,
         ))
         .await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }
 
 #[tokio::test]
 async fn a_version_that_nobody_serves_stands_in_nobodys_way() -> Result<()> {
-    let world = world("unserved", &["eu-1"]).await?;
+    let tenant = tenant("unserved", &["eu-1"]).await?;
     // It is there first.
     let unserved = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v9", "resource": "ratelimitpolicies"}]});
-    world.delete(&gateway_class(world.name(), &world.controller_name(), None)).await?;
-    world.apply(&params_config_map(world.name(), "first", &unserved)).await?;
-    world.apply(&gateway_class("a-first", &world.controller_name(), Some((world.name(), "first")))).await?;
-    world
-        .apply(&gateway_class(world.name(), &world.controller_name(), Some((world.name(), "params"))))
+    tenant.delete(&gateway_class(tenant.name(), &tenant.controller_name(), None)).await?;
+    tenant.apply(&params_config_map(tenant.name(), "first", &unserved)).await?;
+    tenant
+        .apply(&gateway_class("a-first", &tenant.controller_name(), Some((tenant.name(), "first"))))
         .await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let _controller = world.controller().await?;
-    world.until_works(&ON_EU).await?;
-    until_class_says(&world, "PoliciesResolved", "Resolved").await?;
-    let message = until_class(&world, "a-first", "PoliciesResolved", "UnknownResource").await?;
+    tenant
+        .apply(&gateway_class(tenant.name(), &tenant.controller_name(), Some((tenant.name(), "params"))))
+        .await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let _controller = tenant.controller().await?;
+    tenant.until_works(&ON_EU).await?;
+    until_class_says(&tenant, "PoliciesResolved", "Resolved").await?;
+    let message = until_class(&tenant, "a-first", "PoliciesResolved", "UnknownResource").await?;
     ensure!(message.contains("kuadrant.io/v9 ratelimitpolicies: the hub serves v1"), "{message}");
-    world.delete(&limits).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
+    tenant.delete(&limits).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }
 
 #[tokio::test]
 async fn of_a_kind_in_two_versions_the_older_classs_is_synced() -> Result<()> {
     let group = "versions.example.com";
-    let world = world("versions", &["eu-1"]).await?;
-    world.apply(&definition(group, &["v1", "v2"], &[])).await?;
-    world.parameters(&quota_policies(group, "v1")).await?;
-    let quota = quota_policy(group, "v1", world.name());
-    apply_once_served(&world, &quota).await?;
-    let _controller = world.controller().await?;
+    let tenant = tenant("versions", &["eu-1"]).await?;
+    tenant.apply(&definition(group, &["v1", "v2"], &[])).await?;
+    tenant.parameters(&quota_policies(group, "v1")).await?;
+    let quota = quota_policy(group, "v1", tenant.name());
+    apply_once_served(&tenant, &quota).await?;
+    let _controller = tenant.controller().await?;
     let synced = ["eu-1/access", "eu-1/gateway-web", "eu-1/quotapolicy-quota"];
-    world.until_works(&synced).await?;
-    world.apply(&params_config_map(world.name(), "second", &quota_policies(group, "v2"))).await?;
-    let class = gateway_class("versions-second", &world.controller_name(), Some((world.name(), "second")));
-    world.apply(&class).await?;
-    let message = until_class(&world, "versions-second", "PoliciesResolved", "VersionConflict").await?;
+    tenant.until_works(&synced).await?;
+    tenant.apply(&params_config_map(tenant.name(), "second", &quota_policies(group, "v2"))).await?;
+    let class = gateway_class("versions-second", &tenant.controller_name(), Some((tenant.name(), "second")));
+    tenant.apply(&class).await?;
+    let message = until_class(&tenant, "versions-second", "PoliciesResolved", "VersionConflict").await?;
     let names = "is synced in version v1, which GatewayClass versions lists";
     ensure!(message.contains(names), "{message}");
-    until_class_says(&world, "PoliciesResolved", "Resolved").await?;
-    world.until_works(&synced).await?;
+    until_class_says(&tenant, "PoliciesResolved", "Resolved").await?;
+    tenant.until_works(&synced).await?;
     // Nobody is held up: neither a change nor a deletion.
-    world.merge(&quota, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
+    tenant.merge(&quota, &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
     let labelled = |work: &ManifestWork| !work.spec.workload.manifests[1].0["metadata"]["labels"].is_null();
-    world.until_work("eu-1", "quotapolicy-quota", labelled).await?;
-    world.delete(&quota).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
+    tenant.until_work("eu-1", "quotapolicy-quota", labelled).await?;
+    tenant.delete(&quota).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await
 }
 
 /// A user with what a controller needs, but for the kinds of `kuadrant.io`: of those only what `verbs` allow, only
 /// on RateLimitPolicies.
-pub(crate) async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
-    let user = User::new(format!("limited-{}", world.name()));
+pub(crate) async fn limited(tenant: &Tenant<'_>, verbs: &[&str]) -> Result<User> {
+    let user = User::new(format!("limited-{}", tenant.name()));
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
     let read = ["get", "list", "watch"];
     let rules = [
@@ -222,20 +224,20 @@ pub(crate) async fn limited(world: &World<'_>, verbs: &[&str]) -> Result<User> {
     ];
     let metadata = json!({"name": user.name});
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules});
-    world.apply(&role).await?;
+    tenant.apply(&role).await?;
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user.name},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name}],
     });
-    world.apply(&binding).await?;
+    tenant.apply(&binding).await?;
     Ok(user)
 }
 
-pub(crate) async fn limited_controller(world: &World<'_>, user: User) -> Result<Controller> {
-    let name = format!("--controller-name={}", world.controller_name());
+pub(crate) async fn limited_controller(tenant: &Tenant<'_>, user: User) -> Result<Controller> {
+    let name = format!("--controller-name={}", tenant.controller_name());
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
-    let mut controller = Controller::launch(binary, world.hub(), &[&name], Some(user))?;
+    let mut controller = Controller::launch(binary, tenant.hub(), &[&name], Some(user))?;
     controller.ready().await?;
     controller.leads().await?;
     Ok(controller)
@@ -243,15 +245,15 @@ pub(crate) async fn limited_controller(world: &World<'_>, user: User) -> Result<
 
 #[tokio::test]
 async fn a_missing_right_is_named_and_stops_no_other_kind() -> Result<()> {
-    let world = world("forbidden", &["eu-1"]).await?;
-    world.parameters(&all_kinds()).await?;
-    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
-    world.apply(&auth_policy(world.name(), "auth", "web")).await?;
-    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
-    let controller = limited_controller(&world, user).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
+    let tenant = tenant("forbidden", &["eu-1"]).await?;
+    tenant.parameters(&all_kinds()).await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
+    tenant.apply(&auth_policy(tenant.name(), "auth", "web")).await?;
+    let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
+    let controller = limited_controller(&tenant, user).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
     let message = "kuadrant.io/v1 authpolicies: the controller may not get it";
-    until_resolved(&world, "forbidden", "Forbidden", message).await?;
+    until_resolved(&tenant, "forbidden", "Forbidden", message).await?;
     let (code, text) = controller.readiness().await?;
     ensure!(code == 200 && text.contains("[!]authpolicies.kuadrant.io failing"), "{code}: {text}");
     Ok(())
@@ -259,62 +261,62 @@ async fn a_missing_right_is_named_and_stops_no_other_kind() -> Result<()> {
 
 #[tokio::test]
 async fn rights_that_are_granted_or_taken_later_count_without_a_restart() -> Result<()> {
-    let world = world("grants", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let user = limited(&world, &["get"]).await?;
-    let _controller = limited_controller(&world, user).await?;
-    until_resolved(&world, "grants", "Forbidden", "ratelimitpolicies: the controller may not list it")
+    let tenant = tenant("grants", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let user = limited(&tenant, &["get"]).await?;
+    let _controller = limited_controller(&tenant, user).await?;
+    until_resolved(&tenant, "grants", "Forbidden", "ratelimitpolicies: the controller may not list it")
         .await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
-    limited(&world, &["get", "list", "watch", "patch"]).await?;
-    world.until_works(&ON_EU).await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
+    limited(&tenant, &["get", "list", "watch", "patch"]).await?;
+    tenant.until_works(&ON_EU).await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
 
     // Nothing else happens, and a watch goes on for minutes whatever becomes of the right to it.
-    limited(&world, &["get", "list", "watch"]).await?;
-    until_resolved(&world, "grants", "Forbidden", "ratelimitpolicies: the controller may not patch it: its")
+    limited(&tenant, &["get", "list", "watch"]).await?;
+    until_resolved(&tenant, "grants", "Forbidden", "ratelimitpolicies: the controller may not patch it: its")
         .await?;
-    world.until_works(&ON_EU).await?;
-    limited(&world, &["get"]).await?;
-    until_resolved(&world, "grants", "Forbidden", "ratelimitpolicies: the controller may not list it")
+    tenant.until_works(&ON_EU).await?;
+    limited(&tenant, &["get"]).await?;
+    until_resolved(&tenant, "grants", "Forbidden", "ratelimitpolicies: the controller may not list it")
         .await?;
-    world.until_works(&ON_EU).await
+    tenant.until_works(&ON_EU).await
 }
 
 #[tokio::test]
 async fn a_kind_that_may_no_longer_be_listed_is_not_withdrawn() -> Result<()> {
-    let world = world("revoked", &["eu-1"]).await?;
-    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
-    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
-    let controller = limited_controller(&world, user).await?;
+    let tenant = tenant("revoked", &["eu-1"]).await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
+    let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
+    let controller = limited_controller(&tenant, user).await?;
     let synced = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
-    world.until_works(&synced).await?;
+    tenant.until_works(&synced).await?;
     controller.kill();
 
-    let user = limited(&world, &["get"]).await?;
-    let controller = limited_controller(&world, user).await?;
-    until_resolved(&world, "revoked", "Forbidden", "ratelimitpolicies: the controller may not list it")
+    let user = limited(&tenant, &["get"]).await?;
+    let controller = limited_controller(&tenant, user).await?;
+    until_resolved(&tenant, "revoked", "Forbidden", "ratelimitpolicies: the controller may not list it")
         .await?;
-    world.settled(&controller).await?;
-    world.until_works(&synced).await?;
+    tenant.settled(&controller).await?;
+    tenant.until_works(&synced).await?;
     // What is known still withdraws.
-    world.place("all", &[]).await?;
-    world.until_works(&[]).await
+    tenant.place("all", &[]).await?;
+    tenant.until_works(&[]).await
 }
 
 #[tokio::test]
 async fn without_the_right_to_patch_only_annotations_are_missing() -> Result<()> {
-    let world = world("readonly", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let user = limited(&world, &["get", "list", "watch"]).await?;
-    let controller = limited_controller(&world, user).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
-    for write in world.settled(&controller).await? {
+    let tenant = tenant("readonly", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let user = limited(&tenant, &["get", "list", "watch"]).await?;
+    let controller = limited_controller(&tenant, user).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
+    for write in tenant.settled(&controller).await? {
         ensure!(write.code() != 403, "it tried {write:?}");
     }
-    let annotations = world.annotations(&limits).await?;
+    let annotations = tenant.annotations(&limits).await?;
     ensure!(annotations.is_empty(), "{annotations:?}");
     Ok(())
 }
@@ -353,43 +355,43 @@ async fn an_old_hub_without_server_side_apply_makes_it_unready() -> Result<()> {
 }
 
 /// Lets `user` read ConfigMaps, or no longer.
-async fn may_read_parameters(world: &World<'_>, user: &User, may: bool) -> Result<()> {
+async fn may_read_parameters(tenant: &Tenant<'_>, user: &User, may: bool) -> Result<()> {
     let metadata = json!({"name": user.name});
     let role =
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata});
-    let mut rules = world.get(&role).await?.data["rules"].take();
+    let mut rules = tenant.get(&role).await?.data["rules"].take();
     let config_maps =
         rules.as_array_mut().into_iter().flatten().find(|rule| rule["resources"][0] == "configmaps");
     let verbs: &[&str] = if may { &["get", "list", "watch"] } else { &["get"] };
     config_maps.context("no rule is about ConfigMaps")?["verbs"] = json!(verbs);
-    world.merge(&role, &json!({"rules": rules})).await.map(drop)
+    tenant.merge(&role, &json!({"rules": rules})).await.map(drop)
 }
 
 #[tokio::test]
 async fn parameters_that_may_not_be_read_are_told_and_hold_what_was_known() -> Result<()> {
-    let world = world("unread", &["eu-1"]).await?;
-    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
-    may_read_parameters(&world, &user, false).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let controller = limited_controller(&world, user.clone()).await?;
-    let message = until_class_says(&world, "Accepted", "ParametersUnread").await?;
+    let tenant = tenant("unread", &["eu-1"]).await?;
+    let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
+    may_read_parameters(&tenant, &user, false).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let controller = limited_controller(&tenant, user.clone()).await?;
+    let message = until_class_says(&tenant, "Accepted", "ParametersUnread").await?;
     ensure!(message.starts_with("parameters unread/params cannot be read: configmaps"), "{message}");
-    until_class_says(&world, "PoliciesResolved", "ParametersUnread").await?;
-    let web = gateway(world.name(), "web", world.name(), Some("all"));
-    until_accepted(&world, &web, "Unknown ParametersUnread").await?;
+    until_class_says(&tenant, "PoliciesResolved", "ParametersUnread").await?;
+    let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
+    until_accepted(&tenant, &web, "Unknown ParametersUnread").await?;
     let metrics = controller.metrics().await?;
     ensure!(metrics.contains(r#"category="ParametersUnread""#), "{metrics}");
 
-    may_read_parameters(&world, &user, true).await?;
-    world.until_works(&ON_EU).await?;
-    until_class_says(&world, "Accepted", "Accepted").await?;
+    may_read_parameters(&tenant, &user, true).await?;
+    tenant.until_works(&ON_EU).await?;
+    until_class_says(&tenant, "Accepted", "Accepted").await?;
     // What was read once holds.
-    may_read_parameters(&world, &user, false).await?;
-    world.settled(&controller).await?;
+    may_read_parameters(&tenant, &user, false).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
-    let controller = limited_controller(&world, user).await?;
-    until_class_says(&world, "Accepted", "ParametersUnread").await?;
-    world.settled(&controller).await?;
-    world.until_works(&ON_EU).await
+    let controller = limited_controller(&tenant, user).await?;
+    until_class_says(&tenant, "Accepted", "ParametersUnread").await?;
+    tenant.settled(&controller).await?;
+    tenant.until_works(&ON_EU).await
 }

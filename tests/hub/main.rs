@@ -24,10 +24,10 @@ use std::path::Path;
 use anyhow::Result;
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::rate_limit_policy;
-use policy_sync_testenv::{Controller, Fleet, World};
+use policy_sync_testenv::{Controller, Fleet, Tenant};
 use serde_json::Value;
 
-/// The works of a world with the policy `limits` on both clusters.
+/// The works of a tenant with the policy `limits` on both clusters.
 const ON_BOTH: [&str; 6] = [
     "eu-1/access",
     "eu-1/gateway-web",
@@ -39,21 +39,21 @@ const ON_BOTH: [&str; 6] = [
 /// The same on the first cluster alone.
 const ON_EU: [&str; 3] = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
 
-/// A world of its own, on the hub that all tests share.
-async fn world(name: &str, clusters: &[&str]) -> Result<World<'static>> {
+/// A tenant of its own, on the hub that all tests share.
+async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     let fleet = Fleet::shared_hub().await?;
-    World::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
+    Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }
 
-/// A world with the policy `limits` on both clusters, its controller, and the policy.
-async fn synced(name: &str) -> Result<(World<'static>, Controller, Value)> {
-    let world = world(name, &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_works(&ON_BOTH).await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    Ok((world, controller, limits))
+/// A tenant with the policy `limits` on both clusters, its controller, and the policy.
+async fn synced(name: &str) -> Result<(Tenant<'static>, Controller, Value)> {
+    let tenant = tenant(name, &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_works(&ON_BOTH).await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    Ok((tenant, controller, limits))
 }
 
 /// The limit in the copy that a work carries.

@@ -3,13 +3,13 @@
 use anyhow::{Result, ensure};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::managed_cluster;
+use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::LIMIT;
-use policy_sync_testenv::{Controller, World};
+use policy_sync_testenv::{Controller, Tenant};
 use serde_json::{Value, json};
 
 use crate::kinds::apply_once_served;
-use crate::{ON_EU, limit_of, synced, world};
+use crate::{ON_EU, limit_of, synced, tenant};
 
 /// The annotation that tells a policy's owner.
 const MESSAGE: &str = "kuadrant.io/policy-sync-message";
@@ -54,16 +54,16 @@ pub(crate) fn typed_policy(group: &str, namespace: &str, name: &str) -> Value {
 }
 
 /// Waits until the copies on `eu-1` and `us-1` have these limits.
-async fn until_limits(world: &World<'_>, eu: i64, us: i64) -> Result<()> {
+async fn until_limits(tenant: &Tenant<'_>, eu: i64, us: i64) -> Result<()> {
     for (cluster, wanted) in [("eu-1", eu), ("us-1", us)] {
-        world.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == wanted).await?;
+        tenant.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == wanted).await?;
     }
     Ok(())
 }
 
 /// The clusters with a work that was written after the first `before` writes, once there are no more.
-async fn written(world: &World<'_>, controller: &Controller, before: &mut usize) -> Result<Vec<String>> {
-    let writes = world.settled(controller).await?;
+async fn written(tenant: &Tenant<'_>, controller: &Controller, before: &mut usize) -> Result<Vec<String>> {
+    let writes = tenant.settled(controller).await?;
     let works = writes[*before..].iter().filter(|write| write.object().resource == "manifestworks");
     let clusters = works.map(|write| write.object().namespace).collect();
     *before = writes.len();
@@ -72,95 +72,95 @@ async fn written(world: &World<'_>, controller: &Controller, before: &mut usize)
 
 #[tokio::test]
 async fn each_change_writes_only_the_works_that_it_changes() -> Result<()> {
-    let (world, controller, limits) = synced("overrides").await?;
-    let mut seen = world.settled(&controller).await?.len();
+    let (tenant, controller, limits) = synced("overrides").await?;
+    let mut seen = tenant.settled(&controller).await?.len();
 
-    world
+    tenant
         .merge(&limits, &overrides(&json!([limit("region=us", 5), limit("overrides-story in (x)", 3)])))
         .await?;
-    until_limits(&world, 10, 5).await?;
-    ensure!(written(&world, &controller, &mut seen).await? == ["us-1"], "for one cluster");
-    let annotations = world.work("us-1", "ratelimitpolicy-limits").await?;
+    until_limits(&tenant, 10, 5).await?;
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["us-1"], "for one cluster");
+    let annotations = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     let annotations = annotations.spec.workload.manifests[1].0["metadata"]["annotations"].clone();
     ensure!(annotations["kuadrant.io/cluster-overrides"].is_null(), "{annotations}");
 
     let eu = managed_cluster("eu-1", &Default::default());
     let label = |value: Value| json!({"metadata": {"labels": {"overrides-story": value}}});
-    world.merge(&eu, &label("x".into())).await?;
-    until_limits(&world, 3, 5).await?;
-    ensure!(written(&world, &controller, &mut seen).await? == ["eu-1"], "a label of one cluster");
-    world.merge(&eu, &label(Value::Null)).await?;
-    until_limits(&world, 10, 5).await?;
-    ensure!(written(&world, &controller, &mut seen).await? == ["eu-1"], "a label that is gone");
+    tenant.merge(&eu, &label("x".into())).await?;
+    until_limits(&tenant, 3, 5).await?;
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "a label of one cluster");
+    tenant.merge(&eu, &label(Value::Null)).await?;
+    until_limits(&tenant, 10, 5).await?;
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "a label that is gone");
 
     let none = json!({"metadata": {"annotations": {"kuadrant.io/cluster-overrides": null}}});
-    world.merge(&limits, &none).await?;
-    until_limits(&world, 10, 10).await?;
-    ensure!(written(&world, &controller, &mut seen).await? == ["us-1"], "no overrides any more");
+    tenant.merge(&limits, &none).await?;
+    until_limits(&tenant, 10, 10).await?;
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["us-1"], "no overrides any more");
     Ok(())
 }
 
 #[tokio::test]
 async fn overrides_survive_a_restart_and_a_change_of_the_policy() -> Result<()> {
-    let (world, controller, limits) = synced("overrides-stay").await?;
-    world.merge(&limits, &overrides(&json!([limit("region=us", 5)]))).await?;
-    until_limits(&world, 10, 5).await?;
-    world.settled(&controller).await?;
+    let (tenant, controller, limits) = synced("overrides-stay").await?;
+    tenant.merge(&limits, &overrides(&json!([limit("region=us", 5)]))).await?;
+    until_limits(&tenant, 10, 5).await?;
+    tenant.settled(&controller).await?;
     controller.kill();
-    let controller = world.controller().await?;
-    let writes = world.settled(&controller).await?;
+    let controller = tenant.controller().await?;
+    let writes = tenant.settled(&controller).await?;
     ensure!(writes.is_empty(), "a restart wrote {writes:?}");
     let changed = json!({"spec": {"limits": {"all": {"rates": [{"limit": 20, "window": "10s"}]}}}});
-    world.merge(&limits, &changed).await?;
-    until_limits(&world, 20, 5).await?;
+    tenant.merge(&limits, &changed).await?;
+    until_limits(&tenant, 20, 5).await?;
     let mut seen = 0;
-    ensure!(written(&world, &controller, &mut seen).await? == ["eu-1"], "what us-1 gets is the same");
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "what us-1 gets is the same");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_bad_override_freezes_the_policy_on_clusters_that_are_still_placed() -> Result<()> {
-    let (world, controller, limits) = synced("overrides-freeze").await?;
-    world.merge(&limits, &overrides(&json!([limit("region=us", 5), {"patch": {}}]))).await?;
+    let (tenant, controller, limits) = synced("overrides-freeze").await?;
+    tenant.merge(&limits, &overrides(&json!([limit("region=us", 5), {"patch": {}}]))).await?;
     let place = "annotation kuadrant.io/cluster-overrides[1]: clusterSelector is required";
-    until_told(&world, &limits, place).await?;
-    world.place("all", &["eu-1"]).await?;
-    world.until_works(&ON_EU).await?;
-    world.settled(&controller).await?;
-    ensure!(limit_of(&world.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
-    world.merge(&limits, &overrides(&json!([limit("region=eu", 7)]))).await?;
-    world.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 7).await?;
+    until_told(&tenant, &limits, place).await?;
+    tenant.place("all", &["eu-1"]).await?;
+    tenant.until_works(&ON_EU).await?;
+    tenant.settled(&controller).await?;
+    ensure!(limit_of(&tenant.work("eu-1", "ratelimitpolicy-limits").await?) == 10, "it was changed");
+    tenant.merge(&limits, &overrides(&json!([limit("region=eu", 7)]))).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 7).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_definition_that_changes_is_what_overrides_are_checked_against() -> Result<()> {
     const GROUP: &str = "changing.example.com";
-    let world = world("overrides-typed", &["eu-1", "us-1"]).await?;
-    world.apply(&typed_definition(GROUP, &json!({"type": "integer"}))).await?;
-    world
+    let tenant = tenant("overrides-typed", &["eu-1", "us-1"]).await?;
+    tenant.apply(&typed_definition(GROUP, &json!({"type": "integer"}))).await?;
+    tenant
         .parameters(
             &json!({"policiesToSync": [{"group": GROUP, "version": "v1", "resource": "typedpolicies"}]}),
         )
         .await?;
-    let policy = typed_policy(GROUP, world.name(), "typed");
-    apply_once_served(&world, &policy).await?;
-    let _controller = world.controller().await?;
-    world.until_work("us-1", "typedpolicy-typed", |_| true).await?;
+    let policy = typed_policy(GROUP, tenant.name(), "typed");
+    apply_once_served(&tenant, &policy).await?;
+    let _controller = tenant.controller().await?;
+    tenant.until_work("us-1", "typedpolicy-typed", |_| true).await?;
     let patch = json!({"clusterSelector": "region=us", "patch": {"rate": "5/m"}});
-    world.merge(&policy, &overrides(&json!([patch]))).await?;
+    tenant.merge(&policy, &overrides(&json!([patch]))).await?;
     let place = r#"annotation kuadrant.io/cluster-overrides[0].patch.rate: expected an integer, found "5/m""#;
-    until_told(&world, &policy, place).await?;
-    world.apply(&typed_definition(GROUP, &json!({"x-kubernetes-int-or-string": true}))).await?;
+    until_told(&tenant, &policy, place).await?;
+    tenant.apply(&typed_definition(GROUP, &json!({"x-kubernetes-int-or-string": true}))).await?;
     let rate = |work: &ManifestWork| work.spec.workload.manifests[1].0["spec"]["rate"].clone();
-    world.until_work("us-1", "typedpolicy-typed", |work| rate(work) == "5/m").await?;
-    world.until_work("eu-1", "typedpolicy-typed", |work| rate(work) == 10).await?;
+    tenant.until_work("us-1", "typedpolicy-typed", |work| rate(work) == "5/m").await?;
+    tenant.until_work("eu-1", "typedpolicy-typed", |work| rate(work) == 10).await?;
     Ok(())
 }
 
-async fn until_told(world: &World<'_>, policy: &Value, message: &str) -> Result<()> {
+async fn until_told(tenant: &Tenant<'_>, policy: &Value, message: &str) -> Result<()> {
     wait::until("the owner is told", LIMIT, || async {
-        let annotations = world.annotations(policy).await?;
+        let annotations = tenant.annotations(policy).await?;
         ensure!(annotations.get(MESSAGE).is_some_and(|found| found == message), "{annotations:?}");
         Ok(())
     })

@@ -5,23 +5,23 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::rate_limit_policy;
+use policy_sync_testenv::tenant::{LIMIT, Tenant, rate_limit_policies};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{LIMIT, World, rate_limit_policies};
 use serde_json::{Value, json};
 
 use crate::bad_input::until_event;
-use crate::{ON_EU, limit_of, world};
+use crate::{ON_EU, limit_of, tenant};
 
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 /// A policy of the hub's own by which nobody may create or update, as `operation` says, the works of the policy `policy`,
 /// and what binds it.
-fn nobody_may(world: &World<'_>, operation: &str, policy: &str) -> [Value; 2] {
-    let name = format!("{}-{}", world.name(), operation.to_lowercase());
+fn nobody_may(tenant: &Tenant<'_>, operation: &str, policy: &str) -> [Value; 2] {
+    let name = format!("{}-{}", tenant.name(), operation.to_lowercase());
     let is_meant = format!(
         "has(object.metadata.annotations) && 'kuadrant.io/parent' in object.metadata.annotations \
          && object.metadata.annotations['kuadrant.io/parent'].endsWith('/{}/{policy}')",
-        world.name()
+        tenant.name()
     );
     [
         json!({
@@ -44,16 +44,16 @@ fn nobody_may(world: &World<'_>, operation: &str, policy: &str) -> [Value; 2] {
 }
 
 /// Waits until a dry run of an apply of the work `name` on `eu-1`, for the policy `policy`, is refused.
-async fn until_in_force(world: &World<'_>, name: &str, policy: &str) -> Result<()> {
+async fn until_in_force(tenant: &Tenant<'_>, name: &str, policy: &str) -> Result<()> {
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {
             "name": name, "namespace": "eu-1",
-            "annotations": {"kuadrant.io/parent": format!("ratelimitpolicies.kuadrant.io/{}/{policy}", world.name())},
+            "annotations": {"kuadrant.io/parent": format!("ratelimitpolicies.kuadrant.io/{}/{policy}", tenant.name())},
         },
         "spec": {},
     });
-    let (api, name): (Api<DynamicObject>, _) = api_for(world.client(), &work).await?;
+    let (api, name): (Api<DynamicObject>, _) = api_for(tenant.client(), &work).await?;
     let params = PatchParams { dry_run: true, ..PatchParams::apply("test").force() };
     wait::until("the hub refuses it", LIMIT, || async {
         let answer = api.patch(&name, &params, &Patch::Apply(&work)).await;
@@ -65,50 +65,50 @@ async fn until_in_force(world: &World<'_>, name: &str, policy: &str) -> Result<(
 
 #[tokio::test]
 async fn what_a_policy_of_the_hub_does_not_allow_is_told_and_holds_no_gateway_for_ever() -> Result<()> {
-    let world = world("refused", &["eu-1"]).await?;
+    let tenant = tenant("refused", &["eu-1"]).await?;
     let parameters = json!({
         "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 2, "policyWaitAction": "serve",
     });
-    world.parameters(&parameters).await?;
-    let denies_create = nobody_may(&world, "CREATE", "limits");
+    tenant.parameters(&parameters).await?;
+    let denies_create = nobody_may(&tenant, "CREATE", "limits");
     for object in &denies_create {
-        world.apply(object).await?;
+        tenant.apply(object).await?;
     }
-    until_in_force(&world, "unheard-of", "limits").await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let _controller = world.controller().await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
-    let (reason, note) = until_event(&world, &limits, "nobody may CREATE").await?;
+    until_in_force(&tenant, "unheard-of", "limits").await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let _controller = tenant.controller().await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
+    let (reason, note) = until_event(&tenant, &limits, "nobody may CREATE").await?;
     ensure!(
         reason == "WriteRefused" && note.starts_with("cannot create ManifestWork eu-1/"),
         "{reason}: {note}"
     );
     for object in &denies_create {
-        world.delete(object).await?;
+        tenant.delete(object).await?;
     }
-    world.until_works(&ON_EU).await?;
+    tenant.until_works(&ON_EU).await?;
 
     // A patch that tests what it was decided from is refused with the same code.
-    let mut quota = rate_limit_policy(world.name(), "quota", "web");
-    world.apply(&quota).await?;
-    let work = world.until_work("eu-1", "ratelimitpolicy-quota", |_| true).await?;
-    let denies_update = nobody_may(&world, "UPDATE", "quota");
+    let mut quota = rate_limit_policy(tenant.name(), "quota", "web");
+    tenant.apply(&quota).await?;
+    let work = tenant.until_work("eu-1", "ratelimitpolicy-quota", |_| true).await?;
+    let denies_update = nobody_may(&tenant, "UPDATE", "quota");
     for object in &denies_update {
-        world.apply(object).await?;
+        tenant.apply(object).await?;
     }
-    until_in_force(&world, work.metadata.name.as_deref().unwrap_or_default(), "quota").await?;
+    until_in_force(&tenant, work.metadata.name.as_deref().unwrap_or_default(), "quota").await?;
     quota["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
-    world.apply(&quota).await?;
-    let (reason, note) = until_event(&world, &quota, "nobody may UPDATE").await?;
+    tenant.apply(&quota).await?;
+    let (reason, note) = until_event(&tenant, &quota, "nobody may UPDATE").await?;
     ensure!(
         reason == "WriteRefused" && note.starts_with("cannot patch ManifestWork eu-1/"),
         "{reason}: {note}"
     );
     for object in &denies_update {
-        world.delete(object).await?;
+        tenant.delete(object).await?;
     }
-    world
+    tenant
         .until_work("eu-1", "ratelimitpolicy-quota", |work: &ManifestWork| limit_of(work) == 77)
         .await
         .map(drop)

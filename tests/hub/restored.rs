@@ -13,8 +13,8 @@ use policy_sync::hub::watching;
 use policy_sync::tasks::Ended;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::flow::flow;
-use policy_sync_testenv::world::LIMIT;
-use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, World, wait};
+use policy_sync_testenv::tenant::LIMIT;
+use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, Tenant, wait};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -42,8 +42,8 @@ fn backup(etcd: &Path) -> PathBuf {
 
 /// Has more happen on the hub than its own servers write while they start: else its versions would pass those that were
 /// seen before anybody could notice, and nobody could.
-async fn happen(world: &World<'_>) -> Result<()> {
-    let maps: Api<ConfigMap> = Api::namespaced(world.client().clone(), world.name());
+async fn happen(tenant: &Tenant<'_>) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(tenant.client().clone(), tenant.name());
     let map = json!({ "metadata": { "name": "touched" } });
     maps.create(&PostParams::default(), &serde_json::from_value(map)?).await.context("making a ConfigMap")?;
     let touched = futures::stream::iter(0..LOST).map(|turn| {
@@ -54,11 +54,11 @@ async fn happen(world: &World<'_>) -> Result<()> {
     touched.buffer_unordered(16).try_collect::<()>().await.context("touching a ConfigMap")
 }
 
-async fn tenant<'h>(hub: &'h ControlPlane, name: &str) -> Result<World<'h>> {
+async fn tenant<'h>(hub: &'h ControlPlane, name: &str) -> Result<Tenant<'h>> {
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
-    let world = World::new(hub, binary, name, &["eu-1", "us-1"]).await?;
-    world.apply(&rate_limit_policy(name, "limits", "web")).await?;
-    Ok(world)
+    let tenant = Tenant::new(hub, binary, name, &["eu-1", "us-1"]).await?;
+    tenant.apply(&rate_limit_policy(name, "limits", "web")).await?;
+    Ok(tenant)
 }
 
 async fn stale(controller: &Controller) -> Result<()> {
@@ -82,25 +82,25 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
         let objects = [managed_cluster(cluster, &Default::default()), namespace(cluster)];
         policy_sync_testenv::apply::apply_all(&hub.client()?, &objects).await?;
     }
-    let (world, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
-    let controller = world.controller().await?;
+    let (tenant, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
+    let controller = tenant.controller().await?;
     // Its controller is in this process, whose time this test moves on.
     let flow = flow(watching(hub.client_config())?, &within.controller_name(), Clock::start())?;
     let (mirror, clock) = (flow.mirror.clone(), flow.clock);
     let ends = flow.start(CancellationToken::new());
-    for world in [&world, &within] {
-        world.until_works(&ON_BOTH).await?;
+    for tenant in [&tenant, &within] {
+        tenant.until_works(&ON_BOTH).await?;
     }
-    world.settled(&controller).await?;
+    tenant.settled(&controller).await?;
     let uids =
         |works: Vec<_>| works.into_iter().map(|work: policy_sync::api::work::ManifestWork| work.metadata.uid);
-    let before: Vec<_> = uids(world.works().await?).collect();
+    let before: Vec<_> = uids(tenant.works().await?).collect();
 
     hub.with_etcd_stopped(|etcd| copy(etcd, &backup(etcd))).await?;
-    happen(&world).await?;
-    for world in [&world, &within] {
-        world.apply(&rate_limit_policy(world.name(), "later", "web")).await?;
-        world.until_work("us-1", "ratelimitpolicy-later", |_| true).await?;
+    happen(&tenant).await?;
+    for tenant in [&tenant, &within] {
+        tenant.apply(&rate_limit_policy(tenant.name(), "later", "web")).await?;
+        tenant.until_work("us-1", "ratelimitpolicy-later", |_| true).await?;
     }
     hub.with_etcd_stopped(|etcd| {
         std::fs::remove_dir_all(etcd)?;
@@ -133,10 +133,10 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
 
     // A fresh process has seen nothing, and finds what was there at the time of the backup.
     controller.kill();
-    let fresh = world.controller().await?;
-    world.until_works(&ON_BOTH).await?;
-    let writes = world.settled(&fresh).await?;
+    let fresh = tenant.controller().await?;
+    tenant.until_works(&ON_BOTH).await?;
+    let writes = tenant.settled(&fresh).await?;
     ensure!(writes.is_empty(), "it wrote {writes:?}");
-    ensure!(uids(world.works().await?).eq(before), "works were made anew");
+    ensure!(uids(tenant.works().await?).eq(before), "works were made anew");
     Ok(())
 }

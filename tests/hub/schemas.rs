@@ -4,12 +4,12 @@
 use anyhow::{Context, Result, ensure};
 use policy_sync::api::json::normalize;
 use policy_sync::api::schema::Schema;
+use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::LIMIT;
 use serde_json::{Value, json};
 
 use crate::overrides::{typed_definition, typed_policy};
-use crate::world;
+use crate::tenant;
 
 const GROUP: &str = "schemas.example.com";
 
@@ -158,22 +158,22 @@ fn cases() -> Vec<(Value, Vec<Value>)> {
 
 #[tokio::test]
 async fn what_is_admitted_an_api_server_admits() -> Result<()> {
-    let world = world("schemas", &[]).await?;
+    let tenant = tenant("schemas", &[]).await?;
     let mut disagreements = Vec::new();
     let (schemas, values): (Vec<Value>, Vec<Vec<Value>>) = cases().into_iter().unzip();
     // One kind with a field for each schema, as a definition takes a moment to be served.
     let fields = schemas.iter().enumerate().map(|(index, schema)| (format!("f{index}"), schema.clone()));
     let rate = json!({"type": "object", "properties": serde_json::Map::from_iter(fields)});
-    world.apply(&typed_definition(GROUP, &rate)).await?;
+    tenant.apply(&typed_definition(GROUP, &rate)).await?;
     let policy = |index: usize, value: &Value| {
-        let mut policy = typed_policy(GROUP, world.name(), "schemas");
+        let mut policy = typed_policy(GROUP, tenant.name(), "schemas");
         policy["spec"]["rate"] = json!({format!("f{index}"): value});
         policy
     };
     wait::until("the kind is served", LIMIT, || async {
-        let mut nothing = typed_policy(GROUP, world.name(), "schemas");
+        let mut nothing = typed_policy(GROUP, tenant.name(), "schemas");
         nothing["spec"]["rate"] = json!({});
-        let answer = dry_run(&world, &nothing).await?;
+        let answer = dry_run(&tenant, &nothing).await?;
         ensure!(answer.is_none(), "{answer:?}");
         Ok(())
     })
@@ -185,7 +185,7 @@ async fn what_is_admitted_an_api_server_admits() -> Result<()> {
             // Inside of an object, as all that patches bring is.
             let mut value = json!({"rate": value});
             normalize(&mut value);
-            let theirs = dry_run(&world, &policy(index, &value["rate"])).await?;
+            let theirs = dry_run(&tenant, &policy(index, &value["rate"])).await?;
             let ours = checked.check(&value).err();
             if ours.is_none() != theirs.is_none() {
                 disagreements.push(format!("{value} as {schema}: we say {ours:?}, the server {theirs:?}"));
@@ -197,16 +197,16 @@ async fn what_is_admitted_an_api_server_admits() -> Result<()> {
 }
 
 /// What the hub would say of a new policy, `None` where it would take it. Nothing is kept.
-async fn dry_run(world: &crate::World<'_>, policy: &Value) -> Result<Option<String>> {
+async fn dry_run(tenant: &crate::Tenant<'_>, policy: &Value) -> Result<Option<String>> {
     let path = format!(
         "/apis/{GROUP}/v1/namespaces/{}/typedpolicies?dryRun=All&fieldValidation=Strict",
-        world.name()
+        tenant.name()
     );
     let request = http::Request::post(path)
         .header("content-type", "application/json")
         .body(policy.to_string().into_bytes())
         .context("a request")?;
-    match world.client().request::<Value>(request).await {
+    match tenant.client().request::<Value>(request).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => Ok(Some(status.message.clone())),
         Err(error) => Err(error.into()),

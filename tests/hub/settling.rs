@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy, timeout_policy};
+use policy_sync_testenv::tenant::{Answer, LIMIT};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{Answer, LIMIT};
 use serde_json::json;
 
-use crate::{limit_of, synced, world};
+use crate::{limit_of, synced, tenant};
 
 /// How often each kind of write came: `create manifestworks`.
 fn counted(writes: &[Request]) -> BTreeMap<String, usize> {
@@ -22,13 +22,13 @@ fn counted(writes: &[Request]) -> BTreeMap<String, usize> {
 
 #[tokio::test]
 async fn it_converges_and_then_writes_nothing() -> Result<()> {
-    let world = world("converges", &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.apply(&auth_policy(world.name(), "auth", "web")).await?;
-    world.apply(&timeout_policy(world.name(), "timeouts", &["web", "elsewhere"])).await?;
-    world
+    let tenant = tenant("converges", &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.apply(&auth_policy(tenant.name(), "auth", "web")).await?;
+    tenant.apply(&timeout_policy(tenant.name(), "timeouts", &["web", "elsewhere"])).await?;
+    tenant
         .until_works(&[
             "eu-1/access",
             "eu-1/authpolicy-auth",
@@ -42,8 +42,8 @@ async fn it_converges_and_then_writes_nothing() -> Result<()> {
             "us-1/timeoutpolicy-timeouts",
         ])
         .await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    for write in world.settled(&controller).await? {
+    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    for write in tenant.settled(&controller).await? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
     }
     Ok(())
@@ -51,48 +51,48 @@ async fn it_converges_and_then_writes_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn a_restart_writes_nothing() -> Result<()> {
-    let world = world("restarts", &["eu-1", "us-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
+    let tenant = tenant("restarts", &["eu-1", "us-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
     // What the server keeps in another form than it was written in must not look like a difference.
-    let mut timeouts = timeout_policy(world.name(), "timeouts", &["web"]);
+    let mut timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
     timeouts["spec"]["odd"] = json!({
         "null": null, "whole": 1.0, "large": 9_007_199_254_740_993_i64, "larger": 1e300, "negative": -0.0,
         "größe": "ß", "empty": {}, "list": [],
     });
-    world.apply(&limits).await?;
-    world.apply(&timeouts).await?;
-    let controller = world.controller().await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    let work = world.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
-    world.answer(&work, &Answer::applied()).await?;
-    world.until_folded(&limits, |_, summary| summary.applied == 1).await?;
-    world.settled(&controller).await?;
+    tenant.apply(&limits).await?;
+    tenant.apply(&timeouts).await?;
+    let controller = tenant.controller().await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    let work = tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+    tenant.answer(&work, &Answer::applied()).await?;
+    tenant.until_folded(&limits, |_, summary| summary.applied == 1).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
 
-    let controller = world.controller().await?;
-    let writes = world.settled(&controller).await?;
+    let controller = tenant.controller().await?;
+    let writes = tenant.settled(&controller).await?;
     ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
     Ok(())
 }
 
 #[tokio::test]
 async fn one_change_costs_one_write_for_each_cluster_and_one_fold() -> Result<()> {
-    let world = world("costs", &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    let mut limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    let tenant = tenant("costs", &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     for cluster in ["eu-1", "us-1"] {
-        let work = world.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
-        world.answer(&work, &Answer::applied()).await?;
+        let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
+        tenant.answer(&work, &Answer::applied()).await?;
     }
-    world.until_folded(&limits, |_, summary| summary.applied == 2).await?;
-    let before = world.settled(&controller).await?.len();
+    tenant.until_folded(&limits, |_, summary| summary.applied == 2).await?;
+    let before = tenant.settled(&controller).await?.len();
 
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
-    world.apply(&limits).await?;
-    world.until_folded(&limits, |_, summary| summary.pending == 2).await?;
-    let after = world.settled(&controller).await?;
+    tenant.apply(&limits).await?;
+    tenant.until_folded(&limits, |_, summary| summary.pending == 2).await?;
+    let after = tenant.settled(&controller).await?;
     ensure!(
         counted(&after[before..])
             == BTreeMap::from([
@@ -107,40 +107,40 @@ async fn one_change_costs_one_write_for_each_cluster_and_one_fold() -> Result<()
 
 #[tokio::test]
 async fn many_answers_are_one_fold() -> Result<()> {
-    let world = world("storms", &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    let before = world.settled(&controller).await?.len();
+    let tenant = tenant("storms", &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    let before = tenant.settled(&controller).await?.len();
 
     let started = std::time::Instant::now();
     for round in 0..20 {
         for cluster in ["eu-1", "us-1"] {
-            let work = world.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
+            let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
             let answer =
                 Answer::applied().condition("Enforced", "False", "Unknown", &format!("round {round}"));
-            world.answer(&work, &answer).await?;
+            tenant.answer(&work, &answer).await?;
         }
     }
     let windows = usize::try_from(started.elapsed().as_secs())? + 2;
-    world
+    tenant
         .until_folded(&limits, |entries, _| {
             entries
                 .iter()
                 .all(|entry| entry.conditions.iter().any(|c| c.message.as_deref() == Some("round 19")))
         })
         .await?;
-    let folds = world.settled(&controller).await?.len() - before;
+    let folds = tenant.settled(&controller).await?.len() - before;
     ensure!(folds <= windows, "{folds} writes in {windows} windows");
     Ok(())
 }
 
 #[tokio::test]
 async fn it_stops_within_five_seconds() -> Result<()> {
-    let world = world("stops", &["eu-1"]).await?;
-    let controller = world.controller().await?;
-    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
+    let tenant = tenant("stops", &["eu-1"]).await?;
+    let controller = tenant.controller().await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     let took = controller.terminate().await?;
     ensure!(took.as_secs_f64() < 5.0, "it took {took:?}");
     Ok(())
@@ -148,32 +148,32 @@ async fn it_stops_within_five_seconds() -> Result<()> {
 
 #[tokio::test]
 async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
-    let world = world("texts", &["eu-1"]).await?;
-    let controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
-    let work = world.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+    let tenant = tenant("texts", &["eu-1"]).await?;
+    let controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    let work = tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
     let controls: String = (0..0xa0).filter_map(char::from_u32).collect();
     for text in [
         controls + "\u{feff}\u{fffe}\u{ffff}\u{2028}\u{202e}😀",
         "\"'\\{}[]\n- a: b # c".to_owned(),
         "é".repeat(300),
     ] {
-        world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &text)).await?;
+        tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &text)).await?;
         let message = |entry: &policy_sync::api::annotations::Synced| {
             entry.conditions.first().and_then(|condition| condition.message.clone()).unwrap_or_default()
         };
-        world.until_folded(&limits, |entries, _| message(&entries[0]) == text).await?;
+        tenant.until_folded(&limits, |entries, _| message(&entries[0]) == text).await?;
     }
     let long = "é".repeat(5000);
-    world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
-    world
+    tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
+    tenant
         .until_folded(&limits, |entries, _| {
             entries[0].cut && entries[0].conditions[0].message.as_deref() == Some(&*"é".repeat(256))
         })
         .await?;
-    for write in world.writes(&controller)? {
+    for write in tenant.writes(&controller)? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
     }
     Ok(())
@@ -181,15 +181,15 @@ async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
 
 #[tokio::test]
 async fn metrics_show_the_queue_requests_works_and_the_time_until_applied() -> Result<()> {
-    let (world, controller, limits) = synced("metrics").await?;
+    let (tenant, controller, limits) = synced("metrics").await?;
     let mut changed = limits.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
-    world.apply(&changed).await?;
+    tenant.apply(&changed).await?;
     for cluster in ["eu-1", "us-1"] {
-        let work = world.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
-        world.answer(&work, &Answer::applied()).await?;
+        let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
+        tenant.answer(&work, &Answer::applied()).await?;
     }
-    world.until_folded(&limits, |_, summary| summary.synced).await?;
+    tenant.until_folded(&limits, |_, summary| summary.synced).await?;
     wait::until("the metrics are as expected", LIMIT, || async {
         let metrics = controller.metrics().await?;
         for expected in [

@@ -7,30 +7,30 @@ use policy_sync::api::names::ControllerName;
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, rate_limit_policy, timeout_policy};
+use policy_sync_testenv::tenant::{LIMIT, Tenant};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{LIMIT, World};
 use serde_json::{Value, json};
 
 use crate::bad_input::until_event;
-use crate::{limit_of, synced, world};
+use crate::{limit_of, synced, tenant};
 
 #[tokio::test]
 async fn annotating_a_policy_that_is_gone_does_not_create_it_anew() -> Result<()> {
-    let world = world("gone", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    let seen = world.apply(&limits).await?;
-    world.delete(&limits).await?;
+    let tenant = tenant("gone", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    let seen = tenant.apply(&limits).await?;
+    tenant.delete(&limits).await?;
     // What the controller sends, with the uid that it saw.
     let mut body = json!({
         "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
-        "metadata": {"name": "limits", "namespace": world.name(), "uid": seen.metadata.uid, "annotations": {"a": "b"}},
+        "metadata": {"name": "limits", "namespace": tenant.name(), "uid": seen.metadata.uid, "annotations": {"a": "b"}},
     });
-    let (api, name): (Api<DynamicObject>, _) = api_for(world.client(), &limits).await?;
+    let (api, name): (Api<DynamicObject>, _) = api_for(tenant.client(), &limits).await?;
     let parameters = PatchParams::apply("policy-sync-test").force();
     let refused = api.patch(&name, &parameters, &Patch::Apply(&body)).await;
     ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409), "{refused:?}");
     // And the same where another policy has taken the name meanwhile.
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     body["metadata"]["annotations"] = json!({"c": "d"});
     let refused = api.patch(&name, &parameters, &Patch::Apply(&body)).await;
     ensure!(
@@ -42,8 +42,8 @@ async fn annotating_a_policy_that_is_gone_does_not_create_it_anew() -> Result<()
 
 #[tokio::test]
 async fn two_controllers_of_one_hub_leave_each_other_alone() -> Result<()> {
-    let first = world("first", &["eu-1"]).await?;
-    let second = world("second", &["us-1"]).await?;
+    let first = tenant("first", &["eu-1"]).await?;
+    let second = tenant("second", &["us-1"]).await?;
     let first_controller = first.controller().await?;
     // A Gateway of the second controller's class in the first one's namespace, and a policy for both.
     first.apply(&gateway(first.name(), "api", second.name(), Some("all"))).await?;
@@ -74,23 +74,23 @@ async fn two_controllers_of_one_hub_leave_each_other_alone() -> Result<()> {
 
 #[tokio::test]
 async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> {
-    let (world, controller, limits) = synced("hostile").await?;
-    let other = rate_limit_policy(world.name(), "other", "web");
-    world.apply(&other).await?;
-    world.until_work("us-1", "ratelimitpolicy-other", |_| true).await?;
-    let ours = world.work("eu-1", "ratelimitpolicy-limits").await?;
+    let (tenant, controller, limits) = synced("hostile").await?;
+    let other = rate_limit_policy(tenant.name(), "other", "web");
+    tenant.apply(&other).await?;
+    tenant.until_work("us-1", "ratelimitpolicy-other", |_| true).await?;
+    let ours = tenant.work("eu-1", "ratelimitpolicy-limits").await?;
     let object = serde_json::to_value(&ours)?;
-    let elsewhere = world.work("us-1", "ratelimitpolicy-limits").await?;
+    let elsewhere = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     let origins = [
-        format!("ratelimitpolicies.kuadrant.io/{}/other", world.name()),
-        format!("ratelimitpolicies.kuadrant.io/{}/missing", world.name()),
-        format!("gateways.gateway.networking.k8s.io/{}/web", world.name()),
+        format!("ratelimitpolicies.kuadrant.io/{}/other", tenant.name()),
+        format!("ratelimitpolicies.kuadrant.io/{}/missing", tenant.name()),
+        format!("gateways.gateway.networking.k8s.io/{}/web", tenant.name()),
         "nonsense".to_owned(),
     ];
     for origin in origins {
-        world.merge(&object, &json!({"metadata": {"annotations": {"kuadrant.io/parent": origin}}})).await?;
-        wait::until("the hub policy names the work", policy_sync_testenv::world::LIMIT, || async {
-            let annotations = world.annotations(&limits).await?;
+        tenant.merge(&object, &json!({"metadata": {"annotations": {"kuadrant.io/parent": origin}}})).await?;
+        wait::until("the hub policy names the work", policy_sync_testenv::tenant::LIMIT, || async {
+            let annotations = tenant.annotations(&limits).await?;
             let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
             ensure!(message.contains("cluster eu-1 has a ManifestWork"), "{message:?}");
             Ok(())
@@ -102,19 +102,19 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
         "kuadrant.io/parent": ours.metadata.annotations.clone().unwrap_or_default()["kuadrant.io/parent"],
         "kuadrant.io/gateways": "[\"missing\"]",
     }}});
-    world.merge(&object, &patch).await?;
-    world
+    tenant.merge(&object, &patch).await?;
+    tenant
         .until_work("eu-1", "ratelimitpolicy-limits", |work| {
             work.metadata.annotations == ours.metadata.annotations
         })
         .await?;
-    world.settled(&controller).await?;
-    let after = world.work("us-1", "ratelimitpolicy-limits").await?;
+    tenant.settled(&controller).await?;
+    let after = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     ensure!(
         after.metadata.uid == elsewhere.metadata.uid
             && after.metadata.generation == elsewhere.metadata.generation
     );
-    for write in world.writes(&controller)? {
+    for write in tenant.writes(&controller)? {
         ensure!(write.verb != "delete", "it deleted {write:?}");
     }
     Ok(())
@@ -122,10 +122,10 @@ async fn a_spoke_that_edits_its_works_changes_nothing_elsewhere() -> Result<()> 
 
 #[tokio::test]
 async fn a_dead_spoke_holds_up_nothing() -> Result<()> {
-    let (world, _controller, limits) = synced("dead").await?;
-    let stuck = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
-    world.merge(&stuck, &json!({"metadata": {"finalizers": ["example.com/agent"]}})).await?;
-    world.place("all", &["us-1"]).await?;
+    let (tenant, _controller, limits) = synced("dead").await?;
+    let stuck = serde_json::to_value(tenant.work("eu-1", "ratelimitpolicy-limits").await?)?;
+    tenant.merge(&stuck, &json!({"metadata": {"finalizers": ["example.com/agent"]}})).await?;
+    tenant.place("all", &["us-1"]).await?;
     let rest = [
         "eu-1/access",
         "eu-1/ratelimitpolicy-limits",
@@ -133,38 +133,38 @@ async fn a_dead_spoke_holds_up_nothing() -> Result<()> {
         "us-1/gateway-web",
         "us-1/ratelimitpolicy-limits",
     ];
-    world.until_works(&rest).await?;
-    world.until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.deleting)).await?;
+    tenant.until_works(&rest).await?;
+    tenant.until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.deleting)).await?;
     let mut changed = limits.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(5);
-    world.apply(&changed).await?;
-    world.until_work("us-1", "ratelimitpolicy-limits", |work| limit_of(work) == 5).await?;
-    world.merge(&stuck, &json!({"metadata": {"finalizers": null}})).await?;
-    world.until_works(&["us-1/access", "us-1/gateway-web", "us-1/ratelimitpolicy-limits"]).await
+    tenant.apply(&changed).await?;
+    tenant.until_work("us-1", "ratelimitpolicy-limits", |work| limit_of(work) == 5).await?;
+    tenant.merge(&stuck, &json!({"metadata": {"finalizers": null}})).await?;
+    tenant.until_works(&["us-1/access", "us-1/gateway-web", "us-1/ratelimitpolicy-limits"]).await
 }
 
 #[tokio::test]
 async fn a_cluster_without_a_namespace_holds_up_no_other() -> Result<()> {
-    let world = world("homeless", &["eu-1", "nowhere-1"]).await?;
-    let _controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
-    let (entries, summary) = world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    let tenant = tenant("homeless", &["eu-1", "nowhere-1"]).await?;
+    let _controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
+    let (entries, summary) = tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     ensure!(!summary.synced && entries.iter().any(|entry| &*entry.cluster.0 == "nowhere-1"), "{entries:?}");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_users_large_annotation_and_ours_have_room() -> Result<()> {
-    let (world, controller, limits) = synced("large").await?;
+    let (tenant, controller, limits) = synced("large").await?;
     let large = "x".repeat(100_000);
-    world.merge(&limits, &json!({"metadata": {"annotations": {"example.com/large": large}}})).await?;
+    tenant.merge(&limits, &json!({"metadata": {"annotations": {"example.com/large": large}}})).await?;
     let carries = |work: &policy_sync::api::work::ManifestWork| {
         work.spec.workload.manifests[1].0["metadata"]["annotations"]["example.com/large"] == large
     };
-    world.until_work("us-1", "ratelimitpolicy-limits", carries).await?;
-    for write in world.settled(&controller).await? {
+    tenant.until_work("us-1", "ratelimitpolicy-limits", carries).await?;
+    for write in tenant.settled(&controller).await? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
     }
     Ok(())
@@ -172,33 +172,33 @@ async fn a_users_large_annotation_and_ours_have_room() -> Result<()> {
 
 #[tokio::test]
 async fn an_edited_annotation_is_put_back() -> Result<()> {
-    let (world, _controller, limits) = synced("edited").await?;
+    let (tenant, _controller, limits) = synced("edited").await?;
     let nonsense = json!({"metadata": {"annotations": {
         "kuadrant.io/policies-synced": "nonsense", "kuadrant.io/policies-synced-summary": null,
         "kuadrant.io/policy-sync-message": "all is well",
     }}});
-    world.merge(&limits, &nonsense).await?;
-    wait::until("the annotations are put back", policy_sync_testenv::world::LIMIT, || async {
-        let annotations = world.annotations(&limits).await?;
+    tenant.merge(&limits, &nonsense).await?;
+    wait::until("the annotations are put back", policy_sync_testenv::tenant::LIMIT, || async {
+        let annotations = tenant.annotations(&limits).await?;
         ensure!(!annotations.contains_key("kuadrant.io/policy-sync-message"), "{annotations:?}");
         Ok(())
     })
     .await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn annotations_that_a_user_applied_himself_go_all_the_same() -> Result<()> {
-    let (world, _controller, limits) = synced("applied").await?;
+    let (tenant, _controller, limits) = synced("applied").await?;
     // As after `kubectl get -o yaml`, an edit, and `kubectl apply --server-side`.
     let mut owned = limits.clone();
-    owned["metadata"]["annotations"] = json!(world.annotations(&limits).await?);
-    world.apply(&owned).await?;
+    owned["metadata"]["annotations"] = json!(tenant.annotations(&limits).await?);
+    tenant.apply(&owned).await?;
     owned["spec"]["targetRef"]["name"] = json!("other");
-    world.apply(&owned).await?;
-    wait::until("the annotations go", policy_sync_testenv::world::LIMIT, || async {
-        let annotations = world.annotations(&limits).await?;
+    tenant.apply(&owned).await?;
+    wait::until("the annotations go", policy_sync_testenv::tenant::LIMIT, || async {
+        let annotations = tenant.annotations(&limits).await?;
         ensure!(annotations.keys().all(|key| !key.starts_with("kuadrant.io/polic")), "{annotations:?}");
         Ok(())
     })
@@ -206,8 +206,8 @@ async fn annotations_that_a_user_applied_himself_go_all_the_same() -> Result<()>
 }
 
 /// The managers of controllers that own what `object` says of its clusters.
-async fn owners(world: &World<'_>, object: &Value) -> Result<Vec<String>> {
-    let fields = world.get(object).await?.metadata.managed_fields.unwrap_or_default();
+async fn owners(tenant: &Tenant<'_>, object: &Value) -> Result<Vec<String>> {
+    let fields = tenant.get(object).await?.metadata.managed_fields.unwrap_or_default();
     let tells = |entry: &&ManagedFieldsEntry| {
         json!(entry.fields_v1).to_string().contains("f:kuadrant.io/policies-synced")
     };
@@ -216,8 +216,8 @@ async fn owners(world: &World<'_>, object: &Value) -> Result<Vec<String>> {
 
 #[tokio::test]
 async fn of_two_controllers_on_a_policy_the_first_by_name_writes_while_it_has_works() -> Result<()> {
-    let (one, two) = (world("rival-one", &["eu-1"]).await?, world("rival-two", &["us-1"]).await?);
-    let manager = |world: &World<'_>| ControllerName::new(&world.controller_name()).hub_field_manager();
+    let (one, two) = (tenant("rival-one", &["eu-1"]).await?, tenant("rival-two", &["us-1"]).await?);
+    let manager = |tenant: &Tenant<'_>| ControllerName::new(&tenant.controller_name()).hub_field_manager();
     let (first, last) = if manager(&one) < manager(&two) { (&one, &two) } else { (&two, &one) };
     one.apply(&gateway(one.name(), "api", two.name(), Some("all"))).await?;
     let policies: Vec<Value> = (0..5)
@@ -227,7 +227,7 @@ async fn of_two_controllers_on_a_policy_the_first_by_name_writes_while_it_has_wo
         one.apply(policy).await?;
     }
     let (first_controller, last_controller) = tokio::try_join!(first.controller(), last.controller())?;
-    let only = |world: &World<'_>| vec![manager(world)];
+    let only = |tenant: &Tenant<'_>| vec![manager(tenant)];
     for policy in &policies {
         wait::until("the first alone owns the annotations", LIMIT, || async {
             let found = owners(&one, policy).await?;

@@ -4,7 +4,7 @@ use policy_sync::api::names::ObjectKey;
 use policy_sync::api::work::ManifestWork;
 use policy_sync::sync::kinds::WORKS;
 use policy_sync_testenv::hostile::ROGUE;
-use policy_sync_testenv::world::Answer;
+use policy_sync_testenv::tenant::Answer;
 use serde_json::{Value, json};
 
 use crate::hub::{Contents, Hub, selected};

@@ -11,7 +11,7 @@ use policy_sync_testenv::fixtures::{
     rate_limit_policy,
 };
 use policy_sync_testenv::hostile::ROGUE;
-use policy_sync_testenv::world::rate_limit_policies;
+use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
 
 use crate::controller::CONTROLLER;

@@ -8,10 +8,10 @@ use kube::api::{Patch, PatchParams};
 use policy_sync::api::annotations::{Summary, Synced};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::timeout_policy;
-use policy_sync_testenv::{Fleet, FleetOptions, World};
+use policy_sync_testenv::{Fleet, FleetOptions, Tenant};
 use serde_json::{Value, json};
 
-use crate::{downstream, until_copied, world};
+use crate::{downstream, tenant, until_copied};
 
 /// Sorted by type: `Enforced=True/Enforced web (example.com/timeouts): …`.
 fn told(entry: &Synced) -> Vec<String> {
@@ -26,32 +26,32 @@ fn told(entry: &Synced) -> Vec<String> {
 
 #[tokio::test]
 async fn two_controllers_answer_and_the_worst_counts() -> Result<()> {
-    let (world, fleet) = world("voices", &["eu-1"]).await?;
-    let controller = world.controller().await?;
-    let timeouts = timeout_policy(world.name(), "timeouts", &["web"]);
-    world.apply(&timeouts).await?;
+    let (tenant, fleet) = tenant("voices", &["eu-1"]).await?;
+    let controller = tenant.controller().await?;
+    let timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
+    tenant.apply(&timeouts).await?;
     let (entries, _) =
-        world.until_folded(&timeouts, |_, summary| summary.enforced == 1 && summary.pending == 0).await?;
+        tenant.until_folded(&timeouts, |_, summary| summary.enforced == 1 && summary.pending == 0).await?;
     let expected = [
         "Accepted=True/Accepted web (example.com/audit) and 1 more: TimeoutPolicy has been accepted",
         "Enforced=True/Enforced web (example.com/timeouts): TimeoutPolicy has been successfully enforced",
     ];
     ensure!(told(&entries[0]) == expected, "{entries:?}");
-    world.settled(&controller).await?;
+    tenant.settled(&controller).await?;
 
     let spoke = fleet.spoke("eu-1")?.client()?;
     let mut local = downstream(&timeouts);
     local["metadata"]["name"] = "local".into();
     apply(&spoke, &local).await?;
     let (entries, _) =
-        world.until_folded(&timeouts, |_, summary| summary.overridden == 1 && summary.enforced == 0).await?;
+        tenant.until_folded(&timeouts, |_, summary| summary.overridden == 1 && summary.enforced == 0).await?;
     let overridden = "Enforced=False/Overridden web (example.com/timeouts): Policy is overridden by \
                       [kuadrant-voices/local]";
     ensure!(told(&entries[0])[1] == overridden, "{entries:?}");
     let (api, name) = api_for(&spoke, &local).await?;
     api.delete(&name, &Default::default()).await?;
-    world.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
-    world.settled(&controller).await.map(drop)
+    tenant.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
+    tenant.settled(&controller).await.map(drop)
 }
 
 /// What a controller of the spoke says of a Gateway.
@@ -67,13 +67,13 @@ fn says(controller: &str, gateway: &str, enforced: (&str, &str, &str), observed:
     })
 }
 
-struct Stage<'w> {
-    world: World<'w>,
+struct Copied<'w> {
+    tenant: Tenant<'w>,
     spoke: Client,
     timeouts: Value,
 }
 
-impl Stage<'_> {
+impl Copied<'_> {
     /// The status of the copy is this from now on.
     async fn status(&self, ancestors: Value) -> Result<()> {
         let (api, name) = api_for(&self.spoke, &downstream(&self.timeouts)).await?;
@@ -84,7 +84,7 @@ impl Stage<'_> {
 
     async fn until(&self, fits: impl Fn(&Synced) -> bool) -> Result<Synced> {
         let fits = |entries: &[Synced], _: &Summary| entries.len() == 1 && fits(&entries[0]);
-        Ok(self.world.until_folded(&self.timeouts, fits).await?.0.remove(0))
+        Ok(self.tenant.until_folded(&self.timeouts, fits).await?.0.remove(0))
     }
 
     async fn until_told(&self, expected: &str) -> Result<()> {
@@ -103,77 +103,77 @@ async fn whatever_a_status_says_it_is_told_or_said_to_be_untold() -> Result<()> 
     let fleet =
         Fleet::start(FleetOptions { policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) }).await?;
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
-    let world = World::new(fleet.hub(), binary, "odd", &["eu-1"]).await?;
-    let _controller = world.controller().await?;
+    let tenant = Tenant::new(fleet.hub(), binary, "odd", &["eu-1"]).await?;
+    let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    let mut stage = Stage { timeouts: timeout_policy(world.name(), "timeouts", &["web"]), world, spoke };
-    stage.world.apply(&stage.timeouts).await?;
-    until_copied(&stage.spoke, &stage.timeouts, |_| true).await?;
+    let mut copied = Copied { timeouts: timeout_policy(tenant.name(), "timeouts", &["web"]), tenant, spoke };
+    copied.tenant.apply(&copied.timeouts).await?;
+    until_copied(&copied.spoke, &copied.timeouts, |_| true).await?;
     // Nobody has said anything yet.
-    stage.until(|entry| entry.applied && !entry.pending && entry.conditions.is_empty()).await?;
+    copied.until(|entry| entry.applied && !entry.pending && entry.conditions.is_empty()).await?;
 
     let fine = || says("example.com/a", "web", ("True", "Enforced", "fine"), 1);
-    stage.status(json!([fine()])).await?;
-    stage.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+    copied.status(json!([fine()])).await?;
+    copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 
     // Gateways that we did not put there, and what is no Gateway.
     let mut service = says("example.com/a", "web", ("False", "No", "of a Service"), 1);
     service["ancestorRef"]["kind"] = "Service".into();
     let theirs = says("example.com/a", "theirs", ("False", "No", "of theirs"), 1);
     let unsure = says("example.com/b", "web", ("Unknown", "Soon", "wait"), 1);
-    stage.status(json!([theirs, service, fine(), unsure])).await?;
-    stage.until_told("Enforced=Unknown/Soon web (example.com/b): wait").await?;
+    copied.status(json!([theirs, service, fine(), unsure])).await?;
+    copied.until_told("Enforced=Unknown/Soon web (example.com/b): wait").await?;
 
     let long = "ü".repeat(40_000);
-    stage.status(json!([says("example.com/a", "web", ("False", "Long", &long), 1), fine()])).await?;
-    let cut = stage.until(|entry| told(entry).iter().any(|said| said.contains("/Long "))).await?;
+    copied.status(json!([says("example.com/a", "web", ("False", "Long", &long), 1), fine()])).await?;
+    let cut = copied.until(|entry| told(entry).iter().any(|said| said.contains("/Long "))).await?;
     ensure!(!cut.pending && cut.cut && told(&cut)[0].ends_with("üü"), "{cut:?}");
 
     // A message that says what an agent would say, of everything being well.
     let lie = "policy-sync/1 1:r1:166:63:3:web0:1:a51:46:8:Enforced4:True1:18:Enforced8:0:";
-    stage.status(json!([says("example.com/a", "web", ("False", "Lie", lie), 1)])).await?;
-    stage.until_told(&format!("Enforced=False/Lie web (example.com/a): {lie}")).await?;
+    copied.status(json!([says("example.com/a", "web", ("False", "Lie", lie), 1)])).await?;
+    copied.until_told(&format!("Enforced=False/Lie web (example.com/a): {lie}")).await?;
 
     // One that is of an older generation, beside one that is not.
-    stage.status(json!([says("example.com/b", "web", ("True", "Old", ""), 0), fine()])).await?;
-    stage.until_pending().await?;
-    stage.status(json!([fine()])).await?;
-    stage.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+    copied.status(json!([says("example.com/b", "web", ("True", "Old", ""), 0), fine()])).await?;
+    copied.until_pending().await?;
+    copied.status(json!([fine()])).await?;
+    copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 
     let mut odd = fine();
     odd["ancestorRef"]["sectionName"] = 5.into();
-    stage.status(json!([fine(), odd])).await?;
-    let entry = stage.until_pending().await?;
+    copied.status(json!([fine(), odd])).await?;
+    let entry = copied.until_pending().await?;
     let message = entry.message.as_deref().unwrap_or_default();
     ensure!(message.starts_with("the agent cannot tell status.ancestors: "), "{message}");
-    stage.status(json!([fine()])).await?;
-    stage.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+    copied.status(json!([fine()])).await?;
+    copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 
     // More ancestors than a message has room for.
     let long = "c".repeat(250);
     let many: Vec<Value> =
         (0..60).map(|n| says(&format!("{long}{n}"), "web", ("True", "Enforced", ""), 1)).collect();
-    stage.status(json!(many)).await?;
-    let entry = stage.until_pending().await?;
+    copied.status(json!(many)).await?;
+    let entry = copied.until_pending().await?;
     let message = entry.message.as_deref().unwrap_or_default();
     ensure!(message == "status.ancestors says more than an agent can tell", "{message}");
-    stage.status(json!([fine()])).await?;
-    stage.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
+    copied.status(json!([fine()])).await?;
+    copied.until_told("Enforced=True/Enforced web (example.com/a): fine").await?;
 
     // The copy changes, and what is said is still of what it was; then its agent is away.
-    stage.timeouts["spec"]["request"] = "9s".into();
-    stage.world.apply(&stage.timeouts).await?;
-    until_copied(&stage.spoke, &stage.timeouts, |copy| copy.data["spec"]["request"] == "9s").await?;
-    stage.until_pending().await?;
+    copied.timeouts["spec"]["request"] = "9s".into();
+    copied.tenant.apply(&copied.timeouts).await?;
+    until_copied(&copied.spoke, &copied.timeouts, |copy| copy.data["spec"]["request"] == "9s").await?;
+    copied.until_pending().await?;
     let fine = || says("example.com/a", "web", ("True", "Enforced", "again"), 2);
-    stage.status(json!([fine()])).await?;
-    stage.until_told("Enforced=True/Enforced web (example.com/a): again").await?;
+    copied.status(json!([fine()])).await?;
+    copied.until_told("Enforced=True/Enforced web (example.com/a): again").await?;
     fleet.spoke("eu-1")?.stop_agent().await;
-    stage.timeouts["spec"]["request"] = "12s".into();
-    stage.world.apply(&stage.timeouts).await?;
-    stage.until(|entry| !entry.applied && entry.pending && entry.conditions.is_empty()).await?;
+    copied.timeouts["spec"]["request"] = "12s".into();
+    copied.tenant.apply(&copied.timeouts).await?;
+    copied.until(|entry| !entry.applied && entry.pending && entry.conditions.is_empty()).await?;
     fleet.spoke("eu-1")?.start_agent().await?;
-    stage.until_pending().await?;
-    stage.status(json!([says("example.com/a", "web", ("True", "Enforced", "at last"), 3)])).await?;
-    stage.until_told("Enforced=True/Enforced web (example.com/a): at last").await
+    copied.until_pending().await?;
+    copied.status(json!([says("example.com/a", "web", ("True", "Enforced", "at last"), 3)])).await?;
+    copied.until_told("Enforced=True/Enforced web (example.com/a): at last").await
 }

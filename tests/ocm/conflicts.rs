@@ -4,32 +4,32 @@ use anyhow::{Result, ensure};
 use policy_sync::api::annotations::Synced;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy};
-use policy_sync_testenv::world::rate_limit_policies;
+use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::json;
 
-use crate::{downstream, until_copied, world};
+use crate::{downstream, tenant, until_copied};
 
 #[tokio::test]
 async fn an_object_of_the_spokes_people_stays_and_is_told() -> Result<()> {
-    let (world, fleet) = world("theirs", &["eu-1"]).await?;
-    let _controller = world.controller().await?;
+    let (tenant, fleet) = tenant("theirs", &["eu-1"]).await?;
+    let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
     let mut theirs = downstream(&limits);
     theirs["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
     apply(&spoke, &namespace("kuadrant-theirs")).await?;
     apply(&spoke, &theirs).await?;
 
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     // Before its rights have come, the agent says that it has none.
     let conflicts = |entry: &Synced| entry.message.as_ref().is_some_and(|said| said.contains("conflict"));
-    let (entries, _) = world.until_folded(&limits, |entries, _| entries.iter().any(conflicts)).await?;
+    let (entries, _) = tenant.until_folded(&limits, |entries, _| entries.iter().any(conflicts)).await?;
     ensure!(!entries[0].applied, "{entries:?}");
     until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 7)
         .await?;
 
-    world.delete(&limits).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
+    tenant.delete(&limits).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
     until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 7)
         .await?;
     Ok(())
@@ -37,64 +37,65 @@ async fn an_object_of_the_spokes_people_stays_and_is_told() -> Result<()> {
 
 #[tokio::test]
 async fn with_overwrite_the_hub_wins() -> Result<()> {
-    let (world, fleet) = world("ours", &["eu-1"]).await?;
-    world.parameters(&json!({"conflicts": "overwrite", "policiesToSync": [rate_limit_policies()]})).await?;
-    let _controller = world.controller().await?;
+    let (tenant, fleet) = tenant("ours", &["eu-1"]).await?;
+    tenant.parameters(&json!({"conflicts": "overwrite", "policiesToSync": [rate_limit_policies()]})).await?;
+    let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
     let mut theirs = downstream(&limits);
     theirs["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
     apply(&spoke, &namespace("kuadrant-ours")).await?;
     apply(&spoke, &theirs).await?;
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 10)
         .await?;
-    world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
     Ok(())
 }
 
 /// What the spoke's people see when they edit a copy: it stays, and the hub is told at its next change.
 #[tokio::test]
 async fn an_edit_of_our_copy_stays_and_is_told_at_the_next_change() -> Result<()> {
-    let (world, fleet) = world("copies", &["eu-1"]).await?;
-    let _controller = world.controller().await?;
+    let (tenant, fleet) = tenant("copies", &["eu-1"]).await?;
+    let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    let mut limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
 
     let mut edited = downstream(&limits);
     edited["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
     apply(&spoke, &edited).await?;
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
-    world.apply(&limits).await?;
-    let (entries, _) =
-        world.until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.message.is_some())).await?;
+    tenant.apply(&limits).await?;
+    let (entries, _) = tenant
+        .until_folded(&limits, |entries, _| entries.iter().any(|entry| entry.message.is_some()))
+        .await?;
     ensure!(!entries[0].applied && entries[0].conditions.is_empty(), "{entries:?}");
     until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 7)
         .await?;
 
-    world.parameters(&json!({"conflicts": "overwrite", "policiesToSync": [rate_limit_policies()]})).await?;
+    tenant.parameters(&json!({"conflicts": "overwrite", "policiesToSync": [rate_limit_policies()]})).await?;
     until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 20)
         .await?;
-    world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn what_is_taken_away_on_the_hub_leaves_the_spoke() -> Result<()> {
-    let (world, fleet) = world("sheds", &["eu-1"]).await?;
-    let _controller = world.controller().await?;
+    let (tenant, fleet) = tenant("sheds", &["eu-1"]).await?;
+    let _controller = tenant.controller().await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
     limits["metadata"]["labels"] = json!({"team": "shop", "tier": "gold"});
     limits["metadata"]["annotations"] = json!({"example.com/note": "hello"});
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     let labels = |copy: &kube::api::DynamicObject| copy.metadata.labels.clone().unwrap_or_default().len();
     until_copied(&spoke, &limits, |copy| labels(copy) == 2).await?;
     limits["metadata"]["labels"] = json!({"team": "shop"});
     limits["metadata"]["annotations"] = json!({});
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     let copy = until_copied(&spoke, &limits, |copy| labels(copy) == 1).await?;
     ensure!(!copy.metadata.annotations.unwrap_or_default().contains_key("example.com/note"));
     Ok(())

@@ -4,16 +4,16 @@ use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::{rate_limit_policy, timeout_policy};
-use policy_sync_testenv::{Fleet, FleetOptions, World};
+use policy_sync_testenv::{Fleet, FleetOptions, Tenant};
 use serde_json::{Value, json};
 
-use crate::{downstream, world};
+use crate::{downstream, tenant};
 
 #[tokio::test]
 async fn configured_fields_come_back() -> Result<()> {
-    let (world, _) = world("fields", &["eu-1"]).await?;
+    let (tenant, _) = tenant("fields", &["eu-1"]).await?;
     let field = |name: &str, path: &str| json!({"name": name, "path": path});
-    world
+    tenant
         .parameters(&json!({"policiesToSync": [{
             "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies",
             "statusFields": [
@@ -25,10 +25,10 @@ async fn configured_fields_come_back() -> Result<()> {
             ],
         }]}))
         .await?;
-    let _controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let (entries, _) = world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    let _controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let (entries, _) = tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
     let expected = json!({"generation": 1, "why": "Enforced", "window": "10s", "from": "fields/limits"});
     ensure!(json!(entries[0].fields) == expected, "{entries:?}");
     Ok(())
@@ -38,7 +38,7 @@ async fn configured_fields_come_back() -> Result<()> {
 /// it were not.
 #[tokio::test]
 async fn accepted_paths_are_read_by_the_agent() -> Result<()> {
-    let (world, _) = world("paths", &["eu-1"]).await?;
+    let (tenant, _) = tenant("paths", &["eu-1"]).await?;
     let paths = [
         (".metadata.name", json!("limits")),
         (".spec.targetRef.kind", json!("Gateway")),
@@ -58,16 +58,16 @@ async fn accepted_paths_are_read_by_the_agent() -> Result<()> {
         .enumerate()
         .map(|(index, (path, _))| json!({"name": format!("f{index}"), "path": path}))
         .collect();
-    world
+    tenant
         .parameters(&json!({"policiesToSync": [{
             "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies", "statusFields": fields,
         }]}))
         .await?;
-    let _controller = world.controller().await?;
-    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    let _controller = tenant.controller().await?;
+    let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
     limits["metadata"]["labels"] = json!({"a-b_c": "dashes"});
-    world.apply(&limits).await?;
-    let (entries, _) = world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    tenant.apply(&limits).await?;
+    let (entries, _) = tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
     for (index, (path, expected)) in paths.iter().enumerate() {
         let found = entries[0].fields.get(&format!("f{index}"));
         ensure!(found == Some(expected), "{path} gave {found:?}");
@@ -78,17 +78,17 @@ async fn accepted_paths_are_read_by_the_agent() -> Result<()> {
 /// Long text of a spoke's people, with all that text can have, comes through an agent and is cut on the hub.
 #[tokio::test]
 async fn odd_text_of_a_spoke_arrives_cut_and_blocks_nothing() -> Result<()> {
-    let (world, fleet) = world("odd-text", &["eu-1"]).await?;
-    world
+    let (tenant, fleet) = tenant("odd-text", &["eu-1"]).await?;
+    tenant
         .parameters(&json!({"policiesToSync": [{
             "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies",
             "statusFields": [{"name": "note", "path": r".metadata.annotations.example\.com/note"}],
         }]}))
         .await?;
-    let _controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    let _controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
     let (api, name) = api_for(&spoke, &downstream(&limits)).await?;
     let odd = "\"'\\\n\t\u{1b}[31m{}<&>é😀";
@@ -96,7 +96,7 @@ async fn odd_text_of_a_spoke_arrives_cut_and_blocks_nothing() -> Result<()> {
     for (note, is_told) in [(odd.to_owned(), true), (odd.repeat(250), false)] {
         let patch = json!({"metadata": {"annotations": {"example.com/note": note}}});
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-        let (entries, _) = world
+        let (entries, _) = tenant
             .until_folded(&limits, |entries, _| {
                 let found = entries[0].fields.get("note").and_then(|value| value.as_str());
                 entries[0].cut != is_told && found == is_told.then_some(&*note)
@@ -108,8 +108,8 @@ async fn odd_text_of_a_spoke_arrives_cut_and_blocks_nothing() -> Result<()> {
 }
 
 /// One field for each type of value, of a TimeoutPolicy whose spec has them.
-fn typed(world: &World<'_>) -> (Value, Value) {
-    let mut timeouts = timeout_policy(world.name(), "timeouts", &["web"]);
+fn typed(tenant: &Tenant<'_>) -> (Value, Value) {
+    let mut timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
     timeouts["spec"]["sample"] = json!({
         "text": "a", "number": -7, "flag": false, "list": [{"name": "x"}, null], "half": 0.5,
         "long": ["x".repeat(1021)],
@@ -125,16 +125,16 @@ fn typed(world: &World<'_>) -> (Value, Value) {
 
 #[tokio::test]
 async fn a_value_that_an_agent_drops_is_told_and_the_others_come_back() -> Result<()> {
-    let (world, _) = world("dropped", &["eu-1"]).await?;
-    let (timeouts, parameters) = typed(&world);
-    world.parameters(&parameters).await?;
-    let controller = world.controller().await?;
-    world.apply(&timeouts).await?;
-    let (entries, _) = world.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
+    let (tenant, _) = tenant("dropped", &["eu-1"]).await?;
+    let (timeouts, parameters) = typed(&tenant);
+    tenant.parameters(&parameters).await?;
+    let controller = tenant.controller().await?;
+    tenant.apply(&timeouts).await?;
+    let (entries, _) = tenant.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
     let expected = json!({"text": "a", "number": -7, "flag": false});
     ensure!(json!(entries[0].fields) == expected, "{entries:?}");
     ensure!(entries[0].dropped == ["half", "list", "long"], "{entries:?}");
-    world.settled(&controller).await.map(drop)
+    tenant.settled(&controller).await.map(drop)
 }
 
 #[tokio::test]
@@ -142,12 +142,12 @@ async fn with_the_agents_feature_gate_lists_and_objects_come_back_too() -> Resul
     let options = FleetOptions { raw_feedback: true, ..FleetOptions::spokes(["eu-1"]) };
     let fleet = Fleet::start(options).await?;
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_policy-sync"));
-    let world = World::new(fleet.hub(), binary, "raw", &["eu-1"]).await?;
-    let (timeouts, parameters) = typed(&world);
-    world.parameters(&parameters).await?;
-    let _controller = world.controller().await?;
-    world.apply(&timeouts).await?;
-    let (entries, _) = world.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
+    let tenant = Tenant::new(fleet.hub(), binary, "raw", &["eu-1"]).await?;
+    let (timeouts, parameters) = typed(&tenant);
+    tenant.parameters(&parameters).await?;
+    let _controller = tenant.controller().await?;
+    tenant.apply(&timeouts).await?;
+    let (entries, _) = tenant.until_folded(&timeouts, |_, summary| summary.enforced == 1).await?;
     let expected =
         json!({"text": "a", "number": -7, "flag": false, "list": [{"name": "x"}, null], "half": 0.5});
     ensure!(json!(entries[0].fields) == expected, "{entries:?}");

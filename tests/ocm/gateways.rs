@@ -6,17 +6,17 @@ use kube::ResourceExt;
 use policy_sync::api::annotations::{DISPLACED_SINCE, GRACE_TIMEOUT};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
+use policy_sync_testenv::tenant::Tenant;
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::World;
 use serde_json::{Value, json};
 
-use crate::{LIMIT, until_copied, until_gone, world};
+use crate::{LIMIT, tenant, until_copied, until_gone};
 
 /// Waits until the hub's Gateway is programmed in its present generation, on so many clusters.
-async fn until_programmed(world: &World<'_>, web: &Value, clusters: usize) -> Result<Value> {
+async fn until_programmed(tenant: &Tenant<'_>, web: &Value, clusters: usize) -> Result<Value> {
     let expected = format!("programmed on all of its clusters: {clusters}");
     wait::until("the Gateway is programmed", LIMIT, || async {
-        let found = serde_json::to_value(world.get(web).await?)?;
+        let found = serde_json::to_value(tenant.get(web).await?)?;
         let said = found["status"]["conditions"].as_array().context("no conditions")?;
         let programmed = said.iter().find(|said| said["type"] == "Programmed").context("not said")?;
         let current = programmed["observedGeneration"] == found["metadata"]["generation"];
@@ -28,14 +28,14 @@ async fn until_programmed(world: &World<'_>, web: &Value, clusters: usize) -> Re
 
 #[tokio::test]
 async fn the_status_of_copies_comes_back_to_the_hub() -> Result<()> {
-    let (world, fleet) = world("status", &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    let mut web = gateway(world.name(), "web", world.name(), Some("all"));
+    let (tenant, fleet) = tenant("status", &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    let mut web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     web["spec"]["listeners"][0]["allowedRoutes"] = json!({"kinds": [{"kind": "HTTPRoute"}]});
     let other = json!({"name": "other.example", "port": 8080, "protocol": "HTTP"});
     web["spec"]["listeners"].as_array_mut().context("a list")?.push(other);
-    world.apply(&web).await?;
-    let found = until_programmed(&world, &web, 2).await?;
+    tenant.apply(&web).await?;
+    let found = until_programmed(&tenant, &web, 2).await?;
 
     let expected = ["eu-1", "us-1"].map(|cluster| {
         [("IP", "192.0.2.1"), ("Hostname", "web.kuadrant-status.example.com")].map(|(kind, value)| {
@@ -64,58 +64,58 @@ async fn the_status_of_copies_comes_back_to_the_hub() -> Result<()> {
             "{listener}"
         );
     }
-    world.settled(&controller).await?;
+    tenant.settled(&controller).await?;
 
     web["spec"]["listeners"].as_array_mut().context("a list")?.pop();
-    world.apply(&web).await?;
+    tenant.apply(&web).await?;
     for cluster in ["eu-1", "us-1"] {
         let spoke = fleet.spoke(cluster)?.client()?;
         until_copied(&spoke, &web, |copy| copy.data["spec"]["listeners"].as_array().map(Vec::len) == Some(1))
             .await?;
     }
-    let found = until_programmed(&world, &web, 2).await?;
+    let found = until_programmed(&tenant, &web, 2).await?;
     ensure!(found["status"]["listeners"].as_array().map(Vec::len) == Some(2), "{}", found["status"]);
-    world.place("all", &["eu-1"]).await?;
-    let found = until_programmed(&world, &web, 1).await?;
+    tenant.place("all", &["eu-1"]).await?;
+    let found = until_programmed(&tenant, &web, 1).await?;
     ensure!(found["status"]["addresses"].as_array().map(Vec::len) == Some(2), "{}", found["status"]);
-    world.settled(&controller).await.map(drop)
+    tenant.settled(&controller).await.map(drop)
 }
 
 #[tokio::test]
 async fn a_gateway_serves_on_where_it_is_placed_no_longer_until_its_grace_is_over() -> Result<()> {
-    let (world, fleet) = world("grace", &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    let mut limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let web = gateway(world.name(), "web", world.name(), Some("all"));
+    let (tenant, fleet) = tenant("grace", &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     let grace = |seconds: &str| json!({"metadata": {"annotations": {GRACE_TIMEOUT: seconds}}});
-    world.merge(&web, &grace("3600")).await?;
-    until_programmed(&world, &web, 2).await?;
+    tenant.merge(&web, &grace("3600")).await?;
+    until_programmed(&tenant, &web, 2).await?;
     let spoke = fleet.spoke("us-1")?.client()?;
     let served = until_copied(&spoke, &web, |_| true).await?.uid();
     let is_displaced = |work: &ManifestWork| work.annotations().contains_key(DISPLACED_SINCE);
 
-    world.place("all", &["eu-1"]).await?;
-    world.until_work("us-1", "gateway-web", |work| is_displaced(work)).await?;
+    tenant.place("all", &["eu-1"]).await?;
+    tenant.until_work("us-1", "gateway-web", |work| is_displaced(work)).await?;
     // A controller that was not there when it began keeps both as they should be.
     controller.kill();
-    let controller = world.controller().await?;
+    let controller = tenant.controller().await?;
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 7)
         .await?;
-    world.settled(&controller).await?;
+    tenant.settled(&controller).await?;
     ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "it was made anew");
 
-    world.place("all", &["eu-1", "us-1"]).await?;
-    world.until_work("us-1", "gateway-web", |work| !is_displaced(work)).await?;
-    world.settled(&controller).await?;
+    tenant.place("all", &["eu-1", "us-1"]).await?;
+    tenant.until_work("us-1", "gateway-web", |work| !is_displaced(work)).await?;
+    tenant.settled(&controller).await?;
     ensure!(until_copied(&spoke, &web, |_| true).await?.uid() == served, "it was made anew");
 
-    world.merge(&web, &grace("2")).await?;
-    world.place("all", &["eu-1"]).await?;
+    tenant.merge(&web, &grace("2")).await?;
+    tenant.place("all", &["eu-1"]).await?;
     until_gone(&spoke, &web).await?;
     until_gone(&spoke, &limits).await?;
-    until_programmed(&world, &web, 1).await?;
-    world.settled(&controller).await.map(drop)
+    until_programmed(&tenant, &web, 1).await?;
+    tenant.settled(&controller).await.map(drop)
 }

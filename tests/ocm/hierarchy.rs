@@ -6,12 +6,12 @@ use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use policy_sync::api::annotations::{POLICIES_SYNCED_SUMMARY, Summary, Synced};
 use policy_sync_testenv::Controller;
-use policy_sync_testenv::World;
+use policy_sync_testenv::Tenant;
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy};
 use serde_json::Value;
 
-use crate::{downstream, until_copied, world};
+use crate::{downstream, tenant, until_copied};
 
 /// What may not change by a policy of the spoke's: the policy on the hub, its works and its copy, but for what answers say.
 #[derive(Debug, PartialEq)]
@@ -22,15 +22,15 @@ struct Written {
 }
 
 impl Written {
-    async fn now(world: &World<'_>, policy: &Value, spokes: &[&Client]) -> Result<Self> {
-        let works = world.works().await?;
+    async fn now(tenant: &Tenant<'_>, policy: &Value, spokes: &[&Client]) -> Result<Self> {
+        let works = tenant.works().await?;
         let mut copies = Vec::new();
         for spoke in spokes {
             let copy = until_copied(spoke, policy, |_| true).await?;
             copies.push((copy.metadata.generation, copy.data["spec"].clone()));
         }
         Ok(Self {
-            policy: world.get(policy).await?.metadata.generation,
+            policy: tenant.get(policy).await?.metadata.generation,
             works: works.iter().map(|work| (work.name_any(), work.metadata.generation)).collect(),
             copies,
         })
@@ -39,12 +39,12 @@ impl Written {
 
 /// What the controller has written since, but for annotations of the policy.
 async fn other_writes(
-    world: &World<'_>,
+    tenant: &Tenant<'_>,
     controller: &Controller,
     since: usize,
     policy: &Value,
 ) -> Result<()> {
-    let writes = world.settled(controller).await?;
+    let writes = tenant.settled(controller).await?;
     let others = writes[since..].iter().filter(|write| policy["metadata"]["name"] != *write.object().name);
     let others: Vec<_> = others.collect();
     ensure!(others.is_empty(), "the controller wrote {others:?}");
@@ -61,21 +61,21 @@ fn enforced(copy: &DynamicObject) -> &Value {
 }
 
 async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Value) -> Result<()> {
-    let (world, fleet) = world(name, &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
+    let (tenant, fleet) = tenant(name, &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
     let (eu, us) = (fleet.spoke("eu-1")?.client()?, fleet.spoke("us-1")?.client()?);
-    let policy = policy(world.name(), "ours", "web");
-    world.apply(&policy).await?;
-    world.until_folded(&policy, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
-    let since = world.settled(&controller).await?.len();
-    let before = Written::now(&world, &policy, &[&eu, &us]).await?;
+    let policy = policy(tenant.name(), "ours", "web");
+    tenant.apply(&policy).await?;
+    tenant.until_folded(&policy, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
+    let since = tenant.settled(&controller).await?.len();
+    let before = Written::now(&tenant, &policy, &[&eu, &us]).await?;
 
     let mut local = downstream(&policy);
     local["metadata"]["name"] = "local".into();
     let theirs = apply(&eu, &local).await?;
     let overridden =
         Summary { clusters: 2, applied: 2, enforced: 1, overridden: 1, pending: 0, synced: true };
-    let (entries, _) = world.until_folded(&policy, |_, summary| *summary == overridden).await?;
+    let (entries, _) = tenant.until_folded(&policy, |_, summary| *summary == overridden).await?;
     let said = entry(&entries, "eu-1")?.conditions.iter().find(|said| said.is_overridden());
     let said = said.with_context(|| format!("eu-1 says {entries:?}"))?;
     let copy = until_copied(&eu, &policy, |copy| enforced(copy)["status"] == "False").await?;
@@ -83,20 +83,20 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
     ensure!(said.message.as_deref().is_some_and(|message| message.contains("local")), "{said:?}");
     let other = &entry(&entries, "us-1")?.conditions;
     ensure!(other.iter().any(|said| said.condition_type == "Enforced" && said.status == "True"), "{other:?}");
-    let summary = world.annotations(&policy).await?[POLICIES_SYNCED_SUMMARY].clone();
+    let summary = tenant.annotations(&policy).await?[POLICIES_SYNCED_SUMMARY].clone();
     ensure!(serde_json::from_str::<Summary>(&summary)? == overridden, "{summary}");
 
     // Nobody fights: neither is written again, by anyone.
-    other_writes(&world, &controller, since, &policy).await?;
-    ensure!(Written::now(&world, &policy, &[&eu, &us]).await? == before);
+    other_writes(&tenant, &controller, since, &policy).await?;
+    ensure!(Written::now(&tenant, &policy, &[&eu, &us]).await? == before);
     let (api, local) = api_for(&eu, &local).await?;
     ensure!(api.get(&local).await?.metadata.generation == theirs.metadata.generation);
 
     api.delete(&local, &Default::default()).await?;
     let enforced = Summary { enforced: 2, overridden: 0, ..overridden };
-    world.until_folded(&policy, |_, summary| *summary == enforced).await?;
-    other_writes(&world, &controller, since, &policy).await?;
-    ensure!(Written::now(&world, &policy, &[&eu, &us]).await? == before);
+    tenant.until_folded(&policy, |_, summary| *summary == enforced).await?;
+    other_writes(&tenant, &controller, since, &policy).await?;
+    ensure!(Written::now(&tenant, &policy, &[&eu, &us]).await? == before);
     Ok(())
 }
 
@@ -113,19 +113,19 @@ async fn an_auth_policy_of_the_spokes_wins_while_it_is_there() -> Result<()> {
 /// It was there first, and still is when ours comes.
 #[tokio::test]
 async fn a_policy_that_was_there_first_wins_from_the_start() -> Result<()> {
-    let (world, fleet) = world("first", &["eu-1"]).await?;
-    let _controller = world.controller().await?;
+    let (tenant, fleet) = tenant("first", &["eu-1"]).await?;
+    let _controller = tenant.controller().await?;
     let eu = fleet.spoke("eu-1")?.client()?;
-    let policy = rate_limit_policy(world.name(), "ours", "web");
+    let policy = rate_limit_policy(tenant.name(), "ours", "web");
     let mut local = downstream(&policy);
     local["metadata"]["name"] = "local".into();
     // The namespace comes with the Gateway.
-    let gateway = policy_sync_testenv::fixtures::gateway(world.name(), "web", world.name(), None);
+    let gateway = policy_sync_testenv::fixtures::gateway(tenant.name(), "web", tenant.name(), None);
     until_copied(&eu, &gateway, |_| true).await?;
     apply(&eu, &local).await?;
-    world.apply(&policy).await?;
-    world.until_folded(&policy, |_, summary| summary.overridden == 1).await?;
-    world.delete(&policy).await?;
+    tenant.apply(&policy).await?;
+    tenant.until_folded(&policy, |_, summary| summary.overridden == 1).await?;
+    tenant.delete(&policy).await?;
     crate::until_gone(&eu, &policy).await?;
     let (api, local) = api_for(&eu, &local).await?;
     ensure!(api.get(&local).await?.metadata.deletion_timestamp.is_none(), "ours took theirs along");

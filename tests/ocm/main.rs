@@ -18,16 +18,17 @@ use anyhow::{Result, ensure};
 use kube::Client;
 use kube::api::DynamicObject;
 use policy_sync_testenv::apply::api_for;
-use policy_sync_testenv::{Fleet, World, wait};
+use policy_sync_testenv::{Fleet, Tenant, wait};
 use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A world of its own, on the fleet that all tests share.
-async fn world(name: &str, clusters: &[&str]) -> Result<(World<'static>, &'static Fleet)> {
+/// A tenant of its own, on the fleet that all tests share.
+async fn tenant(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, &'static Fleet)> {
     let fleet = Fleet::shared().await?;
-    let world = World::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await?;
-    Ok((world, fleet))
+    let tenant =
+        Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await?;
+    Ok((tenant, fleet))
 }
 
 /// `object` as it is on a spoke: the same kind and name, in the namespace that its own maps to.

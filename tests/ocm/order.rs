@@ -8,25 +8,25 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams};
 use policy_sync_testenv::apply::{api_for, apply, apply_all};
 use policy_sync_testenv::fixtures::{gateway, namespace, rate_limit_policy};
+use policy_sync_testenv::tenant::{Tenant, rate_limit_policies};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{World, rate_limit_policies};
 use serde_json::{Value, json};
 
-use crate::{downstream, world};
+use crate::{downstream, tenant};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const OFTEN: Duration = Duration::from_millis(50);
 
-/// What a spoke has of a world.
+/// What a spoke has of a tenant.
 struct Spoke {
     gateways: Api<DynamicObject>,
     policies: Api<DynamicObject>,
 }
 
 impl Spoke {
-    async fn of(client: &Client, world: &World<'_>) -> Result<Self> {
-        let web = downstream(&gateway(world.name(), "web", world.name(), None));
-        let limits = downstream(&rate_limit_policy(world.name(), "limits", "web"));
+    async fn of(client: &Client, tenant: &Tenant<'_>) -> Result<Self> {
+        let web = downstream(&gateway(tenant.name(), "web", tenant.name(), None));
+        let limits = downstream(&rate_limit_policy(tenant.name(), "limits", "web"));
         Ok(Self { gateways: api_for(client, &web).await?.0, policies: api_for(client, &limits).await?.0 })
     }
 
@@ -58,15 +58,15 @@ impl Spoke {
     }
 }
 
-fn named(world: &World<'_>, index: usize) -> Value {
-    rate_limit_policy(world.name(), &format!("limits-{index}"), "web")
+fn named(tenant: &Tenant<'_>, index: usize) -> Value {
+    rate_limit_policy(tenant.name(), &format!("limits-{index}"), "web")
 }
 
 /// Waits until the hub's Gateway says in `Programmed` what begins so.
-async fn until_programmed(world: &World<'_>, begins: &str) -> Result<()> {
-    let web = gateway(world.name(), "web", world.name(), Some("all"));
+async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<()> {
+    let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     wait::until(&format!("the Gateway says {begins}"), LIMIT, || async {
-        let found = serde_json::to_value(world.get(&web).await?)?;
+        let found = serde_json::to_value(tenant.get(&web).await?)?;
         let conditions = found["status"]["conditions"].as_array().context("no conditions")?;
         let said = conditions.iter().find(|said| said["type"] == "Programmed").context("not said")?;
         let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
@@ -79,39 +79,39 @@ async fn until_programmed(world: &World<'_>, begins: &str) -> Result<()> {
 
 #[tokio::test]
 async fn a_gateway_is_never_without_its_policies() -> Result<()> {
-    let (world, fleet) = world("order", &["eu-1"]).await?;
+    let (tenant, fleet) = tenant("order", &["eu-1"]).await?;
     let parameters = json!({
         "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 10, "policyWaitAction": "hold",
     });
-    world.parameters(&parameters).await?;
+    tenant.parameters(&parameters).await?;
     // OCM's agent, at its default rate, takes as long for them as the class waits, and longer.
     let all = if std::env::var_os("POLICY_SYNC_WORK_AGENT").is_some() { 200 } else { 100 };
     let client = fleet.spoke("eu-1")?.client()?;
-    let spoke = Spoke::of(&client, &world).await?;
+    let spoke = Spoke::of(&client, &tenant).await?;
     // One that can never be applied: the spoke's people have an object of that name.
-    apply(&client, &namespace(&format!("kuadrant-{}", world.name()))).await?;
-    let mut theirs = downstream(&named(&world, 0));
+    apply(&client, &namespace(&format!("kuadrant-{}", tenant.name()))).await?;
+    let mut theirs = downstream(&named(&tenant, 0));
     theirs["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(7);
     apply(&client, &theirs).await?;
 
-    let policies: Vec<Value> = (0..all).map(|index| named(&world, index)).collect();
-    apply_all(world.client(), &policies).await?;
-    let controller = world.controller().await?;
+    let policies: Vec<Value> = (0..all).map(|index| named(&tenant, index)).collect();
+    apply_all(tenant.client(), &policies).await?;
+    let controller = tenant.controller().await?;
     spoke.until("a quarter of the policies is there", all, |_, found| found >= all / 4).await?;
     controller.kill();
-    let controller = world.controller().await?;
+    let controller = tenant.controller().await?;
     spoke.until("all policies are there", all, |gateway, found| !gateway && found == all).await?;
     let held = "PoliciesPending: not programmed on 1 of 1 clusters: eu-1 (waits for its policies: \
                 ratelimitpolicies/limits-0)";
-    until_programmed(&world, held).await?;
+    until_programmed(&tenant, held).await?;
     ensure!(!spoke.has_gateway().await?, "it is there all the same");
 
     // Without the one that hangs there are as many copies as before, one of which is theirs.
-    world.delete(&policies[0]).await?;
+    tenant.delete(&policies[0]).await?;
     spoke.until("the Gateway is there", all, |gateway, found| gateway && found == all).await?;
-    until_programmed(&world, "Programmed: programmed on all of its clusters: 1").await?;
-    world.place("all", &[]).await?;
+    until_programmed(&tenant, "Programmed: programmed on all of its clusters: 1").await?;
+    tenant.place("all", &[]).await?;
     spoke.until("the Gateway goes", all, |gateway, _| !gateway).await?;
     spoke.until("the policies go", all, |gateway, found| !gateway && found == 1).await?;
-    world.settled(&controller).await.map(drop)
+    tenant.settled(&controller).await.map(drop)
 }

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use serde_json::{Value, json};
 
-use crate::{until_copied, world};
+use crate::{tenant, until_copied};
 
 fn limit_of(copy: &kube::api::DynamicObject) -> &Value {
     &copy.data["spec"]["limits"]["all"]["rates"][0]["limit"]
@@ -12,10 +12,10 @@ fn limit_of(copy: &kube::api::DynamicObject) -> &Value {
 
 #[tokio::test]
 async fn each_spoke_enforces_what_is_for_it() -> Result<()> {
-    let (world, fleet) = world("overrides", &["eu-1", "us-1"]).await?;
-    let _controller = world.controller().await?;
+    let (tenant, fleet) = tenant("overrides", &["eu-1", "us-1"]).await?;
+    let _controller = tenant.controller().await?;
     let (eu, us) = (fleet.spoke("eu-1")?.client()?, fleet.spoke("us-1")?.client()?);
-    let limits = rate_limit_policy(world.name(), "limits", "web");
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
     let overrides = |limit: Value| {
         let patch = json!({"limits": {"all": {"rates": [{"limit": limit, "window": "10s"}]}}});
         let overrides = json!([{"clusterSelector": "region in (us)", "patch": patch}]);
@@ -23,16 +23,16 @@ async fn each_spoke_enforces_what_is_for_it() -> Result<()> {
     };
     let mut differing = limits.clone();
     differing["metadata"]["annotations"] = overrides(json!(5.0));
-    world.apply(&differing).await?;
+    tenant.apply(&differing).await?;
     until_copied(&eu, &limits, |copy| *limit_of(copy) == 10).await?;
     until_copied(&us, &limits, |copy| *limit_of(copy) == 5).await?;
-    world.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
+    tenant.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
 
     // Without the override, us-1 gets what all others have, and answers for that.
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     until_copied(&us, &limits, |copy| *limit_of(copy) == 10).await?;
     let copy = until_copied(&eu, &limits, |copy| *limit_of(copy) == 10).await?;
     ensure!(copy.metadata.generation == Some(1), "eu-1 was written to: {:?}", copy.metadata.generation);
-    world.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
+    tenant.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
     Ok(())
 }

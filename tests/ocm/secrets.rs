@@ -7,15 +7,15 @@ use kube::{Client, ResourceExt};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::{https_gateway, namespace, reference_grant, tls_secret};
+use policy_sync_testenv::tenant::Tenant;
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::World;
 use serde_json::{Value, json};
 
-use crate::{LIMIT, downstream, until_copied, until_gone, world};
+use crate::{LIMIT, downstream, tenant, until_copied, until_gone};
 
-/// A Gateway of the world's that names these.
-fn naming(world: &World<'_>, name: &str, references: &[Value]) -> Value {
-    https_gateway(world.name(), name, world.name(), references)
+/// A Gateway of the tenant's that names these.
+fn naming(tenant: &Tenant<'_>, name: &str, references: &[Value]) -> Value {
+    https_gateway(tenant.name(), name, tenant.name(), references)
 }
 
 /// Waits until the copy of a Secret holds `key`, which is in base64.
@@ -36,13 +36,13 @@ async fn until_grants(spoke: &Client, namespace: &str, count: usize) -> Result<V
 
 /// Waits until the agent has told that it applied the work as it is now. It notes what it applied after that, and takes
 /// off the spoke what it has noted.
-async fn until_told(world: &World<'_>, readable: &str) -> Result<()> {
+async fn until_told(tenant: &Tenant<'_>, readable: &str) -> Result<()> {
     let told = |work: &ManifestWork| {
         let mut conditions = work.status.iter().flat_map(|status| &status.conditions);
         let applied = conditions.find(|condition| condition.type_ == "Applied");
         applied.is_some_and(|applied| applied.observed_generation == work.metadata.generation)
     };
-    world.until_work("eu-1", readable, told).await.map(drop)
+    tenant.until_work("eu-1", readable, told).await.map(drop)
 }
 
 async fn namespace_stays(spoke: &Client, name: &str) -> Result<()> {
@@ -53,19 +53,19 @@ async fn namespace_stays(spoke: &Client, name: &str) -> Result<()> {
 
 #[tokio::test]
 async fn secrets_come_with_their_gateway_follow_the_hub_and_go() -> Result<()> {
-    let (world, fleet) = world("certified", &["eu-1"]).await?;
+    let (tenant, fleet) = tenant("certified", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    world.parameters(&json!({"tlsSecrets": "copy"})).await?;
-    world.apply(&namespace("certified-tls")).await?;
-    let own = |key: &str| tls_secret(world.name(), "own", key);
+    tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
+    tenant.apply(&namespace("certified-tls")).await?;
+    let own = |key: &str| tls_secret(tenant.name(), "own", key);
     let theirs = |key: &str| tls_secret("certified-tls", "theirs", key);
-    let grant = reference_grant("certified-tls", "for-certified", world.name(), "theirs");
+    let grant = reference_grant("certified-tls", "for-certified", tenant.name(), "theirs");
     for object in [&own("first"), &theirs("first"), &grant] {
-        world.apply(object).await?;
+        tenant.apply(object).await?;
     }
     let references = [json!({"name": "own"}), json!({"name": "theirs", "namespace": "certified-tls"})];
-    world.apply(&naming(&world, "web", &references)).await?;
-    let controller = world.controller().await?;
+    tenant.apply(&naming(&tenant, "web", &references)).await?;
+    let controller = tenant.controller().await?;
 
     for secret in [own(""), theirs("")] {
         let copy = until_holds(&spoke, &secret, "Zmlyc3Q=").await?;
@@ -77,93 +77,93 @@ async fn secrets_come_with_their_gateway_follow_the_hub_and_go() -> Result<()> {
         "to": [{"group": "", "kind": "Secret", "name": "theirs"}],
     });
     ensure!(grants[0]["spec"] == expected, "{}", grants[0]);
-    let web = until_copied(&spoke, &naming(&world, "web", &[]), |_| true).await?;
+    let web = until_copied(&spoke, &naming(&tenant, "web", &[]), |_| true).await?;
     let reference = &web.data["spec"]["listeners"][0]["tls"]["certificateRefs"][1];
     ensure!(reference["namespace"] == "kuadrant-certified-tls", "{reference}");
 
     // A rotation.
     for secret in [own("second"), theirs("second")] {
-        world.apply(&secret).await?;
+        tenant.apply(&secret).await?;
         until_holds(&spoke, &secret, "c2Vjb25k").await?;
     }
 
     // Without the grant of the hub, the copy, and the grant that the spoke needed, go; the namespace stays.
-    until_told(&world, "gateway-web").await?;
-    world.delete(&grant).await?;
+    until_told(&tenant, "gateway-web").await?;
+    tenant.delete(&grant).await?;
     until_gone(&spoke, &theirs("")).await?;
     until_grants(&spoke, "kuadrant-certified-tls", 0).await?;
     namespace_stays(&spoke, "kuadrant-certified-tls").await?;
     until_holds(&spoke, &own(""), "c2Vjb25k").await?;
-    world.apply(&grant).await?;
+    tenant.apply(&grant).await?;
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;
 
     // Without the reference, the same.
-    until_told(&world, "gateway-web").await?;
-    world.apply(&naming(&world, "web", &references[1..])).await?;
+    until_told(&tenant, "gateway-web").await?;
+    tenant.apply(&naming(&tenant, "web", &references[1..])).await?;
     until_gone(&spoke, &own("")).await?;
     until_holds(&spoke, &theirs(""), "c2Vjb25k").await?;
 
-    world.place("all", &[]).await?;
-    world.until_works(&[]).await?;
+    tenant.place("all", &[]).await?;
+    tenant.until_works(&[]).await?;
     until_gone(&spoke, &theirs("")).await?;
     until_grants(&spoke, "kuadrant-certified-tls", 0).await?;
     for name in ["kuadrant-certified", "kuadrant-certified-tls"] {
         namespace_stays(&spoke, name).await?;
     }
-    world.settled(&controller).await.map(drop)
+    tenant.settled(&controller).await.map(drop)
 }
 
 #[tokio::test]
 async fn one_that_two_gateways_name_stays_until_both_have_let_it_go() -> Result<()> {
-    let (world, fleet) = world("shares-one", &["eu-1"]).await?;
+    let (tenant, fleet) = tenant("shares-one", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    world.parameters(&json!({"tlsSecrets": "copy"})).await?;
-    let secret = |key: &str| tls_secret(world.name(), "shared", key);
-    world.apply(&secret("first")).await?;
+    tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
+    let secret = |key: &str| tls_secret(tenant.name(), "shared", key);
+    tenant.apply(&secret("first")).await?;
     let reference = [json!({"name": "shared"})];
-    let gateways = ["web", "api"].map(|name| naming(&world, name, &reference));
+    let gateways = ["web", "api"].map(|name| naming(&tenant, name, &reference));
     for gateway in &gateways {
-        world.apply(gateway).await?;
+        tenant.apply(gateway).await?;
     }
-    let _controller = world.controller().await?;
+    let _controller = tenant.controller().await?;
     for gateway in &gateways {
         until_copied(&spoke, gateway, |_| true).await?;
     }
     let owned = |copy: &DynamicObject| copy.owner_references().len();
     let copy = until_copied(&spoke, &secret(""), |copy| owned(copy) == 2).await?;
-    world.apply(&secret("second")).await?;
+    tenant.apply(&secret("second")).await?;
     until_holds(&spoke, &secret(""), "c2Vjb25k").await?;
 
-    world.delete(&gateways[0]).await?;
+    tenant.delete(&gateways[0]).await?;
     until_gone(&spoke, &gateways[0]).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-api"]).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-api"]).await?;
     let kept = until_copied(&spoke, &secret(""), |copy| owned(copy) == 1).await?;
     ensure!(kept.metadata.uid == copy.metadata.uid, "it was made anew");
-    world.apply(&secret("third")).await?;
+    tenant.apply(&secret("third")).await?;
     until_holds(&spoke, &secret(""), "dGhpcmQ=").await?;
 
-    world.delete(&gateways[1]).await?;
-    world.until_works(&[]).await?;
+    tenant.delete(&gateways[1]).await?;
+    tenant.until_works(&[]).await?;
     until_gone(&spoke, &secret("")).await
 }
 
 #[tokio::test]
 async fn a_secret_of_the_spokes_people_stays_theirs() -> Result<()> {
-    let (world, fleet) = world("theirs-first", &["eu-1"]).await?;
+    let (tenant, fleet) = tenant("theirs-first", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    world.parameters(&json!({"tlsSecrets": "copy"})).await?;
-    let secret = |key: &str| tls_secret(world.name(), "taken", key);
+    tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
+    let secret = |key: &str| tls_secret(tenant.name(), "taken", key);
     apply(&spoke, &namespace("kuadrant-theirs-first")).await?;
     let mut made = downstream(&secret(""));
     made.as_object_mut().context("an object")?.remove("stringData");
     made["data"] = json!({"tls.crt": "", "tls.key": "dGhlaXJz"});
     apply(&spoke, &made).await?;
-    world.apply(&secret("first")).await?;
-    let web = naming(&world, "web", &[json!({"name": "taken"})]);
-    world.apply(&web).await?;
-    let _controller = world.controller().await?;
+    tenant.apply(&secret("first")).await?;
+    let web = naming(&tenant, "web", &[json!({"name": "taken"})]);
+    tenant.apply(&web).await?;
+    let _controller = tenant.controller().await?;
     wait::until("the Gateway says so", LIMIT, || async {
-        let found = serde_json::to_value(world.get(&web).await?)?;
+        let found = serde_json::to_value(tenant.get(&web).await?)?;
         let mut said = found["status"]["conditions"].as_array().into_iter().flatten();
         let programmed = said.find(|said| said["type"] == "Programmed").context("not said")?;
         let message = programmed["message"].as_str().unwrap_or_default();
@@ -172,7 +172,7 @@ async fn a_secret_of_the_spokes_people_stays_theirs() -> Result<()> {
     })
     .await?;
     until_holds(&spoke, &secret(""), "dGhlaXJz").await?;
-    world.delete(&web).await?;
-    world.until_works(&[]).await?;
+    tenant.delete(&web).await?;
+    tenant.until_works(&[]).await?;
     until_holds(&spoke, &secret(""), "dGhlaXJz").await.map(drop)
 }

@@ -54,12 +54,12 @@ const STORY: [Act; 7] = [
 const WRITES: usize = 5;
 
 #[derive(Clone)]
-struct Stage {
+struct Hub {
     server: MemoryServer,
     config_maps: Api<ConfigMap>,
 }
 
-impl Stage {
+impl Hub {
     async fn act(&self, act: Act, counts: &mut BTreeMap<String, usize>) -> Result<()> {
         match act {
             Act::Write(name, keys, asked) => {
@@ -106,15 +106,15 @@ impl Stage {
 /// Plays the story under `faults`, and returns how many writes were carried out.
 async fn play(faults: &Faults) -> Result<usize> {
     let server = MemoryServer::new();
-    let stage = Stage { config_maps: Api::namespaced(server.client(), "default"), server };
+    let hub = Hub { config_maps: Api::namespaced(server.client(), "default"), server };
     let stop = CancellationToken::new();
-    let client = stage.server.client_of(USER, faults.clone());
-    let _watching = counting::start(client, stage.server.clock(), stop.clone())?;
-    let (mut counts, over) = (BTreeMap::new(), faults.over(&stage.server, LIMIT));
+    let client = hub.server.client_of(USER, faults.clone());
+    let _watching = counting::start(client, hub.server.clock(), stop.clone())?;
+    let (mut counts, over) = (BTreeMap::new(), faults.over(&hub.server, LIMIT));
     let story = async {
         for act in STORY {
-            stage.act(act, &mut counts).await?;
-            stage.until(&counts, LIMIT + SOON).await?;
+            hub.act(act, &mut counts).await?;
+            hub.until(&counts, LIMIT + SOON).await?;
         }
         Ok(())
     };
@@ -122,11 +122,11 @@ async fn play(faults: &Faults) -> Result<usize> {
         Some(_) => drop(tokio::try_join!(story, over)?),
         None => story.await?,
     }
-    stage.until(&counts, SOON).await?;
-    let writes = stage.writes();
+    hub.until(&counts, SOON).await?;
+    let writes = hub.writes();
     sleep(QUIET).await;
-    ensure!(stage.writes() == writes, "it goes on writing");
-    stage.until(&counts, Duration::ZERO).await?;
+    ensure!(hub.writes() == writes, "it goes on writing");
+    hub.until(&counts, Duration::ZERO).await?;
     stop.cancel();
     Ok(writes)
 }

@@ -14,7 +14,7 @@ use policy_sync_testenv::fixtures::{
     auth_policy, gateway, gateway_class, managed_cluster, namespace, params_config_map, placement,
     placement_decision, rate_limit_policy, timeout_policy,
 };
-use policy_sync_testenv::world::{auth_policies, rate_limit_policies, timeout_policies};
+use policy_sync_testenv::tenant::{auth_policies, rate_limit_policies, timeout_policies};
 
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
 const SHOP: &str = "shop";

@@ -7,7 +7,7 @@ use policy_sync::api::work::ManifestWork;
 use serde_json::json;
 
 use super::raw::{self, Ready};
-use policy_sync_testenv::world::Answer;
+use policy_sync_testenv::tenant::Answer;
 
 /// How many answers are under way at once.
 pub(super) const AT_ONCE: usize = 32;

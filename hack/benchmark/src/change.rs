@@ -14,12 +14,12 @@ use policy_sync::api::work::ManifestWork;
 use serde_json::{Value, json};
 
 use super::counts::Counts;
+use super::hub::MeasuredHub;
 use super::observer::Observer;
 use super::raw::{self, Ready};
 use super::report::{Measure, progress};
 use super::sample::{self, Sample};
 use super::scene::AT_ONCE;
-use super::stage::Stage;
 
 /// How many pairs of bursts the raw writer tries each concurrency with.
 const TRIALS: usize = 3;
@@ -27,11 +27,11 @@ const TRIALS: usize = 3;
 const LIMIT: &str = "/spec/limits/all/rates/0/limit";
 
 /// So many changes, against as many raw bursts, in `turns` turns.
-pub(super) async fn measure(stage: &mut Stage, turns: usize, changes: usize) -> Result<Vec<Measure>> {
-    stage.settle().await?;
-    let mut observer = stage.observe().await?;
+pub(super) async fn measure(hub: &mut MeasuredHub, turns: usize, changes: usize) -> Result<Vec<Measure>> {
+    hub.settle().await?;
+    let mut observer = hub.observe().await?;
     let at_once = raw::best(async |at_once| {
-        let trials = raw_bursts(stage, &mut observer, at_once, 0..TRIALS).await?;
+        let trials = raw_bursts(hub, &mut observer, at_once, 0..TRIALS).await?;
         Ok(Duration::from_secs_f64(Sample::seconds(&trials).median()))
     })
     .await?;
@@ -39,28 +39,28 @@ pub(super) async fn measure(stage: &mut Stage, turns: usize, changes: usize) -> 
     for turn in 0..turns {
         let share = changes * turn / turns..changes * (turn + 1) / turns;
         // A pair is two bursts.
-        raw.extend(raw_bursts(stage, &mut observer, at_once, share.start / 2..share.end.div_ceil(2)).await?);
-        let (_, running) = stage.start_controller().await?;
-        stage.quiet().await?;
-        let before = Counts::now(&stage.client).await?;
+        raw.extend(raw_bursts(hub, &mut observer, at_once, share.start / 2..share.end.div_ceil(2)).await?);
+        let (_, running) = hub.start_controller().await?;
+        hub.quiet().await?;
+        let before = Counts::now(&hub.client).await?;
         for index in share.clone() {
-            controller.push(change(stage, &mut observer, index).await?);
+            controller.push(change(hub, &mut observer, index).await?);
         }
-        stage.quiet().await?;
-        requests.add(&Counts::now(&stage.client).await?.since(&before));
+        hub.quiet().await?;
+        requests.add(&Counts::now(&hub.client).await?.since(&before));
         running.terminate().await?;
         progress(&format!("changes {} to {} of {changes}", share.start + 1, share.end));
     }
     // What the agents have said is about the specs before.
-    stage.unsettle();
+    hub.unsettle();
     let (raw, controller) = (Sample::seconds(&raw), Sample::seconds(&controller));
     let ratio = |part: f64| controller.quantile(part) / raw.quantile(part);
     let detail = |part: f64| {
         let ms = |sample: &Sample| sample.quantile(part) * 1000.0;
         format!("{:.1} ms against {:.1} ms, {at_once} raw patches at once", ms(&controller), ms(&raw))
     };
-    let what = format!("{changes} changes of a policy on {} clusters", stage.clusters.len());
-    let changed = sample::count(changes * stage.clusters.len());
+    let what = format!("{changes} changes of a policy on {} clusters", hub.clusters.len());
+    let changed = sample::count(changes * hub.clusters.len());
     Ok(vec![
         Measure::at_most("B2", format!("{what}, p50"), ratio(0.5), "×", 1.3).detail(detail(0.5)),
         Measure::at_most("B2", format!("{what}, p95"), ratio(0.95), "×", 1.3).detail(detail(0.95)),
@@ -78,36 +78,36 @@ pub(super) async fn measure(stage: &mut Stage, turns: usize, changes: usize) -> 
 }
 
 /// One change through the controller: from the answer to whoever changed the policy.
-async fn change(stage: &Stage, observer: &mut Observer, index: usize) -> Result<Duration> {
-    let policy = index % stage.policies;
-    let work = stage.scene.work(&stage.controller(), policy);
-    stage.scene.change(policy, 1_000 + index).await?;
+async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Result<Duration> {
+    let policy = index % hub.policies;
+    let work = hub.scene.work(&hub.controller(), policy);
+    hub.scene.change(policy, 1_000 + index).await?;
     let started = Instant::now();
-    let last = observer.until(stage.clusters.len(), |seen| seen.name == work).await?;
+    let last = observer.until(hub.clusters.len(), |seen| seen.name == work).await?;
     Ok(last.saturating_duration_since(started))
 }
 
 /// Pairs of raw bursts, one pair for each of the policies: the second puts back what the first has changed.
 async fn raw_bursts(
-    stage: &Stage,
+    hub: &MeasuredHub,
     observer: &mut Observer,
     at_once: usize,
     pairs: Range<usize>,
 ) -> Result<Vec<Duration>> {
     let mut took = Vec::new();
     for pair in pairs {
-        let name = stage.scene.work(&stage.controller(), pair % stage.policies);
-        let planned = works(stage, &name).await?;
+        let name = hub.scene.work(&hub.controller(), pair % hub.policies);
+        let planned = works(hub, &name).await?;
         let limit = planned[0].spec.workload.manifests[1].0.pointer(LIMIT).cloned().unwrap_or_default();
-        took.push(raw_burst(stage, observer, at_once, planned, json!(1_000_000 + pair)).await?);
-        let changed = works(stage, &name).await?;
-        took.push(raw_burst(stage, observer, at_once, changed, limit).await?);
+        took.push(raw_burst(hub, observer, at_once, planned, json!(1_000_000 + pair)).await?);
+        let changed = works(hub, &name).await?;
+        took.push(raw_burst(hub, observer, at_once, changed, limit).await?);
     }
     Ok(took)
 }
 
 async fn raw_burst(
-    stage: &Stage,
+    hub: &MeasuredHub,
     observer: &mut Observer,
     at_once: usize,
     works: Vec<ManifestWork>,
@@ -117,20 +117,20 @@ async fn raw_burst(
     let patches = works.into_iter().map(|work| patch(work, &limit)).collect::<Result<Vec<_>>>()?;
     let started = Instant::now();
     let (_, last) = tokio::try_join!(
-        raw::send(&stage.client, patches, at_once),
+        raw::send(&hub.client, patches, at_once),
         observer.until(count, |seen| seen.name == name)
     )?;
     Ok(last - started)
 }
 
 /// The works of that name in all clusters. One by one: a list would go through all works that there are.
-async fn works(stage: &Stage, name: &str) -> Result<Vec<ManifestWork>> {
-    let works = stage.clusters.iter().map(|cluster| work(stage, cluster, name));
+async fn works(hub: &MeasuredHub, name: &str) -> Result<Vec<ManifestWork>> {
+    let works = hub.clusters.iter().map(|cluster| work(hub, cluster, name));
     futures::stream::iter(works).buffered(AT_ONCE).try_collect().await
 }
 
-async fn work(stage: &Stage, cluster: &str, name: &str) -> Result<ManifestWork> {
-    let works: Api<ManifestWork> = Api::namespaced(stage.client.clone(), cluster);
+async fn work(hub: &MeasuredHub, cluster: &str, name: &str) -> Result<ManifestWork> {
+    let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
     works.get(name).await.with_context(|| format!("reading the work {name} in {cluster}"))
 }
 

@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::hub::{MeasuredHub, Stored};
 use super::observer::Seen;
 use super::raw;
 use super::report::{Measure, progress};
 use super::sample::Sample;
-use super::stage::{Stage, Stored};
 use policy_sync_testenv::Controller;
 
 /// How many works the raw writer tries its concurrency with.
 const TRIAL: usize = 2_000;
 
 /// Cold fan-out against raw creates.
-pub(super) async fn measure(stage: &mut Stage, runs: usize) -> Result<Vec<Measure>> {
-    let works = stage.works().await?;
+pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize) -> Result<Vec<Measure>> {
+    let works = hub.works().await?;
     let at_once = raw::best(async |at_once| {
-        stage.clear().await?;
-        by_raw(stage, &works[..works.len().min(TRIAL)], at_once).await
+        hub.clear().await?;
+        by_raw(hub, &works[..works.len().min(TRIAL)], at_once).await
     })
     .await?;
     let (mut raw, mut controller) = (Vec::new(), Vec::new());
     for run in 1..=runs {
-        stage.clear().await?;
-        raw.push(by_raw(stage, &works, at_once).await?);
-        stage.clear().await?;
-        let (took, running) = by_controller(stage).await?;
+        hub.clear().await?;
+        raw.push(by_raw(hub, &works, at_once).await?);
+        hub.clear().await?;
+        let (took, running) = by_controller(hub).await?;
         controller.push(took);
         running.terminate().await?;
         progress(&format!(
@@ -39,27 +39,25 @@ pub(super) async fn measure(stage: &mut Stage, runs: usize) -> Result<Vec<Measur
             took.as_secs_f64()
         ));
     }
-    let measure = format!("cold fan-out of {} works, {at_once} raw creates at once", stage.size());
+    let measure = format!("cold fan-out of {} works, {at_once} raw creates at once", hub.size());
     Ok(vec![Measure::ratio("B1", measure, &Sample::seconds(&controller), &Sample::seconds(&raw), 1.15)])
 }
 
 /// Sends the creates, and returns the time until the last of these works was there.
-pub(super) async fn by_raw(stage: &Stage, works: &[Stored], at_once: usize) -> Result<Duration> {
+pub(super) async fn by_raw(hub: &MeasuredHub, works: &[Stored], at_once: usize) -> Result<Duration> {
     let creates = works.iter().map(Stored::create).collect::<Result<Vec<_>>>()?;
-    let mut observer = stage.observe().await?;
+    let mut observer = hub.observe().await?;
     let started = Instant::now();
-    let (_, last) = tokio::try_join!(
-        raw::send(&stage.client, creates, at_once),
-        observer.until(works.len(), Seen::came)
-    )?;
+    let (_, last) =
+        tokio::try_join!(raw::send(&hub.client, creates, at_once), observer.until(works.len(), Seen::came))?;
     Ok(last - started)
 }
 
 /// Starts the controller, and returns it with the time until its last work of a policy was there.
-pub(super) async fn by_controller(stage: &Stage) -> Result<(Duration, Controller)> {
-    let mut observer = stage.observe().await?;
+pub(super) async fn by_controller(hub: &MeasuredHub) -> Result<(Duration, Controller)> {
+    let mut observer = hub.observe().await?;
     let started = Instant::now();
-    let controller = stage.launch()?;
-    let last = observer.until(stage.size(), Seen::came).await?;
+    let controller = hub.launch()?;
+    let last = observer.until(hub.size(), Seen::came).await?;
     Ok((last - started, controller))
 }

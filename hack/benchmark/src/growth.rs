@@ -4,23 +4,23 @@
 
 use anyhow::Result;
 
+use super::hub::MeasuredHub;
 use super::memory;
 use super::report::Measure;
 use super::sample;
-use super::stage::Stage;
 
 /// More than this is more than linear, by what such measurements differ.
 const GOAL: f64 = 1.1;
 
 /// The exponents of the fan-out's time and of settled memory.
-pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
-    let policies = stage.policies;
-    let idle = memory::idle(stage).await?;
+pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
+    let policies = hub.policies;
+    let idle = memory::idle(hub).await?;
     let (mut times, mut memories) = (Vec::new(), Vec::new());
     for part in [100, 10, 1] {
-        stage.set_policies(policies.div_ceil(part)).await?;
-        let footprint = memory::footprint(stage, idle).await?;
-        let works = sample::count(stage.size());
+        hub.set_policies(policies.div_ceil(part)).await?;
+        let footprint = memory::footprint(hub, idle).await?;
+        let works = sample::count(hub.size());
         times.push((works, footprint.fan_out.as_secs_f64()));
         memories.push((works, footprint.settled));
     }

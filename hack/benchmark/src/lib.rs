@@ -1,7 +1,7 @@
 //! The benchmark: what the controller costs beside a raw writer that sends the same requests without any logic.
 //!
 //! ```text
-//! Stage      the hub, and the controller as a process of its own
+//! MeasuredHub  the hub, and the controller as a process of its own
 //! Scene      clusters in name only, a Gateway that is placed on them, policies
 //! raw        the baseline: the same objects, the same client, the best concurrency found by trying
 //! Observer   sees works and policies come, change and go, in both arms alike
@@ -18,6 +18,7 @@ mod change;
 mod counts;
 mod fan_out;
 mod growth;
+mod hub;
 mod idle;
 mod membership;
 mod memory;
@@ -28,7 +29,6 @@ mod restart;
 mod sample;
 mod scene;
 mod spoke;
-mod stage;
 mod storm;
 mod tenants;
 mod usage;
@@ -39,8 +39,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
+use self::hub::MeasuredHub;
 pub use self::report::Measure;
-use self::stage::Stage;
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -110,20 +110,20 @@ pub struct Options {
 ///
 /// Where a row cannot be measured.
 pub async fn run(options: &Options) -> Result<Vec<Measure>> {
-    let mut stage = Stage::start(options).await?;
+    let mut hub = MeasuredHub::start(options).await?;
     let mut measures = Vec::new();
     for row in &options.rows {
         let measured = match row {
-            Row::FanOut => fan_out::measure(&mut stage, options.runs).await,
-            Row::Change => change::measure(&mut stage, options.runs, options.changes).await,
-            Row::Membership => membership::measure(&mut stage, options.runs, options.joined).await,
-            Row::Memory => memory::measure(&mut stage).await,
-            Row::Storm => storm::measure(&mut stage).await,
-            Row::Idle => idle::measure(&mut stage, options.idle).await,
-            Row::Growth => growth::measure(&mut stage).await,
-            Row::Tenants => tenants::measure(&mut stage, options.changes).await,
-            Row::Spoke => spoke::measure(&mut stage, options.patches).await,
-            Row::Restart => restart::measure(&mut stage, options.runs).await,
+            Row::FanOut => fan_out::measure(&mut hub, options.runs).await,
+            Row::Change => change::measure(&mut hub, options.runs, options.changes).await,
+            Row::Membership => membership::measure(&mut hub, options.runs, options.joined).await,
+            Row::Memory => memory::measure(&mut hub).await,
+            Row::Storm => storm::measure(&mut hub).await,
+            Row::Idle => idle::measure(&mut hub, options.idle).await,
+            Row::Growth => growth::measure(&mut hub).await,
+            Row::Tenants => tenants::measure(&mut hub, options.changes).await,
+            Row::Spoke => spoke::measure(&mut hub, options.patches).await,
+            Row::Restart => restart::measure(&mut hub, options.runs).await,
         };
         measures.extend(measured.with_context(|| format!("measuring {row:?}"))?);
         report::write(&options.results, &measures)?;

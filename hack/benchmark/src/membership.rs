@@ -16,25 +16,25 @@ use policy_sync::api::work::ManifestWork;
 use policy_sync::sync::PLACEMENT_SETTLES;
 
 use super::agents;
+use super::hub::{CLASS, MeasuredHub, Stored, register};
 use super::observer::Observer;
 use super::raw::{self, Ready};
 use super::report::{Measure, progress};
 use super::sample::Sample;
 use super::scene::Scene;
-use super::stage::{CLASS, Stage, Stored, register};
 
 /// The cluster that joins and leaves.
 const CLUSTER: &str = "comes-and-goes";
 
 /// Joining and leaving against raw creates and deletes.
-pub(super) async fn measure(stage: &mut Stage, runs: usize, policies: usize) -> Result<Vec<Measure>> {
-    stage.settle().await?;
+pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize, policies: usize) -> Result<Vec<Measure>> {
+    hub.settle().await?;
     let clusters = ["stays".to_owned(), CLUSTER.to_owned()];
-    register(&stage.client, &clusters).await?;
-    let scene = Scene::set(&stage.client, "wide", CLASS, &clusters[..1]).await?;
+    register(&hub.client, &clusters).await?;
+    let scene = Scene::set(&hub.client, "wide", CLASS, &clusters[..1]).await?;
     scene.add(0..policies).await?;
 
-    let mut arena = Arena { observer: stage.observe().await?, stage, scene, clusters, policies };
+    let mut arena = Arena { observer: hub.observe().await?, hub, scene, clusters, policies };
     let Written { works, annotations } = arena.written().await?;
     let none = [Vec::new(), Vec::new()];
     let mut at_once = [(Duration::MAX, 0); 2];
@@ -78,7 +78,7 @@ struct Written {
 }
 
 struct Arena<'s> {
-    stage: &'s Stage,
+    hub: &'s MeasuredHub,
     observer: Observer,
     scene: Scene,
     clusters: [String; 2],
@@ -88,26 +88,26 @@ struct Arena<'s> {
 impl Arena<'_> {
     /// What the controller writes. The cluster has left again then, and no controller runs.
     async fn written(&mut self) -> Result<Written> {
-        let (_, controller) = self.stage.start_controller().await?;
-        self.stage.quiet().await?;
+        let (_, controller) = self.hub.start_controller().await?;
+        self.hub.quiet().await?;
         self.join().await?;
-        self.stage.quiet().await?;
-        let joined = self.scene.annotations(&self.stage.controller()).await?;
+        self.hub.quiet().await?;
+        let joined = self.scene.annotations(&self.hub.controller()).await?;
         let works = self.list().await?.into_iter().map(Stored::new).collect::<Result<_>>()?;
         self.leave().await?;
-        self.stage.quiet().await?;
-        let left = self.scene.annotations(&self.stage.controller()).await?;
+        self.hub.quiet().await?;
+        let left = self.scene.annotations(&self.hub.controller()).await?;
         controller.terminate().await?;
         Ok(Written { works, annotations: [joined, left] })
     }
 
     /// How long the controller takes to join and to leave.
     async fn controller(&mut self) -> Result<[Duration; 2]> {
-        let (_, controller) = self.stage.start_controller().await?;
-        self.stage.quiet().await?;
+        let (_, controller) = self.hub.start_controller().await?;
+        self.hub.quiet().await?;
         let joined = self.join().await?;
         self.answer().await?;
-        self.stage.quiet().await?;
+        self.hub.quiet().await?;
         let left = self.leave().await?;
         controller.terminate().await?;
         Ok([joined, left])
@@ -130,7 +130,7 @@ impl Arena<'_> {
     async fn answer(&self) -> Result<()> {
         let works = self.list().await?;
         let answers = works.iter().map(|work| agents::answer(work, "all is well")).collect::<Result<_>>()?;
-        raw::send(&self.stage.client, answers, agents::AT_ONCE).await.map(drop)
+        raw::send(&self.hub.client, answers, agents::AT_ONCE).await.map(drop)
     }
 
     async fn gone(&mut self) -> Result<Instant> {
@@ -146,20 +146,20 @@ impl Arena<'_> {
     ) -> Result<[Duration; 2]> {
         let creates = works.iter().map(Stored::create).collect::<Result<Vec<_>>>()?;
         let started = Instant::now();
-        let creates = raw::send(&self.stage.client, in_turn(creates, &annotations[0]), at_once[0]);
+        let creates = raw::send(&self.hub.client, in_turn(creates, &annotations[0]), at_once[0]);
         let came = self.observer.until(self.policies, |seen| seen.came() && seen.namespace == CLUSTER);
         let created = tokio::try_join!(creates, came)?.1 - started;
         self.answer().await?;
         let deletes = self.list().await?.iter().map(delete).collect::<Result<Vec<_>>>()?;
         let started = Instant::now();
-        let deletes = raw::send(&self.stage.client, in_turn(deletes, &annotations[1]), at_once[1]);
+        let deletes = raw::send(&self.hub.client, in_turn(deletes, &annotations[1]), at_once[1]);
         let deleted = tokio::try_join!(deletes, self.gone())?.1 - started;
         Ok([created, deleted])
     }
 
     async fn list(&self) -> Result<Vec<ManifestWork>> {
-        let works: Api<ManifestWork> = Api::namespaced(self.stage.client.clone(), CLUSTER);
-        let list = ListParams::default().labels(&self.stage.policy_works());
+        let works: Api<ManifestWork> = Api::namespaced(self.hub.client.clone(), CLUSTER);
+        let list = ListParams::default().labels(&self.hub.policy_works());
         Ok(works.list(&list).await.context("listing works")?.items)
     }
 
@@ -167,7 +167,7 @@ impl Arena<'_> {
     async fn clear(self) -> Result<()> {
         self.scene.remove(0..self.policies).await?;
         self.scene.place(&[]).await?;
-        self.stage.delete_works(&self.clusters).await
+        self.hub.delete_works(&self.clusters).await
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::fan_out;
+use super::hub::MeasuredHub;
 use super::report::{Measure, progress};
 use super::sample;
-use super::stage::Stage;
 use super::usage::Memory;
 
 /// What the goals are for.
@@ -23,14 +23,14 @@ pub(super) struct Footprint {
 }
 
 /// Memory when settled, and the most of a first fan-out and of a restart.
-pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
-    let idle = idle(stage).await?;
-    let footprint = footprint(stage, idle).await?;
-    let (_, restarted) = stage.start_controller().await?;
-    stage.quiet().await?;
+pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
+    let idle = idle(hub).await?;
+    let footprint = footprint(hub, idle).await?;
+    let (_, restarted) = hub.start_controller().await?;
+    hub.quiet().await?;
     let after_restart = Memory::of_process(restarted.pid())?;
     restarted.terminate().await?;
-    let works = sample::count(stage.size());
+    let works = sample::count(hub.size());
     // Smaller goals for fewer works would measure the allocator.
     let goal = |mib: f64| mib * (works / GOALS_ARE_FOR).max(1.0);
     let row = |what: &str, value: f64, mib: f64| {
@@ -45,28 +45,28 @@ pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
 }
 
 /// The memory of a controller without policies.
-pub(super) async fn idle(stage: &mut Stage) -> Result<f64> {
-    let policies = stage.policies;
-    stage.clear().await?;
-    stage.set_policies(0).await?;
-    let (_, controller) = stage.start_controller().await?;
-    stage.quiet().await?;
+pub(super) async fn idle(hub: &mut MeasuredHub) -> Result<f64> {
+    let policies = hub.policies;
+    hub.clear().await?;
+    hub.set_policies(0).await?;
+    let (_, controller) = hub.start_controller().await?;
+    hub.quiet().await?;
     let memory = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
-    stage.set_policies(policies).await?;
+    hub.set_policies(policies).await?;
     progress(&format!("idle: {:.1} MiB", memory.resident));
     Ok(memory.resident)
 }
 
 /// A first fan-out with all its answers; all is settled then, and no controller runs.
-pub(super) async fn footprint(stage: &mut Stage, idle: f64) -> Result<Footprint> {
-    stage.clear().await?;
-    let (fan_out, controller) = fan_out::by_controller(stage).await?;
-    stage.answer_all("all is well").await?;
-    stage.quiet().await?;
+pub(super) async fn footprint(hub: &mut MeasuredHub, idle: f64) -> Result<Footprint> {
+    hub.clear().await?;
+    let (fan_out, controller) = fan_out::by_controller(hub).await?;
+    hub.answer_all("all is well").await?;
+    hub.quiet().await?;
     let Memory { resident, peak } = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
-    stage.note_settled();
-    progress(&format!("{} works: {resident:.1} MiB, at most {peak:.1} MiB", stage.size()));
+    hub.note_settled();
+    progress(&format!("{} works: {resident:.1} MiB, at most {peak:.1} MiB", hub.size()));
     Ok(Footprint { fan_out, settled: resident - idle, peak: peak - idle })
 }

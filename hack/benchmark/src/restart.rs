@@ -6,21 +6,21 @@
 use anyhow::{Result, ensure};
 
 use super::counts::Counts;
+use super::hub::MeasuredHub;
 use super::raw;
 use super::report::{Measure, progress};
 use super::sample::Sample;
-use super::stage::Stage;
 
 /// Restarts against raw lists of the same works.
-pub(super) async fn measure(stage: &mut Stage, runs: usize) -> Result<Vec<Measure>> {
-    stage.settle().await?;
+pub(super) async fn measure(hub: &mut MeasuredHub, runs: usize) -> Result<Vec<Measure>> {
+    hub.settle().await?;
     let (mut raw, mut controller) = (Vec::new(), Vec::new());
-    let before = Counts::now(&stage.client).await?;
+    let before = Counts::now(&hub.client).await?;
     for run in 1..=runs {
-        let (listed, found) = raw::list(&stage.hub().client_config(), &stage.selector()).await?;
-        ensure!(found >= stage.size(), "the raw lister found {found} works");
-        let (ready, running) = stage.start_controller().await?;
-        stage.quiet().await?;
+        let (listed, found) = raw::list(&hub.hub().client_config(), &hub.selector()).await?;
+        ensure!(found >= hub.size(), "the raw lister found {found} works");
+        let (ready, running) = hub.start_controller().await?;
+        hub.quiet().await?;
         running.terminate().await?;
         progress(&format!(
             "restart {run} of {runs}: raw list {:.3} s, ready after {:.3} s",
@@ -30,8 +30,8 @@ pub(super) async fn measure(stage: &mut Stage, runs: usize) -> Result<Vec<Measur
         raw.push(listed);
         controller.push(ready);
     }
-    let written = Counts::now(&stage.client).await?.since(&before);
-    let what = format!("ready after a restart with {} works", stage.size());
+    let written = Counts::now(&hub.client).await?.since(&before);
+    let what = format!("ready after a restart with {} works", hub.size());
     Ok(vec![
         Measure::at_most("B4", format!("{runs} restarts"), written.writes(), "writes", 0.0)
             .detail(written.describe_writes()),

@@ -7,11 +7,11 @@ use policy_sync::api::annotations::CONDITIONS;
 use policy_sync::api::work::ManifestWork;
 use serde_json::json;
 
+use super::hub::MeasuredHub;
 use super::raw::{self, Ready};
 use super::report::{Measure, progress};
-use super::stage::Stage;
 use super::usage::Memory;
-use policy_sync_testenv::world::Answer;
+use policy_sync_testenv::tenant::Answer;
 
 /// How many bytes the message of each condition has.
 const BYTES: usize = 64 * 1024;
@@ -21,21 +21,21 @@ const AT_ONCE: usize = 4;
 const GOAL: f64 = 4.0;
 
 /// How much more memory the controller has after `patches` of one work's status than before.
-pub(super) async fn measure(stage: &mut Stage, patches: usize) -> Result<Vec<Measure>> {
-    stage.settle().await?;
-    let (_, controller) = stage.start_controller().await?;
-    stage.quiet().await?;
+pub(super) async fn measure(hub: &mut MeasuredHub, patches: usize) -> Result<Vec<Measure>> {
+    hub.settle().await?;
+    let (_, controller) = hub.start_controller().await?;
+    hub.quiet().await?;
     let before = Memory::of_process(controller.pid())?;
     progress(&format!("{patches} patches of {} KiB", CONDITIONS.len() * BYTES / 1024));
-    let cluster = stage.clusters.first().context("there is no cluster")?;
-    let works: Api<ManifestWork> = Api::namespaced(stage.client.clone(), cluster);
-    let work = works.get(&stage.scene.work(&stage.controller(), 0)).await.context("reading a work")?;
+    let cluster = hub.clusters.first().context("there is no cluster")?;
+    let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
+    let work = works.get(&hub.scene.work(&hub.controller(), 0)).await.context("reading a work")?;
     let requests = (0..patches).map(|turn| patch(&work, turn));
-    let took = raw::send(&stage.client, requests.collect::<Result<_>>()?, AT_ONCE).await?;
-    stage.quiet().await?;
+    let took = raw::send(&hub.client, requests.collect::<Result<_>>()?, AT_ONCE).await?;
+    hub.quiet().await?;
     let after = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
-    stage.unsettle();
+    hub.unsettle();
     let what = format!("memory kept of {patches} statuses of {} KiB", CONDITIONS.len() * BYTES / 1024);
     let detail = format!(
         "over {:.1} MiB; {:.1} MiB more for a moment; in {:.1} s",

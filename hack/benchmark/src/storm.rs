@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::hub::MeasuredHub;
 use super::observer::{Observer, What};
 use super::report::Measure;
 use super::sample;
-use super::stage::Stage;
 use super::{agents, raw};
 
 /// The window of the controller's folds, by default.
@@ -20,25 +20,24 @@ const LAST_FOLD: Duration = Duration::from_secs(2);
 const LAST: &str = "last fold after watches told of the last status";
 
 /// Folds during and after a storm.
-pub(super) async fn measure(stage: &mut Stage) -> Result<Vec<Measure>> {
-    stage.settle().await?;
-    let (_, controller) = stage.start_controller().await?;
-    stage.quiet().await?;
-    let mut answers = Vec::with_capacity(stage.size());
-    stage
-        .pages(async |page| {
-            for work in &page {
-                answers.push(agents::answer(work, "all is well after a storm")?);
-            }
-            Ok(())
-        })
-        .await?;
+pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
+    hub.settle().await?;
+    let (_, controller) = hub.start_controller().await?;
+    hub.quiet().await?;
+    let mut answers = Vec::with_capacity(hub.size());
+    hub.pages(async |page| {
+        for work in &page {
+            answers.push(agents::answer(work, "all is well after a storm")?);
+        }
+        Ok(())
+    })
+    .await?;
     let works = answers.len();
     let (mut observer, mut told) =
-        (Observer::start(&stage.client, &stage.scene.path(), "").await?, stage.observe().await?);
-    let took = raw::send(&stage.client, answers, agents::AT_ONCE).await?;
+        (Observer::start(&hub.client, &hub.scene.path(), "").await?, hub.observe().await?);
+    let took = raw::send(&hub.client, answers, agents::AT_ONCE).await?;
     let last_status = Instant::now();
-    stage.quiet().await?;
+    hub.quiet().await?;
     controller.terminate().await?;
 
     let last_told = told.so_far()?.last().context("no status changed")?.at;

@@ -15,12 +15,12 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::hub::{CLASS, MeasuredHub};
 use super::observer::Observer;
 use super::raw;
 use super::report::{Measure, progress};
 use super::sample::Sample;
 use super::scene::{AT_ONCE, Scene, create_all};
-use super::stage::{CLASS, Stage};
 use super::usage::Memory;
 use policy_sync_testenv::fixtures;
 
@@ -43,36 +43,36 @@ const RAW_AT_ONCE: usize = 32;
 const MEMORY_GOAL: f64 = 32.0;
 
 /// How long the first work of a changed policy takes while tenants touch theirs, and how much memory the controller has.
-pub(super) async fn measure(stage: &mut Stage, changes: usize) -> Result<Vec<Measure>> {
-    stage.settle().await?;
-    let (_, without) = stage.start_controller().await?;
-    stage.quiet().await?;
+pub(super) async fn measure(hub: &mut MeasuredHub, changes: usize) -> Result<Vec<Measure>> {
+    hub.settle().await?;
+    let (_, without) = hub.start_controller().await?;
+    hub.quiet().await?;
     let before = Memory::of_process(without.pid())?.resident;
     without.terminate().await?;
-    let clusters = clusters(stage).await?;
+    let clusters = clusters(hub).await?;
     for tenant in TENANTS {
-        Scene::set(&stage.client, tenant, CLASS, &clusters).await?;
-        create_all(&stage.client, [(path(tenant), policy(tenant, &clusters))]).await?;
+        Scene::set(&hub.client, tenant, CLASS, &clusters).await?;
+        create_all(&hub.client, [(path(tenant), policy(tenant, &clusters))]).await?;
     }
-    let mut observer = stage.observe().await?;
+    let mut observer = hub.observe().await?;
     progress(&format!("{changes} changes by a raw writer beside {} tenants", TENANTS.len()));
-    let (telling, mut told) = tell(stage).await?;
-    let raw = beside(stage, async {
+    let (telling, mut told) = tell(hub).await?;
+    let raw = beside(hub, async {
         let mut took = Vec::new();
         for index in 0..changes {
-            took.push(change_raw(stage, &mut observer, &mut told, index).await?);
+            took.push(change_raw(hub, &mut observer, &mut told, index).await?);
         }
         Ok(took)
     });
     let raw = Sample::seconds(&raw.await?);
     drop(telling);
-    let (_, controller) = stage.start_controller().await?;
-    stage.quiet().await?;
+    let (_, controller) = hub.start_controller().await?;
+    hub.quiet().await?;
     progress(&format!("{changes} changes beside {} tenants", TENANTS.len()));
-    let changed = beside(stage, async {
+    let changed = beside(hub, async {
         let (mut took, mut resident) = (Vec::new(), Vec::new());
         for index in 0..changes {
-            took.push(change(stage, &mut observer, index).await?);
+            took.push(change(hub, &mut observer, index).await?);
             resident.push(Memory::of_process(controller.pid())?.resident);
         }
         Ok((took, resident))
@@ -80,8 +80,8 @@ pub(super) async fn measure(stage: &mut Stage, changes: usize) -> Result<Vec<Mea
     let (took, resident) = changed.await?;
     let peak = Memory::of_process(controller.pid())?.peak;
     controller.terminate().await?;
-    stage.unsettle();
-    leave(stage).await?;
+    hub.unsettle();
+    leave(hub).await?;
     let (took, resident) = (Sample::seconds(&took), Sample::new(resident));
     let what = format!(
         "beside {} tenants with {CLUSTERS} copies of {} KB",
@@ -110,10 +110,10 @@ pub(super) async fn measure(stage: &mut Stage, changes: usize) -> Result<Vec<Mea
 }
 
 /// Does `what` while the tenants touch their policies.
-async fn beside<T>(stage: &Stage, what: impl Future<Output = Result<T>>) -> Result<T> {
+async fn beside<T>(hub: &MeasuredHub, what: impl Future<Output = Result<T>>) -> Result<T> {
     let touching = async {
         for turn in 0_usize.. {
-            tokio::join!(touch(stage, turn), tokio::time::sleep(EVERY)).0?;
+            tokio::join!(touch(hub, turn), tokio::time::sleep(EVERY)).0?;
         }
         bail!("there are no more turns")
     };
@@ -124,13 +124,13 @@ async fn beside<T>(stage: &Stage, what: impl Future<Output = Result<T>>) -> Resu
 }
 
 /// Watches whole policies of all namespaces, as whoever syncs them has to, and tells the names of those that change.
-async fn tell(stage: &Stage) -> Result<(AbortOnDropHandle<()>, mpsc::UnboundedReceiver<String>)> {
+async fn tell(hub: &MeasuredHub) -> Result<(AbortOnDropHandle<()>, mpsc::UnboundedReceiver<String>)> {
     let requests = Requests::new("/apis/kuadrant.io/v1/ratelimitpolicies");
     let newest = requests.list_metadata(&ListParams::default().limit(1)).context("making a list")?;
-    let newest: ObjectList<HubObject> = stage.client.request(newest).await.context("listing")?;
+    let newest: ObjectList<HubObject> = hub.client.request(newest).await.context("listing")?;
     let version = newest.metadata.resource_version.unwrap_or_default();
     let watch = requests.watch(&WatchParams::default().timeout(290), &version).context("making a watch")?;
-    let mut events = Box::pin(stage.client.request_events::<HubObject>(watch).await.context("watching")?);
+    let mut events = Box::pin(hub.client.request_events::<HubObject>(watch).await.context("watching")?);
     let (sender, told) = mpsc::unbounded_channel();
     let telling = tokio::spawn(async move {
         while let Ok(Some(event)) = events.try_next().await {
@@ -146,39 +146,39 @@ async fn tell(stage: &Stage) -> Result<(AbortOnDropHandle<()>, mpsc::UnboundedRe
 /// The same change with a raw writer in the controller's place, which has its patches ready and sends them once a watch has
 /// told of the change.
 async fn change_raw(
-    stage: &Stage,
+    hub: &MeasuredHub,
     observer: &mut Observer,
     told: &mut mpsc::UnboundedReceiver<String>,
     index: usize,
 ) -> Result<Duration> {
-    let policy = index % stage.policies;
-    let work = stage.scene.work(&stage.controller(), policy);
+    let policy = index % hub.policies;
+    let work = hub.scene.work(&hub.controller(), policy);
     let patch =
         Patch::Merge(json!({ "metadata": { "annotations": { "example.com/raw": index.to_string() } } }));
-    let patches = stage.clusters.iter().map(|cluster| {
+    let patches = hub.clusters.iter().map(|cluster| {
         let patch = raw::works_of(cluster).patch(&work, &PatchParams::default(), &patch);
         patch.map(raw::answered_by_metadata).context("making a patch")
     });
     let patches: Vec<_> = patches.collect::<Result<_>>()?;
-    stage.scene.change(policy, 1_000_000 + index).await?;
+    hub.scene.change(policy, 1_000_000 + index).await?;
     let started = Instant::now();
     while told.recv().await.context("nothing is told any more")? == NAME {}
-    let sent = raw::send(&stage.client, patches, RAW_AT_ONCE);
+    let sent = raw::send(&hub.client, patches, RAW_AT_ONCE);
     let (sent, first) = tokio::join!(sent, observer.until(1, |seen| seen.name == work));
     sent?;
-    observer.until(stage.clusters.len() - 1, |seen| seen.name == work).await?;
+    observer.until(hub.clusters.len() - 1, |seen| seen.name == work).await?;
     Ok(first?.saturating_duration_since(started))
 }
 
 /// Makes their clusters.
-async fn clusters(stage: &Stage) -> Result<Vec<String>> {
+async fn clusters(hub: &MeasuredHub) -> Result<Vec<String>> {
     let names: Vec<String> = (0..CLUSTERS).map(|index| format!("tenants-{index:02}")).collect();
     let objects = names.iter().flat_map(|name| {
         let labels = BTreeMap::from([(LABEL.to_owned(), name.clone())]);
         let path = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
         [("/api/v1/namespaces", fixtures::namespace(name)), (path, fixtures::managed_cluster(name, &labels))]
     });
-    create_all(&stage.client, objects.map(|(path, object)| (path.to_owned(), object))).await?;
+    create_all(&hub.client, objects.map(|(path, object)| (path.to_owned(), object))).await?;
     Ok(names)
 }
 
@@ -215,33 +215,33 @@ fn path(namespace: &str) -> String {
 }
 
 /// Annotates the policy of each tenant.
-async fn touch(stage: &Stage, turn: usize) -> Result<()> {
+async fn touch(hub: &MeasuredHub, turn: usize) -> Result<()> {
     let patch =
         Patch::Merge(json!({ "metadata": { "annotations": { "example.com/turn": turn.to_string() } } }));
     let requests = TENANTS.map(|tenant| {
         let patch = Requests::new(path(tenant)).patch(NAME, &PatchParams::default(), &patch);
         patch.map(raw::answered_by_metadata).context("making a patch")
     });
-    raw::send(&stage.client, requests.into_iter().collect::<Result<_>>()?, AT_ONCE).await.map(drop)
+    raw::send(&hub.client, requests.into_iter().collect::<Result<_>>()?, AT_ONCE).await.map(drop)
 }
 
 /// One change of somebody else's policy, from the answer to its owner until its first work has it.
-async fn change(stage: &Stage, observer: &mut Observer, index: usize) -> Result<Duration> {
-    let policy = index % stage.policies;
-    let work = stage.scene.work(&stage.controller(), policy);
-    stage.scene.change(policy, 2_000_000 + index).await?;
+async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Result<Duration> {
+    let policy = index % hub.policies;
+    let work = hub.scene.work(&hub.controller(), policy);
+    hub.scene.change(policy, 2_000_000 + index).await?;
     let started = Instant::now();
     let first = observer.until(1, |seen| seen.name == work).await?;
-    observer.until(stage.clusters.len() - 1, |seen| seen.name == work).await?;
+    observer.until(hub.clusters.len() - 1, |seen| seen.name == work).await?;
     Ok(first.saturating_duration_since(started))
 }
 
 /// Takes away what they would go on with in other rows.
-async fn leave(stage: &Stage) -> Result<()> {
+async fn leave(hub: &MeasuredHub) -> Result<()> {
     let gateways = |tenant| format!("/apis/gateway.networking.k8s.io/v1/namespaces/{tenant}/gateways");
     let deletes = TENANTS.into_iter().flat_map(|tenant| [(path(tenant), NAME), (gateways(tenant), GATEWAY)]);
     let deletes = deletes.map(|(path, name)| {
         Requests::new(path).delete(name, &DeleteParams::background()).context("making a delete")
     });
-    raw::send(&stage.client, deletes.collect::<Result<_>>()?, AT_ONCE).await.map(drop)
+    raw::send(&hub.client, deletes.collect::<Result<_>>()?, AT_ONCE).await.map(drop)
 }

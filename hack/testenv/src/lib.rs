@@ -33,8 +33,8 @@ pub mod proxy;
 mod published;
 pub mod rights;
 pub mod spoke;
+pub mod tenant;
 pub mod wait;
-pub mod world;
 
 pub use control_plane::{ControlPlane, ControlPlaneOptions};
 pub use controller::Controller;
@@ -42,4 +42,4 @@ pub use fleet::{Fleet, FleetOptions};
 pub use memory::MemoryServer;
 pub use proxy::Proxy;
 pub use spoke::Spoke;
-pub use world::World;
+pub use tenant::Tenant;

@@ -1,7 +1,7 @@
 //! The demo: one policy's way from the hub to two spokes and back, on real servers, every step checked.
 //!
 //! ```text
-//! Stage   what runs: hub, spokes, controller
+//! Demo    what runs: hub, spokes, controller
 //! story   the steps: what someone writes, and what is to follow
 //! look    what is looked at: copies on the spokes, conditions, the folded annotation, works
 //! report  what is printed
@@ -10,9 +10,9 @@
 //! A step writes as a user would and then waits, with a limit, for what is to follow. What does not follow ends the
 //! demo with an error, so that a demo that ends well has shown what it says.
 
+mod demo;
 mod look;
 mod report;
-mod stage;
 mod story;
 
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use self::demo::Demo;
 use self::report::Report;
-use self::stage::Stage;
 
 /// How to run the demo.
 #[derive(Debug)]
@@ -43,12 +43,12 @@ const INTERRUPTED: u8 = 130;
 pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<ExitCode> {
     let report = Report::new();
     let mut asked = std::pin::pin!(asked);
-    let stage = tokio::select! {
-        stage = Stage::start(&options.controller, &report) => stage?,
+    let demo = tokio::select! {
+        demo = Demo::start(&options.controller, &report) => demo?,
         () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let told = tokio::select! {
-        told = story::tell(&stage, &report) => told,
+        told = story::tell(&demo, &report) => told,
         () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
     };
     if let Err(error) = &told {
@@ -56,9 +56,9 @@ pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<Ex
     }
     if options.keep {
         if told.is_ok() {
-            story::put_back(&stage, &report).await?;
+            story::put_back(&demo, &report).await?;
         }
-        stage.say_how_to_reach(&report);
+        demo.say_how_to_reach(&report);
         asked.await;
     }
     Ok(match told {

@@ -12,9 +12,9 @@ use policy_sync::api::annotations::{
 use policy_sync::sync::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
 
+use super::demo::{Demo, SPOKES};
 use super::look::{self, Fold};
 use super::report::Report;
-use super::stage::{SPOKES, Stage};
 use policy_sync_testenv::apply::{api_for, apply, apply_all, apply_with_status};
 use policy_sync_testenv::fixtures;
 
@@ -24,17 +24,17 @@ const SHOP: &str = "shop";
 const DOWNSTREAM: &str = "kuadrant-shop";
 
 /// All steps.
-pub(super) async fn tell(stage: &Stage, report: &Report) -> Result<()> {
-    configure(stage, report).await?;
-    write_a_policy(stage, report).await?;
-    read_the_answers(stage, report).await?;
-    read_the_gateway(stage, report).await?;
-    override_on_a_spoke(stage, report).await?;
-    override_goes(stage, report).await?;
-    change_the_policy(stage, report).await?;
-    differ_on_a_cluster(stage, report).await?;
-    unplace_a_cluster(stage, report).await?;
-    delete(stage, report).await
+pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
+    configure(demo, report).await?;
+    write_a_policy(demo, report).await?;
+    read_the_answers(demo, report).await?;
+    read_the_gateway(demo, report).await?;
+    override_on_a_spoke(demo, report).await?;
+    override_goes(demo, report).await?;
+    change_the_policy(demo, report).await?;
+    differ_on_a_cluster(demo, report).await?;
+    unplace_a_cluster(demo, report).await?;
+    delete(demo, report).await
 }
 
 fn class() -> Value {
@@ -67,8 +67,8 @@ fn downstream(object: &Value) -> Value {
     object
 }
 
-async fn place(stage: &Stage, clusters: &[&str]) -> Result<()> {
-    let hub = stage.hub()?;
+async fn place(demo: &Demo, clusters: &[&str]) -> Result<()> {
+    let hub = demo.hub()?;
     let placement = fixtures::placement(SHOP, "everywhere", clusters.len());
     let decision = fixtures::placement_decision(SHOP, "everywhere", 0, clusters);
     for object in [decision, placement] {
@@ -77,9 +77,9 @@ async fn place(stage: &Stage, clusters: &[&str]) -> Result<()> {
     Ok(())
 }
 
-async fn configure(stage: &Stage, report: &Report) -> Result<()> {
+async fn configure(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The platform team says which policies travel, and where to");
-    let hub = stage.hub()?;
+    let hub = demo.hub()?;
     let parameters = json!({
         "downstreamClass": "istio",
         "policiesToSync": [{
@@ -98,7 +98,7 @@ async fn configure(stage: &Stage, report: &Report) -> Result<()> {
     report
         .say("GatewayClass multi-cluster, of the controller kuadrant.io/policy-sync, with these parameters:");
     report.excerpt(&parameters);
-    place(stage, &SPOKES).await?;
+    place(demo, &SPOKES).await?;
     report.say("Placement shop/everywhere; its decisions: eu-1, us-1");
     for kind in ["Accepted", "PoliciesResolved"] {
         let what = format!("GatewayClass multi-cluster is {kind}");
@@ -114,9 +114,9 @@ async fn configure(stage: &Stage, report: &Report) -> Result<()> {
     Ok(())
 }
 
-async fn write_a_policy(stage: &Stage, report: &Report) -> Result<()> {
+async fn write_a_policy(demo: &Demo, report: &Report) -> Result<()> {
     report.step("A team writes a Gateway and a RateLimitPolicy, on the hub alone");
-    let hub = stage.hub()?;
+    let hub = demo.hub()?;
     let (gateway, policy) = (gateway(), policy(10));
     report.excerpt(&json!({
         "kind": policy["kind"],
@@ -124,9 +124,9 @@ async fn write_a_policy(stage: &Stage, report: &Report) -> Result<()> {
         "spec": { "targetRef": { "kind": "Gateway", "name": "web" }, "limits": policy["spec"]["limits"] },
     }));
     apply_all(&hub, [&gateway, &policy]).await?;
-    try_join_all(SPOKES.map(|spoke| copies_arrive(stage, report, spoke))).await?;
+    try_join_all(SPOKES.map(|spoke| copies_arrive(demo, report, spoke))).await?;
     let copy =
-        look::there(&stage.spoke("eu-1")?, "the copy on eu-1", &downstream(&policy), |_| Ok(())).await?;
+        look::there(&demo.spoke("eu-1")?, "the copy on eu-1", &downstream(&policy), |_| Ok(())).await?;
     report.say("the copy on eu-1, aimed at the Gateway there:");
     report.excerpt(&json!({
         "kind": "RateLimitPolicy",
@@ -140,8 +140,8 @@ async fn write_a_policy(stage: &Stage, report: &Report) -> Result<()> {
     Ok(())
 }
 
-async fn copies_arrive(stage: &Stage, report: &Report, spoke: &str) -> Result<()> {
-    let client = stage.spoke(spoke)?;
+async fn copies_arrive(demo: &Demo, report: &Report, spoke: &str) -> Result<()> {
+    let client = demo.spoke(spoke)?;
     let a_gateway = async {
         let what = format!("the copy of the Gateway on {spoke}");
         look::there(&client, &what, &downstream(&gateway()), |copy| {
@@ -153,13 +153,13 @@ async fn copies_arrive(stage: &Stage, report: &Report, spoke: &str) -> Result<()
         report.seen(&format!("{spoke}: Gateway {DOWNSTREAM}/web, of class istio"));
         anyhow::Ok(())
     };
-    let a_policy = policy_arrives(stage, report, spoke, 10);
+    let a_policy = policy_arrives(demo, report, spoke, 10);
     tokio::try_join!(a_gateway, a_policy).map(drop)
 }
 
-async fn policy_arrives(stage: &Stage, report: &Report, spoke: &str, limit: u32) -> Result<()> {
+async fn policy_arrives(demo: &Demo, report: &Report, spoke: &str, limit: u32) -> Result<()> {
     let what = format!("the copy of the RateLimitPolicy on {spoke}");
-    look::there(&stage.spoke(spoke)?, &what, &downstream(&policy(limit)), |copy| {
+    look::there(&demo.spoke(spoke)?, &what, &downstream(&policy(limit)), |copy| {
         let spec = &copy.data["spec"];
         let found = &spec["limits"]["all"]["rates"][0]["limit"];
         ensure!(*found == limit, "its limit is {found}");
@@ -174,9 +174,9 @@ async fn policy_arrives(stage: &Stage, report: &Report, spoke: &str, limit: u32)
     Ok(())
 }
 
-async fn read_the_answers(stage: &Stage, report: &Report) -> Result<()> {
+async fn read_the_answers(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The hub policy says what each spoke does with it");
-    let fold = look::folded(&stage.hub()?, "both spokes enforce the policy", &policy(10), |fold| {
+    let fold = look::folded(&demo.hub()?, "both spokes enforce the policy", &policy(10), |fold| {
         clusters(fold, &SPOKES)?;
         ensure!(fold.summary.synced && fold.summary.enforced == 2, "it says {:?}", fold.summary);
         ensure!(fold.entries.iter().all(|e| e.fields.get("generation") == Some(&json!(1))), "no generation");
@@ -187,10 +187,10 @@ async fn read_the_answers(stage: &Stage, report: &Report) -> Result<()> {
     Ok(())
 }
 
-async fn read_the_gateway(stage: &Stage, report: &Report) -> Result<()> {
+async fn read_the_gateway(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The hub Gateway says where it is reached, once every spoke has programmed it");
     let found =
-        look::there(&stage.hub()?, "the Gateway is programmed on both spokes", &gateway(), |gateway| {
+        look::there(&demo.hub()?, "the Gateway is programmed on both spokes", &gateway(), |gateway| {
             let said = look::condition(gateway, "Programmed").unwrap_or_else(|| "nothing".into());
             ensure!(said.starts_with("True"), "it says {said}");
             ensure!(
@@ -228,10 +228,10 @@ fn addressed(gateway: &DynamicObject) -> Vec<&str> {
     clusters
 }
 
-async fn override_on_a_spoke(stage: &Stage, report: &Report) -> Result<()> {
+async fn override_on_a_spoke(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The people of us-1 write a policy of their own for that Gateway, and it wins there");
-    apply(&stage.spoke("us-1")?, &theirs()).await?;
-    let fold = look::folded(&stage.hub()?, "us-1 overrides the policy", &policy(10), |fold| {
+    apply(&demo.spoke("us-1")?, &theirs()).await?;
+    let fold = look::folded(&demo.hub()?, "us-1 overrides the policy", &policy(10), |fold| {
         let overridden = |cluster: &str| {
             let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == cluster);
             entry.is_some_and(|entry| entry.conditions.iter().any(|c| c.is_overridden()))
@@ -251,9 +251,9 @@ fn theirs() -> Value {
     fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web")
 }
 
-async fn override_goes(stage: &Stage, report: &Report) -> Result<()> {
+async fn override_goes(demo: &Demo, report: &Report) -> Result<()> {
     report.step("They delete it, and the copy is enforced again, which nobody has touched");
-    let (hub, us) = (stage.hub()?, stage.spoke("us-1")?);
+    let (hub, us) = (demo.hub()?, demo.spoke("us-1")?);
     let (api, name) = api_for(&us, &theirs()).await?;
     api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
     let fold = look::folded(&hub, "both spokes enforce the policy again", &policy(10), |fold| {
@@ -273,11 +273,11 @@ async fn override_goes(stage: &Stage, report: &Report) -> Result<()> {
     Ok(())
 }
 
-async fn change_the_policy(stage: &Stage, report: &Report) -> Result<()> {
+async fn change_the_policy(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The team raises the limit on the hub, from 10 to 100");
-    apply(&stage.hub()?, &policy(100)).await?;
-    try_join_all(SPOKES.map(|spoke| policy_arrives(stage, report, spoke, 100))).await?;
-    let fold = look::folded(&stage.hub()?, "both spokes answer for the new limit", &policy(100), |fold| {
+    apply(&demo.hub()?, &policy(100)).await?;
+    try_join_all(SPOKES.map(|spoke| policy_arrives(demo, report, spoke, 100))).await?;
+    let fold = look::folded(&demo.hub()?, "both spokes answer for the new limit", &policy(100), |fold| {
         let current = |entry: &_| answered(entry) == Some(2);
         ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
         ensure!(fold.entries.iter().all(current), "a spoke still answers for the old one");
@@ -288,17 +288,17 @@ async fn change_the_policy(stage: &Stage, report: &Report) -> Result<()> {
     Ok(())
 }
 
-async fn differ_on_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
+async fn differ_on_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The team gives the clusters of one region a limit of their own, in the same policy");
     let patch = json!({ "limits": { "all": { "rates": [{ "limit": 50, "window": "10s" }] } } });
     let overrides = json!([{ "clusterSelector": "region=us", "patch": patch }]);
     report.excerpt(&json!({ "metadata": { "annotations": { CLUSTER_OVERRIDES: overrides.to_string() } } }));
     let mut differing = policy(100);
     differing["metadata"]["annotations"][CLUSTER_OVERRIDES] = overrides.to_string().into();
-    apply(&stage.hub()?, &differing).await?;
-    policy_arrives(stage, report, "us-1", 50).await?;
-    policy_arrives(stage, report, "eu-1", 100).await?;
-    let fold = look::folded(&stage.hub()?, "us-1 answers for its own limit", &differing, |fold| {
+    apply(&demo.hub()?, &differing).await?;
+    policy_arrives(demo, report, "us-1", 50).await?;
+    policy_arrives(demo, report, "eu-1", 100).await?;
+    let fold = look::folded(&demo.hub()?, "us-1 answers for its own limit", &differing, |fold| {
         let generations: Vec<_> = fold.entries.iter().map(answered).collect();
         ensure!(fold.summary.pending == 0, "it says {:?}", fold.summary);
         ensure!(generations == [Some(2), Some(3)], "the generations are {generations:?}");
@@ -313,17 +313,17 @@ fn answered(entry: &Synced) -> Option<i64> {
     entry.fields.get("generation")?.as_i64()
 }
 
-async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
+async fn unplace_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
     let settles = PLACEMENT_SETTLES;
     report.step("The placement no longer chooses us-1, where the Gateway serves on for a while");
     report.say(&format!(
         "(it counts once nothing of the placement has changed for {settles:?}; the people of us-1"
     ));
     report.say("have a policy of their own there again)");
-    let us = stage.spoke("us-1")?;
+    let us = demo.spoke("us-1")?;
     apply(&us, &theirs()).await?;
-    place(stage, &["eu-1"]).await?;
-    let since = look::displaced(&stage.hub()?, "us-1").await?;
+    place(demo, &["eu-1"]).await?;
+    let since = look::displaced(&demo.hub()?, "us-1").await?;
     report
         .seen(&format!("hub: the Gateway's work for us-1 says that its cluster is not chosen since {since}"));
     for object in [gateway(), policy(100)] {
@@ -338,7 +338,7 @@ async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
     report.seen("us-1: Gateway kuadrant-shop/web is gone");
     look::gone(&us, "the copy of the policy leaves us-1", &downstream(&policy(100))).await?;
     report.seen("us-1: RateLimitPolicy kuadrant-shop/limits is gone");
-    look::there(&stage.hub()?, "the hub Gateway has no address of us-1", &gateway(), |gateway| {
+    look::there(&demo.hub()?, "the hub Gateway has no address of us-1", &gateway(), |gateway| {
         ensure!(addressed(gateway) == ["eu-1"], "its addresses are {}", gateway.data["status"]["addresses"]);
         Ok(())
     })
@@ -346,9 +346,9 @@ async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
     report.seen("hub: Gateway shop/web has the addresses of eu-1 alone");
     look::there(&us, "the policy of us-1's own people stays", &theirs(), |_| Ok(())).await?;
     report.seen("us-1: RateLimitPolicy kuadrant-shop/ours, which its people wrote, is still there");
-    look::there(&stage.spoke("eu-1")?, "the copy stays on eu-1", &downstream(&policy(100)), |_| Ok(()))
+    look::there(&demo.spoke("eu-1")?, "the copy stays on eu-1", &downstream(&policy(100)), |_| Ok(()))
         .await?;
-    let fold = look::folded(&stage.hub()?, "the hub policy names eu-1 alone", &policy(100), |fold| {
+    let fold = look::folded(&demo.hub()?, "the hub policy names eu-1 alone", &policy(100), |fold| {
         clusters(fold, &["eu-1"])?;
         ensure!(fold.summary.synced && fold.summary.enforced == 1, "it says {:?}", fold.summary);
         Ok(())
@@ -358,39 +358,39 @@ async fn unplace_a_cluster(stage: &Stage, report: &Report) -> Result<()> {
     Ok(())
 }
 
-async fn delete(stage: &Stage, report: &Report) -> Result<()> {
+async fn delete(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The team deletes the policy, then the Gateway");
-    let (hub, eu) = (stage.hub()?, stage.spoke("eu-1")?);
-    delete_object(stage, &policy(100)).await?;
+    let (hub, eu) = (demo.hub()?, demo.spoke("eu-1")?);
+    delete_object(demo, &policy(100)).await?;
     look::gone(&eu, "the copy of the policy leaves eu-1", &downstream(&policy(100))).await?;
     report.seen("eu-1: RateLimitPolicy kuadrant-shop/limits is gone");
     look::there(&eu, "the Gateway stays on eu-1", &downstream(&gateway()), |_| Ok(())).await?;
     look::no_works(&hub, "the policy's works go", &["gateway", "access"]).await?;
     report.seen("hub: no ManifestWork is left of the policy");
-    delete_object(stage, &gateway()).await?;
+    delete_object(demo, &gateway()).await?;
     look::gone(&eu, "the copy of the Gateway leaves eu-1", &downstream(&gateway())).await?;
     report.seen("eu-1: Gateway kuadrant-shop/web is gone");
     look::no_works(&hub, "all works go", &[]).await?;
     report.seen("hub: no ManifestWork is left at all");
     for spoke in SPOKES {
-        look::namespace_stays(&stage.spoke(spoke)?, DOWNSTREAM).await?;
+        look::namespace_stays(&demo.spoke(spoke)?, DOWNSTREAM).await?;
     }
     report.seen("eu-1 and us-1: the namespace kuadrant-shop is still there, with what others have in it");
     Ok(())
 }
 
-async fn delete_object(stage: &Stage, object: &Value) -> Result<()> {
-    let (api, name) = api_for(&stage.hub()?, object).await?;
+async fn delete_object(demo: &Demo, object: &Value) -> Result<()> {
+    let (api, name) = api_for(&demo.hub()?, object).await?;
     api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
     Ok(())
 }
 
 /// For those who want to look around: the Gateway and the policy again, on both spokes.
-pub(super) async fn put_back(stage: &Stage, report: &Report) -> Result<()> {
+pub(super) async fn put_back(demo: &Demo, report: &Report) -> Result<()> {
     report.step("For you to look around: both again, on both spokes");
-    place(stage, &SPOKES).await?;
-    apply_all(&stage.hub()?, [&gateway(), &policy(100)]).await?;
-    try_join_all(SPOKES.map(|spoke| policy_arrives(stage, report, spoke, 100))).await?;
+    place(demo, &SPOKES).await?;
+    apply_all(&demo.hub()?, [&gateway(), &policy(100)]).await?;
+    try_join_all(SPOKES.map(|spoke| policy_arrives(demo, report, spoke, 100))).await?;
     Ok(())
 }
 

@@ -5,22 +5,22 @@ use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::audit::requests_of;
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::rate_limit_policy;
-use policy_sync_testenv::world::LIMIT;
-use policy_sync_testenv::{World, wait};
+use policy_sync_testenv::tenant::LIMIT;
+use policy_sync_testenv::{Tenant, wait};
 use serde_json::{Value, json};
 
-use super::{changes, diff, diff_as, world};
+use super::{changes, diff, diff_as, tenant};
 
 #[tokio::test]
 async fn problems_are_named_and_freeze_nothing_else() -> Result<()> {
-    let world = world("diff-problems", &["eu-1"]).await?;
-    let mut limits = rate_limit_policy(world.name(), "limits", "web");
+    let tenant = tenant("diff-problems", &["eu-1"]).await?;
+    let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
     limits["metadata"]["annotations"] = json!({"kuadrant.io/cluster-selector": "region in"});
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     let none = json!({"group": "example.com", "version": "v1", "resource": "nonepolicies"});
     let limits = json!({"group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies"});
-    world.parameters(&json!({"policiesToSync": [limits, none]})).await?;
-    let ran = diff(&world, &["-o", "json"]);
+    tenant.parameters(&json!({"policiesToSync": [limits, none]})).await?;
+    let ran = diff(&tenant, &["-o", "json"]);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     ensure!(ran.code == 1 && lines.len() == 2, "{ran:?}");
     ensure!(
@@ -45,13 +45,13 @@ async fn problems_are_named_and_freeze_nothing_else() -> Result<()> {
             ],
         "{ran:?}"
     );
-    let yaml: Value = serde_saphyr::from_str(&diff(&world, &["-o", "yaml"]).stdout)?;
+    let yaml: Value = serde_saphyr::from_str(&diff(&tenant, &["-o", "yaml"]).stdout)?;
     ensure!(yaml == serde_json::from_str::<Value>(&ran.stdout)?, "{yaml}");
     Ok(())
 }
 
 /// Lets `user` read the kinds `resources`.
-async fn allow(world: &World<'_>, user: &str, resources: &[&str]) -> Result<()> {
+async fn allow(tenant: &Tenant<'_>, user: &str, resources: &[&str]) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io";
     let role = json!({
         "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": user},
@@ -62,14 +62,14 @@ async fn allow(world: &World<'_>, user: &str, resources: &[&str]) -> Result<()> 
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": user},
         "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}],
     });
-    apply(world.client(), &role).await?;
-    apply(world.client(), &binding).await.map(drop)
+    apply(tenant.client(), &role).await?;
+    apply(tenant.client(), &binding).await.map(drop)
 }
 
 #[tokio::test]
 async fn reading_is_enough_and_is_all_that_it_does() -> Result<()> {
-    let world = world("diff-reads", &["eu-1"]).await?;
-    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
+    let tenant = tenant("diff-reads", &["eu-1"]).await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     let needed = [
         "gatewayclasses",
         "gateways",
@@ -84,13 +84,13 @@ async fn reading_is_enough_and_is_all_that_it_does() -> Result<()> {
         "timeoutpolicies",
     ];
     let user = User::new("diff-reader");
-    let kubeconfig = world.hub().kubeconfig_for(&user)?;
+    let kubeconfig = tenant.hub().kubeconfig_for(&user)?;
     for missing in needed {
         let others: Vec<&str> = needed.into_iter().filter(|resource| *resource != missing).collect();
-        allow(&world, &user.name, &others).await?;
+        allow(&tenant, &user.name, &others).await?;
         // The server takes a changed role up a moment later.
         let ran = wait::until(missing, LIMIT, || async {
-            let ran = diff_as(&kubeconfig, &world, &[]);
+            let ran = diff_as(&kubeconfig, &tenant, &[]);
             ensure!(ran.stderr.contains(&format!("resource \"{missing}\" in API group")), "{ran:?}");
             Ok(ran)
         })
@@ -98,15 +98,15 @@ async fn reading_is_enough_and_is_all_that_it_does() -> Result<()> {
         ensure!((ran.code, ran.stdout.as_str(), ran.stderr.lines().count()) == (2, "", 1), "{ran:?}");
         ensure!(ran.stderr.starts_with("policy-sync: cannot "), "{ran:?}");
     }
-    allow(&world, &user.name, &needed).await?;
+    allow(&tenant, &user.name, &needed).await?;
     let ran = wait::until("all may be read", LIMIT, || async {
-        let ran = diff_as(&kubeconfig, &world, &[]);
+        let ran = diff_as(&kubeconfig, &tenant, &[]);
         ensure!(ran.code == 1, "{ran:?}");
         Ok(ran)
     })
     .await?;
-    ensure!(ran.stdout == diff(&world, &[]).stdout, "{ran:?}");
-    let requests = requests_of(world.hub(), &user.name)?;
+    ensure!(ran.stdout == diff(&tenant, &[]).stdout, "{ran:?}");
+    let requests = requests_of(tenant.hub(), &user.name)?;
     let writes: Vec<_> = requests.iter().filter(|request| request.is_write()).collect();
     ensure!(requests.len() > needed.len() && writes.is_empty(), "{writes:?}");
     Ok(())

@@ -6,24 +6,24 @@ use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use serde_json::{Value, json};
 
-use super::{changes, comes_true, diff, world};
+use super::{changes, comes_true, diff, tenant};
 
 #[tokio::test]
 async fn a_work_on_its_way_out_is_waited_for() -> Result<()> {
-    let world = world("diff-waits", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let controller = world.controller().await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
-    world.settled(&controller).await?;
+    let tenant = tenant("diff-waits", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let controller = tenant.controller().await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
 
-    let work = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
+    let work = serde_json::to_value(tenant.work("eu-1", "ratelimitpolicy-limits").await?)?;
     let finalizers = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
-    world.merge(&work, &finalizers(&["example.com/hold"])).await?;
-    let (works, name) = api_for(world.client(), &work).await?;
+    tenant.merge(&work, &finalizers(&["example.com/hold"])).await?;
+    let (works, name) = api_for(tenant.client(), &work).await?;
     works.delete(&name, &DeleteParams::default()).await?;
-    let ran = diff(&world, &["-o", "json"]);
+    let ran = diff(&tenant, &["-o", "json"]);
     let list: Value = serde_json::from_str(&ran.stdout)?;
     let expected =
         ["create ManifestWork eu-1/ratelimitpolicy-limits", "change RateLimitPolicy diff-waits/limits"];
@@ -32,23 +32,23 @@ async fn a_work_on_its_way_out_is_waited_for() -> Result<()> {
     let folded = &list["items"][1]["after"]["metadata"]["annotations"]["kuadrant.io/policies-synced"];
     ensure!(folded.as_str().is_some_and(|folded| folded.contains("\"deleting\":true")), "{folded}");
 
-    world.merge(&work, &finalizers(&[])).await?;
-    let list: Value = serde_json::from_str(&diff(&world, &["-o", "json"]).stdout)?;
+    tenant.merge(&work, &finalizers(&[])).await?;
+    let list: Value = serde_json::from_str(&diff(&tenant, &["-o", "json"]).stdout)?;
     ensure!(changes(&list) == expected[..1] && list["items"][0]["waits"].is_null(), "{list}");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_cluster_that_left_is_marked_as_one_to_wait_for() -> Result<()> {
-    let world = world("diff-leaves", &["eu-1", "us-1"]).await?;
-    let controller = world.controller().await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
-    world.settled(&controller).await?;
+    let tenant = tenant("diff-leaves", &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "us-1/access", "us-1/gateway-web"]).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
 
     // While the decisions are fewer than the Placement says, nothing is withdrawn.
-    world.decide("all", 1, &["eu-1"]).await?;
-    let ran = diff(&world, &[]);
+    tenant.decide("all", 1, &["eu-1"]).await?;
+    let ran = diff(&tenant, &[]);
     ensure!((ran.code, ran.stdout.as_str()) == (0, ""), "{ran:?}");
     ensure!(
         ran.stderr
@@ -57,8 +57,8 @@ async fn a_cluster_that_left_is_marked_as_one_to_wait_for() -> Result<()> {
         "{ran:?}"
     );
 
-    world.select("all", 1).await?;
-    let rows = diff(&world, &["-o", "table"]);
+    tenant.select("all", 1).await?;
+    let rows = diff(&tenant, &["-o", "table"]);
     let rows: Vec<Vec<&str>> = rows
         .stdout
         .lines()
@@ -76,7 +76,7 @@ async fn a_cluster_that_left_is_marked_as_one_to_wait_for() -> Result<()> {
         "{rows:?}"
     );
     let text = comes_true(
-        &world,
+        &tenant,
         &[
             "delete ManifestWork us-1/access",
             "delete ManifestWork us-1/gateway-web",

@@ -2,18 +2,18 @@
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{https_gateway, rate_limit_policy, timeout_policy, tls_secret};
-use policy_sync_testenv::world::{Answer, all_kinds};
+use policy_sync_testenv::tenant::{Answer, all_kinds};
 use serde_json::json;
 
-use super::{comes_true, edits, world};
+use super::{comes_true, edits, tenant};
 
 #[tokio::test]
 async fn first_everything_is_created_and_then_what_changed_is() -> Result<()> {
-    let world = world("diff-changes", &["eu-1", "us-1"]).await?;
-    let mut limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
+    let tenant = tenant("diff-changes", &["eu-1", "us-1"]).await?;
+    let mut limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
     comes_true(
-        &world,
+        &tenant,
         &[
             "change GatewayClass diff-changes",
             "create ManifestWork eu-1/access",
@@ -29,9 +29,9 @@ async fn first_everything_is_created_and_then_what_changed_is() -> Result<()> {
     .await?;
 
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     let text = comes_true(
-        &world,
+        &tenant,
         &[
             "change ManifestWork eu-1/ratelimitpolicy-limits",
             "change ManifestWork us-1/ratelimitpolicy-limits",
@@ -52,20 +52,20 @@ async fn first_everything_is_created_and_then_what_changed_is() -> Result<()> {
 
 #[tokio::test]
 async fn an_override_changes_one_cluster() -> Result<()> {
-    let world = world("diff-overrides", &["eu-1", "us-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let controller = world.controller().await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
-    world.settled(&controller).await?;
+    let tenant = tenant("diff-overrides", &["eu-1", "us-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let controller = tenant.controller().await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
 
     let patch = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}]}}});
     let overrides = json!([{"clusterSelector": "region=us", "patch": patch}]).to_string();
-    world
+    tenant
         .merge(&limits, &json!({"metadata": {"annotations": {"kuadrant.io/cluster-overrides": overrides}}}))
         .await?;
-    let text = comes_true(&world, &["change ManifestWork us-1/ratelimitpolicy-limits"]).await?;
+    let text = comes_true(&tenant, &["change ManifestWork us-1/ratelimitpolicy-limits"]).await?;
     let edits = edits(&text.stdout);
     ensure!(edits.iter().any(|edit| edit == "+ - limit: 5"), "{edits:#?}");
     Ok(())
@@ -73,22 +73,22 @@ async fn an_override_changes_one_cluster() -> Result<()> {
 
 #[tokio::test]
 async fn answers_are_for_the_work_that_was_there() -> Result<()> {
-    let world = world("diff-answers", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let controller = world.controller().await?;
-    let work = world.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
-    world.answer(&work, &Answer::applied()).await?;
-    world.until_folded(&limits, |_, summary| summary.applied == 1).await?;
-    world.settled(&controller).await?;
+    let tenant = tenant("diff-answers", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let controller = tenant.controller().await?;
+    let work = tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+    tenant.answer(&work, &Answer::applied()).await?;
+    tenant.until_folded(&limits, |_, summary| summary.applied == 1).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
 
     // The copy stays as it is, and so its revision; only how it is written changes.
     let mut parameters = all_kinds();
     parameters["conflicts"] = json!("overwrite");
-    world.parameters(&parameters).await?;
+    tenant.parameters(&parameters).await?;
     let text = comes_true(
-        &world,
+        &tenant,
         &[
             "change ManifestWork eu-1/gateway-web",
             "change ManifestWork eu-1/ratelimitpolicy-limits",
@@ -105,18 +105,18 @@ async fn answers_are_for_the_work_that_was_there() -> Result<()> {
 
 #[tokio::test]
 async fn what_is_gone_goes_and_a_new_kind_needs_access() -> Result<()> {
-    let world = world("diff-deletes", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let controller = world.controller().await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
-    world.settled(&controller).await?;
+    let tenant = tenant("diff-deletes", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let controller = tenant.controller().await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
 
-    world.delete(&limits).await?;
-    world.apply(&timeout_policy(world.name(), "timeouts", &["web"])).await?;
+    tenant.delete(&limits).await?;
+    tenant.apply(&timeout_policy(tenant.name(), "timeouts", &["web"])).await?;
     let text = comes_true(
-        &world,
+        &tenant,
         &[
             "change ManifestWork eu-1/access",
             "delete ManifestWork eu-1/ratelimitpolicy-limits",
@@ -133,18 +133,18 @@ async fn what_is_gone_goes_and_a_new_kind_needs_access() -> Result<()> {
 
 #[tokio::test]
 async fn a_rotated_secret_shows_that_it_changed_and_not_to_what() -> Result<()> {
-    let world = world("diff-secrets", &["eu-1"]).await?;
-    world.parameters(&json!({"tlsSecrets": "copy"})).await?;
-    world.apply(&tls_secret(world.name(), "a", "first-key")).await?;
+    let tenant = tenant("diff-secrets", &["eu-1"]).await?;
+    tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
+    tenant.apply(&tls_secret(tenant.name(), "a", "first-key")).await?;
     let references = [json!({"name": "a"})];
-    world.apply(&https_gateway(world.name(), "web", world.name(), &references)).await?;
-    let controller = world.controller().await?;
-    world.until_work("eu-1", "access", |_| true).await?;
-    world.settled(&controller).await?;
+    tenant.apply(&https_gateway(tenant.name(), "web", tenant.name(), &references)).await?;
+    let controller = tenant.controller().await?;
+    tenant.until_work("eu-1", "access", |_| true).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
 
-    world.apply(&tls_secret(world.name(), "a", "second-key")).await?;
-    let text = comes_true(&world, &["change ManifestWork eu-1/gateway-web"]).await?;
+    tenant.apply(&tls_secret(tenant.name(), "a", "second-key")).await?;
+    let text = comes_true(&tenant, &["change ManifestWork eu-1/gateway-web"]).await?;
     let edits = edits(&text.stdout);
     let hidden = |sign: &str| format!("{sign} tls.key: <hidden, blake3 ");
     ensure!(
@@ -156,25 +156,25 @@ async fn a_rotated_secret_shows_that_it_changed_and_not_to_what() -> Result<()> 
 
 #[tokio::test]
 async fn what_others_wrote_is_put_back() -> Result<()> {
-    let world = world("diff-edits", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let controller = world.controller().await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
-    world.settled(&controller).await?;
+    let tenant = tenant("diff-edits", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let controller = tenant.controller().await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
 
-    let work = serde_json::to_value(world.work("eu-1", "ratelimitpolicy-limits").await?)?;
-    world.merge(&work, &json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}})).await?;
+    let work = serde_json::to_value(tenant.work("eu-1", "ratelimitpolicy-limits").await?)?;
+    tenant.merge(&work, &json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}})).await?;
     // What the controller does not write is nobody's difference.
-    world.merge(&work, &json!({"metadata": {"labels": {"example.com/kept": "yes"}}})).await?;
+    tenant.merge(&work, &json!({"metadata": {"labels": {"example.com/kept": "yes"}}})).await?;
     let summary = "kuadrant.io/policies-synced-summary";
-    let written = world.annotations(&limits).await?[summary].clone();
-    world
+    let written = tenant.annotations(&limits).await?[summary].clone();
+    tenant
         .merge(&limits, &json!({"metadata": {"annotations": {summary: written.replace(',', ", ")}}}))
         .await?;
     let text = comes_true(
-        &world,
+        &tenant,
         &["change ManifestWork eu-1/ratelimitpolicy-limits", "change RateLimitPolicy diff-edits/limits"],
     )
     .await?;

@@ -5,14 +5,14 @@ use policy_sync_testenv::audit::requests_of;
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 
-use super::{LIMITS, explain_as, world};
+use super::{LIMITS, explain_as, tenant};
 use crate::run::run;
 
 #[tokio::test]
 async fn what_is_not_there_cannot_be_explained() -> Result<()> {
-    let world = world("explain-none", &["ex-none"], &["ex-none"]).await?;
-    let admin = world.hub().kubeconfig();
-    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
+    let tenant = tenant("explain-none", &["ex-none"], &["ex-none"]).await?;
+    let admin = tenant.hub().kubeconfig();
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     for (arguments, says) in [
         (&["ratelimitpolicy", "nothing"][..], "has no RateLimitPolicy explain-none/nothing"),
         (&["gateway", "nothing"], "has no Gateway explain-none/nothing"),
@@ -21,7 +21,7 @@ async fn what_is_not_there_cannot_be_explained() -> Result<()> {
         (&["ratelimitpolicy", "limits", "--cluster", "ex-nowhere"], "has no ManagedCluster ex-nowhere"),
         (&["ratelimitpolicy", "limits", "--cluster", "a/b"], "is no name of Kubernetes"),
     ] {
-        let ran = explain_as(admin, &world, arguments);
+        let ran = explain_as(admin, &tenant, arguments);
         ensure!((ran.code, ran.stdout.as_str()) == (2, ""), "{arguments:?} {ran:#?}");
         ensure!(ran.stderr.contains(says) && ran.stderr.lines().count() == 1, "{arguments:?} {ran:#?}");
     }
@@ -31,7 +31,7 @@ async fn what_is_not_there_cannot_be_explained() -> Result<()> {
         "ratelimitpolicies.kuadrant.io",
         "ratelimitpolicies.v1.kuadrant.io",
     ] {
-        ensure!(explain_as(admin, &world, &[word, "limits"]).code == 1, "{word}");
+        ensure!(explain_as(admin, &tenant, &[word, "limits"]).code == 1, "{word}");
     }
     ensure!(run(&["explain", "ratelimitpolicy"]).code == 2);
     ensure!(run(&["explain", "ratelimitpolicy", "limits"]).stderr.contains("no hub is configured"));
@@ -40,20 +40,20 @@ async fn what_is_not_there_cannot_be_explained() -> Result<()> {
 
 #[tokio::test]
 async fn it_only_reads_and_says_what_it_may_not_read() -> Result<()> {
-    let world = world("explain-rights", &["ex-rights"], &["ex-rights"]).await?;
-    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
+    let tenant = tenant("explain-rights", &["ex-rights"], &["ex-rights"]).await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     let user = User::new("explain-reader");
-    let kubeconfig = world.hub().kubeconfig_for(&user)?;
-    let ran = explain_as(&kubeconfig, &world, &LIMITS);
+    let kubeconfig = tenant.hub().kubeconfig_for(&user)?;
+    let ran = explain_as(&kubeconfig, &tenant, &LIMITS);
     ensure!((ran.code, ran.stdout.as_str(), ran.stderr.lines().count()) == (2, "", 1), "{ran:#?}");
     ensure!(
         ran.stderr.contains("cannot get RateLimitPolicy explain-rights/limits on the hub at"),
         "{ran:#?}"
     );
     let admin = user.in_group("system:masters");
-    let ran = explain_as(&world.hub().kubeconfig_for(&admin)?, &world, &LIMITS);
+    let ran = explain_as(&tenant.hub().kubeconfig_for(&admin)?, &tenant, &LIMITS);
     ensure!(ran.code == 1, "{ran:#?}");
-    let requests = requests_of(world.hub(), &admin.name)?;
+    let requests = requests_of(tenant.hub(), &admin.name)?;
     let writes: Vec<_> = requests.iter().filter(|request| request.is_write()).collect();
     ensure!(requests.len() > 8 && writes.is_empty(), "{writes:?}");
     Ok(())

@@ -2,30 +2,30 @@
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, gateway_class, params_config_map, rate_limit_policy};
+use policy_sync_testenv::tenant::{Answer, LIMIT, all_kinds, auth_policies, rate_limit_policies};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{Answer, LIMIT, all_kinds, auth_policies, rate_limit_policies};
 use serde_json::{Value, json};
 
 use crate::status::status_of;
 
-use super::{LIMITS, explain_as, is_not_fine, silence, until, web, why, world};
+use super::{LIMITS, explain_as, is_not_fine, silence, tenant, until, web, why};
 
 const LABEL: &str = "label cluster.open-cluster-management.io/placement";
 
 #[tokio::test]
 async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
-    let world = world("explain-steps", &["ex-eu", "ex-us"], &["ex-eu"]).await?;
-    let name = world.name();
+    let tenant = tenant("explain-steps", &["ex-eu", "ex-us"], &["ex-eu"]).await?;
+    let name = tenant.name();
     let limits = rate_limit_policy(name, "limits", "web");
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     let target = format!("RateLimitPolicy {name}/limits spec.targetRef");
     let params = format!("ConfigMap {name}/params key params");
     let it_targets = format!("It targets Gateway {name}/web of GatewayClass");
 
     // The Gateway: missing, of a class that is not ours, of one that does not list the kind.
-    world.apply(&rate_limit_policy(name, "limits", "nothing")).await?;
+    tenant.apply(&rate_limit_policy(name, "limits", "nothing")).await?;
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         &format!("It targets Gateway {name}/nothing, which does not exist"),
         &format!("Gateway {name}/nothing, or {target}"),
@@ -33,102 +33,102 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
     let mut elsewhere = limits.clone();
     elsewhere["spec"]["targetRef"] =
         json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"});
-    world.apply(&elsewhere).await?;
-    is_not_fine(&world, "ex-eu", "It targets no Gateway", &target)?;
-    world.apply(&limits).await?;
-    world.apply(&gateway_class("explain-other", "example.com/other", None)).await?;
-    world.merge(&web(&world), &json!({"spec": {"gatewayClassName": "explain-other"}})).await?;
+    tenant.apply(&elsewhere).await?;
+    is_not_fine(&tenant, "ex-eu", "It targets no Gateway", &target)?;
+    tenant.apply(&limits).await?;
+    tenant.apply(&gateway_class("explain-other", "example.com/other", None)).await?;
+    tenant.merge(&web(&tenant), &json!({"spec": {"gatewayClassName": "explain-other"}})).await?;
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         &format!(
             "{it_targets} explain-other, which is not ours: its controllerName is example.com/other, not example.com/{name}"
         ),
         &format!("Gateway {name}/web spec.gatewayClassName, or GatewayClass explain-other"),
     )?;
-    world.merge(&web(&world), &json!({"spec": {"gatewayClassName": name}})).await?;
-    world.parameters(&json!({"policiesToSync": [auth_policies()]})).await?;
+    tenant.merge(&web(&tenant), &json!({"spec": {"gatewayClassName": name}})).await?;
+    tenant.parameters(&json!({"policiesToSync": [auth_policies()]})).await?;
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         "No GatewayClass of ours lists its kind, ratelimitpolicies.kuadrant.io",
         &params,
     )?;
     let two = params_config_map(name, "two", &json!({"policiesToSync": [rate_limit_policies()]}));
-    world.apply(&two).await?;
-    let lists = gateway_class("explain-steps-lists", &world.controller_name(), Some((name, "two")));
-    world.apply(&lists).await?;
+    tenant.apply(&two).await?;
+    let lists = gateway_class("explain-steps-lists", &tenant.controller_name(), Some((name, "two")));
+    tenant.apply(&lists).await?;
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         &format!("{it_targets} {name}, whose parameters do not list ratelimitpolicies.kuadrant.io"),
         &format!("{params}, or Gateway {name}/web spec.gatewayClassName"),
     )?;
-    world.delete(&lists).await?;
+    tenant.delete(&lists).await?;
 
     // What cannot be known freezes.
-    world.parameters(&json!({"policiesToSync": 1})).await?;
+    tenant.parameters(&json!({"policiesToSync": 1})).await?;
     let invalid = format!(
         "GatewayClass {name} has invalid parameters: parameters {name}/params: policiesToSync: expected a list, found 1"
     );
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         &format!("It is frozen, so that it does not get there: {invalid}"),
         &params,
     )?;
     let cluster_scoped = json!({"group": "kuadrant.io", "version": "v9", "resource": "ratelimitpolicies"});
-    world.parameters(&json!({"policiesToSync": [cluster_scoped]})).await?;
+    tenant.parameters(&json!({"policiesToSync": [cluster_scoped]})).await?;
     let fault = "kuadrant.io/v9 ratelimitpolicies: the hub serves v1";
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         &format!("It is frozen, so that it does not get there: {fault}"),
         &format!("CustomResourceDefinition ratelimitpolicies.kuadrant.io, or {params}"),
     )?;
-    world.parameters(&all_kinds()).await?;
+    tenant.parameters(&all_kinds()).await?;
 
     // The Placement.
     let chosen = format!("Placement {name}/all, which places Gateway {name}/web, has not chosen it");
     let place = format!("Placement {name}/all, or Gateway {name}/web {LABEL}");
-    is_not_fine(&world, "ex-us", &chosen, &place)?;
-    world.select("all", 2).await?;
+    is_not_fine(&tenant, "ex-us", &chosen, &place)?;
+    tenant.select("all", 2).await?;
     is_not_fine(
-        &world,
+        &tenant,
         "ex-us",
         &format!("{chosen} so far: it has chosen 2 clusters, and its PlacementDecisions name 1"),
         &place,
     )?;
     let label = |placement: Value| json!({"metadata": {"labels": {"cluster.open-cluster-management.io/placement": placement}}});
-    world.merge(&web(&world), &label(Value::Null)).await?;
+    tenant.merge(&web(&tenant), &label(Value::Null)).await?;
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         &format!("Gateway {name}/web has no {LABEL}"),
         &format!("Gateway {name}/web {LABEL}"),
     )?;
-    world.merge(&web(&world), &label("none".into())).await?;
+    tenant.merge(&web(&tenant), &label("none".into())).await?;
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         &format!("Gateway {name}/web names Placement {name}/none, which does not exist"),
         &format!("Placement {name}/none, or Gateway {name}/web {LABEL}"),
     )?;
-    world.merge(&web(&world), &label("all".into())).await?;
-    world.place("all", &["ex-eu", "ex-us"]).await?;
+    tenant.merge(&web(&tenant), &label("all".into())).await?;
+    tenant.place("all", &["ex-eu", "ex-us"]).await?;
 
     // The selector, and one that cannot be read.
     let selector = |text: &str| json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": text}}});
-    world.merge(&limits, &selector("explain=yes")).await?;
+    tenant.merge(&limits, &selector("explain=yes")).await?;
     let annotation = format!("RateLimitPolicy {name}/limits annotation kuadrant.io/cluster-selector");
     is_not_fine(
-        &world,
+        &tenant,
         "ex-eu",
         "Its annotation kuadrant.io/cluster-selector, \"explain=yes\", does not select the cluster's labels",
         &format!("{annotation}, or ManagedCluster ex-eu labels"),
     )?;
-    world.merge(&limits, &selector("explain in")).await?;
-    let (code, lines) = why(&world, &LIMITS, "ex-eu")?;
+    tenant.merge(&limits, &selector("explain in")).await?;
+    let (code, lines) = why(&tenant, &LIMITS, "ex-eu")?;
     ensure!(
         code == 1
             && lines[0].starts_with(
@@ -137,10 +137,10 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
         "{lines:#?}"
     );
     ensure!(lines[1] == format!("To change: {annotation}"), "{lines:#?}");
-    world.merge(&limits, &json!({"metadata": {"annotations": null}})).await?;
+    tenant.merge(&limits, &json!({"metadata": {"annotations": null}})).await?;
 
     // Now nothing is in its way but that no controller runs.
-    let (code, lines) = why(&world, &LIMITS, "ex-eu")?;
+    let (code, lines) = why(&tenant, &LIMITS, "ex-eu")?;
     ensure!(
         code == 1
             && lines[0]
@@ -152,63 +152,63 @@ async fn what_keeps_a_policy_away_is_named_step_by_step() -> Result<()> {
 
 #[tokio::test]
 async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
-    let world = world("explain-answers", &["ex-said-1", "ex-said-2"], &["ex-said-1", "ex-said-2"]).await?;
-    let (name, cluster) = (world.name(), "ex-said-1");
+    let tenant = tenant("explain-answers", &["ex-said-1", "ex-said-2"], &["ex-said-1", "ex-said-2"]).await?;
+    let (name, cluster) = (tenant.name(), "ex-said-1");
     let limits = rate_limit_policy(name, "limits", "web");
-    world.apply(&limits).await?;
-    let controller = world.controller().await?;
-    until(&world, &LIMITS, cluster, 1, "Its agent has not applied it yet").await?;
-    let work = world.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
+    tenant.apply(&limits).await?;
+    let controller = tenant.controller().await?;
+    until(&tenant, &LIMITS, cluster, 1, "Its agent has not applied it yet").await?;
+    let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
 
-    silence(&world, cluster, "Unknown").await?;
-    let (_, lines) = why(&world, &LIMITS, cluster)?;
+    silence(&tenant, cluster, "Unknown").await?;
+    let (_, lines) = why(&tenant, &LIMITS, cluster)?;
     let silent = "- What its agent said may be over, because it is silent (since 2026-01-02T00:00:00Z).";
     ensure!(lines.contains(&silent.to_owned()), "{lines:#?}");
     ensure!(
         lines.last().is_some_and(|line| line == "To change: the agent of cluster ex-said-1"),
         "{lines:#?}"
     );
-    silence(&world, cluster, "True").await?;
+    silence(&tenant, cluster, "True").await?;
 
     let copy = format!("RateLimitPolicy kuadrant-{name}/limits on cluster {cluster}");
-    world.answer(&work, &Answer::refused("conflict with \"kubectl\"")).await?;
-    is_not_fine(&world, cluster, "Its agent could not apply it: conflict with \"kubectl\"", &copy)?;
-    world
+    tenant.answer(&work, &Answer::refused("conflict with \"kubectl\"")).await?;
+    is_not_fine(&tenant, cluster, "Its agent could not apply it: conflict with \"kubectl\"", &copy)?;
+    tenant
         .answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", "by local/limits"))
         .await?;
     is_not_fine(
-        &world,
+        &tenant,
         cluster,
         "A policy of the cluster's own overrides it: by local/limits",
         "the policies of cluster ex-said-1's own",
     )?;
-    world.answer(&work, &Answer::applied().condition("Enforced", "False", "Unknown", "no wasm")).await?;
+    tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Unknown", "no wasm")).await?;
     is_not_fine(
-        &world,
+        &tenant,
         cluster,
         "It is applied, and not enforced: Unknown: no wasm",
         &format!("RateLimitPolicy {name}/limits, or {copy}"),
     )?;
     let enforced = Answer::applied().condition("Enforced", "True", "Enforced", "");
-    world.answer(&work, &enforced.clone().observed(0, 1)).await?;
-    let (code, lines) = why(&world, &LIMITS, cluster)?;
+    tenant.answer(&work, &enforced.clone().observed(0, 1)).await?;
+    let (code, lines) = why(&tenant, &LIMITS, cluster)?;
     ensure!(
         code == 1 && lines[0].starts_with("- It is applied, and the cluster has not judged"),
         "{lines:#?}"
     );
-    world.answer(&work, &enforced).await?;
-    ensure!(why(&world, &LIMITS, cluster)? == (0, vec!["- It is enforced there.".to_owned()]));
+    tenant.answer(&work, &enforced).await?;
+    ensure!(why(&tenant, &LIMITS, cluster)? == (0, vec!["- It is enforced there.".to_owned()]));
 
     // The other cluster has not said anything.
-    let admin = world.hub().kubeconfig();
-    let ran = explain_as(admin, &world, &LIMITS);
+    let admin = tenant.hub().kubeconfig();
+    let ran = explain_as(admin, &tenant, &LIMITS);
     ensure!(ran.code == 1 && ran.stdout.contains("\nOn ex-said-1:\n- It is enforced there.\n"), "{ran:#?}");
-    let work = world.until_work("ex-said-2", "ratelimitpolicy-limits", |_| true).await?;
-    world.answer(&work, &enforced).await?;
-    let ran = explain_as(admin, &world, &LIMITS);
+    let work = tenant.until_work("ex-said-2", "ratelimitpolicy-limits", |_| true).await?;
+    tenant.answer(&work, &enforced).await?;
+    let ran = explain_as(admin, &tenant, &LIMITS);
     ensure!(ran.code == 0 && ran.stdout.contains("\nOn ex-said-1, ex-said-2:\n"), "{ran:#?}");
     ensure!(ran.stdout.starts_with(&format!("RateLimitPolicy {name}/limits is for 2 of ")), "{ran:#?}");
-    let json = explain_as(admin, &world, &[&LIMITS[..], &["-o", "json"]].concat());
+    let json = explain_as(admin, &tenant, &[&LIMITS[..], &["-o", "json"]].concat());
     let list: Value = serde_json::from_str(&json.stdout)?;
     ensure!(
         list["inSync"] == true && list["groups"][0]["clusters"] == json!(["ex-said-1", "ex-said-2"]),
@@ -218,12 +218,12 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
         list["groups"][0]["reasons"][0]["reason"] == "Enforced" && list["steps"][0]["passes"] == true,
         "{list:#}"
     );
-    let yaml = explain_as(admin, &world, &[&LIMITS[..], &["--cluster", cluster, "-o", "yaml"]].concat());
+    let yaml = explain_as(admin, &tenant, &[&LIMITS[..], &["--cluster", cluster, "-o", "yaml"]].concat());
     let yaml: Value = serde_saphyr::from_str(&yaml.stdout)?;
     ensure!(yaml["groups"].as_array().is_some_and(|groups| groups.len() == 1), "{yaml:#}");
 
     // Asked twice, it says the same: nothing else changes this cluster.
-    let again = [why(&world, &LIMITS, cluster)?, why(&world, &LIMITS, cluster)?];
+    let again = [why(&tenant, &LIMITS, cluster)?, why(&tenant, &LIMITS, cluster)?];
     ensure!(again[0] == again[1], "{again:#?}");
     controller.terminate().await?;
     Ok(())
@@ -231,29 +231,29 @@ async fn what_a_cluster_says_is_told_until_it_is_enforced() -> Result<()> {
 
 #[tokio::test]
 async fn a_gateway_is_explained_and_its_grace() -> Result<()> {
-    let world = world("explain-gateway", &["ex-gw-1", "ex-gw-2"], &["ex-gw-1", "ex-gw-2"]).await?;
-    let name = world.name();
+    let tenant = tenant("explain-gateway", &["ex-gw-1", "ex-gw-2"], &["ex-gw-1", "ex-gw-2"]).await?;
+    let name = tenant.name();
     let grace = json!({"metadata": {"annotations": {"kuadrant.io/grace-timeout": "3600"}}});
-    world.merge(&web(&world), &grace).await?;
-    let controller = world.controller().await?;
+    tenant.merge(&web(&tenant), &grace).await?;
+    let controller = tenant.controller().await?;
     let web = ["gateway", "web"];
-    until(&world, &web, "ex-gw-1", 1, "Its agent has not applied it yet").await?;
+    until(&tenant, &web, "ex-gw-1", 1, "Its agent has not applied it yet").await?;
     for cluster in ["ex-gw-1", "ex-gw-2"] {
-        let work = world.until_work(cluster, "gateway-web", |_| true).await?;
+        let work = tenant.until_work(cluster, "gateway-web", |_| true).await?;
         let programmed = Answer::applied().condition("Accepted", "True", "Accepted", "").condition(
             "Programmed",
             "True",
             "Programmed",
             "",
         );
-        world.answer(&work, &programmed).await?;
+        tenant.answer(&work, &programmed).await?;
     }
-    until(&world, &web, "ex-gw-1", 0, "It is programmed there.").await?;
-    let work = world.work("ex-gw-1", "gateway-web").await?;
+    until(&tenant, &web, "ex-gw-1", 0, "It is programmed there.").await?;
+    let work = tenant.work("ex-gw-1", "gateway-web").await?;
     let unusable = Answer::applied().condition("Programmed", "False", "AddressNotUsable", "no such address");
-    world.answer(&work, &unusable).await?;
+    tenant.answer(&work, &unusable).await?;
     until(
-        &world,
+        &tenant,
         &web,
         "ex-gw-1",
         1,
@@ -261,38 +261,38 @@ async fn a_gateway_is_explained_and_its_grace() -> Result<()> {
     )
     .await?;
 
-    world.place("all", &["ex-gw-1"]).await?;
+    tenant.place("all", &["ex-gw-1"]).await?;
     let says = format!(
         "Its Placement no longer chooses the cluster: Gateway {name}/web only serves on there, in grace (until 20"
     );
-    let lines = until(&world, &["gtw", "web"], "ex-gw-2", 0, &says).await?;
+    let lines = until(&tenant, &["gtw", "web"], "ex-gw-2", 0, &says).await?;
     let change = format!(
         "To change: Placement {name}/all, or Gateway {name}/web annotation kuadrant.io/grace-timeout"
     );
     ensure!(lines.contains(&change), "{lines:#?}");
     let short = json!({"metadata": {"annotations": {"kuadrant.io/grace-timeout": "0"}}});
-    world.merge(&gateway(name, "web", name, Some("all")), &short).await?;
-    until(&world, &["Gateway", "web"], "ex-gw-2", 1, "has not chosen it.").await?;
+    tenant.merge(&gateway(name, "web", name, Some("all")), &short).await?;
+    until(&tenant, &["Gateway", "web"], "ex-gw-2", 1, "has not chosen it.").await?;
     controller.terminate().await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_gateway_that_waits_for_its_policies_says_so() -> Result<()> {
-    let world = world("explain-waits", &["ex-waits"], &["ex-waits"]).await?;
-    let name = world.name();
+    let tenant = tenant("explain-waits", &["ex-waits"], &["ex-waits"]).await?;
+    let name = tenant.name();
     let params = json!({"policiesToSync": [rate_limit_policies()], "policyWaitSeconds": 1, "policyWaitAction": "hold"});
-    world.parameters(&params).await?;
-    world.apply(&rate_limit_policy(name, "limits", "web")).await?;
-    let controller = world.controller().await?;
+    tenant.parameters(&params).await?;
+    tenant.apply(&rate_limit_policy(name, "limits", "web")).await?;
+    let controller = tenant.controller().await?;
     let says = "It waits for its policies: ratelimitpolicies/limits; longer than policyWaitSeconds, and policyWaitAction is hold.";
-    let lines = until(&world, &["gateway", "web"], "ex-waits", 1, says).await?;
+    let lines = until(&tenant, &["gateway", "web"], "ex-waits", 1, says).await?;
     let policy = format!("ratelimitpolicies.kuadrant.io {name}/limits on cluster ex-waits");
     let change = format!("To change: {policy}, or ConfigMap {name}/params key params policyWaitAction");
     ensure!(lines.contains(&change), "{lines:#?}");
 
     // The status says the same of it, once the controller has.
-    let admin = world.hub().kubeconfig();
+    let admin = tenant.hub().kubeconfig();
     let waits = "(waits for its policies: ratelimitpolicies/limits)";
     for words in [
         &["gateways", "-n", name][..],
@@ -301,15 +301,15 @@ async fn a_gateway_that_waits_for_its_policies_says_so() -> Result<()> {
     ] {
         let words = [words, &["-o", "wide"]].concat();
         wait::until("the status says what it waits for", LIMIT, || async {
-            let ran = status_of(&world, admin, &words);
+            let ran = status_of(&tenant, admin, &words);
             ensure!(ran.code == 1 && ran.stdout.contains(waits), "{ran:#?}");
             Ok(())
         })
         .await?;
     }
-    let work = world.until_work("ex-waits", "ratelimitpolicy-limits", |_| true).await?;
-    world.answer(&work, &Answer::applied()).await?;
-    until(&world, &["gateway", "web"], "ex-waits", 1, "Its agent has not applied it yet.").await?;
+    let work = tenant.until_work("ex-waits", "ratelimitpolicy-limits", |_| true).await?;
+    tenant.answer(&work, &Answer::applied()).await?;
+    until(&tenant, &["gateway", "web"], "ex-waits", 1, "Its agent has not applied it yet.").await?;
     controller.terminate().await?;
     Ok(())
 }

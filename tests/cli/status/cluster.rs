@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use policy_sync::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
-use policy_sync_testenv::{World, fixtures};
+use policy_sync_testenv::{Tenant, fixtures};
 use serde_json::{Value, json};
 
-use super::{annotated, annotations, refused, rows, status_of, user_with, world};
+use super::{annotated, annotations, refused, rows, status_of, tenant, user_with};
 
 /// Three policies: on both clusters, on `us-1` alone, and one whose list is cut before `us-1`.
-async fn three_policies(world: &World<'_>) {
-    let (client, ns) = (world.client(), world.name());
+async fn three_policies(tenant: &Tenant<'_>) {
+    let (client, ns) = (tenant.client(), tenant.name());
     annotated(client, fixtures::rate_limit_policy(ns, "both", "web"), annotations(false)).await;
     let entry = |cluster: &str| json!({"cluster": cluster, "name": "one", "namespace": "n", "applied": true});
     let summary = |clusters: usize| {
@@ -33,10 +33,10 @@ async fn three_policies(world: &World<'_>) {
 
 #[tokio::test]
 async fn one_cluster_is_shown_alone() {
-    let world = world("status-cluster").await;
-    three_policies(&world).await;
+    let tenant = tenant("status-cluster").await;
+    three_policies(&tenant).await;
     let run = |arguments: &[&str]| {
-        status_of(&world, world.hub().kubeconfig(), &[&["-n", "status-cluster"], arguments].concat())
+        status_of(&tenant, tenant.hub().kubeconfig(), &[&["-n", "status-cluster"], arguments].concat())
     };
 
     let ran = run(&["--cluster", "eu-1"]);
@@ -75,20 +75,20 @@ async fn one_cluster_is_shown_alone() {
 
 #[tokio::test]
 async fn where_a_policy_differs_is_shown_for_each_cluster() {
-    let world = world("status-differs").await;
-    let mut limits = fixtures::rate_limit_policy(world.name(), "limits", "web");
+    let tenant = tenant("status-differs").await;
+    let mut limits = fixtures::rate_limit_policy(tenant.name(), "limits", "web");
     let overrides =
         json!([{"clusterSelector": "status-differs", "patch": {"limits": {"all": {"rates": []}}}}]);
     limits["metadata"]["annotations"]["kuadrant.io/cluster-overrides"] = overrides.to_string().into();
-    annotated(world.client(), limits, annotations(true)).await;
+    annotated(tenant.client(), limits, annotations(true)).await;
     let us = fixtures::managed_cluster("us-1", &BTreeMap::new());
-    world.merge(&us, &json!({"metadata": {"labels": {"status-differs": "yes"}}})).await.unwrap();
+    tenant.merge(&us, &json!({"metadata": {"labels": {"status-differs": "yes"}}})).await.unwrap();
 
     let run = |kubeconfig: &std::path::Path, arguments: &[&str]| {
-        let arguments = [&["ratelimitpolicy", "limits", "-n", world.name()], arguments].concat();
-        status_of(&world, kubeconfig, &arguments)
+        let arguments = [&["ratelimitpolicy", "limits", "-n", tenant.name()], arguments].concat();
+        status_of(&tenant, kubeconfig, &arguments)
     };
-    let admin = world.hub().kubeconfig();
+    let admin = tenant.hub().kubeconfig();
     let ran = run(admin, &["-o", "wide"]);
     assert_eq!(
         (ran.stdout.as_str(), ran.stderr.as_str(), ran.code),
@@ -111,7 +111,7 @@ async fn where_a_policy_differs_is_shown_for_each_cluster() {
         (None, "", "configmaps"),
         (None, "gateway.networking.k8s.io", "gatewayclasses"),
     ];
-    let reader = user_with(&world, "reads-no-labels", &rights).await;
+    let reader = user_with(&tenant, "reads-no-labels", &rights).await;
     let ran = run(&reader, &["-o", "wide"]);
     assert_eq!(ran.code, 0);
     assert!(ran.stdout.lines().skip(1).all(|row| row.ends_with("   ?")), "{}", ran.stdout);
@@ -121,14 +121,14 @@ async fn where_a_policy_differs_is_shown_for_each_cluster() {
 
 #[tokio::test]
 async fn a_cluster_has_to_be_one_of_the_hub() {
-    let world = world("status-no-cluster").await;
-    annotated(world.client(), fixtures::rate_limit_policy(world.name(), "both", "web"), annotations(true))
+    let tenant = tenant("status-no-cluster").await;
+    annotated(tenant.client(), fixtures::rate_limit_policy(tenant.name(), "both", "web"), annotations(true))
         .await;
-    let admin = world.hub().kubeconfig();
-    let ran = status_of(&world, admin, &["-n", world.name(), "--cluster", "eu-9"]);
+    let admin = tenant.hub().kubeconfig();
+    let ran = status_of(&tenant, admin, &["-n", tenant.name(), "--cluster", "eu-9"]);
     let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
     assert_eq!(said, (1, "", "the hub has no ManagedCluster eu-9\n"));
-    refused(&status_of(&world, admin, &["-A", "--cluster", "../eu-1"]), "is no name of Kubernetes");
+    refused(&status_of(&tenant, admin, &["-A", "--cluster", "../eu-1"]), "is no name of Kubernetes");
 
     // Who may not read clusters is told so, unless a policy says that there is one.
     let rights = [
@@ -137,11 +137,11 @@ async fn a_cluster_has_to_be_one_of_the_hub() {
         (None, "", "configmaps"),
         (None, "gateway.networking.k8s.io", "*"),
     ];
-    let reader = user_with(&world, "reads-policies", &rights).await;
+    let reader = user_with(&tenant, "reads-policies", &rights).await;
     refused(
-        &status_of(&world, &reader, &["-n", world.name(), "--cluster", "eu-9"]),
+        &status_of(&tenant, &reader, &["-n", tenant.name(), "--cluster", "eu-9"]),
         "cannot read ManagedCluster eu-9 on the hub at",
     );
-    let ran = status_of(&world, &reader, &["-n", world.name(), "--cluster", "eu-1"]);
+    let ran = status_of(&tenant, &reader, &["-n", tenant.name(), "--cluster", "eu-1"]);
     assert_eq!((ran.code, rows(&ran).len()), (0, 2), "{}", ran.stderr);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
-use policy_sync_testenv::world::{Answer, LIMIT, World};
+use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
 use policy_sync_testenv::{Fleet, wait};
 use serde_json::{Value, json};
 
@@ -12,10 +12,10 @@ use super::{rows, status_of, user_with};
 use crate::run::Ran;
 use crate::running::Running;
 
-/// A world of its own, on the hub that the tests with controllers share.
-pub(super) async fn with_clusters(name: &str, clusters: &[&str]) -> Result<World<'static>> {
+/// A tenant of its own, on the hub that the tests with controllers share.
+pub(super) async fn with_clusters(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
     let fleet = Fleet::shared_hub().await?;
-    World::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
+    Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }
 
 pub(super) fn programmed(address: &str) -> Answer {
@@ -25,20 +25,20 @@ pub(super) fn programmed(address: &str) -> Answer {
         .value("_address_0", json!(address))
 }
 
-pub(super) async fn answer(world: &World<'_>, cluster: &str, work: &str, answer: &Answer) -> Result<()> {
-    let work = world.until_work(cluster, work, |_| true).await?;
-    world.answer(&work, answer).await
+pub(super) async fn answer(tenant: &Tenant<'_>, cluster: &str, work: &str, answer: &Answer) -> Result<()> {
+    let work = tenant.until_work(cluster, work, |_| true).await?;
+    tenant.answer(&work, answer).await
 }
 
 /// Waits until the status is as `fits` wants it.
 pub(super) async fn until(
-    world: &World<'_>,
+    tenant: &Tenant<'_>,
     kubeconfig: &Path,
     arguments: &[&str],
     fits: impl Fn(&Ran) -> bool,
 ) -> Result<Ran> {
     wait::until("the status is as expected", LIMIT, || async {
-        let ran = status_of(world, kubeconfig, arguments);
+        let ran = status_of(tenant, kubeconfig, arguments);
         ensure!(fits(&ran), "{ran:#?}");
         Ok(ran)
     })
@@ -52,25 +52,25 @@ fn second<'w>(words: &'w [&'w str]) -> impl Fn(&Ran) -> bool + 'w {
 
 #[tokio::test]
 async fn a_gateway_says_where_it_is_programmed() -> Result<()> {
-    let world = with_clusters("status-gateways", &["eu-1", "us-1"]).await?;
-    let (admin, name) = (world.hub().kubeconfig(), world.name());
+    let tenant = with_clusters("status-gateways", &["eu-1", "us-1"]).await?;
+    let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
     // Nobody has said anything of it yet.
-    let ran = status_of(&world, admin, &["gateways", "-n", name]);
+    let ran = status_of(&tenant, admin, &["gateways", "-n", name]);
     ensure!((ran.code, &rows(&ran)[1][..6]) == (1, &["web", name, "-", "-", "?", "the"][..]), "{ran:#?}");
     // Nor is a Gateway of another class anything of ours.
-    world.apply(&gateway(name, "other", "other", Some("all"))).await?;
+    tenant.apply(&gateway(name, "other", "other", Some("all"))).await?;
 
-    let controller = world.controller().await?;
+    let controller = tenant.controller().await?;
     let both = ["web", name, "eu-1,us-1", "0/2", "True", "not"];
-    let ran = until(&world, admin, &["gateways", "-n", name], second(&both)).await?;
+    let ran = until(&tenant, admin, &["gateways", "-n", name], second(&both)).await?;
     ensure!((ran.code, ran.stdout.lines().count(), ran.stderr.as_str()) == (1, 2, ""), "{ran:#?}");
-    answer(&world, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
+    answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
     let refused = "conflict with \"kubectl\" using gateway.networking.k8s.io/v1: .spec.listeners";
-    answer(&world, "us-1", "gateway-web", &Answer::refused(refused)).await?;
+    answer(&tenant, "us-1", "gateway-web", &Answer::refused(refused)).await?;
     let one = ["web", name, "eu-1,us-1", "1/2", "True", "not", "programmed", "on", "1"];
-    until(&world, admin, &["gateways", "-n", name], second(&one)).await?;
+    until(&tenant, admin, &["gateways", "-n", name], second(&one)).await?;
 
-    let ran = status_of(&world, admin, &["gateways", "web", "-n", name, "-o", "json"]);
+    let ran = status_of(&tenant, admin, &["gateways", "web", "-n", name, "-o", "json"]);
     ensure!(ran.code == 1, "{ran:#?}");
     let json: Value = serde_json::from_str(&ran.stdout)?;
     let web = &json["items"][0];
@@ -83,23 +83,23 @@ async fn a_gateway_says_where_it_is_programmed() -> Result<()> {
     ensure!(
         (&web["kind"], &web["class"], &web["inSync"]) == (&json!("Gateway"), &json!(name), &json!(false))
     );
-    let yaml = status_of(&world, admin, &["gateways", "web", "-n", name, "-o", "yaml"]).stdout;
+    let yaml = status_of(&tenant, admin, &["gateways", "web", "-n", name, "-o", "yaml"]).stdout;
     ensure!(serde_saphyr::from_str::<Value>(&yaml)? == json, "{yaml}");
 
-    let ran = status_of(&world, admin, &["gtw", "-n", name, "--cluster", "eu-1"]);
+    let ran = status_of(&tenant, admin, &["gtw", "-n", name, "--cluster", "eu-1"]);
     ensure!((ran.code, &rows(&ran)[1][..]) == (0, &["web", name, "yes", "yes", "-"][..]), "{ran:#?}");
-    let ran = status_of(&world, admin, &["gateway", "-n", name, "--cluster", "us-1"]);
+    let ran = status_of(&tenant, admin, &["gateway", "-n", name, "--cluster", "us-1"]);
     ensure!((ran.code, &rows(&ran)[1][..5]) == (1, &["web", name, "no", "no", "conflict"][..]), "{ran:#?}");
 
-    answer(&world, "us-1", "gateway-web", &programmed("192.0.2.2")).await?;
+    answer(&tenant, "us-1", "gateway-web", &programmed("192.0.2.2")).await?;
     let all = ["web", name, "eu-1,us-1", "2/2", "True", "-"];
     for word in
         ["gateway", "Gateway", "gateways.gateway.networking.k8s.io", "gateways.v1.gateway.networking.k8s.io"]
     {
-        let ran = until(&world, admin, &[word, "web", "-n", name], second(&all)).await?;
+        let ran = until(&tenant, admin, &[word, "web", "-n", name], second(&all)).await?;
         ensure!((ran.code, ran.stderr.as_str()) == (0, ""), "{ran:#?}");
     }
-    let ran = status_of(&world, admin, &["gateway", "nothing", "-n", name]);
+    let ran = status_of(&tenant, admin, &["gateway", "nothing", "-n", name]);
     ensure!((ran.code, ran.stderr) == (1, format!("no Gateway nothing found in namespace {name}\n")));
     controller.terminate().await?;
     Ok(())
@@ -107,18 +107,18 @@ async fn a_gateway_says_where_it_is_programmed() -> Result<()> {
 
 #[tokio::test]
 async fn gateways_stand_above_policies_and_a_grace_is_shown() -> Result<()> {
-    let world = with_clusters("status-grace", &["eu-1", "us-1"]).await?;
-    let (admin, name) = (world.hub().kubeconfig(), world.name());
+    let tenant = with_clusters("status-grace", &["eu-1", "us-1"]).await?;
+    let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
     let limits = rate_limit_policy(name, "limits", "web");
-    world.apply(&limits).await?;
+    tenant.apply(&limits).await?;
     let grace = json!({"metadata": {"annotations": {"kuadrant.io/grace-timeout": "3600"}}});
-    world.merge(&gateway(name, "web", name, Some("all")), &grace).await?;
-    let controller = world.controller().await?;
+    tenant.merge(&gateway(name, "web", name, Some("all")), &grace).await?;
+    let controller = tenant.controller().await?;
     for cluster in ["eu-1", "us-1"] {
-        answer(&world, cluster, "ratelimitpolicy-limits", &Answer::applied()).await?;
-        answer(&world, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
+        answer(&tenant, cluster, "ratelimitpolicy-limits", &Answer::applied()).await?;
+        answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
     }
-    let ran = until(&world, admin, &["-n", name], |ran| ran.code == 0).await?;
+    let ran = until(&tenant, admin, &["-n", name], |ran| ran.code == 0).await?;
     let words: Vec<Vec<&str>> = rows(&ran);
     let expected = [
         vec!["NAME", "CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "MESSAGE"],
@@ -129,11 +129,11 @@ async fn gateways_stand_above_policies_and_a_grace_is_shown() -> Result<()> {
     ];
     ensure!(words == expected, "{words:#?}");
 
-    world.place("all", &["eu-1"]).await?;
+    tenant.place("all", &["eu-1"]).await?;
     let wide = ["gateways", "-n", name, "-o", "wide"];
     let in_grace = ["web", name, "eu-1,us-1", "2/2", "True", "eu-1/192.0.2.1,us-1/192.0.2.1", "us-1", "-"];
-    until(&world, admin, &wide, second(&in_grace)).await?;
-    let ran = status_of(&world, admin, &["gateways", "-n", name, "-o", "json"]);
+    until(&tenant, admin, &wide, second(&in_grace)).await?;
+    let ran = status_of(&tenant, admin, &["gateways", "-n", name, "-o", "json"]);
     let json: Value = serde_json::from_str(&ran.stdout)?;
     let since = |index: usize| json["items"][0]["clusters"][index]["displacedSince"].as_str();
     ensure!(since(0).is_none() && since(1).context("no moment")?.ends_with('Z'), "{json:#}");
@@ -143,24 +143,24 @@ async fn gateways_stand_above_policies_and_a_grace_is_shown() -> Result<()> {
 
 #[tokio::test]
 async fn who_may_not_read_works_sees_what_gateways_say() -> Result<()> {
-    let world = with_clusters("status-tenant", &["eu-1"]).await?;
-    let name = world.name();
+    let tenant = with_clusters("status-tenant", &["eu-1"]).await?;
+    let name = tenant.name();
     let rights = [
         (None, "gateway.networking.k8s.io", "gatewayclasses"),
         (Some(name), "gateway.networking.k8s.io", "gateways"),
     ];
-    let tenant = user_with(&world, "status-tenant", &rights).await;
-    let controller = world.controller().await?;
+    let reader = user_with(&tenant, "status-tenant", &rights).await;
+    let controller = tenant.controller().await?;
     let arguments = ["gateways", "-n", name];
-    let ran = until(&world, &tenant, &arguments, second(&["web", name, "eu-1", "?/1", "True"])).await?;
+    let ran = until(&tenant, &reader, &arguments, second(&["web", name, "eu-1", "?/1", "True"])).await?;
     let says =
         ran.stderr.starts_with("cannot list ManifestWorks on the hub at") && ran.stderr.lines().count() == 1;
     ensure!(ran.code == 1 && says, "{ran:#?}");
-    answer(&world, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
-    let ran = until(&world, &tenant, &arguments, second(&["web", name, "eu-1", "1/1", "True", "-"])).await?;
+    answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
+    let ran = until(&tenant, &reader, &arguments, second(&["web", name, "eu-1", "1/1", "True", "-"])).await?;
     ensure!((ran.code, ran.stderr.as_str()) == (0, ""), "{ran:#?}");
     // All namespaces are not theirs.
-    let ran = status_of(&world, &tenant, &["gateways", "-A"]);
+    let ran = status_of(&tenant, &reader, &["gateways", "-A"]);
     ensure!(ran.code == 2 && ran.stderr.contains("cannot list Gateways on the hub at"), "{ran:#?}");
     controller.terminate().await?;
     Ok(())
@@ -168,13 +168,13 @@ async fn who_may_not_read_works_sees_what_gateways_say() -> Result<()> {
 
 #[tokio::test]
 async fn what_changes_of_a_gateway_is_printed_again() -> Result<()> {
-    let world = with_clusters("status-gateways-watch", &["eu-1"]).await?;
-    let name = world.name();
+    let tenant = with_clusters("status-gateways-watch", &["eu-1"]).await?;
+    let name = tenant.name();
     let mut command = crate::run::command(&["status", "gateways", "--watch", "-n", name]);
     command
-        .args(["--controller-name", &world.controller_name()])
+        .args(["--controller-name", &tenant.controller_name()])
         .arg("--kubeconfig")
-        .arg(world.hub().kubeconfig());
+        .arg(tenant.hub().kubeconfig());
     let mut running = Running::start(command);
     let row = |words: &'static [&'static str]| {
         move |line: &str| {
@@ -185,12 +185,12 @@ async fn what_changes_of_a_gateway_is_printed_again() -> Result<()> {
         }
     };
     running.prints("what there is", row(&["web", "-", "-", "?"])).await;
-    let controller = world.controller().await?;
+    let controller = tenant.controller().await?;
     running.prints("where it is placed", row(&["web", "eu-1", "0/1", "True"])).await;
-    answer(&world, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
+    answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
     running.prints("that it is programmed", row(&["web", "eu-1", "1/1", "True", "-"])).await;
     controller.terminate().await?;
-    world.delete(&gateway(name, "web", name, None)).await?;
+    tenant.delete(&gateway(name, "web", name, None)).await?;
     running.prints("the end", row(&["web", "gone", "-"])).await;
     running.signal("TERM");
     ensure!((running.ends().await, running.said()) == (Some(0), Vec::new()));

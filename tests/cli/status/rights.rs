@@ -1,72 +1,72 @@
 //! `policy-sync status` for those who may not read all of it.
 
-use policy_sync_testenv::{World, fixtures};
+use policy_sync_testenv::{Tenant, fixtures};
 use serde_json::Value;
 
-use super::{annotated, annotations, refused, rows, status_of, user_with, world};
+use super::{annotated, annotations, refused, rows, status_of, tenant, user_with};
 
 const CLASSES: (Option<&str>, &str, &str) = (None, "gateway.networking.k8s.io", "gatewayclasses");
 const PARAMETERS: (Option<&str>, &str, &str) = (None, "", "configmaps");
 
-async fn with_a_policy(name: &str) -> World<'static> {
-    let world = world(name).await;
-    annotated(world.client(), fixtures::rate_limit_policy(name, "limits", "web"), annotations(true)).await;
-    world
+async fn with_a_policy(name: &str) -> Tenant<'static> {
+    let tenant = tenant(name).await;
+    annotated(tenant.client(), fixtures::rate_limit_policy(name, "limits", "web"), annotations(true)).await;
+    tenant
 }
 
 #[tokio::test]
 async fn what_a_user_may_not_read_is_said_in_one_line() {
-    let world = with_a_policy("status-rights").await;
-    let reader = user_with(&world, "no-classes", &[]).await;
+    let tenant = with_a_policy("status-rights").await;
+    let reader = user_with(&tenant, "no-classes", &[]).await;
     let says = "cannot list GatewayClasses on the hub at";
-    refused(&status_of(&world, &reader, &[]), says);
+    refused(&status_of(&tenant, &reader, &[]), says);
 
-    let reader = user_with(&world, "no-parameters", &[CLASSES]).await;
-    let ran = status_of(&world, &reader, &["-A"]);
+    let reader = user_with(&tenant, "no-parameters", &[CLASSES]).await;
+    let ran = status_of(&tenant, &reader, &["-A"]);
     refused(&ran, "cannot read ConfigMap status-rights/params on the hub at");
     assert!(ran.stderr.contains("configmaps \"params\" is forbidden"), "{}", ran.stderr);
 
-    let reader = user_with(&world, "no-policies", &[CLASSES, PARAMETERS]).await;
-    let ran = status_of(&world, &reader, &["-n", world.name()]);
+    let reader = user_with(&tenant, "no-policies", &[CLASSES, PARAMETERS]).await;
+    let ran = status_of(&tenant, &reader, &["-n", tenant.name()]);
     refused(&ran, "cannot list AuthPolicy, RateLimitPolicy, TimeoutPolicy on the hub at");
     assert!(ran.stderr.contains("is forbidden") && !ran.stderr.contains(" -n"), "{}", ran.stderr);
 }
 
 #[tokio::test]
 async fn rights_in_one_namespace_suffice_there() {
-    let world = with_a_policy("status-namespace").await;
-    let here = Some(world.name());
+    let tenant = with_a_policy("status-namespace").await;
+    let here = Some(tenant.name());
     let rights =
         [CLASSES, PARAMETERS, (here, "kuadrant.io", "*"), (here, "policies.example.com", "timeoutpolicies")];
-    let reader = user_with(&world, "one-namespace", &rights).await;
+    let reader = user_with(&tenant, "one-namespace", &rights).await;
     // The namespace of the context is another.
     for arguments in [&["-A"][..], &[]] {
-        let ran = status_of(&world, &reader, arguments);
+        let ran = status_of(&tenant, &reader, arguments);
         refused(&ran, "cannot list AuthPolicy, RateLimitPolicy, TimeoutPolicy on the hub at");
         assert!(ran.stderr.trim_end().ends_with(": name a namespace that you may read with -n"), "{ran:?}");
     }
-    let ran = status_of(&world, &reader, &["policies", "-n", world.name()]);
+    let ran = status_of(&tenant, &reader, &["policies", "-n", tenant.name()]);
     assert_eq!((ran.code, rows(&ran).len(), ran.stderr.as_str()), (0, 2, ""));
 }
 
 #[tokio::test]
 async fn what_may_be_read_is_shown_and_the_rest_is_not_called_fine() {
-    let world = with_a_policy("status-part").await;
-    let here = Some(world.name());
+    let tenant = with_a_policy("status-part").await;
+    let here = Some(tenant.name());
     let rights = [CLASSES, PARAMETERS, (here, "kuadrant.io", "ratelimitpolicies")];
-    let reader = user_with(&world, "one-kind", &rights).await;
-    let ran = status_of(&world, &reader, &["-n", world.name()]);
+    let reader = user_with(&tenant, "one-kind", &rights).await;
+    let ran = status_of(&tenant, &reader, &["-n", tenant.name()]);
     assert_eq!((ran.code, rows(&ran)[1..].len()), (2, 1), "{ran:?}");
     let says = "policy-sync: cannot list AuthPolicy, TimeoutPolicy on the hub at";
     assert!(ran.stderr.starts_with(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
 
     // That a policy is not in sync is an answer all the same.
-    let policy = fixtures::rate_limit_policy(world.name(), "limits", "web");
-    annotated(world.client(), policy, annotations(false)).await;
-    let ran = status_of(&world, &reader, &["-n", world.name(), "-o", "json"]);
+    let policy = fixtures::rate_limit_policy(tenant.name(), "limits", "web");
+    annotated(tenant.client(), policy, annotations(false)).await;
+    let ran = status_of(&tenant, &reader, &["-n", tenant.name(), "-o", "json"]);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((ran.code, json["items"].as_array().unwrap().len()), (1, 1));
     assert!(ran.stderr.starts_with(says) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
-    let ran = status_of(&world, &reader, &["ratelimitpolicy", "-n", world.name()]);
+    let ran = status_of(&tenant, &reader, &["ratelimitpolicy", "-n", tenant.name()]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
 }

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
+use policy_sync_testenv::tenant::{Answer, LIMIT};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{Answer, LIMIT};
 use serde_json::{Value, json};
 
 use super::gateways::{answer, programmed, until, with_clusters};
@@ -12,29 +12,29 @@ use crate::running::Running;
 
 #[tokio::test]
 async fn everything_on_a_cluster_is_shown() -> Result<()> {
-    let world = with_clusters("status-spoke", &["status-spoke-1"]).await?;
+    let tenant = with_clusters("status-spoke", &["status-spoke-1"]).await?;
     let cluster = "status-spoke-1";
-    let admin = world.hub().kubeconfig();
-    world.apply(&namespace(cluster)).await?;
+    let admin = tenant.hub().kubeconfig();
+    tenant.apply(&namespace(cluster)).await?;
     let managed = managed_cluster(cluster, &Default::default());
-    world.apply(&managed).await?;
-    let ran = status_of(&world, admin, &["cluster", cluster]);
+    tenant.apply(&managed).await?;
+    let ran = status_of(&tenant, admin, &["cluster", cluster]);
     // Nothing has been written yet, nor said.
     let says = format!("nothing of example.com/status-spoke is on cluster {cluster}\n");
     ensure!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()) == (0, "", says.as_str()), "{ran:#?}");
 
-    world.apply(&rate_limit_policy(world.name(), "limits", "web")).await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
     let mut command = crate::run::command(&["status", "cluster", cluster, "--watch", "-o", "json"]);
-    command.args(["--controller-name", &world.controller_name()]).arg("--kubeconfig").arg(admin);
+    command.args(["--controller-name", &tenant.controller_name()]).arg("--kubeconfig").arg(admin);
     let running = Running::start(command);
-    let controller = world.controller().await?;
-    answer(&world, cluster, "ratelimitpolicy-limits", &Answer::refused("conflict with \"kubectl\"")).await?;
-    answer(&world, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
+    let controller = tenant.controller().await?;
+    answer(&tenant, cluster, "ratelimitpolicy-limits", &Answer::refused("conflict with \"kubectl\"")).await?;
+    answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
     let words = ["cluster", cluster];
     let ran = wait::until("all have answered", LIMIT, || async {
         // The access is widened while other works come.
-        answer(&world, cluster, "access", &Answer::applied()).await?;
-        let ran = status_of(&world, admin, &words);
+        answer(&tenant, cluster, "access", &Answer::applied()).await?;
+        let ran = status_of(&tenant, admin, &words);
         ensure!(["conflict", "True"].iter().all(|text| ran.stdout.contains(text)), "{ran:#?}");
         ensure!(rows(&ran)[1][3] == "yes", "{ran:#?}");
         Ok(ran)
@@ -44,15 +44,15 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     let expected = [
         vec!["KIND", "NAMESPACE", "NAME", "APPLIED", "ENFORCED", "REASON", "SINCE"],
         vec!["access", "-", "-", "yes", "-", "-", at],
-        vec!["Gateway", world.name(), "web", "yes", "True", "Programmed", at],
-        vec!["RateLimitPolicy", world.name(), "limits", "no", "pending", "-", at, "conflict", "with"],
+        vec!["Gateway", tenant.name(), "web", "yes", "True", "Programmed", at],
+        vec!["RateLimitPolicy", tenant.name(), "limits", "no", "pending", "-", at, "conflict", "with"],
     ];
     ensure!(rows(&ran) == expected && ran.code == 1, "{ran:#?}");
     running.prints("the refusal", |line| line.contains("conflict with")).await;
 
     let enforced = Answer::applied().condition("Enforced", "True", "Enforced", "");
-    answer(&world, cluster, "ratelimitpolicy-limits", &enforced).await?;
-    let ran = until(&world, admin, &words, |ran| ran.code == 0).await?;
+    answer(&tenant, cluster, "ratelimitpolicy-limits", &enforced).await?;
+    let ran = until(&tenant, admin, &words, |ran| ran.code == 0).await?;
     ensure!(ran.stderr.is_empty(), "{ran:#?}");
     let lines = running.prints("that it is enforced", |line| {
         serde_json::from_str::<Value>(line)
@@ -61,13 +61,13 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     ensure!(lines.await.iter().any(|line| line.contains("access")));
 
     // What is well counts no more once the agent is silent.
-    let (clusters, name) = policy_sync_testenv::apply::api_for(world.client(), &managed).await?;
+    let (clusters, name) = policy_sync_testenv::apply::api_for(tenant.client(), &managed).await?;
     let silent = json!({"type": "ManagedClusterConditionAvailable", "status": "Unknown", "reason": "R", "message": "",
         "lastTransitionTime": "2026-01-02T00:00:00Z"});
     let patch = json!({"status": {"conditions": [silent]}});
     let merge = kube::api::Patch::Merge(patch);
     clusters.patch_status(&name, &Default::default(), &merge).await?;
-    let ran = status_of(&world, admin, &["cluster", cluster, "-o", "json"]);
+    let ran = status_of(&tenant, admin, &["cluster", cluster, "-o", "json"]);
     let says = format!("cluster {cluster}: its agent is silent since 2026-01-02T00:00:00Z\n");
     ensure!((ran.code, ran.stderr.as_str()) == (1, says.as_str()), "{ran:#?}");
     let json: Value = serde_json::from_str(&ran.stdout)?;
@@ -84,30 +84,30 @@ async fn everything_on_a_cluster_is_shown() -> Result<()> {
     controller.terminate().await?;
 
     // A work that an agent has yet to let go.
-    let work = serde_json::to_value(world.work(cluster, "ratelimitpolicy-limits").await?)?;
-    world.merge(&work, &json!({"metadata": {"finalizers": ["example.com/hold"]}})).await?;
-    let (works, name) = policy_sync_testenv::apply::api_for(world.client(), &work).await?;
+    let work = serde_json::to_value(tenant.work(cluster, "ratelimitpolicy-limits").await?)?;
+    tenant.merge(&work, &json!({"metadata": {"finalizers": ["example.com/hold"]}})).await?;
+    let (works, name) = policy_sync_testenv::apply::api_for(tenant.client(), &work).await?;
     works.delete(&name, &Default::default()).await?;
-    let ran = status_of(&world, admin, &["clusters", cluster]);
-    ensure!(rows(&ran)[3][..4] == ["RateLimitPolicy", world.name(), "limits", "deleting"], "{ran:#?}");
-    world.merge(&work, &json!({"metadata": {"finalizers": []}})).await?;
+    let ran = status_of(&tenant, admin, &["clusters", cluster]);
+    ensure!(rows(&ran)[3][..4] == ["RateLimitPolicy", tenant.name(), "limits", "deleting"], "{ran:#?}");
+    tenant.merge(&work, &json!({"metadata": {"finalizers": []}})).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_cluster_has_to_be_named_and_known() -> Result<()> {
-    let world = with_clusters("status-spoke-none", &[]).await?;
-    let admin = world.hub().kubeconfig();
-    refused(&status_of(&world, admin, &["cluster"]), "which cluster? status cluster NAME");
-    refused(&status_of(&world, admin, &["cluster", "eu-1", "-n", "shop"]), "leave --cluster and -n out");
-    refused(&status_of(&world, admin, &["cluster", "../eu-1"]), "is no name of Kubernetes");
-    let ran = status_of(&world, admin, &["cluster", "eu-9"]);
+    let tenant = with_clusters("status-spoke-none", &[]).await?;
+    let admin = tenant.hub().kubeconfig();
+    refused(&status_of(&tenant, admin, &["cluster"]), "which cluster? status cluster NAME");
+    refused(&status_of(&tenant, admin, &["cluster", "eu-1", "-n", "shop"]), "leave --cluster and -n out");
+    refused(&status_of(&tenant, admin, &["cluster", "../eu-1"]), "is no name of Kubernetes");
+    let ran = status_of(&tenant, admin, &["cluster", "eu-9"]);
     let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
     ensure!(said == (1, "", "the hub has no ManagedCluster eu-9\n"), "{ran:#?}");
     let rights = [(None, "cluster.open-cluster-management.io", "managedclusters")];
-    let reader = user_with(&world, "status-spoke-reader", &rights).await;
+    let reader = user_with(&tenant, "status-spoke-reader", &rights).await;
     refused(
-        &status_of(&world, &reader, &["cluster", "eu-1"]),
+        &status_of(&tenant, &reader, &["cluster", "eu-1"]),
         "cannot list ManifestWorks of cluster eu-1 on the hub at",
     );
     Ok(())

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use policy_sync::api::annotations::POLICY_SYNC_MESSAGE;
 use policy_sync_testenv::crds::{self, Side};
-use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, World, binaries, fixtures};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Tenant, binaries, fixtures};
 use serde_json::{Value, json};
 
-use super::{annotated, annotations, user_with, world};
+use super::{annotated, annotations, tenant, user_with};
 use crate::run::command;
 use crate::running::Running;
 
-fn watch(world: &World<'_>, kubeconfig: &Path, arguments: &[&str]) -> Running {
-    let (controller, namespace) = (world.controller_name(), world.name());
+fn watch(tenant: &Tenant<'_>, kubeconfig: &Path, arguments: &[&str]) -> Running {
+    let (controller, namespace) = (tenant.controller_name(), tenant.name());
     let mut command = command(&["status", "--watch", "--controller-name", &controller, "-n", namespace]);
     command.arg("--kubeconfig").arg(kubeconfig).args(arguments);
     Running::start(command)
@@ -24,37 +24,37 @@ fn row(words: &'static [&'static str]) -> impl Fn(&str) -> bool {
     move |line| line.split_whitespace().take(words.len()).eq(words.iter().copied())
 }
 
-async fn lags(world: &World<'_>, name: &str) {
-    annotated(world.client(), fixtures::rate_limit_policy(world.name(), name, "web"), annotations(false))
+async fn lags(tenant: &Tenant<'_>, name: &str) {
+    annotated(tenant.client(), fixtures::rate_limit_policy(tenant.name(), name, "web"), annotations(false))
         .await;
 }
 
-async fn is_synced(world: &World<'_>, name: &str) {
-    annotated(world.client(), fixtures::rate_limit_policy(world.name(), name, "web"), annotations(true))
+async fn is_synced(tenant: &Tenant<'_>, name: &str) {
+    annotated(tenant.client(), fixtures::rate_limit_policy(tenant.name(), name, "web"), annotations(true))
         .await;
 }
 
-async fn is_deleted(world: &World<'_>, name: &str) {
-    world.delete(&fixtures::rate_limit_policy(world.name(), name, "web")).await.unwrap();
+async fn is_deleted(tenant: &Tenant<'_>, name: &str) {
+    tenant.delete(&fixtures::rate_limit_policy(tenant.name(), name, "web")).await.unwrap();
 }
 
 #[tokio::test]
 async fn what_changes_is_printed_again() {
-    let world = world("status-watch").await;
-    lags(&world, "limits").await;
-    is_synced(&world, "others").await;
-    let mut running = watch(&world, world.hub().kubeconfig(), &["policies"]);
+    let tenant = tenant("status-watch").await;
+    lags(&tenant, "limits").await;
+    is_synced(&tenant, "others").await;
+    let mut running = watch(&tenant, tenant.hub().kubeconfig(), &["policies"]);
     let first = running.prints("both", row(&["RateLimitPolicy", "others"])).await;
     assert!(row(&["KIND", "NAME", "CLUSTERS"])(&first[0]), "{first:#?}");
     assert!(row(&["RateLimitPolicy", "limits", "1/2"])(&first[1]), "{first:#?}");
 
-    is_synced(&world, "limits").await;
+    is_synced(&tenant, "limits").await;
     running.prints("the change", row(&["RateLimitPolicy", "limits", "2/2"])).await;
     // A change of the spec is none of what is shown.
     let spec = json!({"spec": {"limits": {"all": {"rates": [{"limit": 9, "window": "1m"}]}}}});
-    let others = fixtures::rate_limit_policy(world.name(), "others", "web");
-    world.merge(&others, &spec).await.unwrap();
-    is_deleted(&world, "limits").await;
+    let others = fixtures::rate_limit_policy(tenant.name(), "others", "web");
+    tenant.merge(&others, &spec).await.unwrap();
+    is_deleted(&tenant, "limits").await;
     let all =
         running.prints("the end", row(&["RateLimitPolicy", "limits", "gone", "-", "-", "-", "-"])).await;
     assert_eq!(all.len(), 5, "{all:#?}");
@@ -65,18 +65,18 @@ async fn what_changes_is_printed_again() {
 
 #[tokio::test]
 async fn programs_get_a_document_for_each_change() {
-    let world = world("status-watch-json").await;
-    lags(&world, "limits").await;
+    let tenant = tenant("status-watch-json").await;
+    lags(&tenant, "limits").await;
     let mut running = watch(
-        &world,
-        world.hub().kubeconfig(),
+        &tenant,
+        tenant.hub().kubeconfig(),
         &["ratelimitpolicy", "limits", "--cluster", "us-1", "-o", "json"],
     );
     running.prints("the policy", |line| line.contains("limits")).await;
-    is_synced(&world, "limits").await;
+    is_synced(&tenant, "limits").await;
     // Another name is none of it.
-    lags(&world, "others").await;
-    is_deleted(&world, "limits").await;
+    lags(&tenant, "others").await;
+    is_deleted(&tenant, "limits").await;
     let lines = running.prints("the end", |line| line.contains("gone")).await;
     let documents: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let fields = |field: &str| documents.iter().map(|document| document[field].clone()).collect::<Vec<_>>();
@@ -94,11 +94,11 @@ async fn a_hub_that_was_away_is_read_again() {
     let crds = crds::for_side(Side::Hub, &binaries::ensure().await.unwrap()).unwrap();
     let options = ControlPlaneOptions { crds, ..ControlPlaneOptions::named("status-away") };
     let hub = ControlPlane::start(options).await.unwrap();
-    let world = World::new(&hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), "shop", &[]).await.unwrap();
+    let tenant = Tenant::new(&hub, Path::new(env!("CARGO_BIN_EXE_policy-sync")), "shop", &[]).await.unwrap();
     for name in ["limits", "others"] {
-        is_synced(&world, name).await;
+        is_synced(&tenant, name).await;
     }
-    let mut running = watch(&world, hub.kubeconfig(), &["policies"]);
+    let mut running = watch(&tenant, hub.kubeconfig(), &["policies"]);
     running.prints("both", row(&["RateLimitPolicy", "others"])).await;
 
     hub.stop_api_server();
@@ -106,7 +106,7 @@ async fn a_hub_that_was_away_is_read_again() {
     assert!(said[0].ends_with("; waiting for it"), "{said:#?}");
     hub.start_api_server().await.unwrap();
     running.says("answers again").await;
-    lags(&world, "limits").await;
+    lags(&tenant, "limits").await;
     running.prints("the change", row(&["RateLimitPolicy", "limits", "1/2"])).await;
 
     // What it sleeps through, a new API server does not tell it event by event.
@@ -114,8 +114,8 @@ async fn a_hub_that_was_away_is_read_again() {
     hub.stop_api_server();
     hub.start_api_server().await.unwrap();
     let frozen = BTreeMap::from([(POLICY_SYNC_MESSAGE, "frozen".to_owned())]);
-    annotated(world.client(), fixtures::rate_limit_policy("shop", "limits", "web"), frozen).await;
-    is_deleted(&world, "others").await;
+    annotated(tenant.client(), fixtures::rate_limit_policy("shop", "limits", "web"), frozen).await;
+    is_deleted(&tenant, "others").await;
     running.signal("CONT");
     running.prints("the end of one", row(&["RateLimitPolicy", "others", "gone"])).await;
     let all = running.prints("the other", |line| line.contains("frozen")).await;
@@ -128,12 +128,12 @@ async fn a_hub_that_was_away_is_read_again() {
 
 #[tokio::test]
 async fn who_may_list_but_not_watch_is_told_so() {
-    let world = world("status-watch-rights").await;
-    is_synced(&world, "limits").await;
+    let tenant = tenant("status-watch-rights").await;
+    is_synced(&tenant, "limits").await;
     let rights =
         [(None, "gateway.networking.k8s.io", "*"), (None, "", "configmaps"), (None, "kuadrant.io", "*")];
-    let reader = user_with(&world, "lists-only", &rights).await;
-    let mut running = watch(&world, &reader, &["ratelimitpolicy"]);
+    let reader = user_with(&tenant, "lists-only", &rights).await;
+    let mut running = watch(&tenant, &reader, &["ratelimitpolicy"]);
     assert_eq!(running.ends().await, Some(2));
     running.prints("the list", row(&["RateLimitPolicy", "limits"])).await;
     running.says("policy-sync: cannot watch RateLimitPolicy on the hub at").await;

@@ -2,48 +2,51 @@
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{https_gateway, namespace, reference_grant, timeout_policy, tls_secret};
+use policy_sync_testenv::tenant::{LIMIT, all_kinds};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{LIMIT, all_kinds};
 use serde_json::{Value, json};
 
-use super::{STAGE, Stage, stage};
+use super::{Neighbours, UNHARMED, neighbours};
 use crate::secrets::{carried, until_carried};
 
 /// What the victim's Secrets hold, and in base64.
 const KEYS: [&str; 2] = ["the-victims-key", "dGhlLXZpY3RpbXMta2V5"];
 
-/// A stage whose class copies Secrets. The victim has one, `theirs`, and a grant for its friends.
-async fn copying(name: &str) -> Result<Stage> {
-    let stage = stage(name).await?;
+/// A neighbours whose class copies Secrets. The victim has one, `theirs`, and a grant for its friends.
+async fn copying(name: &str) -> Result<Neighbours> {
+    let neighbours = neighbours(name).await?;
     let mut params = all_kinds();
     params["tlsSecrets"] = json!("copy");
-    stage.world.apply(&tls_secret(&stage.victim(), "theirs", KEYS[0])).await?;
-    stage.world.apply(&tls_secret(stage.world.name(), "own", "own")).await?;
+    neighbours.tenant.apply(&tls_secret(&neighbours.victim(), "theirs", KEYS[0])).await?;
+    neighbours.tenant.apply(&tls_secret(neighbours.tenant.name(), "own", "own")).await?;
     let friends = format!("{name}-friends");
-    stage.world.apply(&namespace(&friends)).await?;
-    stage.world.apply(&reference_grant(&stage.victim(), "for-friends", &friends, "theirs")).await?;
-    stage.world.parameters(&params).await?;
-    names(&stage, &[json!({"name": "own"})]).await?;
-    until_carried(&stage.world, &[&format!("Secret kuadrant-{name}/own")]).await?;
-    Ok(stage)
+    neighbours.tenant.apply(&namespace(&friends)).await?;
+    neighbours
+        .tenant
+        .apply(&reference_grant(&neighbours.victim(), "for-friends", &friends, "theirs"))
+        .await?;
+    neighbours.tenant.parameters(&params).await?;
+    names(&neighbours, &[json!({"name": "own"})]).await?;
+    until_carried(&neighbours.tenant, &[&format!("Secret kuadrant-{name}/own")]).await?;
+    Ok(neighbours)
 }
 
 /// The attacker's Gateway names these.
-async fn names(stage: &Stage, references: &[Value]) -> Result<()> {
-    let world = &stage.world;
-    world.apply(&https_gateway(world.name(), "web", world.name(), references)).await.map(drop)
+async fn names(neighbours: &Neighbours, references: &[Value]) -> Result<()> {
+    let tenant = &neighbours.tenant;
+    tenant.apply(&https_gateway(tenant.name(), "web", tenant.name(), references)).await.map(drop)
 }
 
 /// A reference to the victim's Secret.
-fn theirs(stage: &Stage) -> Value {
-    json!({"name": "theirs", "namespace": stage.victim()})
+fn theirs(neighbours: &Neighbours) -> Value {
+    json!({"name": "theirs", "namespace": neighbours.victim()})
 }
 
 /// Waits until the attacker has got nothing for it, and checks that no work anywhere carries the victim's key.
-async fn got_only(stage: &Stage, expected: &[&str]) -> Result<()> {
-    stage.nothing_changed().await?;
-    until_carried(&stage.world, expected).await?;
-    for work in stage.world.works().await? {
+async fn got_only(neighbours: &Neighbours, expected: &[&str]) -> Result<()> {
+    neighbours.nothing_changed().await?;
+    until_carried(&neighbours.tenant, expected).await?;
+    for work in neighbours.tenant.works().await? {
         let text = serde_json::to_string(&work)?;
         ensure!(!KEYS.iter().any(|key| text.contains(key)), "{text}");
         let secrets = carried(&work);
@@ -53,10 +56,10 @@ async fn got_only(stage: &Stage, expected: &[&str]) -> Result<()> {
 }
 
 /// Waits until an Event of this reason tells of the attacker's Gateway, and returns its note.
-async fn until_told(stage: &Stage, reason: &str) -> Result<String> {
+async fn until_told(neighbours: &Neighbours, reason: &str) -> Result<String> {
     let events = kube::Api::<k8s_openapi::api::core::v1::Event>::namespaced(
-        stage.world.client().clone(),
-        stage.world.name(),
+        neighbours.tenant.client().clone(),
+        neighbours.tenant.name(),
     );
     wait::until(&format!("an Event says {reason}"), LIMIT, || async {
         let events = events.list(&Default::default()).await?.items;
@@ -71,16 +74,19 @@ async fn until_told(stage: &Stage, reason: &str) -> Result<String> {
 
 #[tokio::test]
 async fn a_name_is_not_enough_for_the_secret_of_another_namespace() -> Result<()> {
-    let stage = copying("tls-names").await?;
-    names(&stage, &[theirs(&stage), json!({"name": "own"})]).await?;
-    let there = until_told(&stage, "SecretNotGranted").await?;
-    got_only(&stage, &["Secret kuadrant-tls-names/own"]).await?;
+    let neighbours = copying("tls-names").await?;
+    names(&neighbours, &[theirs(&neighbours), json!({"name": "own"})]).await?;
+    let there = until_told(&neighbours, "SecretNotGranted").await?;
+    got_only(&neighbours, &["Secret kuadrant-tls-names/own"]).await?;
     // Nor is it told whether there is one.
-    names(&stage, &[json!({"name": "not-there", "namespace": stage.victim()}), json!({"name": "own"})])
-        .await?;
+    names(
+        &neighbours,
+        &[json!({"name": "not-there", "namespace": neighbours.victim()}), json!({"name": "own"})],
+    )
+    .await?;
     let absent = wait::until("the other is told, too", LIMIT, || async {
-        let gateway = https_gateway(stage.world.name(), "web", stage.world.name(), &[]);
-        let found = serde_json::to_value(stage.world.get(&gateway).await?)?;
+        let gateway = https_gateway(neighbours.tenant.name(), "web", neighbours.tenant.name(), &[]);
+        let found = serde_json::to_value(neighbours.tenant.get(&gateway).await?)?;
         let message = found["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
         ensure!(message.contains("not-there"), "{message}");
         Ok(message)
@@ -92,18 +98,18 @@ async fn a_name_is_not_enough_for_the_secret_of_another_namespace() -> Result<()
 
 #[tokio::test]
 async fn a_grant_for_another_kind_namespace_or_name_lets_nobody_in() -> Result<()> {
-    let stage = copying("tls-grants").await?;
-    let world = &stage.world;
-    let fits = || reference_grant(&stage.victim(), "odd", world.name(), "theirs");
+    let neighbours = copying("tls-grants").await?;
+    let tenant = &neighbours.tenant;
+    let fits = || reference_grant(&neighbours.victim(), "odd", tenant.name(), "theirs");
     let edited = |field: &str, key: &str, value: &str| {
         let mut grant = fits();
         grant["spec"][field][0][key] = value.into();
         grant
     };
     // The attacker writes grants of its own as well.
-    world.apply(&reference_grant(world.name(), "own", world.name(), "theirs")).await?;
-    names(&stage, &[theirs(&stage)]).await?;
-    until_told(&stage, "SecretNotGranted").await?;
+    tenant.apply(&reference_grant(tenant.name(), "own", tenant.name(), "theirs")).await?;
+    names(&neighbours, &[theirs(&neighbours)]).await?;
+    until_told(&neighbours, "SecretNotGranted").await?;
     for grant in [
         edited("from", "kind", "HTTPRoute"),
         edited("from", "group", "example.com"),
@@ -112,57 +118,58 @@ async fn a_grant_for_another_kind_namespace_or_name_lets_nobody_in() -> Result<(
         edited("to", "kind", "ConfigMap"),
         edited("to", "group", "example.com"),
     ] {
-        world.apply(&grant).await?;
-        got_only(&stage, &[]).await?;
+        tenant.apply(&grant).await?;
+        got_only(&neighbours, &[]).await?;
     }
     // The same grant, once it fits, is what was missing.
-    world.apply(&fits()).await?;
-    let copy = format!("Secret kuadrant-{}/theirs", stage.victim());
-    let grant = format!("ReferenceGrant kuadrant-{}", stage.victim());
-    until_carried(world, &[&copy, &grant]).await?;
-    world.delete(&fits()).await?;
-    until_carried(world, &[]).await.map(drop)
+    tenant.apply(&fits()).await?;
+    let copy = format!("Secret kuadrant-{}/theirs", neighbours.victim());
+    let grant = format!("ReferenceGrant kuadrant-{}", neighbours.victim());
+    until_carried(tenant, &[&copy, &grant]).await?;
+    tenant.delete(&fits()).await?;
+    until_carried(tenant, &[]).await.map(drop)
 }
 
 #[tokio::test]
 async fn a_secret_of_another_type_does_not_travel() -> Result<()> {
-    let stage = copying("tls-opaque").await?;
-    let mut opaque = tls_secret(stage.world.name(), "token", KEYS[0]);
+    let neighbours = copying("tls-opaque").await?;
+    let mut opaque = tls_secret(neighbours.tenant.name(), "token", KEYS[0]);
     opaque["type"] = "Opaque".into();
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": stage.world.name()}});
-    stage.world.apply(&account).await?;
-    let mut token = tls_secret(stage.world.name(), "robot", KEYS[0]);
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": neighbours.tenant.name()}});
+    neighbours.tenant.apply(&account).await?;
+    let mut token = tls_secret(neighbours.tenant.name(), "robot", KEYS[0]);
     token["type"] = "kubernetes.io/service-account-token".into();
     token["metadata"]["annotations"]["kubernetes.io/service-account.name"] = "robot".into();
     for secret in [&opaque, &token] {
-        stage.world.apply(secret).await?;
+        neighbours.tenant.apply(secret).await?;
     }
-    names(&stage, &[json!({"name": "token"}), json!({"name": "robot"})]).await?;
-    until_told(&stage, "SecretMissing").await?;
-    got_only(&stage, &[]).await
+    names(&neighbours, &[json!({"name": "token"}), json!({"name": "robot"})]).await?;
+    until_told(&neighbours, "SecretMissing").await?;
+    got_only(&neighbours, &[]).await
 }
 
 #[tokio::test]
 async fn a_policy_takes_no_secret_along() -> Result<()> {
-    let stage = copying("tls-policy").await?;
-    let reference = json!({"group": "", "kind": "Secret", "name": "theirs", "namespace": stage.victim()});
+    let neighbours = copying("tls-policy").await?;
+    let reference =
+        json!({"group": "", "kind": "Secret", "name": "theirs", "namespace": neighbours.victim()});
     // TimeoutPolicies, as the published schemas of others prune what they do not know.
-    let mut policy = timeout_policy(stage.world.name(), "naming", &["web"]);
+    let mut policy = timeout_policy(neighbours.tenant.name(), "naming", &["web"]);
     policy["spec"]["listeners"] =
         json!([{"name": "https", "tls": {"certificateRefs": [reference, {"name": "own"}]}}]);
     policy["spec"]["certificateRefs"] = json!([reference]);
-    stage.world.apply(&policy).await?;
-    stage.world.until_work("eu-1", "timeoutpolicy-naming", |work| carried(work).is_empty()).await?;
+    neighbours.tenant.apply(&policy).await?;
+    neighbours.tenant.until_work("eu-1", "timeoutpolicy-naming", |work| carried(work).is_empty()).await?;
     let overrides =
         json!([{"clusterSelector": "", "patch": {"tls": {"certificateRefs": [reference]}}}]).to_string();
     let annotation = json!({"metadata": {"annotations": {"kuadrant.io/cluster-overrides": overrides}}});
-    for object in [&policy, &https_gateway(stage.world.name(), "web", stage.world.name(), &[])] {
-        stage.world.merge(object, &annotation).await?;
+    for object in [&policy, &https_gateway(neighbours.tenant.name(), "web", neighbours.tenant.name(), &[])] {
+        neighbours.tenant.merge(object, &annotation).await?;
     }
-    stage.nothing_else_changed().await?;
+    neighbours.nothing_else_changed().await?;
     let own = "Secret kuadrant-tls-policy/own";
-    until_carried(&stage.world, &[own]).await?;
-    for work in stage.world.works().await? {
+    until_carried(&neighbours.tenant, &[own]).await?;
+    for work in neighbours.tenant.works().await? {
         let text = serde_json::to_string(&work)?;
         ensure!(!KEYS.iter().any(|key| text.contains(key)), "{text}");
         ensure!(carried(&work).iter().all(|secret| secret == own), "{:?}", carried(&work));
@@ -172,36 +179,36 @@ async fn a_policy_takes_no_secret_along() -> Result<()> {
 
 #[tokio::test]
 async fn a_copy_is_written_into_no_reserved_namespace() -> Result<()> {
-    let stage = copying("tls-reserved").await?;
-    let world = &stage.world;
-    world.apply(&namespace("system")).await?;
-    world.apply(&tls_secret("system", "tls-reserved", KEYS[0])).await?;
-    let grant = reference_grant("system", "tls-reserved", world.name(), "tls-reserved");
-    world.apply(&grant).await?;
-    names(&stage, &[json!({"name": "tls-reserved", "namespace": "system"})]).await?;
-    until_told(&stage, "SecretNamespace").await?;
-    got_only(&stage, &[]).await
+    let neighbours = copying("tls-reserved").await?;
+    let tenant = &neighbours.tenant;
+    tenant.apply(&namespace("system")).await?;
+    tenant.apply(&tls_secret("system", "tls-reserved", KEYS[0])).await?;
+    let grant = reference_grant("system", "tls-reserved", tenant.name(), "tls-reserved");
+    tenant.apply(&grant).await?;
+    names(&neighbours, &[json!({"name": "tls-reserved", "namespace": "system"})]).await?;
+    until_told(&neighbours, "SecretNamespace").await?;
+    got_only(&neighbours, &[]).await
 }
 
 #[tokio::test]
 async fn what_a_secret_says_of_itself_makes_it_no_other() -> Result<()> {
-    let stage = copying("tls-forged").await?;
-    let victim = stage.victim();
-    let mut forged = tls_secret(stage.world.name(), "own", "own");
+    let neighbours = copying("tls-forged").await?;
+    let victim = neighbours.victim();
+    let mut forged = tls_secret(neighbours.tenant.name(), "own", "own");
     forged["metadata"]["annotations"] = json!({
         "kuadrant.io/revision": "1", "kuadrant.io/parent": format!("gateways.gateway.networking.k8s.io/{victim}/victim"),
         "kuadrant.io/downstream-namespace": "kube-system", "meta.helm.sh/release-name": "theirs",
     });
     forged["metadata"]["labels"] =
         json!({"kuadrant.io/managed": "true", "app.kubernetes.io/managed-by": "helm", "team": "a"});
-    stage.world.apply(&forged).await?;
+    neighbours.tenant.apply(&forged).await?;
     let secret = |work: &policy_sync::api::work::ManifestWork| work.spec.workload.manifests[1].0.clone();
-    let work = stage
-        .world
+    let work = neighbours
+        .tenant
         .until_work("eu-1", "gateway-web", |work| secret(work)["metadata"]["labels"]["team"] == "a")
         .await?;
     let expected = json!({"name": "own", "namespace": "kuadrant-tls-forged", "labels": {"team": "a"}});
     ensure!(secret(&work)["metadata"] == expected, "{}", secret(&work)["metadata"]);
-    stage.nothing_changed().await?;
-    stage.world.until_works(&STAGE).await
+    neighbours.nothing_changed().await?;
+    neighbours.tenant.until_works(&UNHARMED).await
 }

@@ -3,38 +3,38 @@
 use anyhow::{Result, ensure};
 use policy_sync::api::names::{ControllerName, Origin, WorkName};
 use policy_sync_testenv::fixtures::{gateway, namespace, rate_limit_policy, timeout_policy};
+use policy_sync_testenv::tenant::LIMIT;
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::LIMIT;
 use serde_json::{Value, json};
 
-use super::{STAGE, Stage, stage};
+use super::{Neighbours, UNHARMED, neighbours};
 use crate::limit_of;
 
 #[tokio::test]
 async fn a_reference_reaches_no_gateway_of_another_namespace() -> Result<()> {
-    let stage = stage("refers").await?;
-    let mut reaching = timeout_policy(stage.world.name(), "reaching", &["victim", "victim"]);
-    reaching["spec"]["targetRefs"][1]["namespace"] = stage.victim().into();
-    stage.world.apply(&reaching).await?;
+    let neighbours = neighbours("refers").await?;
+    let mut reaching = timeout_policy(neighbours.tenant.name(), "reaching", &["victim", "victim"]);
+    reaching["spec"]["targetRefs"][1]["namespace"] = neighbours.victim().into();
+    neighbours.tenant.apply(&reaching).await?;
     wait::until("the owner is told", LIMIT, || async {
-        let annotations = stage.world.annotations(&reaching).await?;
+        let annotations = neighbours.tenant.annotations(&reaching).await?;
         let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
         ensure!(message.contains("/victim is dropped"), "{annotations:?}");
         Ok(())
     })
     .await?;
-    stage.nothing_changed().await
+    neighbours.nothing_changed().await
 }
 
 #[tokio::test]
 async fn a_name_reaches_no_copy_of_another_namespace() -> Result<()> {
-    let stage = stage("names").await?;
+    let neighbours = neighbours("names").await?;
     // names-victim/x and names/victim-x would be one text, were they joined with dashes.
-    let policy = rate_limit_policy(stage.world.name(), "victim-victim", "web");
-    stage.world.apply(&policy).await?;
-    stage.world.until_work("eu-1", "ratelimitpolicy-victim-victim", |_| true).await?;
-    stage.nothing_else_changed().await?;
-    for work in stage.world.works().await? {
+    let policy = rate_limit_policy(neighbours.tenant.name(), "victim-victim", "web");
+    neighbours.tenant.apply(&policy).await?;
+    neighbours.tenant.until_work("eu-1", "ratelimitpolicy-victim-victim", |_| true).await?;
+    neighbours.nothing_else_changed().await?;
+    for work in neighbours.tenant.works().await? {
         let on_eu = work.metadata.namespace.as_deref() == Some("eu-1");
         let own = work.spec.workload.manifests.iter().all(|manifest| {
             let namespace = &manifest.0["metadata"]["namespace"];
@@ -47,35 +47,38 @@ async fn a_name_reaches_no_copy_of_another_namespace() -> Result<()> {
 
 #[tokio::test]
 async fn a_namespace_that_maps_to_the_spokes_own_is_not_synced() -> Result<()> {
-    let stage = stage("spokes-own").await?;
+    let neighbours = neighbours("spokes-own").await?;
     for name in ["system", "operator-system-of-nobody"] {
-        stage.world.apply(&namespace(name)).await?;
-        stage.world.apply(&gateway(name, "spokes-own", stage.world.name(), None)).await?;
+        neighbours.tenant.apply(&namespace(name)).await?;
+        neighbours.tenant.apply(&gateway(name, "spokes-own", neighbours.tenant.name(), None)).await?;
     }
-    stage.world.apply(&rate_limit_policy("system", "spokes-own", "spokes-own")).await?;
-    stage.nothing_changed().await
+    neighbours.tenant.apply(&rate_limit_policy("system", "spokes-own", "spokes-own")).await?;
+    neighbours.nothing_changed().await
 }
 
 #[tokio::test]
 async fn a_placement_of_another_namespace_places_nothing() -> Result<()> {
-    let stage = stage("borrows").await?;
-    stage.world.apply(&gateway(stage.world.name(), "borrowing", stage.world.name(), Some("theirs"))).await?;
-    stage.world.apply(&rate_limit_policy(stage.world.name(), "borrowing", "borrowing")).await?;
-    stage.nothing_changed().await
+    let neighbours = neighbours("borrows").await?;
+    neighbours
+        .tenant
+        .apply(&gateway(neighbours.tenant.name(), "borrowing", neighbours.tenant.name(), Some("theirs")))
+        .await?;
+    neighbours.tenant.apply(&rate_limit_policy(neighbours.tenant.name(), "borrowing", "borrowing")).await?;
+    neighbours.nothing_changed().await
 }
 
 #[tokio::test]
 async fn a_selector_reaches_no_cluster_outside_the_placement() -> Result<()> {
-    let stage = stage("selects").await?;
+    let neighbours = neighbours("selects").await?;
     let everywhere = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": "!none-has-this"}}});
-    stage.world.merge(&stage.limits, &everywhere).await?;
-    stage.nothing_changed().await
+    neighbours.tenant.merge(&neighbours.limits, &everywhere).await?;
+    neighbours.nothing_changed().await
 }
 
 #[tokio::test]
 async fn an_override_reaches_nothing_but_the_spec_of_its_own_copy() -> Result<()> {
-    let stage = stage("overrides-all").await?;
-    let victim = stage.victim();
+    let neighbours = neighbours("overrides-all").await?;
+    let victim = neighbours.victim();
     let gateway = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "victim", "namespace": victim});
     let metadata =
         json!({"name": "victim", "namespace": format!("kuadrant-{victim}"), "annotations": {"a": "b"}});
@@ -91,9 +94,9 @@ async fn an_override_reaches_nothing_but_the_spec_of_its_own_copy() -> Result<()
         (json!({"clusterSelector": "", "patch": {}, "kind": "ClusterRole"}), "[0].kind: "),
         (json!({"clusterSelector": "", "patch": {}, "namespace": victim}), "[0].namespace: "),
     ] {
-        override_with(&stage, &json!([item])).await?;
+        override_with(&neighbours, &json!([item])).await?;
         wait::until(&format!("the owner is told of {item}"), LIMIT, || async {
-            let annotations = stage.world.annotations(&stage.limits).await?;
+            let annotations = neighbours.tenant.annotations(&neighbours.limits).await?;
             let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
             let place = format!("annotation kuadrant.io/cluster-overrides{place}");
             ensure!(message.starts_with(&place), "{message:?}");
@@ -101,15 +104,15 @@ async fn an_override_reaches_nothing_but_the_spec_of_its_own_copy() -> Result<()
         })
         .await?;
     }
-    stage.nothing_changed().await?;
+    neighbours.nothing_changed().await?;
 
     // One that is in order is for the policy's own clusters alone, whatever it selects, and says what it says.
-    let own = stage.copy().await?;
+    let own = neighbours.copy().await?;
     let rates = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}], "counters": [{"expression": victim}]}}});
-    override_with(&stage, &json!([{"clusterSelector": "region", "patch": rates}])).await?;
-    stage.world.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 5).await?;
-    stage.nothing_changed().await?;
-    let mut copy = stage.copy().await?;
+    override_with(&neighbours, &json!([{"clusterSelector": "region", "patch": rates}])).await?;
+    neighbours.tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 5).await?;
+    neighbours.nothing_changed().await?;
+    let mut copy = neighbours.copy().await?;
     for field in ["apiVersion", "kind"] {
         ensure!(copy[field] == own[field], "{copy}");
     }
@@ -122,19 +125,23 @@ async fn an_override_reaches_nothing_but_the_spec_of_its_own_copy() -> Result<()
 }
 
 /// Gives the attacker's policy these overrides.
-async fn override_with(stage: &Stage, overrides: &Value) -> Result<()> {
+async fn override_with(neighbours: &Neighbours, overrides: &Value) -> Result<()> {
     let annotation = json!({"kuadrant.io/cluster-overrides": overrides.to_string()});
-    stage.world.merge(&stage.limits, &json!({"metadata": {"annotations": annotation}})).await.map(drop)
+    neighbours
+        .tenant
+        .merge(&neighbours.limits, &json!({"metadata": {"annotations": annotation}}))
+        .await
+        .map(drop)
 }
 
 #[tokio::test]
 async fn what_only_the_controller_says_is_not_taken_from_a_user() -> Result<()> {
-    let stage = stage("forges").await?;
+    let neighbours = neighbours("forges").await?;
     let forged = json!({"metadata": {
         "annotations": {
-            "kuadrant.io/policy-synced": format!("{}/victim", stage.victim()),
+            "kuadrant.io/policy-synced": format!("{}/victim", neighbours.victim()),
             "kuadrant.io/revision": "1",
-            "kuadrant.io/parent": format!("ratelimitpolicies.kuadrant.io/{}/victim", stage.victim()),
+            "kuadrant.io/parent": format!("ratelimitpolicies.kuadrant.io/{}/victim", neighbours.victim()),
             "kuadrant.io/gateways": "[\"victim\"]",
             "kuadrant.io/policies-synced-summary": "{\"clusters\":9,\"enforced\":9,\"synced\":true}",
             "kuadrant.io/downstream-namespace": "kuadrant-system",
@@ -144,43 +151,44 @@ async fn what_only_the_controller_says_is_not_taken_from_a_user() -> Result<()> 
             "app.kubernetes.io/managed-by": "argocd", "app.kubernetes.io/instance": "theirs",
         },
     }});
-    stage.world.merge(&stage.limits, &forged).await?;
-    stage
-        .world
-        .until_folded(&stage.limits, |entries, summary| entries.len() == 1 && summary.enforced == 0)
+    neighbours.tenant.merge(&neighbours.limits, &forged).await?;
+    neighbours
+        .tenant
+        .until_folded(&neighbours.limits, |entries, summary| entries.len() == 1 && summary.enforced == 0)
         .await?;
-    let copy = stage.copy().await?;
+    let copy = neighbours.copy().await?;
     let annotations = copy["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     ensure!(annotations["kuadrant.io/policy-synced"] == "forges/limits", "{annotations:?}");
     ensure!(annotations["kuadrant.io/revision"] != "1" && annotations.len() == 2, "{annotations:?}");
     let labels = copy["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     ensure!(labels.is_empty(), "{labels:?}");
-    stage.nothing_changed().await
+    neighbours.nothing_changed().await
 }
 
 #[tokio::test]
 async fn owners_and_finalizers_do_not_travel() -> Result<()> {
-    let stage = stage("owned-by").await?;
-    let own = stage.world.get(&namespace(stage.world.name())).await?.metadata.uid;
-    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": stage.world.name(), "uid": own});
+    let neighbours = neighbours("owned-by").await?;
+    let own = neighbours.tenant.get(&namespace(neighbours.tenant.name())).await?.metadata.uid;
+    let owner =
+        json!({"apiVersion": "v1", "kind": "Namespace", "name": neighbours.tenant.name(), "uid": own});
     let metadata = json!({"metadata": {"finalizers": ["example.com/stay"], "ownerReferences": [owner], "labels": {"a": "b"}}});
-    stage.world.merge(&stage.limits, &metadata).await?;
-    stage
-        .world
+    neighbours.tenant.merge(&neighbours.limits, &metadata).await?;
+    neighbours
+        .tenant
         .until_work("eu-1", "ratelimitpolicy-limits", |work| {
             work.spec.workload.manifests[1].0["metadata"]["labels"]["a"] == "b"
         })
         .await?;
-    let metadata = stage.copy().await?["metadata"].as_object().cloned().unwrap_or_default();
+    let metadata = neighbours.copy().await?["metadata"].as_object().cloned().unwrap_or_default();
     let keys: Vec<&str> = metadata.keys().map(String::as_str).collect();
     ensure!(keys == ["annotations", "labels", "name", "namespace"], "{keys:?}");
-    stage.world.merge(&stage.limits, &json!({"metadata": {"finalizers": null}})).await?;
-    stage.nothing_changed().await
+    neighbours.tenant.merge(&neighbours.limits, &json!({"metadata": {"finalizers": null}})).await?;
+    neighbours.nothing_changed().await
 }
 
 #[tokio::test]
 async fn secrets_that_are_named_do_not_travel() -> Result<()> {
-    let stage = stage("names-secrets").await?;
+    let neighbours = neighbours("names-secrets").await?;
     let secret = |namespace: &str| {
         json!({
             "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
@@ -188,24 +196,24 @@ async fn secrets_that_are_named_do_not_travel() -> Result<()> {
             "stringData": {"tls.crt": "TOPSECRET", "tls.key": "TOPSECRET"},
         })
     };
-    let victim = stage.victim();
-    for namespace in [stage.world.name(), &victim] {
-        stage.world.apply(&secret(namespace)).await?;
+    let victim = neighbours.victim();
+    for namespace in [neighbours.tenant.name(), &victim] {
+        neighbours.tenant.apply(&secret(namespace)).await?;
     }
-    let mut web = gateway(stage.world.name(), "web", stage.world.name(), Some("all"));
+    let mut web = gateway(neighbours.tenant.name(), "web", neighbours.tenant.name(), Some("all"));
     web["spec"]["listeners"] = json!([{
         "name": "https", "port": 443, "protocol": "HTTPS",
         "tls": {"certificateRefs": [{"name": "certificate"}, {"name": "certificate", "namespace": victim}]},
     }]);
-    stage.world.apply(&web).await?;
-    stage
-        .world
+    neighbours.tenant.apply(&web).await?;
+    neighbours
+        .tenant
         .until_work("eu-1", "gateway-web", |work| {
             work.spec.workload.manifests[1].0["spec"]["listeners"][0]["name"] == "https"
         })
         .await?;
-    stage.nothing_changed().await?;
-    for work in stage.world.works().await? {
+    neighbours.nothing_changed().await?;
+    for work in neighbours.tenant.works().await? {
         let text = serde_json::to_string(&work)?;
         let carries = work.spec.workload.manifests.iter().any(|manifest| manifest.0["kind"] == "Secret");
         ensure!(!text.contains("TOPSECRET") && !carries, "{text}");
@@ -215,73 +223,77 @@ async fn secrets_that_are_named_do_not_travel() -> Result<()> {
 
 #[tokio::test]
 async fn an_invalid_object_keeps_nothing_that_was_revoked() -> Result<()> {
-    let stage = stage("clings").await?;
+    let neighbours = neighbours("clings").await?;
     let invalid = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": "((("}}});
-    stage.world.merge(&stage.limits, &invalid).await?;
-    stage.world.place("all", &[]).await?;
-    stage.world.until_works(&STAGE[3..]).await?;
-    stage.nothing_else_changed().await
+    neighbours.tenant.merge(&neighbours.limits, &invalid).await?;
+    neighbours.tenant.place("all", &[]).await?;
+    neighbours.tenant.until_works(&UNHARMED[3..]).await?;
+    neighbours.nothing_else_changed().await
 }
 
 #[tokio::test]
 async fn a_finalizer_keeps_no_copy_of_a_deleted_policy() -> Result<()> {
-    let stage = stage("lingers").await?;
-    stage.world.merge(&stage.limits, &json!({"metadata": {"finalizers": ["example.com/stay"]}})).await?;
-    let (api, name) = policy_sync_testenv::apply::api_for(stage.world.client(), &stage.limits).await?;
+    let neighbours = neighbours("lingers").await?;
+    neighbours
+        .tenant
+        .merge(&neighbours.limits, &json!({"metadata": {"finalizers": ["example.com/stay"]}}))
+        .await?;
+    let (api, name) =
+        policy_sync_testenv::apply::api_for(neighbours.tenant.client(), &neighbours.limits).await?;
     api.delete(&name, &Default::default()).await?;
-    let rest: Vec<&str> = STAGE.into_iter().filter(|work| !work.ends_with("policy-limits")).collect();
-    stage.world.until_works(&rest).await?;
-    stage.nothing_else_changed().await?;
-    stage.world.merge(&stage.limits, &json!({"metadata": {"finalizers": null}})).await.map(drop)
+    let rest: Vec<&str> = UNHARMED.into_iter().filter(|work| !work.ends_with("policy-limits")).collect();
+    neighbours.tenant.until_works(&rest).await?;
+    neighbours.nothing_else_changed().await?;
+    neighbours.tenant.merge(&neighbours.limits, &json!({"metadata": {"finalizers": null}})).await.map(drop)
 }
 
 #[tokio::test]
 async fn a_forged_work_in_ones_own_namespace_changes_nothing_elsewhere() -> Result<()> {
-    let stage = stage("smuggles").await?;
-    let origin = format!("ratelimitpolicies.kuadrant.io/{}/victim", stage.victim());
-    let controller = ControllerName::new(&stage.world.controller_name());
+    let neighbours = neighbours("smuggles").await?;
+    let origin = format!("ratelimitpolicies.kuadrant.io/{}/victim", neighbours.victim());
+    let controller = ControllerName::new(&neighbours.tenant.controller_name());
     let victims = Origin::parse(&origin).ok_or_else(|| anyhow::anyhow!("no origin"))?;
     let name = WorkName::planned(&controller, "RateLimitPolicy", &victims);
     let theirs = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {
-            "name": name.0, "namespace": stage.world.name(),
+            "name": name.0, "namespace": neighbours.tenant.name(),
             "labels": {"app.kubernetes.io/managed-by": "policy-sync", "kuadrant.io/controller": controller.hash(), "kuadrant.io/work-for": "policy"},
             "annotations": {"kuadrant.io/parent": origin, "kuadrant.io/gateways": "[\"victim\"]"},
         },
         "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "kube-system"}}]}},
     });
-    stage.world.apply(&theirs).await?;
-    stage.nothing_else_changed().await?;
-    let mut elsewhere = stage.world.work_names().await?;
+    neighbours.tenant.apply(&theirs).await?;
+    neighbours.nothing_else_changed().await?;
+    let mut elsewhere = neighbours.tenant.work_names().await?;
     elsewhere.retain(|work| !work.starts_with("smuggles/"));
-    ensure!(elsewhere == STAGE, "{elsewhere:?}");
+    ensure!(elsewhere == UNHARMED, "{elsewhere:?}");
     Ok(())
 }
 
 #[tokio::test]
 async fn text_of_a_user_is_told_as_text() -> Result<()> {
-    let stage = stage("writes").await?;
+    let neighbours = neighbours("writes").await?;
     let selector = "a\n\u{1b}[2Jkuadrant.io/policies-synced: [] <script>\u{0}";
     let annotated = json!({"metadata": {"annotations": {"kuadrant.io/cluster-selector": selector}}});
-    stage.world.merge(&stage.limits, &annotated).await?;
+    neighbours.tenant.merge(&neighbours.limits, &annotated).await?;
     wait::until("the owner is told", LIMIT, || async {
-        let annotations = stage.world.annotations(&stage.limits).await?;
+        let annotations = neighbours.tenant.annotations(&neighbours.limits).await?;
         let message = annotations.get("kuadrant.io/policy-sync-message").cloned().unwrap_or_default();
         ensure!(!message.is_empty() && !message.contains(['\n', '\u{1b}', '\u{0}']), "{message:?}");
         Ok(())
     })
     .await?;
-    stage.nothing_changed().await
+    neighbours.nothing_changed().await
 }
 
 #[tokio::test]
 async fn a_reference_reaches_no_kind_but_gateways() -> Result<()> {
-    let stage = stage("embeds").await?;
+    let neighbours = neighbours("embeds").await?;
     // TimeoutPolicies, as the published schemas of others allow no such target.
-    let mut odd = timeout_policy(stage.world.name(), "odd", &["web"]);
+    let mut odd = timeout_policy(neighbours.tenant.name(), "odd", &["web"]);
     odd["spec"]["targetRefs"][0] =
         json!({"group": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});
-    stage.world.apply(&odd).await?;
-    stage.nothing_changed().await
+    neighbours.tenant.apply(&odd).await?;
+    neighbours.nothing_changed().await
 }

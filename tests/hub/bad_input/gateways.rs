@@ -3,25 +3,25 @@
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::apply::apply_with_status;
 use policy_sync_testenv::fixtures::{gateway, namespace, placement_decision, rate_limit_policy};
+use policy_sync_testenv::tenant::{LIMIT, Tenant};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{LIMIT, World};
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
 use super::{goes_on, until_event, until_gateway_says};
-use crate::world;
+use crate::tenant;
 
-/// A Gateway of the world's class that has this grace.
-fn lasting(world: &World<'_>, name: &str, grace: &str) -> Value {
-    let mut gateway = gateway(world.name(), name, world.name(), Some("all"));
+/// A Gateway of the tenant's class that has this grace.
+fn lasting(tenant: &Tenant<'_>, name: &str, grace: &str) -> Value {
+    let mut gateway = gateway(tenant.name(), name, tenant.name(), Some("all"));
     gateway["metadata"]["annotations"]["kuadrant.io/grace-timeout"] = json!(grace);
     gateway
 }
 
 /// Waits until the Gateway is placed on no cluster, and returns why, as its `Programmed` says.
-async fn until_not_placed(world: &World<'_>, gateway: &Value) -> Result<String> {
+async fn until_not_placed(tenant: &Tenant<'_>, gateway: &Value) -> Result<String> {
     wait::until(&format!("{} is not placed", gateway["metadata"]["name"]), LIMIT, || async {
-        let found = serde_json::to_value(world.get(gateway).await?)?;
+        let found = serde_json::to_value(tenant.get(gateway).await?)?;
         let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
         let programmed = conditions.find(|found| found["type"] == "Programmed").context("not said")?;
         ensure!(programmed["status"] == "False" && programmed["reason"] == "NotPlaced", "{programmed}");
@@ -32,14 +32,14 @@ async fn until_not_placed(world: &World<'_>, gateway: &Value) -> Result<String> 
 
 #[tokio::test]
 async fn what_owners_of_gateways_write() -> Result<()> {
-    let world = world("owners", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.apply(&namespace("owners-of-others")).await?;
-    apply_with_status(world.client(), &placement_decision("owners-of-others", "theirs", 1, &["eu-1"]))
+    let tenant = tenant("owners", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.apply(&namespace("owners-of-others")).await?;
+    apply_with_status(tenant.client(), &placement_decision("owners-of-others", "theirs", 1, &["eu-1"]))
         .await?;
-    world.place("nowhere", &[]).await?;
-    let _controller = world.controller().await?;
+    tenant.place("nowhere", &[]).await?;
+    let _controller = tenant.controller().await?;
     let mut rows = Vec::new();
 
     let place = "Event on the Gateway, in the message of its `Accepted`; it serves on for 600 s";
@@ -50,12 +50,12 @@ async fn what_owners_of_gateways_write() -> Result<()> {
         ("a grace that is empty", "empty", ""),
         ("a grace of more than a year", "years", "31536001"),
     ] {
-        let gateway = lasting(&world, name, grace);
-        world.apply(&gateway).await?;
-        let (reason, message) = until_event(&world, &gateway, "grace-timeout").await?;
-        until_gateway_says(&world, &gateway, &message).await?;
+        let gateway = lasting(&tenant, name, grace);
+        tenant.apply(&gateway).await?;
+        let (reason, message) = until_event(&tenant, &gateway, "grace-timeout").await?;
+        until_gateway_says(&tenant, &gateway, &message).await?;
         // It goes out all the same.
-        world.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
+        tenant.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
         rows.push(Row { input, place, reason, message });
     }
 
@@ -67,12 +67,12 @@ async fn what_owners_of_gateways_write() -> Result<()> {
         ("a Placement of another namespace", "theirs", Some("theirs")),
         ("a Placement that chooses nothing", "nowhere", Some("nowhere")),
     ] {
-        let gateway = gateway(world.name(), name, world.name(), placement);
-        world.apply(&gateway).await?;
-        let message = until_not_placed(&world, &gateway).await?;
+        let gateway = gateway(tenant.name(), name, tenant.name(), placement);
+        tenant.apply(&gateway).await?;
+        let message = until_not_placed(&tenant, &gateway).await?;
         let (place, reason) = ("Gateway, `Programmed=False`", "NotPlaced".to_owned());
         rows.push(Row { input, place, reason, message });
     }
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     holds("gateways", &rows)
 }

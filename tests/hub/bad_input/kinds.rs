@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use policy_sync_testenv::fixtures::{gateway_class, params_config_map, rate_limit_policy};
-use policy_sync_testenv::world::rate_limit_policies;
+use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
 use super::{goes_on, until_refused};
 use crate::kinds::{limited, limited_controller};
-use crate::world;
+use crate::tenant;
 
 const PLACE: &str = "GatewayClass, `PoliciesResolved=False`";
 
@@ -58,21 +58,21 @@ fn cases() -> Vec<(&'static str, &'static str, Vec<Value>)> {
 
 #[tokio::test]
 async fn kinds_that_cannot_be_synced() -> Result<()> {
-    let world = world("kinds", &["eu-1"]).await?;
-    world.parameters(&json!({"policiesToSync": [rate_limit_policies()]})).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
-    let _controller = limited_controller(&world, user).await?;
-    world.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+    let tenant = tenant("kinds", &["eu-1"]).await?;
+    tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()]})).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
+    let _controller = limited_controller(&tenant, user).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
     let mut rows = Vec::new();
     for (input, class, kinds) in cases() {
-        world.apply(&params_config_map(world.name(), class, &json!({ "policiesToSync": kinds }))).await?;
-        world.apply(&gateway_class(class, &world.controller_name(), Some((world.name(), class)))).await?;
-        let (reason, message) = until_refused(&world, class, "PoliciesResolved").await?;
+        tenant.apply(&params_config_map(tenant.name(), class, &json!({ "policiesToSync": kinds }))).await?;
+        tenant.apply(&gateway_class(class, &tenant.controller_name(), Some((tenant.name(), class)))).await?;
+        let (reason, message) = until_refused(&tenant, class, "PoliciesResolved").await?;
         rows.push(Row { input, place: PLACE, reason, message });
-        world.delete(&gateway_class(class, &world.controller_name(), None)).await?;
+        tenant.delete(&gateway_class(class, &tenant.controller_name(), None)).await?;
     }
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     holds("kinds", &rows)
 }

@@ -14,8 +14,8 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use policy_sync_testenv::fixtures::gateway_class;
+use policy_sync_testenv::tenant::{LIMIT, Tenant};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{LIMIT, World};
 use serde_json::{Value, json};
 
 use crate::limit_of;
@@ -24,10 +24,10 @@ use crate::limit_of;
 const MESSAGE: &str = "kuadrant.io/policy-sync-message";
 
 /// Waits until the condition of a class is `False`, and returns its reason and message.
-async fn until_refused(world: &World<'_>, class: &str, condition: &str) -> Result<(String, String)> {
-    let class = gateway_class(class, &world.controller_name(), None);
+async fn until_refused(tenant: &Tenant<'_>, class: &str, condition: &str) -> Result<(String, String)> {
+    let class = gateway_class(class, &tenant.controller_name(), None);
     wait::until(&format!("{condition} of {} is False", class["metadata"]["name"]), LIMIT, || async {
-        let class = world.get(&class).await?;
+        let class = tenant.get(&class).await?;
         let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let found = conditions.iter().find(|found| found["type"] == condition && found["status"] == "False");
         let found = found.with_context(|| format!("found {conditions:?}"))?;
@@ -38,10 +38,10 @@ async fn until_refused(world: &World<'_>, class: &str, condition: &str) -> Resul
 }
 
 /// Waits until an Event tells of `object`, with `part` in its note, and returns its reason and note.
-pub(crate) async fn until_event(world: &World<'_>, object: &Value, part: &str) -> Result<(String, String)> {
+pub(crate) async fn until_event(tenant: &Tenant<'_>, object: &Value, part: &str) -> Result<(String, String)> {
     let [namespace, name] =
         ["namespace", "name"].map(|field| object["metadata"][field].as_str().unwrap_or_default());
-    let events: Api<Event> = Api::namespaced(world.client().clone(), namespace);
+    let events: Api<Event> = Api::namespaced(tenant.client().clone(), namespace);
     let selector = ListParams::default().fields(&format!("involvedObject.name={name}"));
     wait::until(&format!("an event tells of {name}"), LIMIT, || async {
         let events = events.list(&selector).await?.items;
@@ -55,9 +55,9 @@ pub(crate) async fn until_event(world: &World<'_>, object: &Value, part: &str) -
 }
 
 /// Waits until the Gateway's `Accepted` has `part` in its message, and returns its reason and message.
-async fn until_gateway_says(world: &World<'_>, gateway: &Value, part: &str) -> Result<(String, String)> {
+async fn until_gateway_says(tenant: &Tenant<'_>, gateway: &Value, part: &str) -> Result<(String, String)> {
     wait::until(&format!("Accepted of {} says {part}", gateway["metadata"]["name"]), LIMIT, || async {
-        let found = serde_json::to_value(world.get(gateway).await?)?;
+        let found = serde_json::to_value(tenant.get(gateway).await?)?;
         let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
         let accepted = conditions.find(|condition| condition["type"] == "Accepted").context("not said")?;
         let text = |field: &str| accepted[field].as_str().unwrap_or_default().to_owned();
@@ -68,17 +68,17 @@ async fn until_gateway_says(world: &World<'_>, gateway: &Value, part: &str) -> R
 }
 
 /// Waits until the policy's annotation has a message, and returns it.
-async fn until_told(world: &World<'_>, policy: &Value) -> Result<String> {
+async fn until_told(tenant: &Tenant<'_>, policy: &Value) -> Result<String> {
     wait::until(&format!("{} has a message", policy["metadata"]["name"]), LIMIT, || async {
-        world.annotations(policy).await?.remove(MESSAGE).context("there is none")
+        tenant.annotations(policy).await?.remove(MESSAGE).context("there is none")
     })
     .await
 }
 
 /// Waits until the policy's annotation has no message.
-async fn until_untold(world: &World<'_>, policy: &Value) -> Result<()> {
+async fn until_untold(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
     wait::until(&format!("{} has no message", policy["metadata"]["name"]), LIMIT, || async {
-        let annotations = world.annotations(policy).await?;
+        let annotations = tenant.annotations(policy).await?;
         ensure!(!annotations.contains_key(MESSAGE), "found {annotations:?}");
         Ok(())
     })
@@ -86,10 +86,10 @@ async fn until_untold(world: &World<'_>, policy: &Value) -> Result<()> {
 }
 
 /// Changes the policy and waits until the change is on `eu-1`: whatever else is wrong, this goes on.
-async fn goes_on(world: &World<'_>, policy: &Value) -> Result<()> {
+async fn goes_on(tenant: &Tenant<'_>, policy: &Value) -> Result<()> {
     let mut changed = policy.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(77);
-    world.apply(&changed).await?;
-    world.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 77).await?;
-    until_untold(world, policy).await
+    tenant.apply(&changed).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| limit_of(work) == 77).await?;
+    until_untold(tenant, policy).await
 }

@@ -9,7 +9,7 @@ use super::page::holds;
 use super::policies::{TOLD, is_told};
 use crate::kinds::apply_once_served;
 use crate::overrides::{typed_definition, typed_policy};
-use crate::world;
+use crate::tenant;
 
 const GROUP: &str = "typed.example.com";
 
@@ -46,22 +46,22 @@ fn cases() -> Vec<(&'static str, &'static str, String)> {
 
 #[tokio::test]
 async fn overrides_that_cannot_be_used() -> Result<()> {
-    let world = world("bad-overrides", &["us-1", "eu-1"]).await?;
-    world.apply(&typed_definition(GROUP, &json!({"type": "integer", "minimum": 1}))).await?;
-    let mut kinds = policy_sync_testenv::world::all_kinds();
+    let tenant = tenant("bad-overrides", &["us-1", "eu-1"]).await?;
+    tenant.apply(&typed_definition(GROUP, &json!({"type": "integer", "minimum": 1}))).await?;
+    let mut kinds = policy_sync_testenv::tenant::all_kinds();
     let kind = json!({"group": GROUP, "version": "v1", "resource": "typedpolicies"});
     kinds["policiesToSync"].as_array_mut().context("kinds")?.push(kind);
-    world.parameters(&kinds).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let _controller = world.controller().await?;
+    tenant.parameters(&kinds).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let _controller = tenant.controller().await?;
     let mut rows = Vec::new();
     for (input, name, overrides) in cases() {
-        let mut policy = typed_policy(GROUP, world.name(), name);
+        let mut policy = typed_policy(GROUP, tenant.name(), name);
         policy["metadata"]["annotations"]["kuadrant.io/cluster-overrides"] = overrides.into();
-        apply_once_served(&world, &policy).await?;
-        rows.push(is_told(&world, input, TOLD, &policy).await?);
+        apply_once_served(&tenant, &policy).await?;
+        rows.push(is_told(&tenant, input, TOLD, &policy).await?);
     }
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     holds("overrides", &rows)
 }

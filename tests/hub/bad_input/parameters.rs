@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::gateway_class;
-use policy_sync_testenv::world::World;
+use policy_sync_testenv::tenant::Tenant;
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
@@ -133,37 +133,37 @@ fn cases() -> Vec<(&'static str, &'static str, Option<Value>)> {
     cases
 }
 
-async fn refused(world: &World<'_>, class: &str, data: Option<Value>) -> Result<(String, String)> {
+async fn refused(tenant: &Tenant<'_>, class: &str, data: Option<Value>) -> Result<(String, String)> {
     if let Some(data) = data {
-        let metadata = json!({"name": class, "namespace": world.name()});
-        world
+        let metadata = json!({"name": class, "namespace": tenant.name()});
+        tenant
             .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
             .await?;
     }
-    world.apply(&gateway_class(class, &world.controller_name(), Some((world.name(), class)))).await?;
-    until_refused(world, class, "Accepted").await
+    tenant.apply(&gateway_class(class, &tenant.controller_name(), Some((tenant.name(), class)))).await?;
+    until_refused(tenant, class, "Accepted").await
 }
 
 /// A class whose `parametersRef` is `reference`.
-fn referring(world: &World<'_>, class: &str, reference: Value) -> Value {
-    let mut class = gateway_class(class, &world.controller_name(), None);
+fn referring(tenant: &Tenant<'_>, class: &str, reference: Value) -> Value {
+    let mut class = gateway_class(class, &tenant.controller_name(), None);
     class["spec"]["parametersRef"] = reference;
     class
 }
 
 #[tokio::test]
 async fn parameters_that_cannot_be_used() -> Result<()> {
-    let (world, controller, limits) = synced("platform").await?;
+    let (tenant, controller, limits) = synced("platform").await?;
     let mut rows = Vec::new();
     for (input, class, data) in cases() {
-        let (reason, message) = refused(&world, class, data).await?;
+        let (reason, message) = refused(&tenant, class, data).await?;
         rows.push(Row { input, place: PLACE, reason, message });
     }
     for (input, class, reference) in [
         (
             "`parametersRef` to no ConfigMap",
             "other-kind",
-            json!({"group": "", "kind": "Secret", "namespace": world.name(), "name": "params"}),
+            json!({"group": "", "kind": "Secret", "namespace": tenant.name(), "name": "params"}),
         ),
         (
             "`parametersRef` without a namespace",
@@ -171,15 +171,15 @@ async fn parameters_that_cannot_be_used() -> Result<()> {
             json!({"group": "", "kind": "ConfigMap", "name": "params"}),
         ),
     ] {
-        world.apply(&referring(&world, class, reference)).await?;
-        let (reason, message) = until_refused(&world, class, "Accepted").await?;
+        tenant.apply(&referring(&tenant, class, reference)).await?;
+        let (reason, message) = until_refused(&tenant, class, "Accepted").await?;
         rows.push(Row { input, place: PLACE, reason, message });
     }
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     // It stops writing. On a busy hub the status of the policy, too, may take longer than it is looked for.
-    let (mut looks, mut before) = (3, world.settled(&controller).await?.len());
+    let (mut looks, mut before) = (3, tenant.settled(&controller).await?.len());
     loop {
-        let writes = world.settled(&controller).await?;
+        let writes = tenant.settled(&controller).await?;
         if writes.len() == before {
             break;
         }
@@ -189,7 +189,7 @@ async fn parameters_that_cannot_be_used() -> Result<()> {
     }
     // And each is told once.
     let is_told = |write: &Request| write.object().resource == "gatewayclasses" && write.code() == 200;
-    let told: Vec<Request> = world.writes(&controller)?.into_iter().filter(is_told).collect();
+    let told: Vec<Request> = tenant.writes(&controller)?.into_iter().filter(is_told).collect();
     let names: BTreeSet<String> = told.iter().map(|write| write.object().name).collect();
     ensure!(names.len() == told.len(), "more than once: {told:?}");
     holds("parameters", &rows)

@@ -3,13 +3,13 @@
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::apply;
 use policy_sync_testenv::fixtures::{self, gateway, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::world::World;
+use policy_sync_testenv::tenant::Tenant;
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
 use super::{goes_on, until_event, until_told, until_untold};
 use crate::kinds::apply_once_served;
-use crate::world;
+use crate::tenant;
 
 pub(super) const TOLD: &str = "Event, annotation `kuadrant.io/policy-sync-message`; frozen";
 const SYNCED: &str = "it is synced";
@@ -99,109 +99,109 @@ fn synced(namespace: &str) -> Vec<(&'static str, Value)> {
 
 #[tokio::test]
 async fn policies_that_cannot_be_synced_as_they_are() -> Result<()> {
-    let world = world("shop", &["eu-1"]).await?;
-    world.apply(&loose_definition()).await?;
+    let tenant = tenant("shop", &["eu-1"]).await?;
+    tenant.apply(&loose_definition()).await?;
     let loose_kind = json!({"group": "loose.example.com", "version": "v1", "resource": "loosepolicies"});
-    let mut kinds = policy_sync_testenv::world::all_kinds();
+    let mut kinds = policy_sync_testenv::tenant::all_kinds();
     kinds["policiesToSync"].as_array_mut().context("kinds")?.push(loose_kind);
-    world.parameters(&kinds).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let _controller = world.controller().await?;
+    tenant.parameters(&kinds).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let _controller = tenant.controller().await?;
     let mut rows = Vec::new();
-    for (input, policy) in told(world.name()) {
-        apply_once_served(&world, &policy).await?;
-        rows.push(is_told(&world, input, TOLD, &policy).await?);
+    for (input, policy) in told(tenant.name()) {
+        apply_once_served(&tenant, &policy).await?;
+        rows.push(is_told(&tenant, input, TOLD, &policy).await?);
     }
-    let mut elsewhere = timeout_policy(world.name(), "elsewhere", &["web", "web"]);
+    let mut elsewhere = timeout_policy(tenant.name(), "elsewhere", &["web", "web"]);
     elsewhere["spec"]["targetRefs"][1]["namespace"] = json!("elsewhere");
-    world.apply(&fixtures::namespace("elsewhere")).await?;
-    world.apply(&gateway("elsewhere", "web", world.name(), None)).await?;
-    world.apply(&elsewhere).await?;
+    tenant.apply(&fixtures::namespace("elsewhere")).await?;
+    tenant.apply(&gateway("elsewhere", "web", tenant.name(), None)).await?;
+    tenant.apply(&elsewhere).await?;
     let place = "Event, annotation `kuadrant.io/policy-sync-message`; the rest is synced";
-    rows.push(is_told(&world, "a Gateway of another namespace", place, &elsewhere).await?);
-    world.until_work("eu-1", "timeoutpolicy-elsewhere", |_| true).await?;
+    rows.push(is_told(&tenant, "a Gateway of another namespace", place, &elsewhere).await?);
+    tenant.until_work("eu-1", "timeoutpolicy-elsewhere", |_| true).await?;
 
-    let nothing = loose(world.name(), "null", json!({"targetRef": null}));
-    world.apply(&nothing).await?;
-    for (input, policy) in synced(world.name()) {
-        world.apply(&policy).await?;
-        world.until_folded(&policy, |entries, _| entries.len() == 1).await?;
-        until_untold(&world, &policy).await?;
+    let nothing = loose(tenant.name(), "null", json!({"targetRef": null}));
+    tenant.apply(&nothing).await?;
+    for (input, policy) in synced(tenant.name()) {
+        tenant.apply(&policy).await?;
+        tenant.until_folded(&policy, |entries, _| entries.len() == 1).await?;
+        until_untold(&tenant, &policy).await?;
         rows.push(Row { input, place: SYNCED, reason: String::new(), message: String::new() });
     }
-    let annotations = world.annotations(&nothing).await?;
+    let annotations = tenant.annotations(&nothing).await?;
     ensure!(annotations.is_empty(), "{annotations:?}");
     let place = "it targets nothing, and is left alone";
     rows.push(Row { input: "`targetRef` is null", place, reason: String::new(), message: String::new() });
-    let many = world.work("eu-1", "loosepolicy-many").await?;
+    let many = tenant.work("eu-1", "loosepolicy-many").await?;
     let references = many.spec.workload.manifests[1].0["spec"]["targetRefs"].clone();
     ensure!(references == json!([web()]), "{references}");
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     holds("policies", &rows)
 }
 
 pub(super) async fn is_told(
-    world: &World<'_>,
+    tenant: &Tenant<'_>,
     input: &'static str,
     place: &'static str,
     policy: &Value,
 ) -> Result<Row> {
-    let message = until_told(world, policy).await?;
-    let (reason, _) = until_event(world, policy, &message).await?;
+    let message = until_told(tenant, policy).await?;
+    let (reason, _) = until_event(tenant, policy, &message).await?;
     Ok(Row { input, place, reason, message })
 }
 
 #[tokio::test]
 async fn namespaces_of_the_hub() -> Result<()> {
-    let world = world("namespaces", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let _controller = world.controller().await?;
+    let tenant = tenant("namespaces", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let _controller = tenant.controller().await?;
     let mut rows = Vec::new();
     for (input, namespace) in [
         ("a policy in a namespace of 63 characters", "n".repeat(63)),
         ("a policy in the namespace `system`", "system".to_owned()),
     ] {
-        let policy = in_namespace(&world, &namespace).await?;
-        rows.push(is_told(&world, input, TOLD, &policy).await?);
+        let policy = in_namespace(&tenant, &namespace).await?;
+        rows.push(is_told(&tenant, input, TOLD, &policy).await?);
     }
-    let policy = in_namespace(&world, "kube-system").await?;
-    world.until_folded(&policy, |entries, _| entries[0].namespace == "kuadrant-kube-system").await?;
-    until_untold(&world, &policy).await?;
+    let policy = in_namespace(&tenant, "kube-system").await?;
+    tenant.until_folded(&policy, |entries, _| entries[0].namespace == "kuadrant-kube-system").await?;
+    until_untold(&tenant, &policy).await?;
     let (reason, message) = Default::default();
     rows.push(Row { input: "a policy in the namespace `kube-system`", place: SYNCED, reason, message });
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     holds("namespaces", &rows)
 }
 
-/// A placed Gateway of the world's class in another namespace, and a policy for it.
-async fn in_namespace(world: &World<'_>, namespace: &str) -> Result<Value> {
+/// A placed Gateway of the tenant's class in another namespace, and a policy for it.
+async fn in_namespace(tenant: &Tenant<'_>, namespace: &str) -> Result<Value> {
     let policy = rate_limit_policy(namespace, "odd", "web");
     let decision = fixtures::placement_decision(namespace, "all", 1, &["eu-1"]);
     let placement = fixtures::placement(namespace, "all", 1);
-    let gateway = gateway(namespace, "web", world.name(), Some("all"));
-    apply::apply(world.client(), &fixtures::namespace(namespace)).await?;
+    let gateway = gateway(namespace, "web", tenant.name(), Some("all"));
+    apply::apply(tenant.client(), &fixtures::namespace(namespace)).await?;
     for object in [&decision, &placement] {
-        apply::apply_with_status(world.client(), object).await?;
+        apply::apply_with_status(tenant.client(), object).await?;
     }
-    world.apply(&gateway).await?;
-    world.apply(&policy).await?;
+    tenant.apply(&gateway).await?;
+    tenant.apply(&policy).await?;
     Ok(policy)
 }
 
 #[tokio::test]
 async fn a_class_that_is_invalid() -> Result<()> {
-    let world = world("classes", &["eu-1"]).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let _controller = world.controller().await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 1).await?;
+    let tenant = tenant("classes", &["eu-1"]).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let _controller = tenant.controller().await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 1).await?;
     let mut rows = Vec::new();
 
-    world.parameters(&json!({"downstreamClass": 5})).await?;
-    rows.push(is_told(&world, "a policy of a class with invalid parameters", TOLD, &limits).await?);
-    world.parameters(&policy_sync_testenv::world::all_kinds()).await?;
-    goes_on(&world, &limits).await?;
+    tenant.parameters(&json!({"downstreamClass": 5})).await?;
+    rows.push(is_told(&tenant, "a policy of a class with invalid parameters", TOLD, &limits).await?);
+    tenant.parameters(&policy_sync_testenv::tenant::all_kinds()).await?;
+    goes_on(&tenant, &limits).await?;
     holds("classes", &rows)
 }

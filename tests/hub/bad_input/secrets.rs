@@ -4,52 +4,52 @@ use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{
     https_gateway, namespace, rate_limit_policy, reference_grant, tls_secret,
 };
-use policy_sync_testenv::world::{World, all_kinds};
+use policy_sync_testenv::tenant::{Tenant, all_kinds};
 use serde_json::{Value, json};
 
 use super::page::{Row, holds};
 use super::{goes_on, until_event};
 use crate::kinds::{limited, limited_controller};
 use crate::secrets::carried;
-use crate::world;
+use crate::tenant;
 
 const PLACE: &str = "Event on the Gateway, in the message of its `Accepted`; it goes out without that Secret";
 
 /// A Gateway of its own that names this Secret, on `eu-1`.
-async fn naming(world: &World<'_>, name: &str, reference: Value) -> Result<Value> {
-    let gateway = https_gateway(world.name(), name, world.name(), &[reference]);
-    world.apply(&gateway).await?;
+async fn naming(tenant: &Tenant<'_>, name: &str, reference: Value) -> Result<Value> {
+    let gateway = https_gateway(tenant.name(), name, tenant.name(), &[reference]);
+    tenant.apply(&gateway).await?;
     Ok(gateway)
 }
 
 /// What is told of the Gateway in an Event, and in the message of `Accepted`.
-async fn told(world: &World<'_>, input: &'static str, gateway: &Value) -> Result<Row> {
-    let (reason, message) = until_event(world, gateway, "Secret").await?;
-    super::until_gateway_says(world, gateway, &message).await?;
+async fn told(tenant: &Tenant<'_>, input: &'static str, gateway: &Value) -> Result<Row> {
+    let (reason, message) = until_event(tenant, gateway, "Secret").await?;
+    super::until_gateway_says(tenant, gateway, &message).await?;
     let name = gateway["metadata"]["name"].as_str().context("a name")?;
-    let work = world.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
+    let work = tenant.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
     ensure!(carried(&work).is_empty(), "{:?}", carried(&work));
     Ok(Row { input, place: PLACE, reason, message })
 }
 
 #[tokio::test]
 async fn secrets_that_do_not_travel() -> Result<()> {
-    let world = world("certificates", &["eu-1"]).await?;
+    let tenant = tenant("certificates", &["eu-1"]).await?;
     let mut params = all_kinds();
     params["tlsSecrets"] = json!("copy");
-    world.parameters(&params).await?;
+    tenant.parameters(&params).await?;
     for name in ["system", "certificates-tls"] {
-        world.apply(&namespace(name)).await?;
-        world.apply(&tls_secret(name, "certificates", "key")).await?;
+        tenant.apply(&namespace(name)).await?;
+        tenant.apply(&tls_secret(name, "certificates", "key")).await?;
     }
-    let mut opaque = tls_secret(world.name(), "opaque", "key");
+    let mut opaque = tls_secret(tenant.name(), "opaque", "key");
     opaque["type"] = "Opaque".into();
-    world.apply(&opaque).await?;
-    world.apply(&reference_grant("system", "certificates", world.name(), "certificates")).await?;
-    world.apply(&reference_grant("certificates-tls", "other", world.name(), "another")).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    let controller = world.controller().await?;
+    tenant.apply(&opaque).await?;
+    tenant.apply(&reference_grant("system", "certificates", tenant.name(), "certificates")).await?;
+    tenant.apply(&reference_grant("certificates-tls", "other", tenant.name(), "another")).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let controller = tenant.controller().await?;
     let of = |namespace: &str| json!({"name": "certificates", "namespace": namespace});
     let mut rows = Vec::new();
     for (input, name, reference) in [
@@ -59,21 +59,21 @@ async fn secrets_that_do_not_travel() -> Result<()> {
         ("a Secret of a namespace that does not exist", "nowhere", of("nowhere")),
         ("a Secret of the namespace `system`, which grants it", "reserved", of("system")),
     ] {
-        let gateway = naming(&world, name, reference).await?;
-        rows.push(told(&world, input, &gateway).await?);
+        let gateway = naming(&tenant, name, reference).await?;
+        rows.push(told(&tenant, input, &gateway).await?);
     }
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     controller.terminate().await?;
 
-    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
-    let _controller = limited_controller(&world, user).await?;
-    let gateway = https_gateway(world.name(), "missing", world.name(), &[]);
-    let (reason, message) = super::until_gateway_says(&world, &gateway, "cannot list").await?;
+    let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
+    let _controller = limited_controller(&tenant, user).await?;
+    let gateway = https_gateway(tenant.name(), "missing", tenant.name(), &[]);
+    let (reason, message) = super::until_gateway_says(&tenant, &gateway, "cannot list").await?;
     let place = "`Accepted=False` of the Gateway; frozen. One that names no Secret goes on";
     rows.push(Row { input: "the controller may not list Secrets", place, reason, message });
     let mut changed = limits.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(78);
-    world.apply(&changed).await?;
-    world.until_work("eu-1", "ratelimitpolicy-limits", |work| crate::limit_of(work) == 78).await?;
+    tenant.apply(&changed).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| crate::limit_of(work) == 78).await?;
     holds("secrets", &rows)
 }

@@ -6,12 +6,12 @@ use kube::api::{Api, PostParams};
 use policy_sync::api::names::{ControllerName, Origin, WorkName};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::{namespace, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::world::Answer;
+use policy_sync_testenv::tenant::Answer;
 use serde_json::json;
 
 use super::page::{Row, holds};
 use super::{goes_on, until_event};
-use crate::{synced, world};
+use crate::{synced, tenant};
 
 fn silent(input: &'static str, place: &'static str) -> Row {
     Row { input, place, reason: String::new(), message: String::new() }
@@ -19,16 +19,16 @@ fn silent(input: &'static str, place: &'static str) -> Row {
 
 #[tokio::test]
 async fn clusters_that_are_not_as_they_should_be() -> Result<()> {
-    let world = world("clusters", &["eu-1", "homeless-1", "unknown-1"]).await?;
+    let tenant = tenant("clusters", &["eu-1", "homeless-1", "unknown-1"]).await?;
     // One is a namespace without a ManagedCluster, the other has not even that.
-    world.apply(&namespace("unknown-1")).await?;
-    let _controller = world.controller().await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
-    world.until_work("unknown-1", "ratelimitpolicy-limits", |_| true).await?;
+    tenant.apply(&namespace("unknown-1")).await?;
+    let _controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_work("unknown-1", "ratelimitpolicy-limits", |_| true).await?;
     let place = "Event on the policy and on its Gateway, tried again; the cluster shows as pending";
-    let (reason, message) = until_event(&world, &limits, "homeless-1").await?;
-    let (entries, summary) = world.until_folded(&limits, |entries, _| entries.len() == 3).await?;
+    let (reason, message) = until_event(&tenant, &limits, "homeless-1").await?;
+    let (entries, summary) = tenant.until_folded(&limits, |entries, _| entries.len() == 3).await?;
     ensure!(entries.iter().all(|entry| entry.pending) && summary.pending == 3, "{entries:?}");
     let rows = [
         Row { input: "a cluster that the placement chose and that has no namespace", place, reason, message },
@@ -37,44 +37,46 @@ async fn clusters_that_are_not_as_they_should_be() -> Result<()> {
             "its works are written; it has no labels to select by",
         ),
     ];
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     holds("clusters", &rows)
 }
 
 #[tokio::test]
 async fn works_that_others_write() -> Result<()> {
-    let (world, controller, limits) = synced("works").await?;
-    let ours = world.work("us-1", "ratelimitpolicy-limits").await?;
+    let (tenant, controller, limits) = synced("works").await?;
+    let ours = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     let object = serde_json::to_value(&ours)?;
-    world.merge(&object, &json!({"spec": {"workload": {"manifests": []}}})).await?;
-    world.until_work("us-1", "ratelimitpolicy-limits", |work| work.spec == ours.spec).await?;
-    world.delete(&object).await?;
-    world.until_work("us-1", "ratelimitpolicy-limits", |work| work.metadata.uid != ours.metadata.uid).await?;
+    tenant.merge(&object, &json!({"spec": {"workload": {"manifests": []}}})).await?;
+    tenant.until_work("us-1", "ratelimitpolicy-limits", |work| work.spec == ours.spec).await?;
+    tenant.delete(&object).await?;
+    tenant
+        .until_work("us-1", "ratelimitpolicy-limits", |work| work.metadata.uid != ours.metadata.uid)
+        .await?;
     let nonsense = json!({"metadata": {"annotations": {"kuadrant.io/policies-synced": "nonsense"}}});
-    world.merge(&limits, &nonsense).await?;
-    world.until_folded(&limits, |entries, _| entries.len() == 2).await?;
+    tenant.merge(&limits, &nonsense).await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 2).await?;
 
     // Two works of a planned name, one with labels like ours, and one that our watch does not see.
     controller.terminate().await?;
-    let other = rate_limit_policy(world.name(), "other", "web");
-    world.apply(&other).await?;
-    let api: Api<ManifestWork> = Api::namespaced(world.client().clone(), "us-1");
+    let other = rate_limit_policy(tenant.name(), "other", "web");
+    tenant.apply(&other).await?;
+    let api: Api<ManifestWork> = Api::namespaced(tenant.client().clone(), "us-1");
     let mut theirs = ManifestWork::new(&ours.name_any(), Default::default());
     theirs.metadata.labels = ours.metadata.labels.clone();
-    world.delete(&object).await?;
+    tenant.delete(&object).await?;
     let labelled = api.create(&PostParams::default(), &theirs).await?;
     let name = WorkName::planned(
-        &ControllerName::new(&world.controller_name()),
+        &ControllerName::new(&tenant.controller_name()),
         "RateLimitPolicy",
-        &Origin::parse(&format!("ratelimitpolicies.kuadrant.io/{}/other", world.name()))
+        &Origin::parse(&format!("ratelimitpolicies.kuadrant.io/{}/other", tenant.name()))
             .context("an origin")?,
     );
     let unlabelled =
         api.create(&PostParams::default(), &ManifestWork::new(&name.0, Default::default())).await?;
-    let _controller = world.controller().await?;
-    let message = super::until_told(&world, &limits).await?;
-    let (reason, _) = until_event(&world, &limits, &message).await?;
-    let (other_reason, other_message) = until_event(&world, &other, "not ours").await?;
+    let _controller = tenant.controller().await?;
+    let message = super::until_told(&tenant, &limits).await?;
+    let (reason, _) = until_event(&tenant, &limits, &message).await?;
+    let (other_reason, other_message) = until_event(&tenant, &other, "not ours").await?;
     for theirs in [labelled, unlabelled] {
         let after = api.get(&theirs.name_any()).await?;
         ensure!(after.metadata.resource_version == theirs.metadata.resource_version, "it was touched");
@@ -98,15 +100,15 @@ async fn works_that_others_write() -> Result<()> {
     ];
     let mut changed = limits.clone();
     changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(78);
-    world.apply(&changed).await?;
-    world.until_work("eu-1", "ratelimitpolicy-limits", |work| crate::limit_of(work) == 78).await?;
+    tenant.apply(&changed).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |work| crate::limit_of(work) == 78).await?;
     holds("works", &rows)
 }
 
 #[tokio::test]
 async fn answers_of_spokes() -> Result<()> {
-    let (world, controller, limits) = synced("answers").await?;
-    let work = world.work("us-1", "ratelimitpolicy-limits").await?;
+    let (tenant, controller, limits) = synced("answers").await?;
+    let work = tenant.work("us-1", "ratelimitpolicy-limits").await?;
     let mut rows = Vec::new();
     let place = "the cluster's entry in `kuadrant.io/policies-synced`";
     let shown = |input, place, reason: &str, message: &str| Row {
@@ -116,8 +118,8 @@ async fn answers_of_spokes() -> Result<()> {
         message: message.into(),
     };
 
-    world.answer(&work, &Answer::refused("conflict with \"istioctl\" using v1: .spec.limits")).await?;
-    let (entries, _) = world.until_folded(&limits, |entries, _| entries[1].message.is_some()).await?;
+    tenant.answer(&work, &Answer::refused("conflict with \"istioctl\" using v1: .spec.limits")).await?;
+    let (entries, _) = tenant.until_folded(&limits, |entries, _| entries[1].message.is_some()).await?;
     rows.push(shown(
         "the agent refuses the copy",
         place,
@@ -126,22 +128,22 @@ async fn answers_of_spokes() -> Result<()> {
     ));
 
     let odd = "quotes \" and ' and `, a\nnew line, \u{1b}[31mcontrol\u{0}, | and <script>";
-    world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", odd)).await?;
+    tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", odd)).await?;
     let says = |text: &str| {
         let text = text.to_owned();
         move |entries: &[policy_sync::api::annotations::Synced], _: &_| {
             entries[1].conditions.iter().any(|condition| condition.message.as_deref() == Some(&*text))
         }
     };
-    world.until_folded(&limits, says(odd)).await?;
+    tenant.until_folded(&limits, says(odd)).await?;
     rows.push(silent(
         "quotes, line breaks, control characters and markup in a message",
         "shown as they are, escaped as JSON; `status` on a terminal shows no control characters",
     ));
 
     let long = "x".repeat(5_000);
-    world.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
-    world.until_folded(&limits, says(&"x".repeat(256))).await?;
+    tenant.answer(&work, &Answer::applied().condition("Enforced", "False", "Overridden", &long)).await?;
+    tenant.until_folded(&limits, says(&"x".repeat(256))).await?;
     rows.push(silent(
         "a value of 5,000 characters",
         "1,024 bytes are kept, with `…`; in an entry of over 1 KiB, which says `cut`, 256 characters are told",
@@ -150,33 +152,33 @@ async fn answers_of_spokes() -> Result<()> {
     let twice = Answer::applied()
         .condition("Enforced", "False", "Overridden", "first")
         .condition("Enforced", "True", "Enforced", "second");
-    let answered = world.answer(&work, &twice).await;
+    let answered = tenant.answer(&work, &twice).await;
     if let Err(error) = &answered {
         // A hub may refuse such a status: then nothing of it is there to read.
         ensure!(format!("{error:#}").contains("Duplicate"), "{error:#}");
     } else {
-        world.until_folded(&limits, says("second")).await?;
+        tenant.until_folded(&limits, says("second")).await?;
     }
     rows.push(silent("two values of one name", "the last counts"));
 
-    world.answer(&work, &Answer::applied().value("unasked", json!("x"))).await?;
-    let (entries, _) = world.until_folded(&limits, |entries, _| entries[1].conditions.is_empty()).await?;
+    tenant.answer(&work, &Answer::applied().value("unasked", json!("x"))).await?;
+    let (entries, _) = tenant.until_folded(&limits, |entries, _| entries[1].conditions.is_empty()).await?;
     ensure!(entries[1].fields.is_empty(), "{entries:?}");
     rows.push(silent("a value that nobody asked for", "left out"));
 
-    for write in world.writes(&controller)? {
+    for write in tenant.writes(&controller)? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
     }
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     holds("answers", &rows)
 }
 
 #[tokio::test]
 async fn what_agents_tell_of_ancestors() -> Result<()> {
-    let (world, controller, limits) = synced("ancestors").await?;
-    let timeouts = timeout_policy(world.name(), "timeouts", &["web"]);
-    world.apply(&timeouts).await?;
-    let work = world.until_work("us-1", "timeoutpolicy-timeouts", |_| true).await?;
+    let (tenant, controller, limits) = synced("ancestors").await?;
+    let timeouts = timeout_policy(tenant.name(), "timeouts", &["web"]);
+    tenant.apply(&timeouts).await?;
+    let work = tenant.until_work("us-1", "timeoutpolicy-timeouts", |_| true).await?;
     let fine = "policy-sync/1 32:REVISION1:1";
     let said = |revision: &str, observed: &str| {
         let enforced = "8:Enforced4:True";
@@ -212,11 +214,11 @@ async fn what_agents_tell_of_ancestors() -> Result<()> {
         ("one condition is of another generation", "ConditionRuleEvaluated", said("REVISION", "7")),
     ] {
         // What is well in between shows that it is mended at once.
-        world.answer(&work, &Answer::applied().computed("ConditionRuleEvaluated", &whole)).await?;
-        let (entries, _) = world.until_folded(&timeouts, |entries, _| is_told(entries, false)).await?;
+        tenant.answer(&work, &Answer::applied().computed("ConditionRuleEvaluated", &whole)).await?;
+        let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_told(entries, false)).await?;
         ensure!(entries[1].conditions[0].message.as_deref() == Some("web (c)"), "{entries:?}");
-        world.answer(&work, &Answer::applied().computed(evaluated, &message)).await?;
-        let (entries, _) = world.until_folded(&timeouts, |entries, _| is_told(entries, true)).await?;
+        tenant.answer(&work, &Answer::applied().computed(evaluated, &message)).await?;
+        let (entries, _) = tenant.until_folded(&timeouts, |entries, _| is_told(entries, true)).await?;
         ensure!(entries[1].conditions.is_empty(), "{entries:?}");
         // The rest of it has a hash of this run's.
         let told = entries[1].message.clone().unwrap_or_default();
@@ -230,9 +232,9 @@ async fn what_agents_tell_of_ancestors() -> Result<()> {
     for row in rows.iter_mut().filter(|row| row.message.is_empty()) {
         row.place = "nothing else: the answer is still to come";
     }
-    for write in world.writes(&controller)? {
+    for write in tenant.writes(&controller)? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
     }
-    goes_on(&world, &limits).await?;
+    goes_on(&tenant, &limits).await?;
     holds("ancestors", &rows)
 }

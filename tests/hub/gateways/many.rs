@@ -11,7 +11,7 @@ use policy_sync::sync::status::policy::OUR_LIMIT;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
-use policy_sync_testenv::world::{Answer, LIMIT, World};
+use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
 use policy_sync_testenv::{Fleet, FleetOptions, wait};
 
 use super::{condition, programmed, until_programmed};
@@ -31,49 +31,53 @@ async fn a_thousand_clusters_cost_one_write_a_window() -> Result<()> {
     // On a hub of its own: this would keep that of the other tests busy.
     let fleet = Fleet::start(FleetOptions::spokes([])).await?;
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
-    let world = World::new(fleet.hub(), binary, "many", &[]).await?;
+    let tenant = Tenant::new(fleet.hub(), binary, "many", &[]).await?;
     stream::iter(&names)
         .map(|name| async {
             let tier = [("kuadrant.io/tier".to_owned(), "edge".to_owned())].into();
-            apply(world.client(), &namespace(name)).await?;
-            apply(world.client(), &managed_cluster(name, &tier)).await.map(drop)
+            apply(tenant.client(), &namespace(name)).await?;
+            apply(tenant.client(), &managed_cluster(name, &tier)).await.map(drop)
         })
         .buffer_unordered(32)
         .try_collect::<()>()
         .await?;
     for (slice, names) in names.chunks(100).enumerate() {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        world.decide("all", slice + 1, &names).await?;
+        tenant.decide("all", slice + 1, &names).await?;
     }
-    world.select("all", names.len()).await?;
-    let limits = rate_limit_policy(world.name(), "limits", "web");
-    world.apply(&limits).await?;
+    tenant.select("all", names.len()).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
     let started = Instant::now();
-    let controller = world.controller().await?;
+    let controller = tenant.controller().await?;
     // There are 2,000.
     let works = wait::until("all works are there", LIMIT * 3, || async {
-        let mut works = world.works().await?;
+        let mut works = tenant.works().await?;
         works.retain(|work| !work.name_any().starts_with("access-"));
         ensure!(works.len() == 2 * names.len(), "{} are", works.len());
         Ok(works)
     })
     .await?;
-    until_programmed(&world, "False Pending: not programmed on 1000 of 1000 clusters: many-0000 (pending); ")
-        .await?;
+    until_programmed(
+        &tenant,
+        "False Pending: not programmed on 1000 of 1000 clusters: many-0000 (pending); ",
+    )
+    .await?;
     let one = programmed("192.0.2.1");
     let enforced = Answer::applied().condition("Enforced", "True", "Enforced", &"m".repeat(64));
     let answer = |work: &ManifestWork| if work.name_any().starts_with("gateway-") { &one } else { &enforced };
     stream::iter(&works)
-        .map(|work| world.answer(work, answer(work)))
+        .map(|work| tenant.answer(work, answer(work)))
         .buffer_unordered(32)
         .try_collect::<()>()
         .await?;
-    let found = until_programmed(&world, "True Programmed: programmed on all of its clusters: 1000;").await?;
+    let found =
+        until_programmed(&tenant, "True Programmed: programmed on all of its clusters: 1000;").await?;
     let (entries, summary) =
-        world.until_folded(&limits, |_, summary| summary.clusters == 1_000 && summary.synced).await?;
+        tenant.until_folded(&limits, |_, summary| summary.clusters == 1_000 && summary.synced).await?;
     let windows = usize::try_from(started.elapsed().as_secs())? + 2;
     ensure!((summary.applied, summary.enforced, summary.pending) == (1_000, 1_000, 0), "{summary:?}");
-    let annotations = world.annotations(&limits).await?;
+    let annotations = tenant.annotations(&limits).await?;
     let ours = annotations.iter().filter(|(key, _)| key.starts_with("kuadrant.io/"));
     let size: usize = ours.map(|(key, value)| key.len() + value.len()).sum();
     ensure!(entries.len() == 1_000 && size <= OUR_LIMIT, "{} entries, {size} bytes", entries.len());
@@ -87,12 +91,12 @@ async fn a_thousand_clusters_cost_one_write_a_window() -> Result<()> {
     ensure!(listed == names, "{} clusters are listed", listed.len());
     let labels = found["metadata"]["labels"].as_object().context("it has labels")?;
     ensure!(labels["clusters.kuadrant.io/many-0999_tier"] == "edge" && labels.len() > 1_000, "{labels:?}");
-    let writes = world.settled(&controller).await?;
+    let writes = tenant.settled(&controller).await?;
     told(&writes, "gateways", windows)?;
     told(&writes, "ratelimitpolicies", windows)?;
     controller.terminate().await?;
-    let controller = world.controller().await?;
-    let writes = world.settled(&controller).await?;
+    let controller = tenant.controller().await?;
+    let writes = tenant.settled(&controller).await?;
     ensure!(writes.is_empty(), "the restarted controller wrote {} times", writes.len());
     Ok(())
 }

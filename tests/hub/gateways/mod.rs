@@ -10,32 +10,32 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, managed_cluster, namespace};
-use policy_sync_testenv::world::{Answer, LIMIT, World};
+use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
 use policy_sync_testenv::{Controller, wait};
 use serde_json::{Value, json};
 
-use crate::world;
+use crate::tenant;
 
-/// The Gateway of a world.
-fn web(world: &World<'_>) -> Value {
-    gateway(world.name(), "web", world.name(), Some("all"))
+/// The Gateway of a tenant.
+fn web(tenant: &Tenant<'_>) -> Value {
+    gateway(tenant.name(), "web", tenant.name(), Some("all"))
 }
 
-/// A world with clusters of its own, and its controller.
-async fn own(name: &str, clusters: &[&str]) -> Result<(World<'static>, Controller)> {
-    let world = world(name, clusters).await?;
+/// A tenant with clusters of its own, and its controller.
+async fn own(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, Controller)> {
+    let tenant = tenant(name, clusters).await?;
     for cluster in clusters {
-        world.apply(&namespace(cluster)).await?;
-        world.apply(&managed_cluster(cluster, &BTreeMap::new())).await?;
+        tenant.apply(&namespace(cluster)).await?;
+        tenant.apply(&managed_cluster(cluster, &BTreeMap::new())).await?;
     }
-    let controller = world.controller().await?;
-    Ok((world, controller))
+    let controller = tenant.controller().await?;
+    Ok((tenant, controller))
 }
 
 /// Waits until the Gateway is as `fits` wants it, and returns it.
-async fn until_told(world: &World<'_>, fits: impl Fn(&Value) -> Result<()>) -> Result<Value> {
+async fn until_told(tenant: &Tenant<'_>, fits: impl Fn(&Value) -> Result<()>) -> Result<Value> {
     wait::until("the Gateway says what it should", LIMIT, || async {
-        let found = serde_json::to_value(world.get(&web(world)).await?)?;
+        let found = serde_json::to_value(tenant.get(&web(tenant)).await?)?;
         fits(&found).with_context(|| found["status"].to_string())?;
         Ok(found)
     })
@@ -50,8 +50,8 @@ fn condition(gateway: &Value, name: &str) -> String {
     format!("{} {}: {}", text("status"), text("reason"), text("message"))
 }
 
-async fn until_programmed(world: &World<'_>, begins: &str) -> Result<Value> {
-    until_told(world, |found| {
+async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<Value> {
+    until_told(tenant, |found| {
         ensure!(condition(found, "Programmed").starts_with(begins), "expected {begins}");
         let observed = &found["status"]["conditions"][1]["observedGeneration"];
         ensure!(*observed == found["metadata"]["generation"], "it says so of generation {observed}");
@@ -73,27 +73,28 @@ fn programmed(address: &str) -> Answer {
         .value("_listener_http_Programmed_message", json!(""))
 }
 
-async fn answer(world: &World<'_>, cluster: &str, answer: &Answer) -> Result<()> {
-    let work = world.until_work(cluster, "gateway-web", |_| true).await?;
-    world.answer(&work, answer).await
+async fn answer(tenant: &Tenant<'_>, cluster: &str, answer: &Answer) -> Result<()> {
+    let work = tenant.until_work(cluster, "gateway-web", |_| true).await?;
+    tenant.answer(&work, answer).await
 }
 
 #[tokio::test]
 async fn a_gateway_is_programmed_where_all_its_clusters_say_so() -> Result<()> {
-    let (world, controller) = own("told", &["told-eu", "told-us"]).await?;
+    let (tenant, controller) = own("told", &["told-eu", "told-us"]).await?;
     let pending = "False Pending: not programmed on 2 of 2 clusters: told-eu (pending); told-us (pending)";
-    let found = until_programmed(&world, pending).await?;
+    let found = until_programmed(&tenant, pending).await?;
     ensure!(condition(&found, "Accepted").starts_with("True Accepted"), "{found}");
     ensure!(
         found["metadata"]["annotations"]["kuadrant.io/gateway-clusters"] == r#"["told-eu","told-us"]"#,
         "{found}"
     );
 
-    answer(&world, "told-eu", &programmed("192.0.2.1")).await?;
-    let found = until_programmed(&world, "False Pending: not programmed on 1 of 2 clusters: told-us").await?;
+    answer(&tenant, "told-eu", &programmed("192.0.2.1")).await?;
+    let found =
+        until_programmed(&tenant, "False Pending: not programmed on 1 of 2 clusters: told-us").await?;
     ensure!(found["status"]["addresses"][0]["value"] == "told-eu/192.0.2.1", "{found}");
-    answer(&world, "told-us", &programmed("us.example.com")).await?;
-    let found = until_programmed(&world, "True Programmed").await?;
+    answer(&tenant, "told-us", &programmed("us.example.com")).await?;
+    let found = until_programmed(&tenant, "True Programmed").await?;
     let expected = json!([
         {"type": "kuadrant.io/MultiClusterIPAddress", "value": "told-eu/192.0.2.1"},
         {"type": "kuadrant.io/MultiClusterHostnameAddress", "value": "told-us/us.example.com"},
@@ -105,16 +106,16 @@ async fn a_gateway_is_programmed_where_all_its_clusters_say_so() -> Result<()> {
     ensure!(listener["conditions"][0]["status"] == "True", "{listener}");
 
     // A change is programmed only once the clusters say so of the change.
-    let mut changed = web(&world);
+    let mut changed = web(&tenant);
     changed["spec"]["listeners"][0]["hostname"] = json!("shop.example.com");
-    world.apply(&changed).await?;
-    let found = until_programmed(&world, "False Pending").await?;
+    tenant.apply(&changed).await?;
+    let found = until_programmed(&tenant, "False Pending").await?;
     ensure!(found["status"]["addresses"] == expected, "traffic still goes there: {found}");
     let refused = Answer::refused("conflict with kubectl");
-    answer(&world, "told-eu", &refused).await?;
+    answer(&tenant, "told-eu", &refused).await?;
     let expected = "False NotProgrammed: not programmed on 2 of 2 clusters: told-eu (conflict with kubectl); told-us (pending)";
-    until_programmed(&world, expected).await?;
-    for write in world.settled(&controller).await? {
+    until_programmed(&tenant, expected).await?;
+    for write in tenant.settled(&controller).await? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
     }
     Ok(())
@@ -122,18 +123,18 @@ async fn a_gateway_is_programmed_where_all_its_clusters_say_so() -> Result<()> {
 
 #[tokio::test]
 async fn what_a_gateway_says_already_is_not_written_again() -> Result<()> {
-    let (world, controller) = own("told-once", &["once-eu", "once-us"]).await?;
+    let (tenant, controller) = own("told-once", &["once-eu", "once-us"]).await?;
     let labels = BTreeMap::from([("kuadrant.io/region".to_owned(), "eu".to_owned())]);
-    world.apply(&managed_cluster("once-eu", &labels)).await?;
+    tenant.apply(&managed_cluster("once-eu", &labels)).await?;
     for cluster in ["once-eu", "once-us"] {
-        answer(&world, cluster, &programmed("192.0.2.1")).await?;
+        answer(&tenant, cluster, &programmed("192.0.2.1")).await?;
     }
-    until_programmed(&world, "True").await?;
-    let settled = world.settled(&controller).await?.len();
+    until_programmed(&tenant, "True").await?;
+    let settled = tenant.settled(&controller).await?.len();
     // The same is answered again, and others write into the status what is theirs.
-    let work = world.until_work("once-us", "gateway-web", |_| true).await?;
-    world.answer(&work, &programmed("192.0.2.1")).await?;
-    let (api, name) = api_for(world.client(), &web(&world)).await?;
+    let work = tenant.until_work("once-us", "gateway-web", |_| true).await?;
+    tenant.answer(&work, &programmed("192.0.2.1")).await?;
+    let (api, name) = api_for(tenant.client(), &web(&tenant)).await?;
     let theirs = json!({"type": "example.com/Affected", "status": "True", "reason": "Policy", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let patch = json!([
@@ -143,21 +144,21 @@ async fn what_a_gateway_says_already_is_not_written_again() -> Result<()> {
     ]);
     let patch: Patch<()> = Patch::Json(serde_json::from_value(patch)?);
     api.patch_status(&name, &PatchParams::default(), &patch).await?;
-    let writes = world.settled(&controller).await?;
+    let writes = tenant.settled(&controller).await?;
     ensure!(writes.len() == settled, "it wrote {:?}", &writes[settled..]);
     controller.terminate().await?;
-    let controller = world.controller().await?;
-    let writes = world.settled(&controller).await?;
+    let controller = tenant.controller().await?;
+    let writes = tenant.settled(&controller).await?;
     ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
 
     // What is ours is put back, and what is theirs stays.
     let patch = json!({"metadata": {"annotations": {"kuadrant.io/gateway-clusters": "[]"},
         "labels": {"clusters.kuadrant.io/once-eu_region": "us", "clusters.kuadrant.io/invented": "x"}}});
-    world.merge(&web(&world), &patch).await?;
+    tenant.merge(&web(&tenant), &patch).await?;
     let patch = json!([{"op": "replace", "path": "/status/addresses", "value": []}]);
     let patch: Patch<()> = Patch::Json(serde_json::from_value(patch)?);
     api.patch_status(&name, &PatchParams::default(), &patch).await?;
-    until_told(&world, |found| {
+    until_told(&tenant, |found| {
         let metadata = &found["metadata"];
         ensure!(
             metadata["annotations"]["kuadrant.io/gateway-clusters"] == r#"["once-eu","once-us"]"#,
@@ -170,20 +171,20 @@ async fn what_a_gateway_says_already_is_not_written_again() -> Result<()> {
         Ok(())
     })
     .await?;
-    world.settled(&controller).await.map(drop)
+    tenant.settled(&controller).await.map(drop)
 }
 
 #[tokio::test]
 async fn attributes_of_clusters_are_labels_of_the_hub_gateway_alone() -> Result<()> {
-    let (world, controller) = own("attributed", &["attr-eu", "attr-us"]).await?;
+    let (tenant, controller) = own("attributed", &["attr-eu", "attr-us"]).await?;
     let region = |value: &str| BTreeMap::from([("kuadrant.io/region".to_owned(), value.to_owned())]);
     let label = |found: &Value| found["metadata"]["labels"]["clusters.kuadrant.io/attr-eu_region"].clone();
-    world.until_work("attr-eu", "gateway-web", |_| true).await?;
-    world.settled(&controller).await?;
-    let before = world.work("attr-eu", "gateway-web").await?;
+    tenant.until_work("attr-eu", "gateway-web", |_| true).await?;
+    tenant.settled(&controller).await?;
+    let before = tenant.work("attr-eu", "gateway-web").await?;
     for value in ["eu", "EU"] {
-        world.apply(&managed_cluster("attr-eu", &region(value))).await?;
-        until_told(&world, |found| {
+        tenant.apply(&managed_cluster("attr-eu", &region(value))).await?;
+        until_told(&tenant, |found| {
             ensure!(label(found) == value, "{}", found["metadata"]);
             Ok(())
         })
@@ -191,20 +192,20 @@ async fn attributes_of_clusters_are_labels_of_the_hub_gateway_alone() -> Result<
     }
     let mut long = region("eu");
     long.insert(format!("kuadrant.io/{}", "a".repeat(60)), "x".to_owned());
-    world.apply(&managed_cluster("attr-eu", &long)).await?;
-    until_told(&world, |found| {
+    tenant.apply(&managed_cluster("attr-eu", &long)).await?;
+    until_told(&tenant, |found| {
         let accepted = condition(found, "Accepted");
         ensure!(accepted.contains("the label attr-eu_aaa"), "{accepted}");
         Ok(())
     })
     .await?;
-    let after = world.work("attr-eu", "gateway-web").await?;
+    let after = tenant.work("attr-eu", "gateway-web").await?;
     ensure!(after.spec == before.spec, "it reaches the copy: {:?}", after.spec);
 
     // They go with the cluster, and all of them with the class.
-    world.apply(&managed_cluster("attr-us", &region("us"))).await?;
-    world.place("all", &["attr-us"]).await?;
-    until_told(&world, |found| {
+    tenant.apply(&managed_cluster("attr-us", &region("us"))).await?;
+    tenant.place("all", &["attr-us"]).await?;
+    until_told(&tenant, |found| {
         ensure!(
             label(found).is_null() && condition(found, "Programmed").contains("of 1"),
             "{}",
@@ -213,32 +214,32 @@ async fn attributes_of_clusters_are_labels_of_the_hub_gateway_alone() -> Result<
         Ok(())
     })
     .await?;
-    world.apply(&gateway_class("attributed-theirs", "example.com/theirs", None)).await?;
-    let mut theirs = web(&world);
+    tenant.apply(&gateway_class("attributed-theirs", "example.com/theirs", None)).await?;
+    let mut theirs = web(&tenant);
     theirs["spec"]["gatewayClassName"] = json!("attributed-theirs");
-    world.apply(&theirs).await?;
-    until_told(&world, |found| {
+    tenant.apply(&theirs).await?;
+    until_told(&tenant, |found| {
         let text = found["metadata"]["labels"].to_string() + &found["metadata"]["annotations"].to_string();
         ensure!(!text.contains("clusters.kuadrant.io") && !text.contains("gateway-clusters"), "{text}");
         Ok(())
     })
     .await?;
     // What was ours of its status is let go, for the controller of its class to say.
-    until_told(&world, |found| {
+    until_told(&tenant, |found| {
         ensure!(!condition(found, "Programmed").starts_with("False"), "{}", found["status"]);
         Ok(())
     })
     .await?;
-    let writes = world.settled(&controller).await?.len();
-    ensure!(world.settled(&controller).await?.len() == writes, "it goes on writing");
+    let writes = tenant.settled(&controller).await?.len();
+    ensure!(tenant.settled(&controller).await?.len() == writes, "it goes on writing");
     Ok(())
 }
 
 /// The API refuses a whole status for one item that it does not take.
 #[tokio::test]
 async fn no_text_of_a_spoke_blocks_what_another_says() -> Result<()> {
-    let (world, controller) = own("told-oddly", &["odd-1", "odd-2"]).await?;
-    answer(&world, "odd-2", &programmed("192.0.2.2")).await?;
+    let (tenant, controller) = own("told-oddly", &["odd-1", "odd-2"]).await?;
+    answer(&tenant, "odd-2", &programmed("192.0.2.2")).await?;
     let controls: String = (0..0xa0).filter_map(char::from_u32).collect();
     for (round, text) in
         [controls + "\u{feff}\u{2028}\u{ffff}😀", "é".repeat(5_000), "\"'\\{}[]\n- a: b # c".to_owned()]
@@ -258,9 +259,9 @@ async fn no_text_of_a_spoke_blocks_what_another_says() -> Result<()> {
             .value("_listener_http_Conflicted_reason", json!("NoConflicts"))
             .value("_listener_http_Conflicted_message", json!(text))
             .value("_listener_http_kind_GRPCRoute", json!(text));
-        answer(&world, "odd-1", &hostile).await?;
+        answer(&tenant, "odd-1", &hostile).await?;
         let expected = format!("odd-1/192.0.2.{round}");
-        let found = until_told(&world, |found| {
+        let found = until_told(&tenant, |found| {
             let first = &found["status"]["addresses"][0]["value"];
             ensure!(*first == expected, "the first address is {first}");
             Ok(())
@@ -270,7 +271,7 @@ async fn no_text_of_a_spoke_blocks_what_another_says() -> Result<()> {
         let message = condition(&found, "Programmed");
         ensure!(message.ends_with("2 addresses, 2 kinds and conditions of listeners"), "{message}");
     }
-    for write in world.settled(&controller).await? {
+    for write in tenant.settled(&controller).await? {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
     }
     Ok(())
@@ -278,22 +279,22 @@ async fn no_text_of_a_spoke_blocks_what_another_says() -> Result<()> {
 
 #[tokio::test]
 async fn a_gateway_whose_parameters_are_invalid_is_not_accepted() -> Result<()> {
-    let (world, _controller) = own("told-frozen", &["frozen-1"]).await?;
-    answer(&world, "frozen-1", &programmed("192.0.2.1")).await?;
-    until_programmed(&world, "True").await?;
-    world.parameters(&json!({"downstreamClass": 5})).await?;
-    let found = until_programmed(&world, "False Pending").await?;
+    let (tenant, _controller) = own("told-frozen", &["frozen-1"]).await?;
+    answer(&tenant, "frozen-1", &programmed("192.0.2.1")).await?;
+    until_programmed(&tenant, "True").await?;
+    tenant.parameters(&json!({"downstreamClass": 5})).await?;
+    let found = until_programmed(&tenant, "False Pending").await?;
     ensure!(
         condition(&found, "Accepted").starts_with("False InvalidParameters: GatewayClass told-frozen"),
         "{found}"
     );
     ensure!(found["status"]["addresses"][0]["value"] == "frozen-1/192.0.2.1", "{found}");
-    world.parameters(&json!({})).await?;
-    until_programmed(&world, "True").await?;
-    world.place("all", &[]).await?;
+    tenant.parameters(&json!({})).await?;
+    until_programmed(&tenant, "True").await?;
+    tenant.place("all", &[]).await?;
     let found = until_programmed(
-        &world,
-        &format!("False NotPlaced: Placement {}/all has chosen no cluster", world.name()),
+        &tenant,
+        &format!("False NotPlaced: Placement {}/all has chosen no cluster", tenant.name()),
     )
     .await?;
     ensure!(

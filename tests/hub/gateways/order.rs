@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::api::DeleteParams;
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::rate_limit_policy;
-use policy_sync_testenv::world::rate_limit_policies;
+use policy_sync_testenv::tenant::rate_limit_policies;
 
 use super::*;
 use crate::bad_input::until_event;
@@ -13,37 +13,37 @@ use crate::bad_input::until_event;
 /// The works of the policies `limits` and `quota` on one cluster.
 const POLICIES: [&str; 2] = ["ratelimitpolicy-limits", "ratelimitpolicy-quota"];
 
-/// A world of one cluster whose Gateway waits for its policies `limits` and `quota` for so many seconds.
-async fn waiting(name: &str, seconds: u64, action: &str) -> Result<(World<'static>, Controller)> {
-    let world = world(name, &["eu-1"]).await?;
+/// A tenant of one cluster whose Gateway waits for its policies `limits` and `quota` for so many seconds.
+async fn waiting(name: &str, seconds: u64, action: &str) -> Result<(Tenant<'static>, Controller)> {
+    let tenant = tenant(name, &["eu-1"]).await?;
     let parameters = json!({
         "policiesToSync": [rate_limit_policies()], "policyWaitSeconds": seconds, "policyWaitAction": action,
     });
-    world.parameters(&parameters).await?;
+    tenant.parameters(&parameters).await?;
     for policy in ["limits", "quota"] {
-        world.apply(&rate_limit_policy(name, policy, "web")).await?;
+        tenant.apply(&rate_limit_policy(name, policy, "web")).await?;
     }
-    let controller = world.controller().await?;
-    Ok((world, controller))
+    let controller = tenant.controller().await?;
+    Ok((tenant, controller))
 }
 
-async fn until_on(world: &World<'_>, gateway: bool) -> Result<()> {
+async fn until_on(tenant: &Tenant<'_>, gateway: bool) -> Result<()> {
     let all =
         ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits", "eu-1/ratelimitpolicy-quota"];
     let works: Vec<&str> = all.into_iter().filter(|work| gateway || !work.contains("gateway")).collect();
-    world.until_works(&works).await
+    tenant.until_works(&works).await
 }
 
-async fn applied(world: &World<'_>, policy: &str) -> Result<()> {
-    world.answer(&world.until_work("eu-1", policy, |_| true).await?, &Answer::applied()).await
+async fn applied(tenant: &Tenant<'_>, policy: &str) -> Result<()> {
+    tenant.answer(&tenant.until_work("eu-1", policy, |_| true).await?, &Answer::applied()).await
 }
 
 /// Of which kinds `controller` has made works, or deleted them, in this order.
-fn order(world: &World<'_>, controller: &Controller, method: &str) -> Result<Vec<&'static str>> {
+fn order(tenant: &Tenant<'_>, controller: &Controller, method: &str) -> Result<Vec<&'static str>> {
     let kind = |name: &str| {
         ["gateway-", "ratelimitpolicy-"].into_iter().find(|kind| name.starts_with(kind)).unwrap_or("other")
     };
-    let writes = world.writes(controller)?.into_iter().filter(|write| write.verb == method);
+    let writes = tenant.writes(controller)?.into_iter().filter(|write| write.verb == method);
     let mut kinds: Vec<&str> = writes
         .filter(|write| write.object().resource == "manifestworks")
         .map(|write| kind(&write.object().name))
@@ -55,62 +55,62 @@ fn order(world: &World<'_>, controller: &Controller, method: &str) -> Result<Vec
 
 #[tokio::test]
 async fn a_gateway_is_held_until_its_policies_are_applied() -> Result<()> {
-    let (world, controller) = waiting("holds", 2, "hold").await?;
-    until_on(&world, false).await?;
+    let (tenant, controller) = waiting("holds", 2, "hold").await?;
+    until_on(&tenant, false).await?;
     let told = "False PoliciesPending: not programmed on 1 of 1 clusters: eu-1 (waits for its policies: \
                 ratelimitpolicies/limits; ratelimitpolicies/quota)";
-    until_programmed(&world, told).await?;
-    let (reason, _) = until_event(&world, &web(&world), "it is held back where its policies").await?;
+    until_programmed(&tenant, told).await?;
+    let (reason, _) = until_event(&tenant, &web(&tenant), "it is held back where its policies").await?;
     ensure!(reason == "PoliciesPending", "the Event says {reason}");
 
     // Neither a restart nor one of two that is applied lets it pass.
-    applied(&world, POLICIES[0]).await?;
+    applied(&tenant, POLICIES[0]).await?;
     controller.kill();
-    let controller = world.controller().await?;
+    let controller = tenant.controller().await?;
     let left = "False PoliciesPending: not programmed on 1 of 1 clusters: eu-1 (waits for its policies: \
                 ratelimitpolicies/quota)";
-    until_programmed(&world, left).await?;
-    world.settled(&controller).await?;
-    until_on(&world, false).await?;
+    until_programmed(&tenant, left).await?;
+    tenant.settled(&controller).await?;
+    until_on(&tenant, false).await?;
 
-    applied(&world, POLICIES[1]).await?;
-    until_on(&world, true).await?;
-    until_programmed(&world, "False Pending: not programmed on 1 of 1 clusters: eu-1 (pending)").await?;
+    applied(&tenant, POLICIES[1]).await?;
+    until_on(&tenant, true).await?;
+    until_programmed(&tenant, "False Pending: not programmed on 1 of 1 clusters: eu-1 (pending)").await?;
 
     // What is there waits for nothing: not for a policy that is not applied any more, nor for a new one.
-    let work = world.work("eu-1", POLICIES[1]).await?;
-    world.answer(&work, &Answer::refused("it is in use")).await?;
-    world.merge(&web(&world), &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
+    let work = tenant.work("eu-1", POLICIES[1]).await?;
+    tenant.answer(&work, &Answer::refused("it is in use")).await?;
+    tenant.merge(&web(&tenant), &json!({"metadata": {"labels": {"team": "shop"}}})).await?;
     let labelled =
         |work: &ManifestWork| work.spec.workload.manifests[1].0["metadata"]["labels"]["team"] == "shop";
-    world.until_work("eu-1", "gateway-web", labelled).await.map(drop)
+    tenant.until_work("eu-1", "gateway-web", labelled).await.map(drop)
 }
 
 #[tokio::test]
 async fn a_policy_that_goes_is_waited_for_no_longer() -> Result<()> {
-    let (world, _controller) = waiting("goes", 3600, "hold").await?;
-    until_on(&world, false).await?;
-    applied(&world, POLICIES[0]).await?;
-    until_programmed(&world, "False Pending: not programmed on 1 of 1 clusters: eu-1 (waits for").await?;
+    let (tenant, _controller) = waiting("goes", 3600, "hold").await?;
+    until_on(&tenant, false).await?;
+    applied(&tenant, POLICIES[0]).await?;
+    until_programmed(&tenant, "False Pending: not programmed on 1 of 1 clusters: eu-1 (waits for").await?;
     // A work that someone deletes is made anew, and waited for as before.
-    let work = world.work("eu-1", POLICIES[0]).await?;
-    let api: kube::Api<ManifestWork> = kube::Api::namespaced(world.client().clone(), "eu-1");
+    let work = tenant.work("eu-1", POLICIES[0]).await?;
+    let api: kube::Api<ManifestWork> = kube::Api::namespaced(tenant.client().clone(), "eu-1");
     api.delete(work.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
-    world.until_work("eu-1", POLICIES[0], |found| found.metadata.uid != work.metadata.uid).await?;
-    world.delete(&rate_limit_policy(world.name(), "quota", "web")).await?;
-    world.until_works(&["eu-1/access", "eu-1/ratelimitpolicy-limits"]).await?;
-    applied(&world, POLICIES[0]).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await
+    tenant.until_work("eu-1", POLICIES[0], |found| found.metadata.uid != work.metadata.uid).await?;
+    tenant.delete(&rate_limit_policy(tenant.name(), "quota", "web")).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/ratelimitpolicy-limits"]).await?;
+    applied(&tenant, POLICIES[0]).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await
 }
 
 #[tokio::test]
 async fn a_gateway_is_served_without_policies_that_are_not_applied_in_time() -> Result<()> {
-    let (world, controller) = waiting("serves", 2, "serve").await?;
-    until_on(&world, true).await?;
-    ensure!(order(&world, &controller, "create")? == ["ratelimitpolicy-", "gateway-"]);
+    let (tenant, controller) = waiting("serves", 2, "serve").await?;
+    until_on(&tenant, true).await?;
+    ensure!(order(&tenant, &controller, "create")? == ["ratelimitpolicy-", "gateway-"]);
     let created = |work: &ManifestWork| work.metadata.creation_timestamp.clone().context("no moment");
-    let policy = created(&world.work("eu-1", POLICIES[1]).await?)?;
-    let gateway = created(&world.work("eu-1", "gateway-web").await?)?;
+    let policy = created(&tenant.work("eu-1", POLICIES[1]).await?)?;
+    let gateway = created(&tenant.work("eu-1", "gateway-web").await?)?;
     let waited = gateway.0.duration_since(policy.0);
     // The API keeps whole seconds.
     ensure!(waited.as_secs() >= 1, "it was made after {waited:?}");
@@ -118,45 +118,45 @@ async fn a_gateway_is_served_without_policies_that_are_not_applied_in_time() -> 
 }
 
 /// An agent has a finalizer on the Gateway's work, and takes its time.
-async fn held_by_its_agent(world: &World<'_>, held: bool) -> Result<()> {
-    let work = world.work("eu-1", "gateway-web").await?;
+async fn held_by_its_agent(tenant: &Tenant<'_>, held: bool) -> Result<()> {
+    let work = tenant.work("eu-1", "gateway-web").await?;
     let finalizers = if held { json!(["example.com/agent"]) } else { json!([]) };
     let object = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": work.metadata.name, "namespace": "eu-1"},
     });
-    world.merge(&object, &json!({"metadata": {"finalizers": finalizers}})).await.map(drop)
+    tenant.merge(&object, &json!({"metadata": {"finalizers": finalizers}})).await.map(drop)
 }
 
 #[tokio::test]
 async fn policies_leave_a_cluster_after_their_gateway() -> Result<()> {
-    let (world, controller) = waiting("leaves", 3600, "hold").await?;
+    let (tenant, controller) = waiting("leaves", 3600, "hold").await?;
     for policy in POLICIES {
-        applied(&world, policy).await?;
+        applied(&tenant, policy).await?;
     }
-    until_on(&world, true).await?;
-    held_by_its_agent(&world, true).await?;
+    until_on(&tenant, true).await?;
+    held_by_its_agent(&tenant, true).await?;
 
-    world.place("all", &[]).await?;
-    world.until_work("eu-1", "gateway-web", |work| work.metadata.deletion_timestamp.is_some()).await?;
-    let writes = world.settled(&controller).await?;
-    ensure!(order(&world, &controller, "delete")? == ["gateway-"], "{writes:?}");
+    tenant.place("all", &[]).await?;
+    tenant.until_work("eu-1", "gateway-web", |work| work.metadata.deletion_timestamp.is_some()).await?;
+    let writes = tenant.settled(&controller).await?;
+    ensure!(order(&tenant, &controller, "delete")? == ["gateway-"], "{writes:?}");
     // The policy that is deleted itself goes at once.
-    world.delete(&rate_limit_policy(world.name(), "quota", "web")).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
-    held_by_its_agent(&world, false).await?;
-    world.until_works(&[]).await
+    tenant.delete(&rate_limit_policy(tenant.name(), "quota", "web")).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"]).await?;
+    held_by_its_agent(&tenant, false).await?;
+    tenant.until_works(&[]).await
 }
 
 #[tokio::test]
 async fn a_gateway_that_hangs_holds_its_policies_for_so_long_only() -> Result<()> {
-    let (world, _controller) = waiting("hangs", 2, "serve").await?;
-    until_on(&world, true).await?;
-    held_by_its_agent(&world, true).await?;
+    let (tenant, _controller) = waiting("hangs", 2, "serve").await?;
+    until_on(&tenant, true).await?;
+    held_by_its_agent(&tenant, true).await?;
     let started = std::time::Instant::now();
-    world.delete(&web(&world)).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
+    tenant.delete(&web(&tenant)).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-web"]).await?;
     ensure!(started.elapsed() >= Duration::from_secs(1), "after {:?}", started.elapsed());
-    held_by_its_agent(&world, false).await?;
-    world.until_works(&[]).await
+    held_by_its_agent(&tenant, false).await?;
+    tenant.until_works(&[]).await
 }

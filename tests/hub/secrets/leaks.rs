@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use policy_sync_testenv::fixtures::tls_secret;
-use policy_sync_testenv::world::World;
+use policy_sync_testenv::tenant::Tenant;
 use policy_sync_testenv::{Controller, wait};
 use serde_json::json;
 
@@ -19,13 +19,13 @@ const KEYS: [(&str, &str); 2] = [
     ("another-private-key", "YW5vdGhlci1wcml2YXRlLWtleQ=="),
 ];
 
-/// What a command says of the hub of `world`, on both of its outputs.
-fn says(world: &World<'_>, arguments: &[&str]) -> Result<String> {
+/// What a command says of the hub of `tenant`, on both of its outputs.
+fn says(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
         .args(arguments)
-        .args(["--controller-name", &world.controller_name()])
+        .args(["--controller-name", &tenant.controller_name()])
         .arg("--kubeconfig")
-        .arg(world.hub().kubeconfig())
+        .arg(tenant.hub().kubeconfig())
         .env("RUST_LOG", "trace")
         .output()
         .context("running policy-sync")?;
@@ -46,15 +46,15 @@ fn shows_no_key(what: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-async fn shows_nowhere(world: &World<'_>, controller: &Controller) -> Result<()> {
+async fn shows_nowhere(tenant: &Tenant<'_>, controller: &Controller) -> Result<()> {
     let log = controller.log()?;
     ensure!(log.contains("TRACE"), "the log is not at its most verbose");
     shows_no_key("the log", &log)?;
     shows_no_key("/metrics", &controller.metrics().await?)?;
     shows_no_key("/readyz", &controller.readiness().await?.1)?;
-    let events = Api::<Event>::namespaced(world.client().clone(), world.name());
+    let events = Api::<Event>::namespaced(tenant.client().clone(), tenant.name());
     shows_no_key("an Event", &serde_json::to_string(&events.list(&ListParams::default()).await?.items)?)?;
-    let mut gateway = world.get(&web(world, &[])).await?;
+    let mut gateway = tenant.get(&web(tenant, &[])).await?;
     gateway.metadata.managed_fields = None;
     shows_no_key("the Gateway", &serde_json::to_string(&gateway)?)?;
     for arguments in [
@@ -68,63 +68,63 @@ async fn shows_nowhere(world: &World<'_>, controller: &Controller) -> Result<()>
         &["status", "-A", "-o", "yaml"],
         &["status", "cluster", "eu-1"],
         &["status", "cluster", "eu-1", "-o", "json"],
-        &["explain", "gateway", "web", "-n", world.name()],
-        &["explain", "gateway", "web", "-n", world.name(), "-o", "yaml"],
+        &["explain", "gateway", "web", "-n", tenant.name()],
+        &["explain", "gateway", "web", "-n", tenant.name(), "-o", "yaml"],
     ] {
-        shows_no_key(&arguments.join(" "), &says(world, arguments)?)?;
+        shows_no_key(&arguments.join(" "), &says(tenant, arguments)?)?;
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn what_a_secret_holds_is_shown_nowhere() -> Result<()> {
-    let world = copying("leaks").await?;
+    let tenant = copying("leaks").await?;
     let (first, second) = (KEYS[0], KEYS[1]);
     let secret = |key: &str| {
-        let mut secret = tls_secret(world.name(), "a", key);
+        let mut secret = tls_secret(tenant.name(), "a", key);
         let whole = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"tls.key": key}}).to_string();
         for annotation in ["kubectl.kubernetes.io/last-applied-configuration", "example.com/original"] {
             secret["metadata"]["annotations"][annotation] = whole.as_str().into();
         }
         secret
     };
-    world.apply(&secret(first.0)).await?;
-    world.apply(&web(&world, &[json!({"name": "a"}), json!({"name": "missing"})])).await?;
+    tenant.apply(&secret(first.0)).await?;
+    tenant.apply(&web(&tenant, &[json!({"name": "a"}), json!({"name": "missing"})])).await?;
     // Before anything is written, and after.
-    let created = says(&world, &["plan", "--diff"])?;
+    let created = says(&tenant, &["plan", "--diff"])?;
     ensure!(created.contains("tls.key: <hidden, blake3 "), "{created}");
     shows_no_key("plan --diff", &created)?;
-    let controller = traced(&world).await?;
-    let work = until_carried(&world, &["Secret kuadrant-leaks/a"]).await?;
+    let controller = traced(&tenant).await?;
+    let work = until_carried(&tenant, &["Secret kuadrant-leaks/a"]).await?;
     ensure!(serde_json::to_string(&work)?.contains(first.1), "the work has it");
-    shows_nowhere(&world, &controller).await?;
+    shows_nowhere(&tenant, &controller).await?;
 
     // A rotation that is planned, one that is too large, and one that is written.
-    world.settled(&controller).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
-    world.apply(&secret(second.0)).await?;
-    let changed = says(&world, &["plan", "--diff"])?;
+    tenant.apply(&secret(second.0)).await?;
+    let changed = says(&tenant, &["plan", "--diff"])?;
     ensure!(changed.contains("tls.key: <hidden, blake3 "), "{changed}");
     shows_no_key("plan --diff", &changed)?;
-    let huge = tls_secret(world.name(), "a", &second.0.repeat(30_000));
-    world.apply(&huge).await?;
-    let controller = traced(&world).await?;
-    wait::until("the work is too large", policy_sync_testenv::world::LIMIT, || async {
+    let huge = tls_secret(tenant.name(), "a", &second.0.repeat(30_000));
+    tenant.apply(&huge).await?;
+    let controller = traced(&tenant).await?;
+    wait::until("the work is too large", policy_sync_testenv::tenant::LIMIT, || async {
         ensure!(controller.metrics().await?.contains(r#"category="TooLarge""#), "it is not told");
         Ok(())
     })
     .await?;
-    shows_nowhere(&world, &controller).await?;
-    world.apply(&secret(second.0)).await?;
-    world.until_work("eu-1", "gateway-web", |work| super::key_of(work) == second.1).await?;
-    shows_nowhere(&world, &controller).await
+    shows_nowhere(&tenant, &controller).await?;
+    tenant.apply(&secret(second.0)).await?;
+    tenant.until_work("eu-1", "gateway-web", |work| super::key_of(work) == second.1).await?;
+    shows_nowhere(&tenant, &controller).await
 }
 
 /// A controller that logs all that it and its libraries can.
-async fn traced(world: &World<'_>) -> Result<Controller> {
-    let name = format!("--controller-name={}", world.controller_name());
+async fn traced(tenant: &Tenant<'_>) -> Result<Controller> {
+    let name = format!("--controller-name={}", tenant.controller_name());
     let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
-    let mut controller = Controller::launch_traced(binary, world.hub(), &[&name])?;
+    let mut controller = Controller::launch_traced(binary, tenant.hub(), &[&name])?;
     controller.ready().await?;
     controller.leads().await?;
     Ok(controller)

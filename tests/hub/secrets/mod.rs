@@ -7,27 +7,27 @@ use anyhow::{Result, ensure};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::Controller;
 use policy_sync_testenv::fixtures::{https_gateway, namespace, reference_grant, tls_secret};
-use policy_sync_testenv::world::World;
+use policy_sync_testenv::tenant::Tenant;
 use serde_json::{Value, json};
 
-use crate::world;
+use crate::tenant;
 
-/// A world whose class copies Secrets, with a namespace `<name>-tls` beside its own.
-pub(crate) async fn copying(name: &str) -> Result<World<'static>> {
-    let world = world(name, &["eu-1"]).await?;
-    world.apply(&namespace(&tls(&world))).await?;
-    world.parameters(&json!({"tlsSecrets": "copy"})).await?;
-    Ok(world)
+/// A tenant whose class copies Secrets, with a namespace `<name>-tls` beside its own.
+pub(crate) async fn copying(name: &str) -> Result<Tenant<'static>> {
+    let tenant = tenant(name, &["eu-1"]).await?;
+    tenant.apply(&namespace(&tls(&tenant))).await?;
+    tenant.parameters(&json!({"tlsSecrets": "copy"})).await?;
+    Ok(tenant)
 }
 
 /// The other namespace.
-pub(crate) fn tls(world: &World<'_>) -> String {
-    format!("{}-tls", world.name())
+pub(crate) fn tls(tenant: &Tenant<'_>) -> String {
+    format!("{}-tls", tenant.name())
 }
 
 /// The Gateway `web` with these references.
-pub(crate) fn web(world: &World<'_>, references: &[Value]) -> Value {
-    https_gateway(world.name(), "web", world.name(), references)
+pub(crate) fn web(tenant: &Tenant<'_>, references: &[Value]) -> Value {
+    https_gateway(tenant.name(), "web", tenant.name(), references)
 }
 
 /// The Secrets, and the namespaces of the grants, that a work carries.
@@ -46,8 +46,8 @@ pub(crate) fn carried(work: &ManifestWork) -> Vec<String> {
 }
 
 /// Waits until the work of the Gateway `web` carries exactly these.
-pub(crate) async fn until_carried(world: &World<'_>, expected: &[&str]) -> Result<ManifestWork> {
-    world.until_work("eu-1", "gateway-web", |work| carried(work) == expected).await
+pub(crate) async fn until_carried(tenant: &Tenant<'_>, expected: &[&str]) -> Result<ManifestWork> {
+    tenant.until_work("eu-1", "gateway-web", |work| carried(work) == expected).await
 }
 
 /// The key in the first Secret that a work carries, in base64.
@@ -58,99 +58,99 @@ fn key_of(work: &ManifestWork) -> Value {
 }
 
 /// The lists and watches of Secrets that a controller has sent.
-fn reads_of_secrets(world: &World<'_>, controller: &Controller) -> Result<Vec<String>> {
-    let requests = controller.requests(world.hub())?;
+fn reads_of_secrets(tenant: &Tenant<'_>, controller: &Controller) -> Result<Vec<String>> {
+    let requests = controller.requests(tenant.hub())?;
     let secrets = requests.iter().filter(|request| request.object().resource == "secrets");
     Ok(secrets.map(|request| format!("{} {}", request.verb, request.uri)).collect())
 }
 
 #[tokio::test]
 async fn a_secret_travels_is_rotated_and_leaves_with_its_reference() -> Result<()> {
-    let world = copying("secrets").await?;
+    let tenant = copying("secrets").await?;
     for name in ["a", "b", "unnamed"] {
-        world.apply(&tls_secret(world.name(), name, "first")).await?;
+        tenant.apply(&tls_secret(tenant.name(), name, "first")).await?;
     }
-    world.apply(&web(&world, &[json!({"name": "a"}), json!({"name": "b"})])).await?;
-    let controller = world.controller().await?;
+    tenant.apply(&web(&tenant, &[json!({"name": "a"}), json!({"name": "b"})])).await?;
+    let controller = tenant.controller().await?;
     let both = ["Secret kuadrant-secrets/a", "Secret kuadrant-secrets/b"];
-    let work = until_carried(&world, &both).await?;
+    let work = until_carried(&tenant, &both).await?;
     ensure!(key_of(&work) == "Zmlyc3Q=", "{:?}", key_of(&work));
     let order: Vec<&Value> =
         work.spec.workload.manifests.iter().map(|manifest| &manifest.0["kind"]).collect();
     ensure!(order == ["Namespace", "Secret", "Secret", "Gateway"], "{order:?}");
-    let settled = world.settled(&controller).await?.len();
+    let settled = tenant.settled(&controller).await?.len();
 
-    world.apply(&tls_secret(world.name(), "a", "second")).await?;
-    world.until_work("eu-1", "gateway-web", |work| key_of(work) == "c2Vjb25k").await?;
-    world.apply(&tls_secret(world.name(), "unnamed", "second")).await?;
-    let writes = world.settled(&controller).await?;
+    tenant.apply(&tls_secret(tenant.name(), "a", "second")).await?;
+    tenant.until_work("eu-1", "gateway-web", |work| key_of(work) == "c2Vjb25k").await?;
+    tenant.apply(&tls_secret(tenant.name(), "unnamed", "second")).await?;
+    let writes = tenant.settled(&controller).await?;
     let works = writes[settled..].iter().filter(|write| write.object().resource == "manifestworks").count();
     ensure!(works == 1, "a rotation costs one write a cluster: {:?}", &writes[settled..]);
-    for read in reads_of_secrets(&world, &controller)? {
+    for read in reads_of_secrets(&tenant, &controller)? {
         ensure!(read.contains("fieldSelector=type%3Dkubernetes.io%2Ftls"), "{read}");
     }
 
-    world.apply(&web(&world, &[json!({"name": "b"})])).await?;
-    until_carried(&world, &both[1..]).await?;
-    world.delete(&tls_secret(world.name(), "b", "")).await?;
-    until_carried(&world, &[]).await?;
-    world.apply(&tls_secret(world.name(), "b", "third")).await?;
-    until_carried(&world, &both[1..]).await?;
+    tenant.apply(&web(&tenant, &[json!({"name": "b"})])).await?;
+    until_carried(&tenant, &both[1..]).await?;
+    tenant.delete(&tls_secret(tenant.name(), "b", "")).await?;
+    until_carried(&tenant, &[]).await?;
+    tenant.apply(&tls_secret(tenant.name(), "b", "third")).await?;
+    until_carried(&tenant, &both[1..]).await?;
 
     // A restart writes nothing.
-    world.settled(&controller).await?;
+    tenant.settled(&controller).await?;
     controller.terminate().await?;
-    let controller = world.controller().await?;
-    let writes = world.settled(&controller).await?;
+    let controller = tenant.controller().await?;
+    let writes = tenant.settled(&controller).await?;
     ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
 
-    world.parameters(&json!({"tlsSecrets": "none"})).await?;
-    until_carried(&world, &[]).await?;
-    world.settled(&controller).await.map(drop)
+    tenant.parameters(&json!({"tlsSecrets": "none"})).await?;
+    until_carried(&tenant, &[]).await?;
+    tenant.settled(&controller).await.map(drop)
 }
 
 #[tokio::test]
 async fn one_of_another_namespace_travels_while_a_grant_allows_it() -> Result<()> {
-    let world = copying("granted").await?;
-    let tls = tls(&world);
-    world.apply(&tls_secret(&tls, "a", "first")).await?;
-    world.apply(&web(&world, &[json!({"name": "a", "namespace": tls})])).await?;
-    let controller = world.controller().await?;
-    until_carried(&world, &[]).await?;
-    let grant = reference_grant(&tls, "for-the-shop", world.name(), "a");
+    let tenant = copying("granted").await?;
+    let tls = tls(&tenant);
+    tenant.apply(&tls_secret(&tls, "a", "first")).await?;
+    tenant.apply(&web(&tenant, &[json!({"name": "a", "namespace": tls})])).await?;
+    let controller = tenant.controller().await?;
+    until_carried(&tenant, &[]).await?;
+    let grant = reference_grant(&tls, "for-the-shop", tenant.name(), "a");
     let with_grant = ["Secret kuadrant-granted-tls/a", "ReferenceGrant kuadrant-granted-tls"];
     for _ in 0..2 {
-        world.apply(&grant).await?;
-        let work = until_carried(&world, &with_grant).await?;
+        tenant.apply(&grant).await?;
+        let work = until_carried(&tenant, &with_grant).await?;
         let spec = &work.spec.workload.manifests[3].0["spec"];
         ensure!(spec["from"][0]["namespace"] == "kuadrant-granted", "{spec}");
         ensure!(spec["to"] == json!([{"group": "", "kind": "Secret", "name": "a"}]), "{spec}");
         let rights = |work: &ManifestWork| work.spec.workload.manifests[0].0["rules"].to_string();
-        world.until_work("eu-1", "access", |work| rights(work).contains("referencegrants")).await?;
+        tenant.until_work("eu-1", "access", |work| rights(work).contains("referencegrants")).await?;
 
-        world.delete(&grant).await?;
-        until_carried(&world, &[]).await?;
+        tenant.delete(&grant).await?;
+        until_carried(&tenant, &[]).await?;
         // The agent still has to take the grant off the spoke.
-        world.settled(&controller).await?;
-        let access = world.work("eu-1", "access").await?;
+        tenant.settled(&controller).await?;
+        let access = tenant.work("eu-1", "access").await?;
         ensure!(rights(&access).contains("referencegrants"), "{}", rights(&access));
     }
-    world.place("all", &[]).await?;
-    world.until_works(&[]).await
+    tenant.place("all", &[]).await?;
+    tenant.until_works(&[]).await
 }
 
 #[tokio::test]
 async fn without_copy_no_secret_is_read() -> Result<()> {
-    let world = world("unread", &["eu-1"]).await?;
-    world.apply(&tls_secret(world.name(), "a", "first")).await?;
-    world.apply(&web(&world, &[json!({"name": "a"})])).await?;
-    let controller = world.controller().await?;
+    let tenant = tenant("unread", &["eu-1"]).await?;
+    tenant.apply(&tls_secret(tenant.name(), "a", "first")).await?;
+    tenant.apply(&web(&tenant, &[json!({"name": "a"})])).await?;
+    let controller = tenant.controller().await?;
     let is_https =
         |work: &ManifestWork| work.spec.workload.manifests[1].0["spec"]["listeners"][0]["name"] == "https";
-    world.until_work("eu-1", "gateway-web", is_https).await?;
-    world.settled(&controller).await?;
-    until_carried(&world, &[]).await?;
-    let read = reads_of_secrets(&world, &controller)?;
+    tenant.until_work("eu-1", "gateway-web", is_https).await?;
+    tenant.settled(&controller).await?;
+    until_carried(&tenant, &[]).await?;
+    let read = reads_of_secrets(&tenant, &controller)?;
     ensure!(read.is_empty(), "{read:?}");
     let (_, ready) = controller.readiness().await?;
     ensure!(!ready.contains("secrets") && !ready.contains("referencegrants"), "{ready}");

@@ -2,16 +2,16 @@
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, tls_secret};
+use policy_sync_testenv::tenant::{LIMIT, Tenant};
 use policy_sync_testenv::wait;
-use policy_sync_testenv::world::{LIMIT, World};
 use serde_json::{Value, json};
 
 use super::{copying, until_carried, web};
 use crate::kinds::{limited, limited_controller};
 
-/// Lets the limited user of the world list Secrets and grants, or no longer.
-async fn may_read(world: &World<'_>, verbs: &[&str]) -> Result<()> {
-    let name = format!("limited-{}-secrets", world.name());
+/// Lets the limited user of the tenant list Secrets and grants, or no longer.
+async fn may_read(tenant: &Tenant<'_>, verbs: &[&str]) -> Result<()> {
+    let name = format!("limited-{}-secrets", tenant.name());
     let rule =
         |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
     let role = json!({
@@ -21,16 +21,16 @@ async fn may_read(world: &World<'_>, verbs: &[&str]) -> Result<()> {
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": format!("limited-{}", world.name())}],
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": format!("limited-{}", tenant.name())}],
     });
-    world.apply(&role).await?;
-    world.apply(&binding).await.map(drop)
+    tenant.apply(&role).await?;
+    tenant.apply(&binding).await.map(drop)
 }
 
 /// Waits until the condition `Accepted` of a Gateway is `<status> <reason>`, and returns its message.
-pub(crate) async fn until_accepted(world: &World<'_>, gateway: &Value, expected: &str) -> Result<String> {
+pub(crate) async fn until_accepted(tenant: &Tenant<'_>, gateway: &Value, expected: &str) -> Result<String> {
     wait::until(&format!("Accepted is {expected}"), LIMIT, || async {
-        let found = serde_json::to_value(world.get(gateway).await?)?;
+        let found = serde_json::to_value(tenant.get(gateway).await?)?;
         let mut said = found["status"]["conditions"].as_array().into_iter().flatten();
         let accepted = said.find(|said| said["type"] == "Accepted").context("not said yet")?;
         let text = |field: &str| accepted[field].as_str().unwrap_or_default().to_owned();
@@ -42,14 +42,14 @@ pub(crate) async fn until_accepted(world: &World<'_>, gateway: &Value, expected:
 
 #[tokio::test]
 async fn a_gateway_that_names_secrets_waits_for_the_right_to_list_them() -> Result<()> {
-    let world = copying("no-right").await?;
-    world.apply(&gateway(world.name(), "plain", world.name(), Some("all"))).await?;
-    world.apply(&tls_secret(world.name(), "a", "first")).await?;
-    world.apply(&web(&world, &[json!({"name": "a"})])).await?;
-    let user = limited(&world, &["get", "list", "watch", "patch"]).await?;
-    let controller = limited_controller(&world, user.clone()).await?;
-    world.until_works(&["eu-1/access", "eu-1/gateway-plain"]).await?;
-    let message = until_accepted(&world, &web(&world, &[]), "False SecretsUnread").await?;
+    let tenant = copying("no-right").await?;
+    tenant.apply(&gateway(tenant.name(), "plain", tenant.name(), Some("all"))).await?;
+    tenant.apply(&tls_secret(tenant.name(), "a", "first")).await?;
+    tenant.apply(&web(&tenant, &[json!({"name": "a"})])).await?;
+    let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
+    let controller = limited_controller(&tenant, user.clone()).await?;
+    tenant.until_works(&["eu-1/access", "eu-1/gateway-plain"]).await?;
+    let message = until_accepted(&tenant, &web(&tenant, &[]), "False SecretsUnread").await?;
     let expected = "its listeners name Secrets, and which may travel is not known: \
                     cannot list secrets: secrets is forbidden: ";
     ensure!(message.starts_with(expected), "{message}");
@@ -58,20 +58,20 @@ async fn a_gateway_that_names_secrets_waits_for_the_right_to_list_them() -> Resu
     let metrics = controller.metrics().await?;
     ensure!(metrics.contains(r#"category="SecretsUnread""#), "{metrics}");
 
-    may_read(&world, &["list", "watch"]).await?;
-    until_carried(&world, &["Secret kuadrant-no-right/a"]).await?;
-    until_accepted(&world, &web(&world, &[]), "True Accepted").await?;
+    may_read(&tenant, &["list", "watch"]).await?;
+    until_carried(&tenant, &["Secret kuadrant-no-right/a"]).await?;
+    until_accepted(&tenant, &web(&tenant, &[]), "True Accepted").await?;
 
     // After a restart without the right, what the spoke has stays as it is.
-    let before = world.work("eu-1", "gateway-web").await?;
+    let before = tenant.work("eu-1", "gateway-web").await?;
     controller.terminate().await?;
-    may_read(&world, &["get"]).await?;
-    let controller = limited_controller(&world, user).await?;
-    until_accepted(&world, &web(&world, &[]), "False SecretsUnread").await?;
-    world.settled(&controller).await?;
-    let after = world.work("eu-1", "gateway-web").await?;
+    may_read(&tenant, &["get"]).await?;
+    let controller = limited_controller(&tenant, user).await?;
+    until_accepted(&tenant, &web(&tenant, &[]), "False SecretsUnread").await?;
+    tenant.settled(&controller).await?;
+    let after = tenant.work("eu-1", "gateway-web").await?;
     ensure!(after.spec == before.spec, "{:?}", after.spec);
     // What is known still withdraws.
-    world.place("all", &[]).await?;
-    world.until_works(&[]).await
+    tenant.place("all", &[]).await?;
+    tenant.until_works(&[]).await
 }

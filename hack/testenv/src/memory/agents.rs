@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::{Faultless, MemoryServer};
 use crate::hostile::ROGUE;
-use crate::world::Answer;
+use crate::tenant::Answer;
 
 /// How long an agent takes.
 const TAKES: Duration = Duration::from_millis(200);

@@ -4,7 +4,7 @@ use anyhow::Result;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::{Stage, refusal, refused, version};
+use crate::{Space, refusal, refused, version};
 
 crate::stories!(
     what_a_manager_applies_no_more_goes,
@@ -17,13 +17,13 @@ crate::stories!(
     items_with_keys_have_owners_of_their_own,
 );
 
-async fn apply(stage: &Stage, manager: &str, force: bool, metadata: Value) -> kube::Result<DynamicObject> {
+async fn apply(space: &Space, manager: &str, force: bool, metadata: Value) -> kube::Result<DynamicObject> {
     let mut body = json!({"apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": metadata});
     body["metadata"]["name"] = json!("a");
-    body["metadata"]["namespace"] = json!(stage.namespace);
+    body["metadata"]["namespace"] = json!(space.namespace);
     let mut params = PatchParams::apply(manager);
     params.force = force;
-    stage.policies().patch("a", &params, &Patch::Apply(body)).await
+    space.policies().patch("a", &params, &Patch::Apply(body)).await
 }
 
 fn annotations(object: &DynamicObject) -> Value {
@@ -46,104 +46,104 @@ fn owners(object: &DynamicObject, annotation: &str) -> Vec<String> {
     owners
 }
 
-async fn what_a_manager_applies_no_more_goes(stage: Stage) -> Result<()> {
-    stage.create("a").await?;
-    stage.merge("a", json!({"metadata": {"annotations": {"user": "1"}}})).await?;
-    let applied = apply(&stage, "one", true, json!({"annotations": {"x": "1", "y": "2"}})).await?;
+async fn what_a_manager_applies_no_more_goes(space: Space) -> Result<()> {
+    space.create("a").await?;
+    space.merge("a", json!({"metadata": {"annotations": {"user": "1"}}})).await?;
+    let applied = apply(&space, "one", true, json!({"annotations": {"x": "1", "y": "2"}})).await?;
     assert_eq!(annotations(&applied), json!({"user": "1", "x": "1", "y": "2"}));
     assert_eq!(applied.metadata.generation, Some(1));
-    let again = apply(&stage, "one", true, json!({"annotations": {"x": "1", "y": "2"}})).await?;
+    let again = apply(&space, "one", true, json!({"annotations": {"x": "1", "y": "2"}})).await?;
     assert_eq!(version(&again), version(&applied));
-    let fewer = apply(&stage, "one", true, json!({"annotations": {"y": "3"}})).await?;
+    let fewer = apply(&space, "one", true, json!({"annotations": {"y": "3"}})).await?;
     assert_eq!(annotations(&fewer), json!({"user": "1", "y": "3"}));
     assert!(version(&fewer) > version(&applied));
-    let none = apply(&stage, "one", true, json!({"annotations": {}})).await?;
+    let none = apply(&space, "one", true, json!({"annotations": {}})).await?;
     assert_eq!(annotations(&none), json!({"user": "1"}));
     Ok(())
 }
 
-async fn what_two_have_applied_stays_until_neither_does(stage: Stage) -> Result<()> {
-    stage.create("a").await?;
-    apply(&stage, "one", false, json!({"annotations": {"x": "1"}})).await?;
-    let both = apply(&stage, "two", false, json!({"annotations": {"x": "1"}})).await?;
+async fn what_two_have_applied_stays_until_neither_does(space: Space) -> Result<()> {
+    space.create("a").await?;
+    apply(&space, "one", false, json!({"annotations": {"x": "1"}})).await?;
+    let both = apply(&space, "two", false, json!({"annotations": {"x": "1"}})).await?;
     assert_eq!(owners(&both, "x"), ["one/Apply", "two/Apply"]);
-    let one_left = apply(&stage, "one", false, json!({})).await?;
+    let one_left = apply(&space, "one", false, json!({})).await?;
     assert_eq!(annotations(&one_left), json!({"x": "1"}));
     assert_eq!(owners(&one_left, "x"), ["two/Apply"]);
-    let none_left = apply(&stage, "two", false, json!({})).await?;
+    let none_left = apply(&space, "two", false, json!({})).await?;
     assert_eq!(annotations(&none_left), json!({}));
     Ok(())
 }
 
-async fn a_forced_apply_takes_what_another_owns(stage: Stage) -> Result<()> {
-    stage.create("a").await?;
-    apply(&stage, "one", false, json!({"annotations": {"x": "1"}})).await?;
-    let refusal = refusal(apply(&stage, "two", false, json!({"annotations": {"x": "2"}})).await);
+async fn a_forced_apply_takes_what_another_owns(space: Space) -> Result<()> {
+    space.create("a").await?;
+    apply(&space, "one", false, json!({"annotations": {"x": "1"}})).await?;
+    let refusal = refusal(apply(&space, "two", false, json!({"annotations": {"x": "2"}})).await);
     assert_eq!((refusal.code, refusal.reason.as_str()), (409, "Conflict"));
     let cause = &refusal.details.unwrap().causes[0];
     assert_eq!(cause.reason, "FieldManagerConflict");
     assert_eq!(cause.field, ".metadata.annotations.x");
     assert!(cause.message.starts_with(r#"conflict with "one""#), "{}", cause.message);
-    let taken = apply(&stage, "two", true, json!({"annotations": {"x": "2"}})).await?;
+    let taken = apply(&space, "two", true, json!({"annotations": {"x": "2"}})).await?;
     assert_eq!(annotations(&taken), json!({"x": "2"}));
     assert_eq!(owners(&taken, "x"), ["two/Apply"]);
     Ok(())
 }
 
-async fn an_edit_takes_what_an_apply_owned(stage: Stage) -> Result<()> {
-    stage.create("a").await?;
-    apply(&stage, "one", true, json!({"annotations": {"x": "1", "y": "1"}})).await?;
+async fn an_edit_takes_what_an_apply_owned(space: Space) -> Result<()> {
+    space.create("a").await?;
+    apply(&space, "one", true, json!({"annotations": {"x": "1", "y": "1"}})).await?;
     let params = PatchParams { field_manager: Some("editor".into()), ..PatchParams::default() };
     let edit = json!({"metadata": {"annotations": {"x": "2", "y": null}}});
-    let edited = stage.policies().patch("a", &params, &Patch::Merge(edit)).await?;
+    let edited = space.policies().patch("a", &params, &Patch::Merge(edit)).await?;
     assert_eq!(annotations(&edited), json!({"x": "2"}));
     assert_eq!(owners(&edited, "x"), ["editor/Update"]);
     // What the editor owns is not removed by leaving it out.
-    let left = apply(&stage, "one", true, json!({})).await?;
+    let left = apply(&space, "one", true, json!({})).await?;
     assert_eq!(annotations(&left), json!({"x": "2"}));
-    let back = apply(&stage, "one", true, json!({"annotations": {"x": "1"}})).await?;
+    let back = apply(&space, "one", true, json!({"annotations": {"x": "1"}})).await?;
     assert_eq!(owners(&back, "x"), ["one/Apply"]);
     Ok(())
 }
 
-async fn an_apply_with_the_uid_of_another_object_is_refused(stage: Stage) -> Result<()> {
-    let first = stage.create("a").await?.metadata.uid.unwrap();
-    stage.policies().delete("a", &DeleteParams::default()).await?;
-    stage.create("a").await?;
-    let answer = apply(&stage, "one", true, json!({"uid": first, "annotations": {"x": "1"}})).await;
+async fn an_apply_with_the_uid_of_another_object_is_refused(space: Space) -> Result<()> {
+    let first = space.create("a").await?.metadata.uid.unwrap();
+    space.policies().delete("a", &DeleteParams::default()).await?;
+    space.create("a").await?;
+    let answer = apply(&space, "one", true, json!({"uid": first, "annotations": {"x": "1"}})).await;
     assert_eq!(refused(answer), (422, "Invalid".to_owned()));
     Ok(())
 }
 
-async fn an_apply_with_the_uid_of_an_object_that_is_gone_makes_none(stage: Stage) -> Result<()> {
-    let uid = stage.create("a").await?.metadata.uid.unwrap();
-    stage.policies().delete("a", &DeleteParams::default()).await?;
-    let answer = apply(&stage, "one", true, json!({"uid": uid, "annotations": {"x": "1"}})).await;
+async fn an_apply_with_the_uid_of_an_object_that_is_gone_makes_none(space: Space) -> Result<()> {
+    let uid = space.create("a").await?.metadata.uid.unwrap();
+    space.policies().delete("a", &DeleteParams::default()).await?;
+    let answer = apply(&space, "one", true, json!({"uid": uid, "annotations": {"x": "1"}})).await;
     assert_eq!(refused(answer), (409, "Conflict".to_owned()));
-    assert_eq!(refused(stage.policies().get("a").await).0, 404);
+    assert_eq!(refused(space.policies().get("a").await).0, 404);
     Ok(())
 }
 
-async fn an_apply_without_a_uid_makes_an_object(stage: Stage) -> Result<()> {
+async fn an_apply_without_a_uid_makes_an_object(space: Space) -> Result<()> {
     let params = PatchParams::apply("one").force();
-    let mut policy = stage.policy("a");
+    let mut policy = space.policy("a");
     policy["metadata"]["annotations"] = json!({"x": "1"});
-    let made = stage.policies().patch("a", &params, &Patch::Apply(&policy)).await?;
+    let made = space.policies().patch("a", &params, &Patch::Apply(&policy)).await?;
     assert_eq!(made.metadata.generation, Some(1));
     assert_eq!(owners(&made, "x"), ["one/Apply"]);
     Ok(())
 }
 
 /// Conditions of a definition's status: a list whose items are told apart by their type.
-async fn items_with_keys_have_owners_of_their_own(stage: Stage) -> Result<()> {
-    stage.create("a").await?;
+async fn items_with_keys_have_owners_of_their_own(space: Space) -> Result<()> {
+    space.create("a").await?;
     let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let apply = async |manager: &str, conditions: Vec<Value>| {
         let body = json!({
             "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
-            "metadata": {"name": "a", "namespace": stage.namespace}, "status": {"conditions": conditions},
+            "metadata": {"name": "a", "namespace": space.namespace}, "status": {"conditions": conditions},
         });
-        stage.policies().patch_status("a", &PatchParams::apply(manager).force(), &Patch::Apply(body)).await
+        space.policies().patch_status("a", &PatchParams::apply(manager).force(), &Patch::Apply(body)).await
     };
     let types = |object: &DynamicObject| {
         let conditions = object.data["status"]["conditions"].as_array().cloned().unwrap_or_default();

@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 
-use crate::{Stage, limit, limiting, refusal, refused, version};
+use crate::{Space, limit, limiting, refusal, refused, version};
 
 crate::stories!(
     an_object_is_created_once_and_in_a_namespace_that_is_there,
@@ -26,30 +26,30 @@ fn error(code: u16, reason: &str) -> (u16, String) {
     (code, reason.to_owned())
 }
 
-async fn an_object_is_created_once_and_in_a_namespace_that_is_there(stage: Stage) -> Result<()> {
-    let created = stage.create("a").await?;
+async fn an_object_is_created_once_and_in_a_namespace_that_is_there(space: Space) -> Result<()> {
+    let created = space.create("a").await?;
     assert_eq!(created.metadata.generation, Some(1));
-    let again: DynamicObject = serde_json::from_value(stage.policy("a"))?;
-    let refusal = refusal(stage.policies().create(&PostParams::default(), &again).await);
+    let again: DynamicObject = serde_json::from_value(space.policy("a"))?;
+    let refusal = refusal(space.policies().create(&PostParams::default(), &again).await);
     assert_eq!((refusal.code, refusal.reason.as_str()), (409, "AlreadyExists"));
     assert_eq!(refusal.message, r#"ratelimitpolicies.kuadrant.io "a" already exists"#);
     let elsewhere: Api<DynamicObject> =
-        Api::namespaced_with(stage.client.clone(), "nowhere", &crate::policy_resource());
-    let mut policy = stage.policy("a");
+        Api::namespaced_with(space.client.clone(), "nowhere", &crate::policy_resource());
+    let mut policy = space.policy("a");
     policy["metadata"]["namespace"] = json!("nowhere");
     let refusal = elsewhere.create(&PostParams::default(), &serde_json::from_value(policy)?).await;
     assert_eq!(refused(refusal), error(404, "NotFound"));
     Ok(())
 }
 
-async fn patch(stage: &Stage, patch: Value) -> kube::Result<DynamicObject> {
+async fn patch(space: &Space, patch: Value) -> kube::Result<DynamicObject> {
     let patch = Patch::<()>::Json(serde_json::from_value(patch).unwrap());
-    stage.policies().patch("a", &PatchParams::default(), &patch).await
+    space.policies().patch("a", &PatchParams::default(), &patch).await
 }
 
-async fn a_json_patch_is_all_or_nothing(stage: Stage) -> Result<()> {
-    assert_eq!(refused(patch(&stage, json!([])).await), error(404, "NotFound"));
-    let created = stage.create("a").await?;
+async fn a_json_patch_is_all_or_nothing(space: Space) -> Result<()> {
+    assert_eq!(refused(patch(&space, json!([])).await), error(404, "NotFound"));
+    let created = space.create("a").await?;
     let uid = created.metadata.uid.clone().unwrap();
     let test = |uid: &str, generation: i64| {
         json!([
@@ -59,39 +59,39 @@ async fn a_json_patch_is_all_or_nothing(stage: Stage) -> Result<()> {
             {"op": "add", "path": "/metadata/annotations", "value": {"example.com/a": "b"}},
         ])
     };
-    let refusal = refusal(patch(&stage, test(&uid, 7)).await);
+    let refusal = refusal(patch(&space, test(&uid, 7)).await);
     assert_eq!((refusal.code, refusal.reason.as_str()), (422, "Invalid"));
-    assert_eq!(refused(patch(&stage, test("other", 1)).await), error(422, "Invalid"));
-    assert_eq!(version(&stage.policies().get("a").await?), version(&created));
-    let patched = patch(&stage, test(&uid, 1)).await?;
+    assert_eq!(refused(patch(&space, test("other", 1)).await), error(422, "Invalid"));
+    assert_eq!(version(&space.policies().get("a").await?), version(&created));
+    let patched = patch(&space, test(&uid, 1)).await?;
     assert_eq!((patched.metadata.generation, &patched.data["spec"]["limits"]["x"]), (Some(2), &limit(1)));
     assert_eq!(patched.metadata.annotations.clone().unwrap()["example.com/a"], "b");
     // The same again finds nothing to change.
-    let again = patch(&stage, test(&uid, 2)).await?;
+    let again = patch(&space, test(&uid, 2)).await?;
     assert_eq!(version(&again), version(&patched));
     let unfit = json!([{"op": "add", "path": "/metadata/labels/x", "value": "y"}]);
-    assert_eq!(refused(patch(&stage, unfit).await), error(422, "Invalid"));
+    assert_eq!(refused(patch(&space, unfit).await), error(422, "Invalid"));
     let other = json!([{"op": "replace", "path": "/metadata/uid", "value": "other"}]);
-    assert_eq!(refused(patch(&stage, other).await), error(422, "Invalid"));
+    assert_eq!(refused(patch(&space, other).await), error(422, "Invalid"));
     Ok(())
 }
 
-async fn a_merge_patch_of_an_old_version_conflicts(stage: Stage) -> Result<()> {
-    let created = stage.create("a").await?;
+async fn a_merge_patch_of_an_old_version_conflicts(space: Space) -> Result<()> {
+    let created = space.create("a").await?;
     let old = created.metadata.resource_version.unwrap();
     let with = |version: &str, requests: i64| json!({"metadata": {"resourceVersion": version}, "spec": {"limits": {"x": limit(requests)}}});
-    stage.merge("a", with(&old, 1)).await?;
-    let refusal = refusal(stage.merge("a", with(&old, 2)).await);
+    space.merge("a", with(&old, 1)).await?;
+    let refusal = refusal(space.merge("a", with(&old, 2)).await);
     assert_eq!((refusal.code, refusal.reason.as_str()), (409, "Conflict"));
     assert!(refusal.message.contains("the object has been modified"), "{}", refusal.message);
-    let emptied = stage.merge("a", json!({"spec": {"limits": {"x": null}}})).await?;
+    let emptied = space.merge("a", json!({"spec": {"limits": {"x": null}}})).await?;
     assert!(emptied.data["spec"]["limits"]["x"].is_null());
     Ok(())
 }
 
-async fn a_replacement_needs_the_version_that_it_replaces(stage: Stage) -> Result<()> {
-    let created = stage.create("a").await?;
-    let api = stage.policies();
+async fn a_replacement_needs_the_version_that_it_replaces(space: Space) -> Result<()> {
+    let created = space.create("a").await?;
+    let api = space.policies();
     let mut new = created.clone();
     new.data["spec"]["limits"]["x"] = limit(1);
     let replaced = api.replace("a", &PostParams::default(), &new).await?;
@@ -109,8 +109,8 @@ async fn a_replacement_needs_the_version_that_it_replaces(stage: Stage) -> Resul
     Ok(())
 }
 
-async fn a_lease_is_taken_by_one(stage: Stage) -> Result<()> {
-    let api: Api<Lease> = Api::namespaced(stage.client.clone(), &stage.namespace);
+async fn a_lease_is_taken_by_one(space: Space) -> Result<()> {
+    let api: Api<Lease> = Api::namespaced(space.client.clone(), &space.namespace);
     let lease = |holder: &str| -> Lease {
         serde_json::from_value(json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": holder}}))
             .unwrap()
@@ -134,11 +134,11 @@ fn only(uid: Option<&str>, version: Option<&str>) -> DeleteParams {
     DeleteParams::background().preconditions(preconditions)
 }
 
-async fn a_delete_is_of_the_object_that_was_seen(stage: Stage) -> Result<()> {
-    let created = stage.create("a").await?;
+async fn a_delete_is_of_the_object_that_was_seen(space: Space) -> Result<()> {
+    let created = space.create("a").await?;
     let (uid, old) = (created.metadata.uid.unwrap(), created.metadata.resource_version.unwrap());
-    stage.merge("a", limiting(1)).await?;
-    let api = stage.policies();
+    space.merge("a", limiting(1)).await?;
+    let api = space.policies();
     let another = "00000000-0000-4000-8000-0000000000ff";
     let refusal = refusal(api.delete("a", &only(Some(another), None)).await);
     assert_eq!((refusal.code, refusal.reason.as_str()), (409, "Conflict"));
@@ -148,15 +148,15 @@ async fn a_delete_is_of_the_object_that_was_seen(stage: Stage) -> Result<()> {
     let gone = api.delete("a", &only(Some(&uid), None)).await?.right();
     assert!(gone.is_some_and(|status| status.is_success()));
     assert_eq!(refused(api.delete("a", &only(Some(&uid), None)).await), error(404, "NotFound"));
-    assert_ne!(stage.create("a").await?.metadata.uid.unwrap(), uid);
+    assert_ne!(space.create("a").await?.metadata.uid.unwrap(), uid);
     Ok(())
 }
 
-async fn an_object_with_a_finalizer_goes_when_that_is_gone(stage: Stage) -> Result<()> {
-    let mut policy = stage.policy("a");
+async fn an_object_with_a_finalizer_goes_when_that_is_gone(space: Space) -> Result<()> {
+    let mut policy = space.policy("a");
     policy["metadata"]["finalizers"] = json!(["example.com/agent"]);
-    let created = stage.create_as(&policy).await?;
-    let api = stage.policies();
+    let created = space.create_as(&policy).await?;
+    let api = space.policies();
     let deleting = api.delete("a", &DeleteParams::default()).await?.left().unwrap();
     assert!(deleting.metadata.deletion_timestamp.is_some());
     assert_eq!(deleting.metadata.generation, Some(2));
@@ -164,52 +164,52 @@ async fn an_object_with_a_finalizer_goes_when_that_is_gone(stage: Stage) -> Resu
     let again = api.delete("a", &DeleteParams::default()).await?.left().unwrap();
     assert_eq!(version(&again), version(&deleting));
     let more = json!({"metadata": {"finalizers": ["example.com/agent", "example.com/other"]}});
-    assert_eq!(refused(stage.merge("a", more).await), error(422, "Invalid"));
-    assert_eq!(refused(stage.create_as(&policy).await.map_err(|error| error.downcast().unwrap())).0, 409);
-    stage.merge("a", json!({"metadata": {"finalizers": null}})).await?;
+    assert_eq!(refused(space.merge("a", more).await), error(422, "Invalid"));
+    assert_eq!(refused(space.create_as(&policy).await.map_err(|error| error.downcast().unwrap())).0, 409);
+    space.merge("a", json!({"metadata": {"finalizers": null}})).await?;
     assert_eq!(refused(api.get("a").await), error(404, "NotFound"));
     Ok(())
 }
 
-async fn the_status_is_written_through_its_own_door(stage: Stage) -> Result<()> {
-    let mut policy = stage.policy("a");
+async fn the_status_is_written_through_its_own_door(space: Space) -> Result<()> {
+    let mut policy = space.policy("a");
     policy["status"] = json!({"observedGeneration": 5});
-    let created = stage.create_as(&policy).await?;
+    let created = space.create_as(&policy).await?;
     assert!(created.data["status"].is_null());
-    let ignored = stage.merge("a", json!({"status": {"observedGeneration": 5}})).await?;
+    let ignored = space.merge("a", json!({"status": {"observedGeneration": 5}})).await?;
     assert_eq!(version(&ignored), version(&created));
     let mut patch = limiting(1);
     patch["metadata"] = json!({"labels": {"x": "y"}});
     patch["status"] = json!({"observedGeneration": 1});
-    let written = stage.merge_status("a", patch).await?;
+    let written = space.merge_status("a", patch).await?;
     assert_eq!(written.data["status"]["observedGeneration"], 1);
     assert_eq!((written.metadata.generation, written.metadata.labels), (Some(1), None));
     assert!(written.data["spec"]["limits"]["x"].is_null());
-    let changed = stage.merge("a", limiting(1)).await?;
+    let changed = space.merge("a", limiting(1)).await?;
     assert_eq!(changed.data["status"]["observedGeneration"], 1);
     Ok(())
 }
 
-async fn a_generation_counts_changes_of_what_is_wanted(stage: Stage) -> Result<()> {
-    stage.create("a").await?;
-    let labelled = stage.merge("a", json!({"metadata": {"labels": {"x": "y"}}})).await?;
+async fn a_generation_counts_changes_of_what_is_wanted(space: Space) -> Result<()> {
+    space.create("a").await?;
+    let labelled = space.merge("a", json!({"metadata": {"labels": {"x": "y"}}})).await?;
     assert_eq!(labelled.metadata.generation, Some(1));
-    let changed = stage.merge("a", limiting(1)).await?;
+    let changed = space.merge("a", limiting(1)).await?;
     assert_eq!(changed.metadata.generation, Some(2));
     Ok(())
 }
 
-async fn an_access_review_is_answered(stage: Stage) -> Result<()> {
+async fn an_access_review_is_answered(space: Space) -> Result<()> {
     use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
     let attributes = json!({"group": "kuadrant.io", "resource": "ratelimitpolicies", "verb": "patch"});
     let review: SelfSubjectAccessReview =
         serde_json::from_value(json!({"metadata": {}, "spec": {"resourceAttributes": attributes}}))?;
-    let answer = Api::all(stage.client.clone()).create(&PostParams::default(), &review).await?;
+    let answer = Api::all(space.client.clone()).create(&PostParams::default(), &review).await?;
     assert!(answer.status.unwrap().allowed);
     Ok(())
 }
 
-async fn a_kind_comes_and_goes_with_its_definition(stage: Stage) -> Result<()> {
+async fn a_kind_comes_and_goes_with_its_definition(space: Space) -> Result<()> {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use policy_sync_testenv::crds::{Crd, install};
     let definition = json!({
@@ -222,7 +222,7 @@ async fn a_kind_comes_and_goes_with_its_definition(stage: Stage) -> Result<()> {
                 {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
         },
     });
-    install(&stage.client, &[Crd::new(definition)?]).await?;
+    install(&space.client, &[Crd::new(definition)?]).await?;
     let passing: DynamicObject = serde_json::from_value(json!({
         "apiVersion": "stories.example.com/v1", "kind": "Passing", "metadata": {"name": "a"}, "spec": {"x": 1},
         "status": {"y": 1},
@@ -234,11 +234,11 @@ async fn a_kind_comes_and_goes_with_its_definition(stage: Stage) -> Result<()> {
         kind: "Passing".into(),
         plural: "passings".into(),
     };
-    let api: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &resource);
+    let api: Api<DynamicObject> = Api::namespaced_with(space.client.clone(), &space.namespace, &resource);
     let created = api.create(&PostParams::default(), &passing).await?;
     // Without a subresource of its own the status is part of the object.
     assert_eq!((created.data["status"]["y"].as_i64(), created.metadata.generation), (Some(1), Some(1)));
-    let definitions: Api<CustomResourceDefinition> = Api::all(stage.client.clone());
+    let definitions: Api<CustomResourceDefinition> = Api::all(space.client.clone());
     definitions.delete("passings.stories.example.com", &DeleteParams::default()).await?;
     policy_sync_testenv::wait::until("the kind goes", std::time::Duration::from_secs(30), || async {
         match api.list(&Default::default()).await {

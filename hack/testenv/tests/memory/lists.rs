@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::{Stage, refused, version};
+use crate::{Space, refused, version};
 
 crate::stories!(
     pages_show_one_moment,
@@ -20,11 +20,11 @@ fn names<K: ResourceExt>(items: &[K]) -> Vec<String> {
     items.iter().map(ResourceExt::name_any).collect()
 }
 
-async fn pages_show_one_moment(stage: Stage) -> Result<()> {
+async fn pages_show_one_moment(space: Space) -> Result<()> {
     for name in ["c", "a", "e", "b", "d"] {
-        stage.create(name).await?;
+        space.create(name).await?;
     }
-    let api = stage.policies();
+    let api = space.policies();
     let first = api.list(&ListParams::default().limit(2)).await?;
     assert_eq!(names(&first.items), ["a", "b"]);
     assert_eq!(first.metadata.remaining_item_count, Some(3));
@@ -32,7 +32,7 @@ async fn pages_show_one_moment(stage: Stage) -> Result<()> {
     // What happens between pages is on none of them.
     let deleted = api.delete("d", &Default::default()).await?;
     assert!(deleted.is_right());
-    let later = stage.create("cc").await?;
+    let later = space.create("cc").await?;
     assert!(version(&later) > listed);
     let mut rest = Vec::new();
     let mut token = first.metadata.continue_.clone();
@@ -50,28 +50,28 @@ async fn pages_show_one_moment(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn a_continue_token_of_nonsense_is_refused(stage: Stage) -> Result<()> {
-    let list = stage.policies().list(&ListParams::default().limit(2).continue_token("nonsense")).await;
+async fn a_continue_token_of_nonsense_is_refused(space: Space) -> Result<()> {
+    let list = space.policies().list(&ListParams::default().limit(2).continue_token("nonsense")).await;
     assert_eq!(refused(list), (400, "BadRequest".to_owned()));
     Ok(())
 }
 
-async fn no_metadata_is_null_and_no_objects_are_an_empty_list(stage: Stage) -> Result<()> {
-    let request = kube::core::Request::new(stage.policies().resource_url());
-    let whole: Value = stage.client.request(request.list(&ListParams::default())?).await?;
+async fn no_metadata_is_null_and_no_objects_are_an_empty_list(space: Space) -> Result<()> {
+    let request = kube::core::Request::new(space.policies().resource_url());
+    let whole: Value = space.client.request(request.list(&ListParams::default())?).await?;
     assert_eq!(whole["items"], json!([]));
-    let metadata: Value = stage.client.request(request.list_metadata(&ListParams::default())?).await?;
+    let metadata: Value = space.client.request(request.list_metadata(&ListParams::default())?).await?;
     assert_eq!(metadata["items"], Value::Null);
     Ok(())
 }
 
-async fn selectors_select(stage: Stage) -> Result<()> {
+async fn selectors_select(space: Space) -> Result<()> {
     for (name, labels) in [("a", r#"{"x":"1"}"#), ("b", r#"{"x":"2","y":""}"#), ("c", "{}")] {
-        let mut policy = stage.policy(name);
+        let mut policy = space.policy(name);
         policy["metadata"]["labels"] = serde_json::from_str(labels)?;
-        stage.create_as(&policy).await?;
+        space.create_as(&policy).await?;
     }
-    let api = stage.policies();
+    let api = space.policies();
     for (selector, expected) in [
         ("x=1", vec!["a"]),
         ("x==1", vec!["a"]),
@@ -98,23 +98,23 @@ async fn selectors_select(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn metadata_alone_has_neither_spec_nor_status(stage: Stage) -> Result<()> {
-    let created = stage.create("a").await?;
-    let one = stage.policies().get_metadata("a").await?;
+async fn metadata_alone_has_neither_spec_nor_status(space: Space) -> Result<()> {
+    let created = space.create("a").await?;
+    let one = space.policies().get_metadata("a").await?;
     assert_eq!(one.metadata.uid, created.metadata.uid);
     assert_eq!(one.types.unwrap().kind, "PartialObjectMetadata");
-    let list = stage.policies().list_metadata(&ListParams::default()).await?;
+    let list = space.policies().list_metadata(&ListParams::default()).await?;
     assert_eq!(names(&list.items), ["a"]);
     assert_eq!(list.types.kind, "PartialObjectMetadataList");
     Ok(())
 }
 
-async fn what_is_not_there_is_not_found(stage: Stage) -> Result<()> {
-    assert_eq!(refused(stage.policies().get("a").await), (404, "NotFound".to_owned()));
+async fn what_is_not_there_is_not_found(space: Space) -> Result<()> {
+    assert_eq!(refused(space.policies().get("a").await), (404, "NotFound".to_owned()));
     let mut nothing = crate::policy_resource();
     nothing.plural = "nothings".into();
     let api: kube::Api<kube::api::DynamicObject> =
-        kube::Api::namespaced_with(stage.client.clone(), &stage.namespace, &nothing);
+        kube::Api::namespaced_with(space.client.clone(), &space.namespace, &nothing);
     assert_eq!(refused(api.list(&ListParams::default()).await).0, 404);
     Ok(())
 }

@@ -18,12 +18,12 @@ use policy_sync_testenv::{Fleet, MemoryServer};
 use serde_json::{Value, json};
 
 /// A namespace of its own on some server.
-pub struct Stage {
+pub struct Space {
     client: Client,
     namespace: String,
 }
 
-impl Stage {
+impl Space {
     async fn in_memory(name: &str) -> Result<Self> {
         let server = MemoryServer::new();
         crds::install(&server.client(), &crds::generated(Side::Hub)?).await?;
@@ -113,13 +113,13 @@ macro_rules! stories {
         mod memory {
             $(#[tokio::test(start_paused = true)]
             async fn $name() -> anyhow::Result<()> {
-                super::$name(crate::Stage::in_memory(stringify!($name)).await?).await
+                super::$name(crate::Space::in_memory(stringify!($name)).await?).await
             })*
         }
         mod real {
             $(#[tokio::test]
             async fn $name() -> anyhow::Result<()> {
-                super::$name(crate::Stage::real(stringify!($name)).await?).await
+                super::$name(crate::Space::real(stringify!($name)).await?).await
             })*
         }
     };

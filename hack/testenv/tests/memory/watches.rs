@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, DynamicObject, WatchEvent, WatchParams};
 use serde_json::json;
 
-use crate::{Stage, limit, limiting, version};
+use crate::{Space, limit, limiting, version};
 
 crate::stories!(
     a_watch_tells_what_happened_since,
@@ -42,13 +42,13 @@ fn kinds(events: &[(String, DynamicObject)]) -> Vec<&str> {
     events.iter().map(|(kind, _)| kind.as_str()).collect()
 }
 
-async fn a_watch_tells_what_happened_since(stage: Stage) -> Result<()> {
-    stage.create("before").await?;
-    let from = stage.create("a").await?.metadata.resource_version.unwrap();
-    let changed = stage.merge("a", limiting(1)).await?;
-    stage.create("b").await?;
-    stage.policies().delete("a", &DeleteParams::default()).await?;
-    let watch = stage.policies().watch(&WatchParams::default(), &from).await?;
+async fn a_watch_tells_what_happened_since(space: Space) -> Result<()> {
+    space.create("before").await?;
+    let from = space.create("a").await?.metadata.resource_version.unwrap();
+    let changed = space.merge("a", limiting(1)).await?;
+    space.create("b").await?;
+    space.policies().delete("a", &DeleteParams::default()).await?;
+    let watch = space.policies().watch(&WatchParams::default(), &from).await?;
     let found = events(watch, 3).await?;
     assert_eq!(kinds(&found), ["MODIFIED a", "ADDED b", "DELETED a"]);
     assert_eq!(version(&found[0].1), version(&changed));
@@ -58,37 +58,37 @@ async fn a_watch_tells_what_happened_since(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn a_selected_watch_tells_of_objects_that_begin_and_cease_to_fit(stage: Stage) -> Result<()> {
-    let from = stage.create("a").await?.metadata.resource_version.unwrap();
+async fn a_selected_watch_tells_of_objects_that_begin_and_cease_to_fit(space: Space) -> Result<()> {
+    let from = space.create("a").await?.metadata.resource_version.unwrap();
     for x in [1, 1, 2, 1] {
         let mut patch = limiting(x);
         patch["metadata"] = json!({"labels": {"x": x.to_string(), "n": null}});
-        stage.merge("a", patch).await?;
+        space.merge("a", patch).await?;
     }
-    stage.merge("a", limiting(3)).await?;
-    let changed = stage.merge("a", json!({"metadata": {"labels": {"x": null}}})).await?;
-    let watch = stage.policies().watch(&WatchParams::default().labels("x=1"), &from).await?;
+    space.merge("a", limiting(3)).await?;
+    let changed = space.merge("a", json!({"metadata": {"labels": {"x": null}}})).await?;
+    let watch = space.policies().watch(&WatchParams::default().labels("x=1"), &from).await?;
     let found = events(watch, 5).await?;
     assert_eq!(kinds(&found), ["ADDED a", "DELETED a", "ADDED a", "MODIFIED a", "DELETED a"]);
     assert_eq!(version(&found[4].1), version(&changed));
     Ok(())
 }
 
-async fn a_write_that_changes_nothing_is_no_event(stage: Stage) -> Result<()> {
-    let created = stage.create("a").await?;
-    let again = stage.merge("a", json!({"metadata": {"name": "a"}})).await?;
+async fn a_write_that_changes_nothing_is_no_event(space: Space) -> Result<()> {
+    let created = space.create("a").await?;
+    let again = space.merge("a", json!({"metadata": {"name": "a"}})).await?;
     assert_eq!(version(&again), version(&created));
-    stage.merge("a", limiting(1)).await?;
+    space.merge("a", limiting(1)).await?;
     let from = created.metadata.resource_version.unwrap();
-    let watch = stage.policies().watch(&WatchParams::default(), &from).await?;
+    let watch = space.policies().watch(&WatchParams::default(), &from).await?;
     assert_eq!(kinds(&events(watch, 1).await?), ["MODIFIED a"]);
     Ok(())
 }
 
-async fn a_watch_ends_in_time_and_says_how_far_it_came(stage: Stage) -> Result<()> {
-    let created = stage.create("a").await?;
+async fn a_watch_ends_in_time_and_says_how_far_it_came(space: Space) -> Result<()> {
+    let created = space.create("a").await?;
     let from = created.metadata.resource_version.clone().unwrap();
-    let watch = stage.policies().watch(&WatchParams::default().timeout(4), &from).await?;
+    let watch = space.policies().watch(&WatchParams::default().timeout(4), &from).await?;
     let found: Vec<_> = tokio::time::timeout(Duration::from_secs(30), watch.collect()).await?;
     let bookmarks: Vec<u64> = found
         .into_iter()
@@ -101,8 +101,8 @@ async fn a_watch_ends_in_time_and_says_how_far_it_came(stage: Stage) -> Result<(
     Ok(())
 }
 
-async fn a_watch_from_long_ago_has_expired(stage: Stage) -> Result<()> {
-    let watch = stage.policies().watch(&WatchParams::default(), "1").await?;
+async fn a_watch_from_long_ago_has_expired(space: Space) -> Result<()> {
+    let watch = space.policies().watch(&WatchParams::default(), "1").await?;
     let found: Vec<_> = tokio::time::timeout(Duration::from_secs(30), watch.collect()).await?;
     let [Ok(WatchEvent::Error(status))] = found.as_slice() else { bail!("{found:?}") };
     assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));

@@ -13,13 +13,13 @@ pub(super) const SPOKES: [&str; 2] = ["eu-1", "us-1"];
 
 /// A hub, two spokes, and the controller. Dropping it stops all of it.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct Demo {
     // Goes before the hub that it watches.
     _controller: Controller,
     fleet: Fleet,
 }
 
-impl Stage {
+impl Demo {
     /// Starts everything.
     pub(super) async fn start(controller: &Path, report: &Report) -> Result<Self> {
         ensure!(

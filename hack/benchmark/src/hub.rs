@@ -20,7 +20,7 @@ use super::report::progress;
 use super::scene::{AT_ONCE, Scene, create_all};
 use super::{Options, agents};
 use policy_sync_testenv::apply::apply_all;
-use policy_sync_testenv::world::rate_limit_policies;
+use policy_sync_testenv::tenant::rate_limit_policies;
 use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, fixtures, wait};
 
 /// The namespace of the Gateway, of the policies and of the class's parameters.
@@ -39,7 +39,7 @@ const START: Duration = Duration::from_secs(120);
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The hub, and the controller's program.
-pub(super) struct Stage {
+pub(super) struct MeasuredHub {
     fleet: Fleet,
     binary: PathBuf,
     quiet: Duration,
@@ -78,7 +78,7 @@ impl Stored {
     }
 }
 
-impl Stage {
+impl MeasuredHub {
     /// Starts the hub and puts everything there but works.
     pub(super) async fn start(options: &Options) -> Result<Self> {
         ensure!(options.controller.is_file(), "{} is no program", options.controller.display());
@@ -86,17 +86,17 @@ impl Stage {
         let client = fleet.hub().client()?;
         let clusters: Vec<String> =
             (0..options.clusters).map(|index| format!("cluster-{index:04}")).collect();
-        let scene = Self::set(&client, &clusters).await.context("setting the stage")?;
+        let scene = Self::set(&client, &clusters).await.context("setting the scene")?;
         let (binary, quiet) = (options.controller.clone(), options.quiet);
         let works = Arc::default();
-        let mut stage =
+        let mut hub =
             Self { fleet, binary, quiet, client, scene, clusters, policies: 0, works, settled: false };
-        stage.set_policies(options.policies).await?;
-        Ok(stage)
+        hub.set_policies(options.policies).await?;
+        Ok(hub)
     }
 
     async fn set(client: &Client, clusters: &[String]) -> Result<Scene> {
-        progress(&format!("setting the stage: {} clusters", clusters.len()));
+        progress(&format!("registering {} clusters", clusters.len()));
         register(client, clusters).await?;
         // Gateways wait for their policies as they do where nothing else is said: a fixture has them come at once.
         let params = json!({
@@ -138,7 +138,7 @@ impl Stage {
     }
 
     /// Starts the controller, and returns it with the time until it was ready: with many works, longer than
-    /// [`Stage::quiet`] waits.
+    /// [`MeasuredHub::quiet`] waits.
     pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
         let started = Instant::now();
         let controller = self.launch()?;
@@ -207,7 +207,7 @@ impl Stage {
         .await
     }
 
-    /// Notes that all is as [`Stage::settle`] leaves it.
+    /// Notes that all is as [`MeasuredHub::settle`] leaves it.
     pub(super) fn note_settled(&mut self) {
         self.settled = true;
     }

@@ -1,6 +1,6 @@
 //! One tenant of a hub: a namespace, a GatewayClass with parameters, a placed Gateway, and a controller of its own.
 //!
-//! Controllers of different names leave each other alone, so any number of worlds share one hub: a test sees, counts
+//! Controllers of different names leave each other alone, so any number of tenants share one hub: a test sees, counts
 //! and breaks only what is its own.
 
 mod answer;
@@ -30,14 +30,14 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 const QUIET: Duration = Duration::from_secs(7);
 
 /// A tenant of a hub.
-pub struct World<'h> {
+pub struct Tenant<'h> {
     hub: &'h ControlPlane,
     binary: &'h Path,
     client: Client,
     name: String,
 }
 
-impl<'h> World<'h> {
+impl<'h> Tenant<'h> {
     /// The tenant `name` of `hub`: a namespace, a class and a controller of this name, and a Gateway `web` that the
     /// Placement `all` places on `clusters`. RateLimitPolicies, AuthPolicies and TimeoutPolicies are synced.
     ///
@@ -45,19 +45,19 @@ impl<'h> World<'h> {
     ///
     /// Where the hub refuses one of the objects.
     pub async fn new(hub: &'h ControlPlane, binary: &'h Path, name: &str, clusters: &[&str]) -> Result<Self> {
-        let world = Self { hub, binary, client: hub.client()?, name: name.to_owned() };
-        apply(&world.client, &fixtures::namespace(name)).await?;
-        world.place("all", clusters).await?;
-        world.parameters(&all_kinds()).await?;
+        let tenant = Self { hub, binary, client: hub.client()?, name: name.to_owned() };
+        apply(&tenant.client, &fixtures::namespace(name)).await?;
+        tenant.place("all", clusters).await?;
+        tenant.parameters(&all_kinds()).await?;
         apply_all(
-            &world.client,
+            &tenant.client,
             [
-                &fixtures::gateway_class(name, &world.controller_name(), Some((name, "params"))),
+                &fixtures::gateway_class(name, &tenant.controller_name(), Some((name, "params"))),
                 &fixtures::gateway(name, "web", name, Some("all")),
             ],
         )
         .await?;
-        Ok(world)
+        Ok(tenant)
     }
 
     /// The hub.
@@ -80,7 +80,7 @@ impl<'h> World<'h> {
         format!("example.com/{}", self.name)
     }
 
-    /// Starts this world's controller and waits until it is ready and leads.
+    /// Starts this tenant's controller and waits until it is ready and leads.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl<'h> World<'h> {
         Controller::start(self.binary, self.hub, &arguments).await
     }
 
-    /// Starts another process of this world's controller, and waits until it is ready.
+    /// Starts another process of this tenant's controller, and waits until it is ready.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl<'h> World<'h> {
         .await
     }
 
-    /// The works of this world's controller, by cluster and then by name.
+    /// The works of this tenant's controller, by cluster and then by name.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl<'h> World<'h> {
         Ok(self.works().await?.iter().map(name).collect())
     }
 
-    /// Waits until exactly these works are there (as [`World::work_names`] writes them, sorted).
+    /// Waits until exactly these works are there (as [`Tenant::work_names`] writes them, sorted).
     ///
     /// # Errors
     ///
