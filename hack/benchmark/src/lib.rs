@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! MeasuredHub  the hub, and the controller as a process of its own
-//! Scene      clusters in name only, a Gateway that is placed on them, policies
-//! raw        the baseline: the same objects, the same client, the best concurrency found by trying
-//! Observer   sees works and policies come, change and go, in both arms alike
-//! agents     answers for the clusters
-//! counts     requests, by the API server's own metrics; usage: memory and processor time of a process
-//! row files  one for each row of the table
-//! report     the table, and results.json
+//! Scene        clusters in name only, a Gateway that is placed on them, policies
+//! raw          the baseline: the same objects, the same client, the best concurrency found by trying
+//! Observer     sees works and policies come, change and go, in both arms alike
+//! agents       answers for the clusters
+//! counts       requests, by the API server's own metrics; usage: memory and processor time of a process
+//! row files    one for each row of the table
+//! report       the table, and results.json
 //! ```
 //!
 //! Baseline and controller take turns on the same hub, so that what else the machine does meets both.
