@@ -33,3 +33,6 @@ impl Index {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
