@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tokio::net::TcpListener;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{Level, info};
 
 use self::election::ElectionArguments;
-use super::Answer;
+use super::{Answer, duration};
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
@@ -26,25 +26,39 @@ use crate::tasks::Tasks;
 use crate::telemetry::logs;
 use crate::telemetry::metrics::Metrics;
 
+/// The longest window: whoever waits longer for a status believes that it is not written.
+const STATUS_WINDOW_LIMIT: Duration = Duration::from_secs(600);
 /// How long work in hand may take once the controller is asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
 
 /// Arguments of `policy-sync controller`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Serve metrics here; 0 switches them off.
-    #[arg(long, default_value = "0.0.0.0:8080", value_parser = address, value_name = "ADDRESS")]
+    /// Serve metrics here, with no host on all addresses; 0 switches them off.
+    #[arg(long, default_value = ":8080", value_parser = address, value_name = "ADDRESS")]
     metrics_bind_address: Bind,
-    /// Serve health and readiness here; 0 switches them off.
-    #[arg(long, default_value = "0.0.0.0:8081", value_parser = address, value_name = "ADDRESS")]
+    /// Serve health and readiness here, with no host on all addresses; 0 switches them off.
+    #[arg(long, default_value = ":8081", value_parser = address, value_name = "ADDRESS")]
     health_probe_bind_address: Bind,
     #[command(flatten)]
     settings: SettingsArguments,
     #[command(flatten)]
     election: ElectionArguments,
     /// Batch changes of the spokes' status for this long.
-    #[arg(long, default_value_t = 1000, value_name = "MILLISECONDS")]
-    status_window: u64,
+    #[arg(long, default_value = "1s", value_parser = status_window, value_name = "DURATION")]
+    status_window: Duration,
+    /// Log what is at least as important as this, where RUST_LOG says nothing else.
+    #[arg(long, default_value = "info", value_parser = levels(), value_name = "LEVEL")]
+    log_level: Level,
+}
+
+fn levels() -> impl TypedValueParser<Value = Level> {
+    let names = ["error", "warn", "info", "debug", "trace"];
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Level>())
+}
+
+fn status_window(text: &str) -> Result<Duration, String> {
+    duration::parse(text, Duration::from_millis(1), &(Duration::ZERO..=STATUS_WINDOW_LIMIT))
 }
 
 /// Where to listen, if anywhere.
@@ -55,7 +69,7 @@ fn address(text: &str) -> Result<Bind, String> {
     if text == "0" {
         return Ok(Bind(None));
     }
-    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    let full = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
     full.parse()
         .map(|address| Bind(Some(address)))
         .map_err(|_| format!("{text:?} is no address such as 127.0.0.1:8080"))
@@ -67,7 +81,7 @@ fn address(text: &str) -> Result<Bind, String> {
 ///
 /// Where an argument is wrong, the hub is not configured, or an address cannot be opened; where a task panics.
 pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Answer> {
-    logs::start();
+    logs::start(arguments.log_level)?;
     // Before anything that takes time: a process that is asked to stop while it starts stops as well as any other.
     let asked = asked_to_stop()?;
     let settings = arguments.settings.settings()?;
@@ -91,13 +105,11 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let mut serving = tokio::task::JoinSet::new();
     for (Bind(address), router) in servers {
         let Some(address) = address else { continue };
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+        let listener = server::listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening");
         serving.spawn(tasks.clone().watch("server", server::serve(listener, router, stop.clone())));
     }
 
-    let status_window = Duration::from_millis(arguments.status_window);
     let name = controller.as_str().to_owned();
     let flow = Flow {
         client,
@@ -106,7 +118,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         clock,
         metrics,
         settings,
-        status_window,
+        status_window: arguments.status_window,
         leadership,
         elector,
         tasks: tasks.clone(),

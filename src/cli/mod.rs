@@ -3,6 +3,7 @@
 mod columns;
 pub mod controller;
 mod documents;
+mod duration;
 pub mod explain;
 pub mod hub;
 mod manifests;

@@ -1,11 +1,14 @@
 //! What the controller serves: probes and metrics. Routes only; each handler asks something that knows no HTTP.
 
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
+use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +17,9 @@ use crate::health::{self, Health};
 use crate::reconcile::Leadership;
 use crate::sync::Mirror;
 use crate::telemetry::metrics::Metrics;
+
+/// How many connections wait to be taken, as the standard library has it.
+const BACKLOG: i32 = 128;
 
 /// What the handlers ask.
 #[derive(Clone, Debug)]
@@ -51,11 +57,45 @@ async fn gather(State(served): State<Served>) -> String {
     served.metrics.text()
 }
 
+/// Listens on `address`, in both families where it is `[::]`, and in the old one alone where the machine has no other.
+///
+/// # Errors
+///
+/// Where it is taken, or is none of this machine's.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let old = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+    match bind(address) {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_taken(&error) => bind(old),
+        bound => bound,
+    }
+}
+
+/// Whether the address is one of this machine's, and not to be had.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    if address.is_ipv6() {
+        // The machine's own default may be otherwise.
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
 /// Serves `router` on `listener` until `stop`.
 ///
 /// # Errors
 ///
 /// Where the listener fails.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> io::Result<()> {
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
+
+#[cfg(test)]
+mod tests;

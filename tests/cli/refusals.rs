@@ -68,6 +68,14 @@ fn wrong_arguments() {
 }
 
 #[test]
+fn a_filter_of_logs_that_cannot_be_read() {
+    let mut controller = command(&["controller", "--log-level=debug"]);
+    controller.env("RUST_LOG", "policy_sync=loud");
+    let fault = fault(&finish(controller, ""), "RUST_LOG \"policy_sync=loud\" is no filter such as");
+    assert!(fault.is_none(), "{fault:?}");
+}
+
+#[test]
 fn a_command_is_missing() {
     for arguments in [&[][..], &["params"]] {
         let ran = run_with(arguments, "");

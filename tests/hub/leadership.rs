@@ -93,7 +93,7 @@ async fn after_a_crash_another_takes_over() -> Result<()> {
 async fn a_hand_over_takes_less_than_three_seconds() -> Result<()> {
     let tenant = tenant("hands-over", &["eu-1", "us-1"]).await?;
     // A Lease that lasts longer than this may take.
-    let (leader, follower, limits) = pair(&tenant, &["--leader-elect-lease-duration=15"]).await?;
+    let (leader, follower, limits) = pair(&tenant, &["--leader-elect-lease-duration=15s"]).await?;
     let asked = Instant::now();
     let stopped = leader.terminate().await?;
     tenant.apply(&with_limit(&limits, 20)).await?;

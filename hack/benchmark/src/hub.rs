@@ -134,7 +134,7 @@ impl MeasuredHub {
     /// Starts the controller, and does not wait.
     pub(super) fn launch(&self) -> Result<Controller> {
         // A Lease that lasts: what is measured is not how soon a dead leader is followed.
-        Controller::launch(&self.binary, self.hub(), &["--leader-elect-lease-duration=15"], None)
+        Controller::launch(&self.binary, self.hub(), &["--leader-elect-lease-duration=15s"], None)
     }
 
     /// Starts the controller, and returns it with the time until it was ready: with many works, longer than

@@ -98,7 +98,7 @@ impl Controller {
             format!("--metrics-bind-address=127.0.0.1:{}", metrics.number()),
         ];
         if !arguments.iter().any(|argument| argument.starts_with(LEASE)) {
-            all.push(format!("{LEASE}={LEASE_SECONDS}"));
+            all.push(format!("{LEASE}={LEASE_SECONDS}s"));
         }
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let server = hub.workplace().spawn_with(name, binary, &all, environment)?;

@@ -6,6 +6,7 @@ use clap::{ArgAction, Args};
 use kube::Client;
 
 use crate::api::names::ControllerName;
+use crate::cli::duration;
 use crate::clock::Clock;
 use crate::reconcile::{Elector, ElectorOptions, Leadership};
 
@@ -26,14 +27,16 @@ pub(super) struct ElectionArguments {
     /// The Lease's namespace; otherwise the pod's, or the one of the kubeconfig's context.
     #[arg(long, value_name = "NAMESPACE")]
     leader_elect_namespace: Option<String>,
-    /// How many seconds after its last renewal the Lease of a leader that is gone is taken over.
-    #[arg(
-        long,
-        default_value_t = 15,
-        value_parser = clap::value_parser!(u32).range(3..=3600),
-        value_name = "SECONDS"
-    )]
-    leader_elect_lease_duration: u32,
+    /// How long after its last renewal the Lease of a leader that is gone is taken over, in whole seconds.
+    #[arg(long, default_value = "15s", value_parser = lease_duration, value_name = "DURATION")]
+    leader_elect_lease_duration: Duration,
+}
+
+/// A Lease says it in whole seconds.
+fn lease_duration(text: &str) -> Result<Duration, String> {
+    const SECOND: Duration = Duration::from_secs(1);
+    let duration = duration::parse(text, SECOND, &(3 * SECOND..=3600 * SECOND))?;
+    if duration.subsec_nanos() == 0 { Ok(duration) } else { Err("expected whole seconds".to_owned()) }
 }
 
 impl ElectionArguments {
@@ -51,7 +54,7 @@ impl ElectionArguments {
         let options = ElectorOptions {
             namespace: self.leader_elect_namespace.clone().unwrap_or(namespace),
             name: controller.lease(),
-            duration: Duration::from_secs(self.leader_elect_lease_duration.into()),
+            duration: self.leader_elect_lease_duration,
         };
         let (elector, leadership) = Elector::new(client.clone(), options, clock);
         (Some(elector), leadership)

@@ -1,7 +1,7 @@
 //! What is refused, and what is said of it.
 
 /// Wrong arguments, and what is said of them.
-pub(super) const USAGE: [(&[&str], &str); 33] = [
+pub(super) const USAGE: [(&[&str], &str); 35] = [
     (&["nothing"], "unrecognized subcommand 'nothing'"),
     (&["--nothing", "status"], "unexpected argument '--nothing' found"),
     (
@@ -37,18 +37,20 @@ pub(super) const USAGE: [(&[&str], &str); 33] = [
     (&["controller", "shop"], "unexpected argument 'shop' found"),
     (&["controller", "--controller-name", ""], "--controller-name must not be empty"),
     (&["controller", "--downstream-namespace-prefix", ""], "--downstream-namespace-prefix \"\" must start"),
-    (&["controller", "--status-window", "soon"], "invalid value 'soon' for '--status-window <MILLISECONDS>'"),
-    (&["controller", "--status-window=-1"], "invalid value '-1' for '--status-window <MILLISECONDS>'"),
-    (&["controller", "--leader-elect=perhaps"], "invalid value 'perhaps' for '--leader-elect[=<BOOL>]'"),
-    (&["controller", "--leader-elect-lease-duration", "2"], "2 is not in 3..=3600"),
-    (&["controller", "--leader-elect-lease-duration", "3601"], "3601 is not in 3..=3600"),
     (
-        &["controller", "--leader-elect-lease-duration", "15s"],
-        "invalid value '15s' for '--leader-elect-lease-duration <SECONDS>'",
+        &["controller", "--status-window", "soon"],
+        "invalid value 'soon' for '--status-window <DURATION>': expected a duration such as 15s or 500ms",
     ),
+    (&["controller", "--status-window=-1"], "invalid value '-1' for '--status-window <DURATION>'"),
+    (&["controller", "--status-window=11m"], "it is not between 0ns and 600s"),
+    (&["controller", "--log-level", "loud"], "invalid value 'loud' for '--log-level <LEVEL>'"),
+    (&["controller", "--leader-elect=perhaps"], "invalid value 'perhaps' for '--leader-elect[=<BOOL>]'"),
+    (&["controller", "--leader-elect-lease-duration", "2"], "it is not between 3s and 3600s"),
+    (&["controller", "--leader-elect-lease-duration", "2h"], "it is not between 3s and 3600s"),
+    (&["controller", "--leader-elect-lease-duration", "3500ms"], "expected whole seconds"),
     (
         &["controller", "--leader-elect-lease-duration"],
-        "a value is required for '--leader-elect-lease-duration <SECONDS>'",
+        "a value is required for '--leader-elect-lease-duration <DURATION>'",
     ),
     (&["controller", "--metrics-bind-address", "here"], "\"here\" is no address such as 127.0.0.1:8080"),
     (

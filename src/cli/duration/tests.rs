@@ -1,0 +1,36 @@
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn read(text: &str) -> Result<Duration, String> {
+    parse(text, SECOND, &(SECOND..=3600 * SECOND))
+}
+
+#[test]
+fn durations_are_read_as_kubernetes_writes_them() {
+    for (text, milliseconds) in [
+        ("15s", 15_000),
+        ("1500ms", 1_500),
+        ("1.5s", 1_500),
+        ("1m30s", 90_000),
+        ("1h", 3_600_000),
+        ("15", 15_000),
+    ] {
+        assert_eq!(read(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_duration_is_refused() {
+    for text in [
+        "", "s", "15 s", "15d", "-15s", "+15s", "1e3s", "infs", "nans", "ms15", "1s,", "15s ", "0x1s",
+        "1s-5s", "1s+5s",
+    ] {
+        assert_eq!(read(text), Err("expected a duration such as 15s or 500ms".to_owned()), "{text:?}");
+    }
+    // None of these is near what can be counted.
+    for text in ["999999999h", "999999999999h", "9999999999999999h", "4294967295", "0s", "999ms"] {
+        assert!(read(text).is_err(), "{text}");
+    }
+    assert_eq!(read("2h"), Err("it is not between 1s and 3600s".to_owned()));
+}
