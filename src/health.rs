@@ -50,9 +50,10 @@ pub fn health(view: View<'_>) -> Health {
     if ready { Health::Ready(text) } else { Health::Starting(text) }
 }
 
-/// Brings the metrics that show the mirror up to date.
-pub fn measure(view: View<'_>, metrics: &Metrics) {
-    metrics.works(view.work_counts());
+/// Brings the metrics that show the mirror up to date. Of the hub only the process that `leads` tells, so that sums over all
+/// of them are right.
+pub fn measure(view: View<'_>, metrics: &Metrics, leads: bool) {
+    metrics.works(leads.then(|| view.work_counts()).into_iter().flatten());
     let failing: Vec<String> = view.failing().keys().map(|source| source.to_string()).collect();
     metrics.failing(failing.iter().map(String::as_str));
 }

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Level, info};
 
 use self::election::ElectionArguments;
-use super::{Answer, duration};
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
+use super::{Answer, duration};
 use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::hub::watching;
@@ -88,8 +88,8 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let controller = arguments.settings.controller()?;
     let config = hub.config().await?;
     let namespace = config.default_namespace.clone();
-    let client = watching(config)?;
     let metrics = Metrics::new().context("cannot set metrics up")?;
+    let client = watching(config, &metrics)?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
     let mirror = Arc::new(Mirror::new(controller.clone()));

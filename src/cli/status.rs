@@ -27,6 +27,7 @@ use super::stop::asked_to_stop;
 use super::text::printable;
 use crate::hub::{HubClient, Scope, watching};
 use crate::report::{self, Asked, Differences, Item, Query, Report};
+use crate::telemetry::metrics::Metrics;
 use printer::Printer;
 use view::{Rows, View};
 
@@ -102,7 +103,7 @@ struct Hub {
 impl Hub {
     /// The hub that `config` leads to. Nothing is asked of it yet.
     fn new(config: Config) -> anyhow::Result<Self> {
-        Ok(Self { watching: watching(config.clone())?, client: HubClient::new(config)? })
+        Ok(Self { watching: watching(config.clone(), &Metrics::new()?)?, client: HubClient::new(config)? })
     }
 }
 

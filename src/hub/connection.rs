@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::{Client, Config};
 
 use super::error::HubError;
+use super::metered::Metering;
+use crate::telemetry::metrics::Metrics;
 
 /// How long to wait for a connection, and, for one answer, until it begins.
 pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
@@ -17,26 +20,36 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(195);
 ///
 /// It gives up connections that have died without a word: nothing else would end a request on one of them, and while a list
 /// does not end, its kind is not followed. And it repeats nothing by itself. The library's own retries would send a write
-/// again whose answer is not known, up to 15 times and minutes later, unseen by leadership, backoff and metrics.
+/// again whose answer is not known, up to 15 times and minutes later, unseen by leadership, backoff and metrics. Each request
+/// counts in `metrics`.
 ///
 /// # Errors
 ///
 /// Where its credentials cannot be read or had.
-pub fn watching(mut config: Config) -> Result<Client, HubError> {
+pub fn watching(mut config: Config, metrics: &Metrics) -> Result<Client, HubError> {
     config.connect_timeout = Some(ANSWERS_WITHIN);
     config.read_timeout = Some(IDLE_TIMEOUT);
     // A connection that lay idle before is not to blame for that.
     config.reset_reader_on_write = true;
     config.default_retry = false;
-    client(config)
+    let host = config.cluster_url.authority().map_or("", |authority| authority.as_str()).to_owned();
+    let unusable = unusable(&config);
+    let builder = ClientBuilder::try_from(config).map_err(unusable)?;
+    Ok(builder.with_layer(&Metering::new(metrics.clone(), &host)).build())
 }
 
 /// A client of which nothing is asked yet.
 pub(super) fn client(config: Config) -> Result<Client, HubError> {
-    let url = url(&config);
+    let unusable = unusable(&config);
+    Client::try_from(config).map_err(unusable)
+}
+
+/// Why no client can be made of `config`.
+fn unusable(config: &Config) -> impl FnOnce(kube::Error) -> HubError + use<> {
+    let url = url(config);
     // The library names its causes itself, some in several lines.
     let cause = |error: kube::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
-    Client::try_from(config).map_err(|error| HubError::Client { url, cause: cause(error) })
+    move |error| HubError::Client { url, cause: cause(error) }
 }
 
 /// Where the hub is, for words.

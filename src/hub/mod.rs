@@ -12,6 +12,7 @@ mod client;
 mod connection;
 mod error;
 mod kind;
+mod metered;
 pub mod mirror;
 mod pages;
 mod row;

@@ -1,6 +1,6 @@
-//! Requests to the hub: bounded in number and in time, counted, and answered with metadata alone.
+//! Requests to the hub: bounded in number and in time, and answered with metadata alone.
 //!
-//! What would change something is sent, and sent again by the client, only while this process leads.
+//! What would change something is sent only while this process leads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,10 @@ use super::{Failure, Leadership};
 use crate::api::names::GroupVersionResource;
 use crate::api::object::{HubObject, Metadata};
 use crate::hub::Extent;
-use crate::telemetry::metrics::Metrics;
 
 /// How many requests may be under way at once.
 const CONCURRENT: usize = 64;
-/// How long a request may take, the client's own retries included.
+/// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The code of a JSON Patch whose test fails, of a uid that is another's, and of what a schema or a policy of the hub
 /// does not allow.
@@ -101,15 +100,14 @@ struct Written {
 pub struct Requests {
     client: Client,
     leadership: Leadership,
-    metrics: Metrics,
     slots: Arc<Semaphore>,
 }
 
 impl Requests {
     /// Requests by `client`; those that would change something only while `leadership` lets them.
     #[must_use]
-    pub fn new(client: Client, leadership: Leadership, metrics: Metrics) -> Self {
-        Self { client, leadership, metrics, slots: Arc::new(Semaphore::new(CONCURRENT)) }
+    pub fn new(client: Client, leadership: Leadership) -> Self {
+        Self { client, leadership, slots: Arc::new(Semaphore::new(CONCURRENT)) }
     }
 
     /// Sends a request about one object and returns the object's metadata.
@@ -119,10 +117,9 @@ impl Requests {
     /// Where it is not carried out, or nobody knows.
     pub async fn write(
         &self,
-        resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
     ) -> Result<Metadata, RequestError> {
-        let written: Written = self.send(resource, request, METADATA_ONLY).await?;
+        let written: Written = self.send(request, METADATA_ONLY).await?;
         Ok(written.metadata)
     }
 
@@ -133,12 +130,11 @@ impl Requests {
     /// Where it cannot be read.
     pub async fn read(
         &self,
-        resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
         extent: Extent,
     ) -> Result<HubObject, RequestError> {
         let accept = if extent == Extent::Whole { WHOLE } else { METADATA_ONLY };
-        self.send(resource, request, accept).await
+        self.send(request, accept).await
     }
 
     /// Sends a request that tests what it was decided from, as [`Requests::write`] does. The server answers 422 where
@@ -150,14 +146,13 @@ impl Requests {
     /// As those of [`Requests::write`]; [`RequestError::Stale`] where the test has failed.
     pub async fn write_guarded(
         &self,
-        resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
         read: Result<Request<Vec<u8>>, request::Error>,
         is_stale: impl FnOnce(&Metadata) -> bool,
     ) -> Result<Metadata, RequestError> {
-        match self.write(resource, request).await {
+        match self.write(request).await {
             Err(RequestError::Refused(status)) if status.code == INVALID => {
-                let there = self.write(resource, read).await;
+                let there = self.write(read).await;
                 Err(match there {
                     Ok(found) if !is_stale(&found) => RequestError::Refused(status),
                     _ => RequestError::Stale(status),
@@ -174,18 +169,16 @@ impl Requests {
     /// Where they cannot be listed.
     pub async fn list(
         &self,
-        resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
         extent: Extent,
     ) -> Result<(Vec<HubObject>, Option<String>), RequestError> {
         let accept = if extent == Extent::Whole { WHOLE } else { METADATA_LIST };
-        let listed: ObjectList<HubObject> = self.send(resource, request, accept).await?;
+        let listed: ObjectList<HubObject> = self.send(request, accept).await?;
         Ok((listed.items, listed.metadata.continue_.filter(|token| !token.is_empty())))
     }
 
     async fn send<T: DeserializeOwned>(
         &self,
-        resource: &str,
         request: Result<Request<Vec<u8>>, request::Error>,
         accept: &'static str,
     ) -> Result<T, RequestError> {
@@ -199,8 +192,8 @@ impl Requests {
             _ => Some(self.leadership.until().ok_or(RequestError::NotLeader)?),
         };
         let limit = Instant::now() + TIMEOUT;
-        let answer = tokio::select! {
-            // The limit first: a process that was stopped meanwhile must not let the client try again.
+        tokio::select! {
+            // The limit first: a process that was stopped meanwhile must not send anything.
             biased;
             () = tokio::time::sleep_until(term.unwrap_or(limit).min(limit)) => match term {
                 Some(term) if term < limit => Err(RequestError::NotLeader),
@@ -210,13 +203,7 @@ impl Requests {
                 kube::Error::Api(status) => RequestError::Refused(status),
                 error => RequestError::Connection(error),
             }),
-        };
-        self.metrics.requested(
-            method.as_str(),
-            resource,
-            answer.as_ref().map_or_else(RequestError::code, |_| 200),
-        );
-        answer
+        }
     }
 }
 

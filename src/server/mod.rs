@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
 use axum::routing::get;
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
@@ -51,10 +52,11 @@ async fn ready(State(served): State<Served>) -> (StatusCode, String) {
     }
 }
 
-async fn gather(State(served): State<Served>) -> String {
-    health::measure(served.mirror.read().view(served.clock.now()), &served.metrics);
-    served.metrics.leader(served.leadership.leads());
-    served.metrics.text()
+async fn gather(State(served): State<Served>) -> impl IntoResponse {
+    let leads = served.leadership.leads();
+    health::measure(served.mirror.read().view(served.clock.now()), &served.metrics, leads);
+    served.metrics.leader(leads);
+    ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], served.metrics.text())
 }
 
 /// Listens on `address`, in both families where it is `[::]`, and in the old one alone where the machine has no other.

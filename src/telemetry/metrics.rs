@@ -25,6 +25,7 @@ struct Inner {
     queue_adds: IntCounterVec,
     queue_retries: IntCounterVec,
     requests: IntCounterVec,
+    request_seconds: HistogramVec,
     leader: IntGauge,
     panics: IntCounterVec,
     works: IntGaugeVec,
@@ -82,8 +83,13 @@ impl Metrics {
             )?,
             requests: counter(
                 "rest_client_requests_total",
-                "Requests to the API server, by verb, resource and status code; code 0 had no answer.",
-                &["method", "resource", "code"],
+                "Requests to the API server, by method, status code, host and resource; code <error> had no answer.",
+                &["method", "code", "host", "resource"],
+            )?,
+            request_seconds: seconds(
+                "rest_client_request_duration_seconds",
+                "Time until a request to the API server was answered, or given up; of a watch, until it began.",
+                &["verb"],
             )?,
             leader: gauge("policy_sync_leader", "1 while this process leads: the others write nothing.")?,
             panics: counter(
@@ -133,9 +139,14 @@ impl Metrics {
         self.0.queue_retries.with_label_values(&[category]).inc();
     }
 
-    /// A request was answered with `code`, 0 where there was no answer.
-    pub fn requested(&self, method: &str, resource: &str, code: u16) {
-        self.0.requests.with_label_values(&[method, resource, &code.to_string()]).inc();
+    /// A request to `host` about objects of the kind `resource` was answered with `code`, `<error>` where it was not.
+    pub fn requested(&self, method: &str, code: &str, host: &str, resource: &str) {
+        self.0.requests.with_label_values(&[method, code, host, resource]).inc();
+    }
+
+    /// It took so long until a request was answered, or given up.
+    pub fn answered(&self, method: &str, seconds: f64) {
+        self.0.request_seconds.with_label_values(&[method]).observe(seconds);
     }
 
     /// Whether this process leads.

@@ -42,7 +42,8 @@ impl io::Write for Log {
 async fn a_line_of_the_log_has_an_error_with_its_causes() -> Result<()> {
     let log = Log::default();
     let writer = log.clone();
-    let _logging = tracing::subscriber::set_default(logs::json(move || writer.clone(), logs::at(tracing::Level::INFO)));
+    let _logging =
+        tracing::subscriber::set_default(logs::json(move || writer.clone(), logs::at(tracing::Level::INFO)));
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;
     hub.apply(&gateway(SHOP, "web", SHOP, Some("all"))).await?;

@@ -11,6 +11,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use policy_sync::clock::Clock;
 use policy_sync::hub::watching;
 use policy_sync::tasks::Ended;
+use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
 use policy_sync_testenv::flow::flow;
 use policy_sync_testenv::tenant::LIMIT;
@@ -85,7 +86,8 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     let (tenant, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
     let controller = tenant.controller().await?;
     // Its controller is in this process, whose time this test moves on.
-    let flow = flow(watching(hub.client_config())?, &within.controller_name(), Clock::start())?;
+    let flow =
+        flow(watching(hub.client_config(), &Metrics::new()?)?, &within.controller_name(), Clock::start())?;
     let (mirror, clock) = (flow.mirror.clone(), flow.clock);
     let ends = flow.start(CancellationToken::new());
     for tenant in [&tenant, &within] {

@@ -196,11 +196,24 @@ async fn metrics_show_the_queue_requests_works_and_the_time_until_applied() -> R
             "policy_sync_works{for=\"policy\",state=\"applied\"} 2",
             "policy_sync_works{for=\"gateway\",state=\"pending\"} 2",
             "policy_sync_applied_seconds_count 1",
-            "rest_client_requests_total{code=\"200\",method=\"PATCH\",resource=\"manifestworks\"}",
             "workqueue_depth 0",
             "controller_runtime_reconcile_total{controller=\"policy\",result=\"success\"}",
         ] {
             ensure!(metrics.contains(expected), "{expected} is missing in {metrics}");
+        }
+        // Of each there is one at least: a work made and changed, a watch, an Event, the Lease.
+        for (code, method, resource) in [
+            (201, "POST", "manifestworks"),
+            (200, "PATCH", "manifestworks"),
+            (200, "GET", "manifestworks"),
+            (201, "POST", "events"),
+            (200, "PUT", "leases"),
+        ] {
+            let is_it = |line: &str| {
+                line.starts_with(&format!("rest_client_requests_total{{code=\"{code}\",host=\"127.0.0.1:"))
+                    && line.contains(&format!("method=\"{method}\",resource=\"{resource}\"}}"))
+            };
+            ensure!(metrics.lines().any(is_it), "{method} {resource} with {code} is missing in {metrics}");
         }
         Ok(())
     })

@@ -125,7 +125,7 @@ impl Capability for Counting {
         let body = Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
         let request = Request::new(CONFIG_MAPS.gvr().path(namespace));
         let request = request.patch(name, &PatchParams::apply("counting").force(), &body);
-        let written = self.requests.write("configmaps", request).await?;
+        let written = self.requests.write(request).await?;
         self.written.note(key, |last| last.wrote(written.version()));
         Ok(())
     }
@@ -143,7 +143,7 @@ pub(crate) fn start(client: Client, clock: Clock, stop: CancellationToken) -> Re
     });
     let (wanted, watched) = watch::channel(Wanted::new());
     tokio::spawn(Supervisor::new(client.clone(), feed, tasks.clone()).run(&NEEDED, watched));
-    let requests = Requests::new(client, leadership.clone(), metrics.clone());
+    let requests = Requests::new(client, leadership.clone());
     let counting = Counting { mirror, queue: queue.clone(), requests, written: Expectations::default() };
     tokio::spawn(Worker::new(counting, queue, leadership, metrics, tasks).run(stop));
     Ok(wanted)

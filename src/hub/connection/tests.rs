@@ -10,7 +10,7 @@ use super::*;
 async fn hub() -> (TcpListener, Client) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    (listener, watching(Config::new(address.parse().unwrap())).unwrap())
+    (listener, watching(Config::new(address.parse().unwrap()), &Metrics::new().unwrap()).unwrap())
 }
 
 #[tokio::test(start_paused = true)]

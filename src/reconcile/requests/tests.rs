@@ -23,13 +23,13 @@ impl Silent {
             std::future::pending::<Result<http::Response<Body>, std::io::Error>>()
         };
         let client = Client::new(tower::service_fn(serve), "default");
-        Self { requests: Requests::new(client, leadership, Metrics::new().unwrap()), asked }
+        Self { requests: Requests::new(client, leadership), asked }
     }
 
     /// What a request ends in, after how many seconds, and whether it was sent.
     async fn ends(&self, request: Result<Request<Vec<u8>>, request::Error>) -> (&'static str, u64, bool) {
         let start = Instant::now();
-        let error = self.requests.write("manifestworks", request).await.unwrap_err();
+        let error = self.requests.write(request).await.unwrap_err();
         (error.category(), start.elapsed().as_secs(), self.asked.load(Ordering::Relaxed) > 0)
     }
 }

@@ -184,7 +184,7 @@ async fn write(
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> Result<object::Metadata, RequestError> {
     let get = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
-    requests.write_guarded(&gvr.kind.resource, request, get, |found| found.uid != *uid).await
+    requests.write_guarded(request, get, |found| found.uid != *uid).await
 }
 
 /// `value` as JSON that is YAML, too. The server reads an apply as YAML, which allows fewer characters than JSON does;

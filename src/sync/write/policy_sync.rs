@@ -109,7 +109,7 @@ impl PolicySync {
     ) -> Self {
         let PolicySyncOptions { settings, leadership, wanted, others, tasks } = options;
         let controller = mirror.read().view(clock.now()).controller().clone();
-        let requests = Requests::new(client.clone(), leadership, metrics.clone());
+        let requests = Requests::new(client.clone(), leadership);
         Self {
             reports: Reports::new(Events::start(client, &tasks), metrics),
             rivals: Rivals::new(requests.clone(), controller.clone()),

@@ -110,7 +110,7 @@ impl Rivals {
         let mut pages = Pages::new(&works, "", params, Extent::Metadata);
         let mut standing: HashMap<Origin, BTreeSet<Arc<str>>> = HashMap::new();
         loop {
-            let page = self.requests.list(&works.kind.resource, pages.request(), Extent::Metadata).await;
+            let page = self.requests.list(pages.request(), Extent::Metadata).await;
             let (found, next) = page.map_err(|source| WriteError::Request {
                 verb: "list",
                 object: "the ManifestWorks of other controllers".to_owned(),

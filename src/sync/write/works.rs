@@ -20,8 +20,6 @@ use crate::sync::desired::PlannedWork;
 use crate::sync::diff::WorkAction;
 use crate::sync::kinds::WORKS;
 
-const RESOURCE: &str = "manifestworks";
-
 /// A request, unless it cannot be made.
 type Made = Result<Request<Vec<u8>>, request::Error>;
 
@@ -36,9 +34,9 @@ pub(super) async fn write(
     let sent = match action {
         WorkAction::Update { .. } | WorkAction::Mark { .. } => {
             let get = of_kind(&WORKS.gvr(), &cluster.0).get(&name.0, &GetParams::default());
-            requests.write_guarded(RESOURCE, request, get, |found| is_stale(action, found)).await
+            requests.write_guarded(request, get, |found| is_stale(action, found)).await
         }
-        WorkAction::Create { .. } | WorkAction::Delete { .. } => requests.write(RESOURCE, request).await,
+        WorkAction::Create { .. } | WorkAction::Delete { .. } => requests.write(request).await,
     };
     let written = match sent {
         Ok(metadata) => Some(written(action, &metadata)),
@@ -175,14 +173,14 @@ async fn adopt(
     conflict: RequestError,
 ) -> Result<Written, WriteError> {
     let get = of_kind(&WORKS.gvr(), &cluster.0).get(&work.name.0, &GetParams::default());
-    let there = requests.write(RESOURCE, get).await;
+    let there = requests.write(get).await;
     let there = there.map_err(|source| failed("get", cluster, &work.name, source))?;
     match found(cluster, work, &there) {
         Found::Foreign => {
             Err(WriteError::ForeignWork { cluster: cluster.to_string(), name: work.name.to_string() })
         }
         Found::Lagging => Err(failed("create", cluster, &work.name, conflict)),
-        Found::Unlabelled(request) => match requests.write(RESOURCE, *request).await {
+        Found::Unlabelled(request) => match requests.write(*request).await {
             Ok(metadata) => Ok(Written::At(metadata.version())),
             Err(source) => Err(failed("patch", cluster, &work.name, source)),
         },

@@ -137,8 +137,8 @@ async fn list(
     limit: usize,
 ) -> Result<(Objects, bool), Arc<WriteError>> {
     let params = ListParams::default().limit(u32::try_from(limit).unwrap_or(u32::MAX));
-    let (resource, request) = (&gvr.kind.resource, of_kind(&gvr, &namespace).list(&params));
-    let listed = requests.list(resource, request, extent(&gvr)).await;
+    let request = of_kind(&gvr, &namespace).list(&params);
+    let listed = requests.list(request, extent(&gvr)).await;
     let (found, next) = listed.map_err(|error| unread(format!("{} in {namespace}", gvr.kind), error))?;
     Ok((by_name(found), next.is_none()))
 }
@@ -209,7 +209,7 @@ impl Place {
         let found = match &self {
             Self::Object(gvr, key) => {
                 let request = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
-                match requests.read(&gvr.kind.resource, request, extent(gvr)).await {
+                match requests.read(request, extent(gvr)).await {
                     Ok(object) => Ok(vec![object]),
                     Err(error) if error.code() == 404 => Ok(Vec::new()),
                     Err(error) => Err(error),
@@ -219,7 +219,7 @@ impl Place {
                 let gvr = DECISIONS.gvr();
                 let params = ListParams::default().labels(&format!("{PLACEMENT_LABEL}={}", placement.name));
                 let request = of_kind(&gvr, &placement.namespace).list(&params);
-                requests.list(&gvr.kind.resource, request, Extent::Whole).await.map(|(found, _)| found)
+                requests.list(request, Extent::Whole).await.map(|(found, _)| found)
             }
         };
         found.map(by_name).map_err(|error| unread(self.text(), error))

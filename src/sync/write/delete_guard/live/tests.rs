@@ -47,7 +47,7 @@ impl Server {
         );
         let metrics = Metrics::new().unwrap();
         let tasks = Tasks::new(metrics.clone());
-        let requests = Requests::new(client, Leadership::always(), metrics);
+        let requests = Requests::new(client, Leadership::always());
         LiveReads::start(requests, ControllerName::new("example.com/controller"), tasks)
     }
 

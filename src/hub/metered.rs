@@ -1,0 +1,115 @@
+//! Counts the requests of a client: each that is sent, whoever asks for it, watches, the Lease and Events too.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use kube::client::Body;
+use tokio::time::Instant;
+use tower::{Layer, Service};
+
+use crate::telemetry::metrics::Metrics;
+
+/// What makes a client's requests count.
+#[derive(Clone)]
+pub(super) struct Metering {
+    metrics: Metrics,
+    /// Whom they go to: host and port.
+    host: Arc<str>,
+}
+
+impl Metering {
+    pub(super) fn new(metrics: Metrics, host: &str) -> Self {
+        Self { metrics, host: host.into() }
+    }
+}
+
+impl<S> Layer<S> for Metering {
+    type Service = Metered<S>;
+
+    fn layer(&self, inner: S) -> Metered<S> {
+        Metered { inner, metering: self.clone() }
+    }
+}
+
+/// A service whose requests count.
+#[derive(Clone)]
+pub(super) struct Metered<S> {
+    inner: S,
+    metering: Metering,
+}
+
+impl<S, B> Service<Request<Body>> for Metered<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let sent = Sent {
+            metering: self.metering.clone(),
+            method: request.method().to_string(),
+            resource: resource(request.uri().path()).to_owned(),
+            began: Instant::now(),
+            code: None,
+        };
+        let answer = self.inner.call(request);
+        async move {
+            let answer = answer.await;
+            sent.answered(answer.as_ref().ok().map(Response::status));
+            answer
+        }
+        .boxed()
+    }
+}
+
+/// A request that was sent. It counts once it is dropped: with its answer, or because nobody waits for that any longer.
+struct Sent {
+    metering: Metering,
+    method: String,
+    resource: String,
+    began: Instant,
+    /// What it was answered, as far as that goes: of a watch, that it has begun.
+    code: Option<StatusCode>,
+}
+
+impl Sent {
+    fn answered(mut self, code: Option<StatusCode>) {
+        self.code = code;
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let code = self.code.as_ref().map_or("<error>", StatusCode::as_str);
+        let Metering { metrics, host } = &self.metering;
+        metrics.requested(&self.method, code, host, &self.resource);
+        metrics.answered(&self.method, self.began.elapsed().as_secs_f64());
+    }
+}
+
+/// The plural name of the kind that `path` asks for, `""` where it asks for none.
+fn resource(path: &str) -> &str {
+    let mut parts = path.split('/').skip(1);
+    let kind = match parts.next() {
+        Some("api") => parts.nth(1),
+        Some("apis") => parts.nth(2),
+        _ => None,
+    };
+    match kind {
+        Some("namespaces") => parts.nth(1).unwrap_or("namespaces"),
+        kind => kind.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
