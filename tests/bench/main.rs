@@ -12,7 +12,7 @@ use policy_sync_benchmark::{self as bench, Options, Row};
 use serde_json::Value;
 
 /// So many rows are measured at a time, each on a hub of its own: they wait most of the time.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 6;
 
 fn options(row: Row, folder: &Path) -> Options {
     Options {

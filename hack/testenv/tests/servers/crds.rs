@@ -1,7 +1,5 @@
 //! The CRDs of both sides are Established, and those that we generate say what the published ones say.
 
-#![allow(clippy::unwrap_used)]
-
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::runtime::conditions::is_crd_established;

@@ -2,10 +2,6 @@
 //!
 //! The tests share a fleet and keep apart by namespaces; each looks at a spoke only through what it wrote itself.
 
-#![allow(clippy::unwrap_used)]
-
-mod spokes;
-
 use kube::api::{DeleteParams, Patch, PatchParams};
 use policy_sync::api::params::Params;
 use policy_sync_testenv::api::AppliedManifestWork;
@@ -13,7 +9,7 @@ use policy_sync_testenv::apply::{apply, apply_status};
 use policy_sync_testenv::fixtures::{auth_policy, gateway, namespace, rate_limit_policy};
 use serde_json::json;
 
-use spokes::{Bench, Work, config, orphaned_namespace, reads};
+use crate::spokes::{self, Bench, Work, config, orphaned_namespace, reads};
 
 #[tokio::test]
 async fn applies_a_policy_and_feeds_it_back() {

@@ -1,7 +1,5 @@
 //! OCM's own agent runs in a fleet, with a klusterlet's rights, and stops and starts like ours.
 
-#![allow(clippy::unwrap_used)]
-
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -1,7 +1,5 @@
 //! A spoke to send works to, and waiting for what comes of them.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
 mod work;
 
 use std::future::Future;

@@ -1,7 +1,5 @@
 //! The fixtures are valid under the CRDs that are installed: ours, or the published ones where `POLICY_SYNC_CRDS` is set.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;

@@ -1,9 +1,5 @@
 //! What only our own agent is asked: a short resync, a strategy that it refuses, and servers that go away under it.
 
-#![allow(clippy::unwrap_used)]
-
-mod spokes;
-
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -12,7 +8,7 @@ use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::rights;
 use serde_json::json;
 
-use spokes::{Bench, Work};
+use crate::spokes::{self, Bench, Work};
 
 /// A bench with an agent whose intervals are these.
 async fn bench(cluster: &str, resync: Duration, poll: Duration) -> (Bench, StandIn) {

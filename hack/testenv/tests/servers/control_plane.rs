@@ -1,7 +1,5 @@
 //! A control plane starts in time, comes back after a crash, and leaves nothing behind.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
