@@ -48,14 +48,14 @@ pub struct Elector {
 
 /// Why an attempt failed.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum LeaseError {
     #[error("no answer in time")]
     Timeout,
     #[error("request failed: {0}")]
     Request(#[from] kube::Error),
 }
 
-impl Fault {
+impl LeaseError {
     /// Whether the server knows a newer Lease than we do, or none.
     fn is_outdated(&self) -> bool {
         matches!(self, Self::Request(kube::Error::Api(status)) if matches!(status.code, 404 | 409))
@@ -152,7 +152,7 @@ impl Elector {
     }
 
     /// Whether the Lease is ours now.
-    async fn take_or_renew(&mut self) -> Result<bool, Fault> {
+    async fn take_or_renew(&mut self) -> Result<bool, LeaseError> {
         let lease = match self.held.clone() {
             Some(lease) => lease,
             None => self.read().await?,
@@ -180,13 +180,13 @@ impl Elector {
         self.terms.end();
     }
 
-    async fn read(&self) -> Result<Lease, Fault> {
+    async fn read(&self) -> Result<Lease, LeaseError> {
         let found = self.within(self.leases.get_opt(&self.options.name)).await?;
         Ok(found.unwrap_or_else(|| record::new(&self.options.name)))
     }
 
     /// Writes the Lease where it is still at the version that was read, or not there.
-    async fn put(&self, lease: Lease) -> Result<Lease, Fault> {
+    async fn put(&self, lease: Lease) -> Result<Lease, LeaseError> {
         let params = PostParams::default();
         if lease.resource_version().is_none() {
             return self.within(self.leases.create(&params, &lease)).await;
@@ -194,10 +194,10 @@ impl Elector {
         self.within(self.leases.replace(&self.options.name, &params, &lease)).await
     }
 
-    async fn within<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, Fault> {
+    async fn within<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, LeaseError> {
         // An attempt that hangs must leave time for another before the term is over.
         let limit = self.options.duration / 4;
-        Ok(tokio::time::timeout(limit, request).await.map_err(|_| Fault::Timeout)??)
+        Ok(tokio::time::timeout(limit, request).await.map_err(|_| LeaseError::Timeout)??)
     }
 }
 

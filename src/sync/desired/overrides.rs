@@ -70,7 +70,7 @@ impl Overrides {
     ///
     /// [`Problem::BadOverrides`] with the first fault.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        read(text).map_err(|Fault { place, fault }| Problem::BadOverrides { place, fault })
+        read(text).map_err(|OverridesFault { place, fault }| Problem::BadOverrides { place, fault })
     }
 
     /// Which of them a cluster gets.
@@ -152,12 +152,12 @@ fn reach(patch: &Value, steps: &[Step]) -> usize {
 }
 
 /// What is wrong, and where: `[1].patch.limits`.
-struct Fault {
+struct OverridesFault {
     place: String,
     fault: String,
 }
 
-impl Fault {
+impl OverridesFault {
     fn here(fault: impl Into<String>) -> Self {
         Self { place: String::new(), fault: fault.into() }
     }
@@ -171,15 +171,15 @@ impl Fault {
     }
 }
 
-fn read(text: &str) -> Result<Overrides, Fault> {
+fn read(text: &str) -> Result<Overrides, OverridesFault> {
     let items = match serde_json::from_str(text) {
         Ok(Json::List(items)) => items,
-        Ok(other) => return Err(Fault::expected("a list", &other)),
-        Err(error) => return Err(Fault::here(format!("not JSON: {error}"))),
+        Ok(other) => return Err(OverridesFault::expected("a list", &other)),
+        Err(error) => return Err(OverridesFault::here(format!("not JSON: {error}"))),
     };
     if items.len() > LIMIT {
         let fault = format!("has {} overrides, at most {LIMIT} are allowed", items.len());
-        return Err(Fault::here(fault));
+        return Err(OverridesFault::here(fault));
     }
     let read = items.into_iter().enumerate();
     let read = read.map(|(index, json)| one(json).map_err(|fault| fault.under(&Step::Item(index))));
@@ -199,45 +199,48 @@ struct Override {
     patch: Value,
 }
 
-fn one(json: Json) -> Result<Override, Fault> {
+fn one(json: Json) -> Result<Override, OverridesFault> {
     let mut fields = match json {
         Json::Object(entries) => distinct(entries)?,
-        other => return Err(Fault::expected("an object", &other)),
+        other => return Err(OverridesFault::expected("an object", &other)),
     };
     if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(
-            Fault::here(format!("unknown key, expected one of {}", KEYS.join(", "))).under(&Step::key(key))
-        );
+        return Err(OverridesFault::here(format!("unknown key, expected one of {}", KEYS.join(", ")))
+            .under(&Step::key(key)));
     }
     let [selector, patch] =
-        KEYS.map(|key| fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required"))));
+        KEYS.map(|key| fields.remove(key).ok_or_else(|| OverridesFault::here(format!("{key} is required"))));
     let selector = match selector? {
         Json::Text(text) => selector::parse(&text)
             .map(|selector| (selector, text.len()))
-            .map_err(|error| Fault::here(error.to_string())),
-        other => Err(Fault::expected("a string", &other)),
+            .map_err(|error| OverridesFault::here(error.to_string())),
+        other => Err(OverridesFault::expected("a string", &other)),
     };
     let (selector, bytes) = selector.map_err(|fault| fault.under(&Step::key("clusterSelector")))?;
     let patch = self::patch(patch?).map_err(|fault| fault.under(&Step::key("patch")))?;
     Ok(Override { selector, bytes, patch })
 }
 
-fn patch(json: Json) -> Result<Value, Fault> {
+fn patch(json: Json) -> Result<Value, OverridesFault> {
     if !matches!(json, Json::Object(_)) {
-        return Err(Fault::expected("an object", &json));
+        return Err(OverridesFault::expected("an object", &json));
     }
     let mut patch = value(json)?;
     if let Some(key) = TARGETS.iter().find(|key| patch.get(key).is_some()) {
-        return Err(Fault::here("a patch may not touch the target references").under(&Step::key(key)));
+        return Err(
+            OverridesFault::here("a patch may not touch the target references").under(&Step::key(key))
+        );
     }
     if depth(&patch) > DEPTH_LIMIT {
-        return Err(Fault::here(format!("more than {DEPTH_LIMIT} lists and objects are inside each other")));
+        return Err(OverridesFault::here(format!(
+            "more than {DEPTH_LIMIT} lists and objects are inside each other"
+        )));
     }
     normalize(&mut patch);
     Ok(patch)
 }
 
-fn value(json: Json) -> Result<Value, Fault> {
+fn value(json: Json) -> Result<Value, OverridesFault> {
     Ok(match json {
         Json::Null => Value::Null,
         Json::Bool(value) => value.into(),
@@ -261,11 +264,11 @@ fn value(json: Json) -> Result<Value, Fault> {
 }
 
 /// Entries by their key, each there once.
-fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, Fault> {
+fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, OverridesFault> {
     let mut fields = BTreeMap::new();
     for (key, json) in entries {
         if fields.contains_key(&key) {
-            return Err(Fault::here("the key is there twice").under(&Step::key(&key)));
+            return Err(OverridesFault::here("the key is there twice").under(&Step::key(&key)));
         }
         fields.insert(key, json);
     }
