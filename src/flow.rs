@@ -18,6 +18,7 @@ use crate::hub::watch::{Feed, Supervisor};
 use crate::reconcile::{Elector, Leadership, Queue, Worker};
 use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
 use crate::sync::kinds::{NEEDED, POLICIES};
+use crate::sync::metrics::HubMetrics;
 use crate::sync::write::{PolicySync, PolicySyncOptions};
 use crate::sync::{Mirror, Settings, triggers};
 use crate::tasks::{Ended, Tasks};
@@ -35,6 +36,8 @@ pub struct Flow {
     pub clock: Clock,
     /// Where it counts.
     pub metrics: Metrics,
+    /// Where it says how the hub fares.
+    pub hub_metrics: HubMetrics,
     /// How plans are made.
     pub settings: Settings,
     /// For how long changes of the spokes' status are batched.
@@ -53,9 +56,12 @@ impl Flow {
     pub fn start(self, stop: CancellationToken) -> JoinHandle<Result<(), Ended>> {
         let (stop, tasks) = (stop.child_token(), self.tasks);
         let queue = Arc::new(Queue::new(self.status_window, self.metrics.clone()));
-        let affected = queue.clone();
+        let (affected, answered, leads) = (queue.clone(), self.hub_metrics.clone(), self.leadership.clone());
         let feed = Feed::new(self.mirror.clone(), self.controller, self.clock, move |changes| {
             affected.affect(triggers::affected(changes));
+            if leads.leads() {
+                answered.answered(changes);
+            }
         });
         let (wanted, watched) = watch::channel(Default::default());
         let (others, looked_up) = watch::channel(Default::default());
@@ -77,6 +83,7 @@ impl Flow {
             wanted,
             others,
             tasks: tasks.clone(),
+            hub_metrics: self.hub_metrics,
         };
         let sync =
             PolicySync::new(self.client, self.mirror, queue.clone(), self.clock, metrics.clone(), options);

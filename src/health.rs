@@ -3,14 +3,13 @@
 //! It is ready once the needed kinds, and every kind that resolved, have been listed or have failed once. What fails
 //! is named but does not make it unready: everything else goes on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::hub::Source;
 use crate::sync::View;
 use crate::sync::desired::watches;
 use crate::sync::kinds::needed;
-use crate::telemetry::metrics::Metrics;
 
 /// Whether the controller is ready, with a line for each source that is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +24,9 @@ pub enum Health {
 #[must_use]
 pub fn health(view: View<'_>) -> Health {
     let failing = view.failing();
-    let wanted = watches::plan(view);
-    let sources: BTreeSet<Source> = needed().chain(wanted.into_keys()).collect();
     let mut ready = true;
     let mut text = String::new();
-    for source in sources {
+    for source in wanted(view) {
         // Writing to a String cannot fail.
         let _ = match (failing.get(&source), view.synced(&source)) {
             (Some(fault), _) => writeln!(text, "[!]{source} failing: {fault}"),
@@ -50,10 +47,20 @@ pub fn health(view: View<'_>) -> Health {
     if ready { Health::Ready(text) } else { Health::Starting(text) }
 }
 
-/// Brings the metrics that show the mirror up to date. Of the hub only the process that `leads` tells, so that sums over all
-/// of them are right.
-pub fn measure(view: View<'_>, metrics: &Metrics, leads: bool) {
-    metrics.works(leads.then(|| view.work_counts()).into_iter().flatten());
-    let failing: Vec<String> = view.failing().keys().map(|source| source.to_string()).collect();
-    metrics.failing(failing.iter().map(String::as_str));
+/// What should be watched, by resource, each with whether all of it is: listed once, and not failing.
+#[must_use]
+pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
+    let failing = view.failing();
+    let mut watches = BTreeMap::new();
+    for source in wanted(view) {
+        let is_up = view.synced(&source).is_some() && !failing.contains_key(&source);
+        let resource = source.resource().map_or_else(|| source.name().to_owned(), ToString::to_string);
+        *watches.entry(resource).or_insert(true) &= is_up;
+    }
+    watches
+}
+
+/// What should be watched.
+fn wanted(view: View<'_>) -> BTreeSet<Source> {
+    needed().chain(watches::plan(view).into_keys()).collect()
 }

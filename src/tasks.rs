@@ -50,15 +50,22 @@ impl Tasks {
     }
 
     /// What `future` comes to, `None` where it panics; `task` says what it does, for the log and the metric.
-    pub async fn watch<T>(self, task: &'static str, future: impl Future<Output = T>) -> Option<T> {
-        // Nothing looks at what it leaves behind but what is done until the process has ended.
-        match AssertUnwindSafe(future).catch_unwind().await {
-            Ok(value) => Some(value),
-            Err(panic) => {
-                self.metrics.panicked(task);
-                error!(task, panic = words(&*panic), "a task panicked: the process ends, to start anew");
-                self.end(Ended::Panicked);
-                None
+    pub fn watch<T>(
+        self,
+        task: &'static str,
+        future: impl Future<Output = T>,
+    ) -> impl Future<Output = Option<T>> {
+        self.metrics.runs(task);
+        async move {
+            // Nothing looks at what it leaves behind but what is done until the process has ended.
+            match AssertUnwindSafe(future).catch_unwind().await {
+                Ok(value) => Some(value),
+                Err(panic) => {
+                    self.metrics.panicked(task);
+                    error!(task, panic = words(&*panic), "a task panicked: the process ends, to start anew");
+                    self.end(Ended::Panicked);
+                    None
+                }
             }
         }
     }

@@ -51,7 +51,9 @@ pub const OF_POLICY: [&str; 4] =
     [POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE];
 
 /// The conditions of a copy that are fed back.
-pub const CONDITIONS: [&str; 4] = ["Accepted", "Enforced", "Programmed", "Ready"];
+pub const CONDITIONS: [&str; 4] = ["Accepted", ENFORCED, "Programmed", "Ready"];
+/// The condition of a copy that says whether it has an effect.
+pub const ENFORCED: &str = "Enforced";
 
 /// What one cluster says about a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,10 +110,16 @@ impl SyncedCondition {
     /// Whether a policy of the spoke's own wins over the copy. RFC 0007 spells the reason both ways.
     #[must_use]
     pub fn is_overridden(&self) -> bool {
-        self.condition_type == "Enforced"
+        self.condition_type == ENFORCED
             && self.status == "False"
-            && matches!(self.reason.as_deref(), Some("Overridden" | "Overriden"))
+            && self.reason.as_deref().is_some_and(says_overridden)
     }
+}
+
+/// Whether the `reason` of a copy that is not enforced is that a policy of the spoke's own wins.
+#[must_use]
+pub fn says_overridden(reason: &str) -> bool {
+    matches!(reason, "Overridden" | "Overriden")
 }
 
 /// The list of a hub policy in numbers.
@@ -137,7 +145,7 @@ impl Summary {
     pub fn new(entries: &[Synced], placed: impl Fn(&ClusterName) -> bool) -> Self {
         let count = |test: &dyn Fn(&Synced) -> bool| entries.iter().filter(|entry| test(entry)).count();
         let enforced = |entry: &Synced| {
-            entry.conditions.iter().any(|c| c.condition_type == "Enforced" && c.status == "True")
+            entry.conditions.iter().any(|c| c.condition_type == ENFORCED && c.status == "True")
         };
         Self {
             clusters: entries.len(),

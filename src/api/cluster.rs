@@ -41,6 +41,12 @@ pub struct ManagedClusterStatus {
 }
 
 impl ManagedClusterStatus {
+    /// Whether the hub hears of the cluster's agent.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.conditions.iter().any(|condition| condition.type_ == AVAILABLE && condition.status == "True")
+    }
+
     /// Since when the hub has not heard of the cluster's agent; `None` where it does, or nothing says so.
     #[must_use]
     pub fn unavailable_since(&self) -> Option<Timestamp> {

@@ -22,6 +22,7 @@ use crate::flow::Flow;
 use crate::hub::watching;
 use crate::server::{self, Served};
 use crate::sync::Mirror;
+use crate::sync::metrics::HubMetrics;
 use crate::tasks::Tasks;
 use crate::telemetry::logs;
 use crate::telemetry::metrics::Metrics;
@@ -89,19 +90,33 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let config = hub.config().await?;
     let namespace = config.default_namespace.clone();
     let metrics = Metrics::new().context("cannot set metrics up")?;
+    let hub_metrics = HubMetrics::new(&metrics).context("cannot set metrics up")?;
     let client = watching(config, &metrics)?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
     let mirror = Arc::new(Mirror::new(controller.clone()));
 
     let (elector, leadership) = arguments.election.stand(&client, &controller, namespace, clock);
-    let served =
-        Served { leadership: leadership.clone(), mirror: mirror.clone(), metrics: metrics.clone(), clock };
+    let tasks = Tasks::new(metrics.clone());
+    let name = controller.as_str().to_owned();
+    let flow = Flow {
+        client,
+        mirror,
+        controller,
+        clock,
+        metrics,
+        hub_metrics,
+        settings,
+        status_window: arguments.status_window,
+        leadership,
+        elector,
+        tasks: tasks.clone(),
+    };
+    let served = Served::new(&flow);
     let servers = [
         (arguments.metrics_bind_address, server::metrics(served.clone())),
         (arguments.health_probe_bind_address, server::probes(served)),
     ];
-    let tasks = Tasks::new(metrics.clone());
     let mut serving = tokio::task::JoinSet::new();
     for (Bind(address), router) in servers {
         let Some(address) = address else { continue };
@@ -110,19 +125,6 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         serving.spawn(tasks.clone().watch("server", server::serve(listener, router, stop.clone())));
     }
 
-    let name = controller.as_str().to_owned();
-    let flow = Flow {
-        client,
-        mirror,
-        controller,
-        clock,
-        metrics,
-        settings,
-        status_window: arguments.status_window,
-        leadership,
-        elector,
-        tasks: tasks.clone(),
-    };
     let working = flow.start(stop.clone());
     info!(controller = name, "started");
     tokio::select! {

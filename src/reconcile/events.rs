@@ -12,6 +12,7 @@ use tracing::debug;
 
 use crate::api::text::with_causes;
 use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
 
 /// How many events may wait.
 const WAITING: usize = 128;
@@ -31,12 +32,16 @@ struct Queued {
 
 /// Tells events.
 #[derive(Clone, Debug)]
-pub(crate) struct Events(mpsc::Sender<Queued>);
+pub(crate) struct Events {
+    queue: mpsc::Sender<Queued>,
+    metrics: Metrics,
+}
 
 impl Events {
     /// Starts telling events until the last clone of this is gone.
-    pub(crate) fn start(client: Client, tasks: &Tasks) -> Self {
-        let (sender, mut events) = mpsc::channel::<Queued>(WAITING);
+    pub(crate) fn start(client: Client, tasks: &Tasks, metrics: Metrics) -> Self {
+        let (queue, mut events) = mpsc::channel::<Queued>(WAITING);
+        let dropped = metrics.clone();
         tokio::spawn(tasks.clone().watch("events", async move {
             let reporter = Reporter { controller: "policy-sync".into(), instance: None };
             let mut recorder = Recorder::new(client.clone(), reporter.clone());
@@ -54,11 +59,12 @@ impl Events {
                     secondary: None,
                 };
                 if let Err(error) = recorder.publish(&event, &object).await {
+                    dropped.dropped_event();
                     debug!(error = with_causes(&error), "an event was not taken");
                 }
             }
         }));
-        Self(sender)
+        Self { queue, metrics }
     }
 
     /// Warns of `object`: a word for programs, and at most 1 KiB for people, which is what an Event takes.
@@ -75,6 +81,8 @@ impl Events {
         note: String,
     ) {
         // A full channel drops it: see above.
-        let _ = self.0.try_send(Queued { object, severity, reason, note });
+        if self.queue.try_send(Queued { object, severity, reason, note }).is_err() {
+            self.metrics.dropped_event();
+        }
     }
 }

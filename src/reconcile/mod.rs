@@ -33,7 +33,10 @@ pub use worker::{Slot, Worker};
 
 /// Something that is kept as its plan has it.
 pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
-    /// What kind of key this is, as metrics label it: one of a few words.
+    /// What kinds of keys there are, as metrics label them: a few words.
+    const CATEGORIES: &'static [&'static str];
+
+    /// Of which of these it is.
     fn category(&self) -> &'static str;
 
     /// Which keys it comes before.
@@ -83,7 +86,7 @@ pub trait Capability: Send + Sync + 'static {
 
 /// Why a key could not be carried out.
 pub trait Failure: Error + Send + 'static {
-    /// A stable word for metrics.
+    /// A stable word for the log.
     fn category(&self) -> &'static str;
 
     /// Whether it comes with the daily course: the watch is a moment behind, or another process leads.

@@ -28,34 +28,36 @@ pub struct Queue<K> {
     state: Mutex<State<K>>,
     changed: Notify,
     window: Duration,
-    metrics: Metrics,
 }
 
 #[derive(Debug)]
 struct State<K> {
     first: VecDeque<K>,
     ready: Turns<K>,
-    queued: HashSet<K>,
+    /// Those that wait, and since when.
+    queued: HashMap<K, Instant>,
     active: HashSet<K>,
-    /// Keys that were added while they were worked on.
-    again: HashSet<K>,
+    /// Keys that were added while they were worked on, and when.
+    again: HashMap<K, Instant>,
     timers: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
     /// How often each has failed, and when it is to be tried again.
     failures: HashMap<K, (u32, Instant)>,
+    metrics: Metrics,
 }
 
-impl<K> Default for State<K> {
-    fn default() -> Self {
+impl<K> State<K> {
+    fn empty(metrics: Metrics) -> Self {
         Self {
             first: VecDeque::new(),
             ready: Turns { namespaces: VecDeque::new(), keys: HashMap::new() },
-            queued: HashSet::new(),
+            queued: HashMap::new(),
             active: HashSet::new(),
-            again: HashSet::new(),
+            again: HashMap::new(),
             timers: BTreeSet::new(),
             due: HashMap::new(),
             failures: HashMap::new(),
+            metrics,
         }
     }
 }
@@ -91,18 +93,36 @@ impl<K> Turns<K> {
 }
 
 impl<K: Key> State<K> {
-    fn push(&mut self, key: K) -> bool {
+    /// Adds a key to be worked on, unless it waits already.
+    fn add(&mut self, key: K) {
+        if self.queued.contains_key(&key) || self.again.contains_key(&key) {
+            return;
+        }
+        let now = Instant::now();
+        self.metrics.added(key.category());
         if self.active.contains(&key) {
-            return self.again.insert(key);
+            self.again.insert(key, now);
+        } else {
+            self.push(key, now);
         }
-        if !self.queued.insert(key.clone()) {
-            return false;
-        }
+    }
+
+    fn push(&mut self, key: K, added: Instant) {
+        self.metrics.waits(key.category());
+        self.queued.insert(key.clone(), added);
         match key.priority() {
             Priority::First => self.first.push_back(key),
             Priority::InTurn(namespace) => self.ready.push(namespace, key),
         }
-        true
+    }
+
+    fn take(&mut self) -> Option<K> {
+        let key = self.first.pop_front().or_else(|| self.ready.pop())?;
+        if let Some(added) = self.queued.remove(&key) {
+            self.metrics.taken(key.category(), added);
+        }
+        self.active.insert(key.clone());
+        Some(key)
     }
 
     fn schedule(&mut self, key: K, at: Instant) {
@@ -119,26 +139,25 @@ impl<K: Key> State<K> {
 
     /// The same, unless it is to be worked on as soon as possible anyway.
     fn delay(&mut self, key: K, at: Instant) {
-        if !self.queued.contains(&key) {
+        if !self.queued.contains_key(&key) {
             self.schedule(key, at);
         }
     }
 
-    fn unschedule(&mut self, key: &K) {
-        if let Some(due) = self.due.remove(key) {
+    /// Adds a key to be worked on as soon as possible, whenever it was due.
+    fn put(&mut self, key: K) {
+        if let Some(due) = self.due.remove(&key) {
             self.timers.remove(&(due, key.clone()));
         }
+        self.add(key);
     }
 
     /// A burst of keys leaves no room behind.
     fn give_back(&mut self) {
         give_back(&mut self.due);
         give_back(&mut self.failures);
-        for keys in [&mut self.queued, &mut self.again] {
-            if is_roomy(keys.len(), keys.capacity()) {
-                keys.shrink_to(2 * keys.len());
-            }
-        }
+        give_back(&mut self.queued);
+        give_back(&mut self.again);
         give_back(&mut self.ready.keys);
         let first = &mut self.first;
         if is_roomy(first.len(), first.capacity()) {
@@ -154,7 +173,7 @@ impl<K: Key> State<K> {
         while self.timers.first().is_some_and(|(due, _)| *due <= now) {
             if let Some((_, key)) = self.timers.pop_first() {
                 self.due.remove(&key);
-                self.push(key);
+                self.add(key);
             }
         }
     }
@@ -165,7 +184,7 @@ impl<K: Key> Queue<K> {
     /// together.
     #[must_use]
     pub fn new(window: Duration, metrics: Metrics) -> Self {
-        Self { state: Mutex::default(), changed: Notify::new(), window, metrics }
+        Self { state: Mutex::new(State::empty(metrics)), changed: Notify::new(), window }
     }
 
     /// Adds keys that a change affects: to be worked on as soon as possible, or within the window.
@@ -181,10 +200,10 @@ impl<K: Key> Queue<K> {
             if key.is_batched() {
                 state.delay(key, due);
             } else {
-                self.put(&mut state, key);
+                state.put(key);
             }
         }
-        self.settle(&state);
+        self.changed.notify_one();
     }
 
     /// Adds a key to be worked on once the window is over.
@@ -194,24 +213,15 @@ impl<K: Key> Queue<K> {
 
     /// Adds a key to be worked on as soon as possible, whatever its backoff.
     pub fn add(&self, key: K) {
-        let mut state = self.state.lock();
-        self.put(&mut state, key);
-        self.settle(&state);
-    }
-
-    fn put(&self, state: &mut State<K>, key: K) {
-        state.unschedule(&key);
-        let category = key.category();
-        if state.push(key) {
-            self.metrics.added(category);
-        }
+        self.state.lock().put(key);
+        self.changed.notify_one();
     }
 
     /// Adds a key to be worked on after `delay`, or when it is due already, whichever is earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.state.lock();
         state.delay(key, Instant::now() + delay);
-        self.settle(&state);
+        self.changed.notify_one();
     }
 
     /// Waits for a key and takes it; [`Queue::done`] gives it back.
@@ -220,11 +230,7 @@ impl<K: Key> Queue<K> {
             let wait = {
                 let mut state = self.state.lock();
                 state.mature(Instant::now());
-                let next = state.first.pop_front().or_else(|| state.ready.pop());
-                if let Some(key) = next {
-                    state.queued.remove(&key);
-                    state.active.insert(key.clone());
-                    self.settle(&state);
+                if let Some(key) = state.take() {
                     return key;
                 }
                 state.timers.first().map(|(due, _)| *due)
@@ -244,7 +250,7 @@ impl<K: Key> Queue<K> {
     /// Whether `key`, which is worked on, was added meanwhile: what it was decided from has changed.
     #[must_use]
     pub fn is_added_again(&self, key: &K) -> bool {
-        self.state.lock().again.contains(key)
+        self.state.lock().again.contains_key(key)
     }
 
     /// Gives a key back that was worked on well.
@@ -265,22 +271,17 @@ impl<K: Key> Queue<K> {
             *failures += 1;
         }
         let due = *due;
-        self.metrics.retried(key.category());
+        state.metrics.retried(key.category());
         state.schedule(key.clone(), due);
         self.release(&mut state, key);
     }
 
     fn release(&self, state: &mut State<K>, key: &K) {
         state.active.remove(key);
-        if state.again.remove(key) {
-            state.push(key.clone());
+        if let Some(added) = state.again.remove(key) {
+            state.push(key.clone(), added);
         }
         state.give_back();
-        self.settle(state);
-    }
-
-    fn settle(&self, state: &State<K>) {
-        self.metrics.queue(state.active.len(), state.queued.len());
         self.changed.notify_one();
     }
 }

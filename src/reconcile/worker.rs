@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
@@ -11,7 +10,7 @@ use tracing::{debug, warn};
 use super::{Capability, Failure, Key, Leadership, LeadershipChange, Queue};
 use crate::api::text::with_causes;
 use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::{Ending, Metrics};
 
 /// How many keys are carried out at once.
 const CONCURRENT: usize = 32;
@@ -38,6 +37,7 @@ impl<C: Capability> Worker<C> {
         metrics: Metrics,
         tasks: Tasks,
     ) -> Self {
+        metrics.works_on(C::Key::CATEGORIES, CONCURRENT);
         Self { capability, queue, leadership, metrics, tasks }
     }
 
@@ -80,15 +80,19 @@ impl<C: Capability> Worker<C> {
         if !self.leadership.leads() && !self.capability.is_for_followers(key) {
             return self.queue.done(key);
         }
-        let started = Instant::now();
+        let working = self.metrics.working(key.category());
         let outcome = self.capability.carry_out(key, slot).await;
-        let result = outcome.as_ref().map_or_else(Failure::category, |()| "success");
-        self.metrics.reconciled(key.category(), result, started.elapsed().as_secs_f64());
-        let Err(error) = outcome else { return self.queue.done(key) };
+        let Err(error) = outcome else {
+            working.ended(Ending::Success);
+            return self.queue.done(key);
+        };
+        let category = error.category();
         if error.is_routine() {
-            debug!(?key, error = with_causes(&error), "reconcile failed, retrying");
+            working.ended(Ending::Requeue);
+            debug!(?key, category, error = with_causes(&error), "reconcile failed, retrying");
         } else {
-            warn!(?key, error = with_causes(&error), "reconcile failed, retrying");
+            working.ended(Ending::Error);
+            warn!(?key, category, error = with_causes(&error), "reconcile failed, retrying");
         }
         self.queue.failed(key);
     }

@@ -14,9 +14,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::flow::Flow;
 use crate::health::{self, Health};
 use crate::reconcile::Leadership;
 use crate::sync::Mirror;
+use crate::sync::metrics::HubMetrics;
 use crate::telemetry::metrics::Metrics;
 
 /// How many connections wait to be taken, as the standard library has it.
@@ -25,14 +27,37 @@ const BACKLOG: i32 = 128;
 /// What the handlers ask.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// For readiness.
-    pub mirror: Arc<Mirror>,
-    /// For `/metrics`.
-    pub metrics: Metrics,
-    /// For `/metrics`.
-    pub leadership: Leadership,
-    /// For readiness.
-    pub clock: Clock,
+    mirror: Arc<Mirror>,
+    metrics: Metrics,
+    hub_metrics: HubMetrics,
+    leadership: Leadership,
+    clock: Clock,
+}
+
+impl Served {
+    /// What handlers ask `flow`.
+    #[must_use]
+    pub fn new(flow: &Flow) -> Self {
+        Self {
+            mirror: flow.mirror.clone(),
+            metrics: flow.metrics.clone(),
+            hub_metrics: flow.hub_metrics.clone(),
+            leadership: flow.leadership.clone(),
+            clock: flow.clock,
+        }
+    }
+
+    /// All metrics in the text format of Prometheus.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.metrics.gather(|| {
+            let (guard, leads) = (self.mirror.read(), self.leadership.leads());
+            let view = guard.view(self.clock.now());
+            self.metrics.leader(leads);
+            self.metrics.watches(health::watches(view).iter().map(|(resource, up)| (resource.as_str(), *up)));
+            self.hub_metrics.measure(view, leads);
+        })
+    }
 }
 
 /// `/healthz` and `/readyz`.
@@ -53,10 +78,7 @@ async fn ready(State(served): State<Served>) -> (StatusCode, String) {
 }
 
 async fn gather(State(served): State<Served>) -> impl IntoResponse {
-    let leads = served.leadership.leads();
-    health::measure(served.mirror.read().view(served.clock.now()), &served.metrics, leads);
-    served.metrics.leader(leads);
-    ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], served.metrics.text())
+    ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], served.metrics())
 }
 
 /// Listens on `address`, in both families where it is `[::]`, and in the old one alone where the machine has no other.

@@ -3,8 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use super::feedback::Enforcement;
 use super::rows::work::{Purpose, Work};
 use crate::api::names::Origin;
+
+/// What works are for, each with the states that such a work can be in.
+pub(super) const GROUPS: [(&str, &[&str]); 4] = [
+    ("access", &STATES),
+    ("foreign", &STATES),
+    ("gateway", &STATES),
+    ("policy", &["deleting", "refused", "pending", "overridden", "not_enforced", "enforced"]),
+];
+const STATES: [&str; 4] = ["deleting", "refused", "pending", "applied"];
 
 /// How many works there are, by what they are for and by the state they are in.
 #[derive(Clone, Debug, Default)]
@@ -13,12 +23,12 @@ pub(super) struct Counts(BTreeMap<(&'static str, &'static str), usize>);
 impl Counts {
     /// A work is there now.
     pub(super) fn add(&mut self, work: &Work) {
-        *self.0.entry(group(work)).or_default() += 1;
+        *self.0.entry((purpose(work), state(work))).or_default() += 1;
     }
 
     /// A work is there no longer as it was.
     pub(super) fn take(&mut self, work: &Work) {
-        let group = group(work);
+        let group = (purpose(work), state(work));
         if let Some(count) = self.0.get_mut(&group) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -32,14 +42,35 @@ impl Counts {
     }
 }
 
-fn group(work: &Work) -> (&'static str, &'static str) {
-    let purpose = match &work.purpose {
+/// What a work is for.
+pub(super) fn purpose(work: &Work) -> &'static str {
+    match &work.purpose {
         Purpose::Access(_) => "access",
         Purpose::Foreign => "foreign",
-        Purpose::Copy(origin) => match **origin {
-            Origin::Gateway(_) => "gateway",
-            Origin::Policy(..) => "policy",
+        Purpose::Copy(origin) => of_origin(origin),
+    }
+}
+
+/// What works of `origin` are for.
+pub(super) fn of_origin(origin: &Origin) -> &'static str {
+    match origin {
+        Origin::Gateway(_) => "gateway",
+        Origin::Policy(..) => "policy",
+    }
+}
+
+/// The first of these that holds.
+pub(super) fn state(work: &Work) -> &'static str {
+    let is_policy = work.origin().is_some_and(|origin| origin.as_gateway().is_none());
+    match &work.answer {
+        _ if work.deleting.is_some() => "deleting",
+        Some(answer) if answer.applied && is_policy => match answer.enforcement() {
+            Enforcement::Overridden => "overridden",
+            Enforcement::NotEnforced => "not_enforced",
+            Enforcement::Enforced => "enforced",
         },
-    };
-    (purpose, work.state())
+        Some(answer) if answer.applied => "applied",
+        Some(answer) if answer.message.is_some() => "refused",
+        _ => "pending",
+    }
 }

@@ -56,6 +56,8 @@ pub struct Index {
     /// Since when this process has seen a policy's generation; none where it was there at the start.
     pub(super) policies_changed: HashMap<Origin, Moment>,
     pub(super) works_of: HashMap<Arc<Origin>, BTreeSet<WorkKey>>,
+    /// When the watch last brought that a work of an origin is applied as it is now.
+    pub(super) applied: HashMap<Arc<Origin>, Moment>,
     /// How many works of each kind a cluster has, those that are being deleted included.
     pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
     pub(super) unplaced: UnplacedWorks,
@@ -75,6 +77,7 @@ impl Index {
             placement_changed: Recent::within(PLACEMENT_SETTLES),
             policies_changed: HashMap::new(),
             works_of: HashMap::new(),
+            applied: HashMap::new(),
             carried: HashMap::new(),
             unplaced: UnplacedWorks::default(),
             counts: Counts::default(),

@@ -24,6 +24,8 @@ pub enum Key {
 pub type Keys = BTreeSet<Key>;
 
 impl reconcile::Key for Key {
+    const CATEGORIES: &'static [&'static str] = &["watches", "class", "access", "gateway", "policy", "fold"];
+
     fn category(&self) -> &'static str {
         match self {
             Self::Watches => "watches",

@@ -24,6 +24,7 @@ mod index;
 mod interned;
 mod key;
 pub mod kinds;
+pub mod metrics;
 mod offline;
 pub mod problem;
 mod recent;

@@ -208,6 +208,32 @@ pub(super) const INVALID_PARAMETERS: &str = "InvalidParameters";
 pub(super) const PARAMETERS_UNREAD: &str = "ParametersUnread";
 
 impl Problem {
+    /// The categories of problems that are told, each with whether it [freezes](Problem::freezes).
+    pub const CATEGORIES: [(&'static str, bool); 22] = [
+        ("BadGraceTimeout", false),
+        ("BadOverrides", true),
+        ("BadReference", true),
+        ("BadSelector", true),
+        ("BadSpec", true),
+        ("ClassGone", true),
+        ("DownstreamNamespace", true),
+        ("ForeignReference", false),
+        ("ForeignWork", false),
+        ("GraceTooLong", false),
+        (INVALID_PARAMETERS, true),
+        ("KindNotResolved", true),
+        ("MoreSecretsLeftOut", false),
+        ("OtherController", false),
+        (PARAMETERS_UNREAD, true),
+        ("PoliciesPending", false),
+        ("SecretMissing", false),
+        ("SecretNamespace", false),
+        ("SecretNotGranted", false),
+        ("SecretsUnread", true),
+        ("TooLarge", true),
+        ("VersionConflict", true),
+    ];
+
     /// What an owner is told: it may quote what users wrote, of any length.
     #[must_use]
     pub fn text(&self) -> String {

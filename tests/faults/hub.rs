@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch};
 use policy_sync::reconcile::{Elector, ElectorOptions};
+use policy_sync::server::Served;
 use policy_sync::tasks::Ended;
-use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::apply::{apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     gateway_class, managed_cluster, namespace, params_config_map, placement, placement_decision,
@@ -50,11 +50,20 @@ pub(crate) struct Hub {
 pub(crate) struct Running {
     stop: CancellationToken,
     working: JoinHandle<Result<(), Ended>>,
-    /// What it counts.
-    pub(crate) metrics: Metrics,
+    served: Served,
 }
 
 impl Running {
+    /// What it serves.
+    pub(crate) fn served(&self) -> Served {
+        self.served.clone()
+    }
+
+    /// Its metrics.
+    pub(crate) fn metrics(&self) -> String {
+        self.served.metrics()
+    }
+
     /// Stops it as SIGTERM would.
     pub(crate) async fn terminate(self) -> Result<()> {
         self.stop.cancel();
@@ -121,9 +130,9 @@ impl Hub {
             let (elector, leadership) = Elector::new(flow.client.clone(), options, flow.clock);
             (flow.elector, flow.leadership) = (Some(elector), leadership);
         }
-        let (stop, metrics) = (CancellationToken::new(), flow.metrics.clone());
+        let (stop, served) = (CancellationToken::new(), Served::new(&flow));
         let working = flow.start(stop.clone());
-        Ok(Running { stop, working, metrics })
+        Ok(Running { stop, working, served })
     }
 
     /// Writes an object as a user would.

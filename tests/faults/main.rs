@@ -13,6 +13,7 @@ mod hub;
 mod lagging;
 mod late;
 mod logging;
+mod metrics;
 mod oracle;
 mod panics;
 mod plan;

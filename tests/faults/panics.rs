@@ -44,15 +44,15 @@ async fn a_task_that_panics_is_counted_and_ends_it_with_an_error() -> Result<()>
         bad["metadata"]["annotations"] = json!({"kuadrant.io/cluster-selector": "(("});
         hub.apply(&bad).await?;
         let controller = hub.elected(Panics(verb, resource))?;
-        let metrics = controller.metrics.clone();
+        let served = controller.served();
         if task == "causes" {
             tokio::time::sleep(SOON * 2).await;
             hub.delete(&limits).await?;
         }
         let ended = tokio::time::timeout(SOON * 2, controller.ended()).await;
         ensure!(matches!(ended, Ok(Err(_))), "{verb} {resource}: it ended with {ended:?}");
-        let counted = format!("policy_sync_panics_total{{task=\"{task}\"}} ");
-        ensure!(metrics.text().contains(&counted), "{verb} {resource}: {}", metrics.text());
+        let counted = format!("policy_sync_panics_total{{task=\"{task}\"}} 1\n");
+        ensure!(served.metrics().contains(&counted), "{verb} {resource}: {}", served.metrics());
         let before = hub.server.requests().len();
         tokio::time::sleep(SOON * 12).await;
         let after = hub.server.requests().split_off(before);

@@ -73,8 +73,8 @@ async fn a_create_that_is_refused_as_invalid_is_told() -> Result<()> {
     let told = refusals(&hub).remove(0);
     ensure!(told.contains("cannot create ManifestWork eu-1/ratelimitpolicy-limits-"), "{told}");
     ensure!(told.ends_with("made up: Invalid (422)"), "{told}");
-    let metrics = controller.metrics.text();
-    ensure!(metrics.contains(r#"{controller="policy",result="refused"}"#), "{metrics}");
+    let metrics = controller.metrics();
+    ensure!(metrics.contains(r#"{controller="policy",result="error"} 1"#), "{metrics}");
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DeleteParams};
 use policy_sync::api::names::ControllerName;
 use policy_sync::api::work::ManifestWork;
-use policy_sync::telemetry::metrics::Metrics;
+use policy_sync::server::Served;
 use policy_sync_testenv::fixtures::{gateway, gateway_class, timeout_policy};
 use policy_sync_testenv::memory::Faultless;
 use policy_sync_testenv::tenant::all_kinds;
@@ -25,16 +25,16 @@ const MINUTE: Duration = Duration::from_secs(60);
 struct Rival {
     user: &'static str,
     name: ControllerName,
-    metrics: Metrics,
+    served: Served,
     stop: CancellationToken,
 }
 
 impl Rival {
     fn start(hub: &Hub, user: &'static str, name: &str) -> Result<Self> {
         let flow = hub.server.flow_of(user, name, Faultless)?;
-        let (stop, metrics) = (CancellationToken::new(), flow.metrics.clone());
+        let (stop, served) = (CancellationToken::new(), Served::new(&flow));
         drop(flow.start(stop.clone()));
-        Ok(Self { user, name: ControllerName::new(name), metrics, stop })
+        Ok(Self { user, name: ControllerName::new(name), served, stop })
     }
 
     fn writes(&self, hub: &Hub) -> usize {
@@ -43,8 +43,9 @@ impl Rival {
     }
 
     fn reports(&self, policies: usize) -> bool {
-        let line = format!("policy_sync_problems{{category=\"OtherController\"}} {policies}\n");
-        self.metrics.text().contains(&line)
+        let line =
+            format!("policy_sync_problems{{category=\"OtherController\",freezes=\"false\"}} {policies}\n");
+        self.served.metrics().contains(&line)
     }
 }
 
@@ -91,7 +92,7 @@ async fn of_two_controllers_the_first_by_name_writes_and_the_other_reports() -> 
     sleep(MINUTE).await;
     ensure!(all_of(&hub, &first), "{:?}", owners(&hub));
     hub.until(MINUTE, |_| last.reports(POLICIES)).await?;
-    ensure!(!first.reports(POLICIES), "{}", first.metrics.text());
+    ensure!(!first.reports(POLICIES), "{}", first.served.metrics());
     ensure!(hub.events().iter().any(|event| event.starts_with("OtherController: ")), "{:?}", hub.events());
     // And so it stays.
     let before = first.writes(&hub) + last.writes(&hub);

@@ -55,7 +55,9 @@ async fn that_a_gateway_is_held_back_is_told_when_its_time_is_over() -> Result<(
         tokio::time::sleep(MINUTE).await;
         fill(&hub).await?;
         let counts = |_: &Hub| {
-            controller.metrics.text().contains(r#"policy_sync_problems{category="PoliciesPending"} 1"#)
+            controller
+                .metrics()
+                .contains(r#"policy_sync_problems{category="PoliciesPending",freezes="false"} 1"#)
         };
         let (wait, soon) = (Duration::from_secs(wait), Duration::from_secs(5));
         tokio::time::sleep(wait.saturating_sub(soon)).await;
@@ -93,8 +95,11 @@ async fn that_a_gateway_waits_for_a_kind_whose_list_hangs_is_told() -> Result<()
     // Nothing that it fails is known before its request is given up, and nothing else happens.
     hub.until(Duration::from_secs(20), |hub| is_told(hub, "PoliciesPending")).await?;
     hub.until(Duration::from_secs(5), |hub| programmed(hub) == "PoliciesPending").await?;
-    let metrics = controller.metrics.text();
-    ensure!(metrics.contains(r#"policy_sync_problems{category="PoliciesPending"} 1"#), "{metrics}");
+    let metrics = controller.metrics();
+    ensure!(
+        metrics.contains(r#"policy_sync_problems{category="PoliciesPending",freezes="false"} 1"#),
+        "{metrics}"
+    );
     Ok(())
 }
 

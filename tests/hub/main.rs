@@ -9,6 +9,7 @@ mod freezing;
 mod gateways;
 mod kinds;
 mod leadership;
+mod metrics;
 mod overrides;
 mod placement;
 mod refusals;

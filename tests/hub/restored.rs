@@ -67,10 +67,9 @@ async fn stale(controller: &Controller) -> Result<()> {
     let metrics = controller.metrics().await?;
     for kind in ["manifestworks", "ratelimitpolicies"] {
         ensure!(text.contains(kind) && text.contains("was seen already"), "/readyz says: {text}");
-        let failing = |line: &&str| {
-            line.starts_with("policy_sync_watch_failing{") && line.contains(kind) && line.ends_with(" 1")
-        };
-        ensure!(metrics.lines().any(|line| failing(&line)), "no metric says that {kind} cannot be watched");
+        let resource = metrics.labels("policy_sync_watch_up", "resource").into_iter();
+        let resource = resource.filter(|resource| resource.starts_with(kind)).next_back().unwrap_or(kind);
+        ensure!(metrics.value("policy_sync_watch_up", &[("resource", resource)])? == 0.0, "{metrics}");
     }
     Ok(())
 }

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::Request;
 use policy_sync_testenv::fixtures::{auth_policy, rate_limit_policy, timeout_policy};
-use policy_sync_testenv::tenant::{Answer, LIMIT};
-use policy_sync_testenv::wait;
+use policy_sync_testenv::tenant::Answer;
 use serde_json::json;
 
-use crate::{limit_of, synced, tenant};
+use crate::tenant;
 
 /// How often each kind of write came: `create manifestworks`.
 fn counted(writes: &[Request]) -> BTreeMap<String, usize> {
@@ -177,45 +176,4 @@ async fn no_text_of_a_spoke_blocks_the_fold() -> Result<()> {
         ensure!(!write.is_refused(), "the hub refused {write:?}");
     }
     Ok(())
-}
-
-#[tokio::test]
-async fn metrics_show_the_queue_requests_works_and_the_time_until_applied() -> Result<()> {
-    let (tenant, controller, limits) = synced("metrics").await?;
-    let mut changed = limits.clone();
-    changed["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
-    tenant.apply(&changed).await?;
-    for cluster in ["eu-1", "us-1"] {
-        let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |work| limit_of(work) == 20).await?;
-        tenant.answer(&work, &Answer::applied()).await?;
-    }
-    tenant.until_folded(&limits, |_, summary| summary.synced).await?;
-    wait::until("the metrics are as expected", LIMIT, || async {
-        let metrics = controller.metrics().await?;
-        for expected in [
-            "policy_sync_works{for=\"policy\",state=\"applied\"} 2",
-            "policy_sync_works{for=\"gateway\",state=\"pending\"} 2",
-            "policy_sync_applied_seconds_count 1",
-            "workqueue_depth 0",
-            "controller_runtime_reconcile_total{controller=\"policy\",result=\"success\"}",
-        ] {
-            ensure!(metrics.contains(expected), "{expected} is missing in {metrics}");
-        }
-        // Of each there is one at least: a work made and changed, a watch, an Event, the Lease.
-        for (code, method, resource) in [
-            (201, "POST", "manifestworks"),
-            (200, "PATCH", "manifestworks"),
-            (200, "GET", "manifestworks"),
-            (201, "POST", "events"),
-            (200, "PUT", "leases"),
-        ] {
-            let is_it = |line: &str| {
-                line.starts_with(&format!("rest_client_requests_total{{code=\"{code}\",host=\"127.0.0.1:"))
-                    && line.contains(&format!("method=\"{method}\",resource=\"{resource}\"}}"))
-            };
-            ensure!(metrics.lines().any(is_it), "{method} {resource} with {code} is missing in {metrics}");
-        }
-        Ok(())
-    })
-    .await
 }

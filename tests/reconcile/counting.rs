@@ -68,6 +68,8 @@ impl Index for Nothing {
 struct ConfigMap(ObjectKey);
 
 impl Key for ConfigMap {
+    const CATEGORIES: &'static [&'static str] = &["configmap"];
+
     fn category(&self) -> &'static str {
         "configmap"
     }

@@ -20,6 +20,7 @@ use policy_sync::reconcile::{Leadership, Queue, Worker};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS, needed,
 };
+use policy_sync::sync::metrics::HubMetrics;
 use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
 use policy_sync::sync::write::{PolicySync, PolicySyncOptions};
@@ -131,6 +132,7 @@ impl Hub {
             wanted: watch::channel(Default::default()).0,
             others: watch::channel(Default::default()).0,
             tasks: tasks.clone(),
+            hub_metrics: HubMetrics::new(&metrics).unwrap(),
         };
         let (client, looked) = (server.client(), mirror.clone());
         let sync = PolicySync::new(client, looked, queue.clone(), clock, metrics.clone(), options);

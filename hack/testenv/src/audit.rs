@@ -8,6 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
@@ -41,6 +42,8 @@ pub struct Request {
     pub uri: String,
     /// What it was about.
     pub object_ref: Option<ObjectRef>,
+    /// When it was answered.
+    pub stage_timestamp: MicroTime,
     user: User,
     response_status: Option<Status>,
 }

@@ -7,6 +7,7 @@
 //! `KUBEBUILDER_ASSETS` names a folder that has some of the programs already; only what it lacks is built.
 //! `POLICY_SYNC_TESTENV_DIR` takes the place of `target/testenv`.
 
+mod debian;
 mod go;
 
 use std::fs::{self, File};
@@ -54,7 +55,7 @@ fn ensure_in(directory: &Path) -> Result<Binaries> {
         let given = assets.as_ref().map(|assets| assets.join(program.name)).filter(|path| path.is_file());
         match given {
             Some(path) => path.canonicalize().with_context(|| format!("resolving {}", path.display())),
-            None => once(&directory, &bin.join(program.name), program.group, |to| program.build(to)),
+            None => made(&directory, &bin.join(program.name), program.group, |to| program.build(to)),
         }
     };
     Ok(Binaries {
@@ -64,20 +65,60 @@ fn ensure_in(directory: &Path) -> Result<Binaries> {
         kubectl: program(&go::KUBECTL)?,
         gateway_api: match published::gateway_api() {
             Some(folder) => folder,
-            None => once(&directory, &directory.join("gateway-api"), &go::GATEWAY_API, go::copy_gateway_api)?,
+            None => made(&directory, &directory.join("gateway-api"), &go::GATEWAY_API, go::copy_gateway_api)?,
         },
     })
 }
 
-/// Makes `path` with `make`, unless it is there and made from the same pins.
-fn once(
+/// The program at `inside` of Debian's `package`: one of its name on the `PATH`, else the package's own, fetched once.
+///
+/// # Errors
+///
+/// Where there is neither.
+pub async fn debian(package: &'static str, inside: &'static str) -> Result<PathBuf> {
+    let make = move || {
+        let name = Path::new(inside).file_name().unwrap_or_default();
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        if let Some(path) =
+            std::env::split_paths(&paths).map(|folder| folder.join(name)).find(|path| path.is_file())
+        {
+            return Ok(path);
+        }
+        let directory = directory();
+        fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;
+        let pins = Pins { text: package.to_owned(), version: format!("Debian's {package}") };
+        once(&directory, &directory.join("bin").join(name), &pins, |to| debian::fetch(package, inside, to))
+    };
+    tokio::task::spawn_blocking(make).await.context("the download ended early")?
+}
+
+/// What something is made from.
+struct Pins {
+    /// What the stamp holds.
+    text: String,
+    /// In a few words.
+    version: String,
+}
+
+/// Makes `path` with `make` from `group`, unless it is there and made from the same pins.
+fn made(
     directory: &Path,
     path: &Path,
     group: &'static Group,
     make: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<PathBuf> {
+    once(directory, path, &Pins { text: group.pins(), version: group.version() }, make)
+}
+
+/// Makes `path` with `make`, unless it is there and made from the same `pins`.
+fn once(
+    directory: &Path,
+    path: &Path,
+    pins: &Pins,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
     let stamp = path.with_extension("stamp");
-    let current = || path.exists() && fs::read_to_string(&stamp).is_ok_and(|text| text == group.pins());
+    let current = || path.exists() && fs::read_to_string(&stamp).is_ok_and(|text| text == pins.text);
     if current() {
         return Ok(path.to_owned());
     }
@@ -88,9 +129,9 @@ fn once(
     let parent = path.parent().unwrap_or(directory);
     fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
     let started = Instant::now();
-    progress(&format!("making {} from {}; the first time takes minutes", path.display(), group.version()));
+    progress(&format!("making {} from {}; the first time takes minutes", path.display(), pins.version));
     make(path).with_context(|| format!("making {}", path.display()))?;
-    fs::write(&stamp, group.pins()).with_context(|| format!("writing {}", stamp.display()))?;
+    fs::write(&stamp, &pins.text).with_context(|| format!("writing {}", stamp.display()))?;
     progress(&format!("made {} in {} s", path.display(), started.elapsed().as_secs()));
     Ok(path.to_owned())
 }

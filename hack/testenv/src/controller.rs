@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::ControlPlane;
 use crate::audit::{self, Request};
 use crate::certificates::User;
+use crate::metrics::Metrics;
 use crate::ports::Port;
 use crate::process::Server;
 use crate::proxy::Proxy;
@@ -149,7 +150,7 @@ impl Controller {
     ///
     /// Where there is no answer.
     pub async fn is_leader(&self) -> Result<bool> {
-        Ok(self.metrics().await?.lines().any(|line| line == "policy_sync_leader 1"))
+        Ok(self.metrics().await?.value("policy_sync_leader", &[])? == 1.0)
     }
 
     /// What `/readyz` answers: the status code and the text.
@@ -166,8 +167,8 @@ impl Controller {
     /// # Errors
     ///
     /// Where there is no answer.
-    pub async fn metrics(&self) -> Result<String> {
-        Ok(get(self.metrics.number(), "/metrics").await?.1)
+    pub async fn metrics(&self) -> Result<Metrics> {
+        Metrics::parse(get(self.metrics.number(), "/metrics").await?.1)
     }
 
     /// The requests that it has sent to `hub`: all that would change something, and its gets and lists.

@@ -8,6 +8,7 @@ use policy_sync::api::names::ControllerName;
 use policy_sync::clock::Clock;
 use policy_sync::flow::Flow;
 use policy_sync::reconcile::Leadership;
+use policy_sync::sync::metrics::HubMetrics;
 use policy_sync::sync::{Mirror, Settings};
 use policy_sync::tasks::Tasks;
 use policy_sync::telemetry::metrics::Metrics;
@@ -19,6 +20,7 @@ use policy_sync::telemetry::metrics::Metrics;
 /// Where metrics cannot be set up.
 pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
     let (controller, metrics) = (ControllerName::new(name), Metrics::new()?);
+    let hub_metrics = HubMetrics::new(&metrics)?;
     Ok(Flow {
         client,
         mirror: Mirror::new(controller.clone()).into(),
@@ -26,6 +28,7 @@ pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
         clock,
         tasks: Tasks::new(metrics.clone()),
         metrics,
+        hub_metrics,
         settings: Settings::default(),
         status_window: Duration::from_secs(1),
         leadership: Leadership::always(),

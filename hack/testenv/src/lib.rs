@@ -26,6 +26,7 @@ pub mod flow;
 pub mod hostile;
 pub mod kubeconfig;
 pub mod memory;
+pub mod metrics;
 pub mod policy_controller;
 pub mod ports;
 pub mod process;

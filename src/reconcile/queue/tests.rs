@@ -5,6 +5,8 @@ use super::*;
 struct Named(String, String);
 
 impl Key for Named {
+    const CATEGORIES: &'static [&'static str] = &["named"];
+
     fn category(&self) -> &'static str {
         "named"
     }

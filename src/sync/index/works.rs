@@ -55,6 +55,14 @@ impl Index {
             was_for.into_iter().for_each(|purpose| self.unlink(key, purpose));
             is_for.into_iter().for_each(|purpose| self.link(key, purpose));
         }
+        let was_applied = |after: &Work| {
+            same.is_some_and(|before| before.is_applied() && before.generation == after.generation)
+        };
+        if let Some(after) = after.filter(|after| after.is_applied() && !was_applied(after))
+            && let Some(origin) = after.origin()
+        {
+            self.applied.insert(origin.clone(), now);
+        }
     }
 
     /// Notes what the work `key` is for.
@@ -72,7 +80,9 @@ impl Index {
             works.remove(key);
             if works.is_empty() {
                 self.works_of.remove(origin);
+                self.applied.remove(origin);
                 give_back(&mut self.works_of);
+                give_back(&mut self.applied);
             }
         }
         self.carries(&key.1, origin.kind(), false);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Strings;
 use crate::api::annotations::CLUSTER_ATTRIBUTES;
-use crate::api::cluster::{PLACEMENT_LABEL, PlacementStatus};
+use crate::api::cluster::{ManagedClusterStatus, PLACEMENT_LABEL, PlacementStatus};
 use crate::api::json::Hash;
 use crate::api::names::{ClusterName, ControllerName};
 use crate::api::object::HubObject;
@@ -21,6 +21,17 @@ pub struct Cluster {
     pub left_out: usize,
     /// Whether it was asked to go.
     pub deleting: bool,
+    /// Whether the hub hears of its agent, by the hub's own word. Nothing is decided by that.
+    pub available: bool,
+}
+
+impl Cluster {
+    /// Whether the two differ in nothing but whether they are available.
+    #[must_use]
+    pub fn decides_as(&self, other: &Self) -> bool {
+        let Self { labels, left_out, deleting, available: _ } = self;
+        (labels, *left_out, *deleting) == (&other.labels, other.left_out, other.deleting)
+    }
 }
 
 /// The most labels `kuadrant.io/*` of one cluster that count, and the most bytes of them, keys and values: its spoke may
@@ -44,7 +55,8 @@ impl From<&HubObject> for Cluster {
         });
         let left_out = object.metadata.labels.len() - labels.len();
         let deleting = object.metadata.deletion_timestamp.is_some();
-        Self { labels, left_out, deleting }
+        let status: ManagedClusterStatus = object.status_as();
+        Self { labels, left_out, deleting, available: status.is_available() }
     }
 }
 

@@ -82,15 +82,10 @@ impl Work {
         }
     }
 
-    /// `deleting`, `applied`, `refused` or, while its agent has not answered for what it holds now, `pending`.
+    /// Whether its agent has applied what it holds now, and is not asked to let go of it.
     #[must_use]
-    pub fn state(&self) -> &'static str {
-        match &self.answer {
-            _ if self.deleting.is_some() => "deleting",
-            Some(answer) if answer.applied => "applied",
-            Some(answer) if answer.message.is_some() => "refused",
-            _ => "pending",
-        }
+    pub fn is_applied(&self) -> bool {
+        self.deleting.is_none() && self.answer.as_ref().is_some_and(|answer| answer.applied)
     }
 
     /// Its origin, where it is proven to have one.

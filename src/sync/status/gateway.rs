@@ -20,6 +20,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::contest::Contest;
+use super::fare::Fare;
 use super::{Notice, answer, notice};
 use crate::api::gateway::GatewayStatus;
 use crate::api::moment::Moment;
@@ -60,6 +61,8 @@ pub struct GatewayFold {
     pub parting: Option<Vec<Condition>>,
     /// What people should hear of.
     pub notices: Vec<Notice>,
+    /// How it is counted, `None` where it is nothing to us.
+    pub fare: Option<Fare>,
     /// When time alone changes what it says.
     pub recheck: Option<Moment>,
     /// Whether what its works come to is to be told, or written: on some cluster it waits no longer for its policies, or
@@ -85,7 +88,8 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
     let works = plan_works(view, settings, &origin);
     let works_recheck = works.recheck;
     if works.problems.iter().any(Problem::passes) {
-        return GatewayFold { recheck: works_recheck, works_recheck, ..GatewayFold::default() };
+        let fare = Some(Fare::UNKNOWN);
+        return GatewayFold { fare, recheck: works_recheck, works_recheck, ..GatewayFold::default() };
     }
     let (metadata, left_out) = metadata::planned(view, gateway, &works);
     let (others, owns) = (&gateway.fields.owners.others, !gateway.fields.owners.ours.is_empty());
@@ -101,9 +105,21 @@ pub fn plan(view: View<'_>, settings: &Settings, key: &ObjectKey) -> GatewayFold
         StatusBuilder { now: view.now, gateway, works: &works, placement, problems, clusters, left_behind };
     let status = builder.status(&left_out);
     let notices = builder.notices(&status);
+    let fare = Some(Fare::of_gateway(view, &origin, &works, &status));
     let status = (status != gateway.fields.status).then_some(status);
     let recheck = Moment::earliest(works_recheck, next);
-    GatewayFold { uid, metadata, contest, status, parting: None, notices, recheck, comes, works_recheck }
+    GatewayFold {
+        uid,
+        metadata,
+        contest,
+        status,
+        parting: None,
+        notices,
+        fare,
+        recheck,
+        comes,
+        works_recheck,
+    }
 }
 
 /// What is to be left of our status of a Gateway that is not ours any more, as far as it is not: where its class is gone,

@@ -4,11 +4,13 @@
 mod answer;
 pub mod class;
 pub mod contest;
+pub mod fare;
 pub mod gateway;
 mod notice;
 pub mod policy;
 
 pub use notice::Notice;
+pub(in crate::sync) use notice::STUCK;
 
 #[cfg(test)]
 mod tests;

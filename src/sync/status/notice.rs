@@ -10,7 +10,7 @@ use crate::sync::View;
 use crate::sync::condition::named;
 
 /// After so long without a word from a cluster, what is sent there counts as stuck.
-const STUCK: Duration = Duration::from_secs(300);
+pub(in crate::sync) const STUCK: Duration = Duration::from_secs(300);
 /// Something that is so. It is told when it becomes so, and when it becomes so for more clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::contest::Contest;
+use super::fare::Fare;
 use super::{Notice, answer, notice};
 use crate::api::annotations::{
     OF_POLICY, POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE,
@@ -38,13 +39,15 @@ pub struct FoldPlan {
     pub fold: Fold,
     /// What people should hear of.
     pub notices: Vec<Notice>,
+    /// How it is counted, `None` where it is nothing to us.
+    pub fare: Option<Fare>,
     /// When time alone changes that.
     pub recheck: Option<Moment>,
 }
 
 impl FoldPlan {
     pub(crate) const NOTHING: Self =
-        Self { summary: None, fold: Fold::Settled, notices: Vec::new(), recheck: None };
+        Self { summary: None, fold: Fold::Settled, notices: Vec::new(), fare: None, recheck: None };
 }
 
 /// What to do about the annotations of a policy.
@@ -92,7 +95,8 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     };
     let works = plan_works(view, settings, origin);
     if works.problems.iter().any(Problem::passes) {
-        return FoldPlan { recheck: works.recheck, ..FoldPlan::NOTHING };
+        let fare = view.works_of(origin).next().is_some().then(|| Fare::UNKNOWN);
+        return FoldPlan { fare, recheck: works.recheck, ..FoldPlan::NOTHING };
     }
     let entries = entries(view, settings, origin, &works);
     let summary = Summary::new(&entries, |cluster| works.outcomes.contains_key(cluster));
@@ -124,7 +128,8 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
         }
     };
     let (notices, next) = notice::of_policy(view, origin, &entries);
-    FoldPlan { summary: Some(summary), fold, notices, recheck: Moment::earliest(works.recheck, next) }
+    let fare = Fare::of_policy(&works, &entries);
+    FoldPlan { summary: Some(summary), fold, notices, fare, recheck: Moment::earliest(works.recheck, next) }
 }
 
 fn annotations(

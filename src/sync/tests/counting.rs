@@ -4,20 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::sync::counts::{purpose, state};
 use crate::sync::kinds::WORKS;
-use rows::work::{Purpose, Work};
 
 /// The counts, made by looking at every work.
 fn counted_anew(world: &World) -> BTreeMap<(&'static str, &'static str), usize> {
-    let purpose = |work: &Work| match &work.purpose {
-        Purpose::Access(_) => "access",
-        Purpose::Foreign => "foreign",
-        Purpose::Copy(origin) if origin.as_gateway().is_some() => "gateway",
-        Purpose::Copy(_) => "policy",
-    };
     let mut counts = BTreeMap::new();
     world.see(|view| {
-        view.works().for_each(|(.., work)| *counts.entry((purpose(work), work.state())).or_default() += 1);
+        view.works().for_each(|(.., work)| *counts.entry((purpose(work), state(work))).or_default() += 1);
     });
     counts
 }

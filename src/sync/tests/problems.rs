@@ -1,6 +1,6 @@
 //! What becomes of each problem, as the table of `docs/troubleshooting.md` has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::objects::{CLASS, gateway_origin, policy_origin};
 use super::world::{World, shop};
@@ -153,6 +153,13 @@ fn the_table_of_problems_says_what_becomes_of_each() {
     let known: Vec<&str> = problems().iter().map(|(problem, _)| problem.category()).collect();
     let unknown: Vec<&String> = table.keys().filter(|category| !known.contains(&category.as_str())).collect();
     assert!(unknown.is_empty(), "there is no {unknown:?}");
+}
+
+#[test]
+fn metrics_know_each_category_from_the_start() {
+    let told = problems().into_iter().map(|(problem, _)| problem).filter(|problem| !problem.passes());
+    let told: BTreeSet<(&str, bool)> = told.map(|problem| (problem.category(), problem.freezes())).collect();
+    assert_eq!(told, Problem::CATEGORIES.into());
 }
 
 #[test]

@@ -19,6 +19,11 @@ impl Triggers<'_> {
     /// grace only where they exist, and it waits only for policies that select them.
     pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
         let cluster = ClusterName(key.name.clone());
+        if let (Some(before), Some(after)) = (before, self.0.cluster(&cluster))
+            && before.decides_as(after)
+        {
+            return Keys::new();
+        }
         let gateways: Vec<Origin> = self.gateways_on(&cluster).collect();
         let namespaces: HashSet<&Arc<str>> =
             gateways.iter().map(|gateway| &gateway.object().namespace).collect();

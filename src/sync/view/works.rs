@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::View;
+use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::sync::kinds::WORKS;
 use crate::sync::rows::work::Work;
@@ -38,6 +39,12 @@ impl<'m> View<'m> {
     #[must_use]
     pub fn work_of(&self, origin: &Origin, cluster: &ClusterName) -> Option<&'m Work> {
         self.index.work_of(self.tables, origin, cluster)
+    }
+
+    /// When the watch last brought that a work of `origin` is applied as it is now; `None` where it has brought none.
+    #[must_use]
+    pub fn last_applied(&self, origin: &Origin) -> Option<Moment> {
+        self.index.applied.get(origin).copied()
     }
 
     /// The Gateways of its policy's namespace that the work `work` in `cluster` serves, by its own word: those that exist, or

@@ -26,6 +26,7 @@ use crate::hub::Wanted;
 use crate::reconcile::{Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot};
 use crate::sync::desired::{order, watches};
 use crate::sync::diff::WorkAction;
+use crate::sync::metrics::HubMetrics;
 use crate::sync::{Key, Keys, Mirror, Refused, Settings, View, triggers};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
@@ -47,6 +48,7 @@ pub struct PolicySync {
     /// Held while a key that may come or go looks at those that may pass it the other way, until they see what it sends.
     passage: Mutex<()>,
     reports: Reports,
+    metrics: HubMetrics,
     clock: Clock,
     wanted: watch::Sender<Wanted>,
     others: watch::Sender<BTreeSet<GroupVersionResource>>,
@@ -64,6 +66,8 @@ pub struct PolicySyncOptions {
     pub others: watch::Sender<BTreeSet<GroupVersionResource>>,
     /// What notices that a task of it panics.
     pub tasks: Tasks,
+    /// Where it says how the hub fares.
+    pub hub_metrics: HubMetrics,
 }
 
 impl Capability for PolicySync {
@@ -84,6 +88,7 @@ impl Capability for PolicySync {
         self.refused.clear();
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
+        self.metrics.begin(view);
         self.expectations.update(|key, own| own.forget_visible(view, key));
     }
 
@@ -107,11 +112,12 @@ impl PolicySync {
         metrics: Metrics,
         options: PolicySyncOptions,
     ) -> Self {
-        let PolicySyncOptions { settings, leadership, wanted, others, tasks } = options;
+        let PolicySyncOptions { settings, leadership, wanted, others, tasks, hub_metrics } = options;
         let controller = mirror.read().view(clock.now()).controller().clone();
         let requests = Requests::new(client.clone(), leadership);
         Self {
-            reports: Reports::new(Events::start(client, &tasks), metrics),
+            reports: Reports::new(Events::start(client, &tasks, metrics), hub_metrics.clone()),
+            metrics: hub_metrics,
             rivals: Rivals::new(requests.clone(), controller.clone()),
             live_reads: LiveReads::start(requests.clone(), controller, tasks),
             requests,

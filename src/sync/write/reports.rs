@@ -17,9 +17,9 @@ use crate::api::moment::Moment;
 use crate::api::names::Origin;
 use crate::reconcile::Events;
 use crate::shrink::take;
+use crate::sync::metrics::HubMetrics;
 use crate::sync::status::Notice;
 use crate::sync::{Key, Problem};
-use crate::telemetry::metrics::Metrics;
 
 /// What was last reported of each key.
 pub(super) struct Reports {
@@ -31,11 +31,11 @@ pub(super) struct Reports {
     since: Mutex<Option<Moment>>,
     deduplication: Deduplication,
     events: Events,
-    metrics: Metrics,
+    metrics: HubMetrics,
 }
 
 impl Reports {
-    pub(super) fn new(events: Events, metrics: Metrics) -> Self {
+    pub(super) fn new(events: Events, metrics: HubMetrics) -> Self {
         Self {
             problems: DashMap::default(),
             refused: DashMap::default(),
@@ -74,7 +74,7 @@ impl Reports {
 
     fn count(&self, problems: &BTreeSet<Problem>, more: i64) {
         for problem in problems {
-            self.metrics.problem(problem.category(), more);
+            self.metrics.problem(problem, more);
         }
     }
 
@@ -119,14 +119,23 @@ impl Reports {
         next
     }
 
-    /// Reports how long it took until every cluster of a policy had applied it, once for each generation that this
-    /// process saw come.
-    pub(super) fn applied(&self, origin: &Origin, generation: i64, since: Option<Moment>, now: Moment) {
+    /// Reports how long it took from `since` until every cluster of a policy had applied it, which was at `applied`: once
+    /// for each generation that this process saw come.
+    pub(super) fn applied(
+        &self,
+        origin: &Origin,
+        generation: i64,
+        since: Option<Moment>,
+        applied: Option<Moment>,
+    ) {
         let known = self.applied.insert(origin.clone(), generation) == Some(generation);
         let first = *self.since.lock();
         let counts = |since: &Moment| !known && first.is_none_or(|first| *since >= first);
-        if let Some(since) = since.filter(counts) {
-            self.metrics.applied(now.since(since).as_secs_f64());
+        // Where none was applied since, the change was none for the clusters.
+        if let (Some(since), Some(applied)) = (since.filter(counts), applied)
+            && applied >= since
+        {
+            self.metrics.propagated(applied.since(since).as_secs_f64());
         }
     }
 

@@ -23,6 +23,7 @@ impl PolicySync {
     pub(super) async fn fold(&self, key: &Key, origin: &Origin) -> Result<(), WriteError> {
         let fold = self.decide(key, |view, own| {
             let plan = decide::fold(view, &self.settings, own, origin)?;
+            self.metrics.fares(view, origin, plan.fare);
             let recheck = self.report(view, key, origin, plan.summary.as_ref(), plan.notices);
             self.look_again(key, view, Moment::earliest(recheck, plan.recheck));
             Some(plan.fold)
@@ -46,10 +47,14 @@ impl PolicySync {
     }
 
     async fn annotate(&self, key: &Key, origin: &Origin, fold: Fold) -> Result<(), WriteError> {
-        let Fold::Write { gvr, kind, uid, annotations } = fold else { return Ok(()) };
+        let Fold::Write { gvr, kind, uid, annotations } = fold else {
+            self.metrics.is_said(origin, None);
+            return Ok(());
+        };
         let (requests, manager) = (&self.requests, self.manager());
         let written =
             objects::annotate(requests, &manager, (&gvr, &kind), origin, &uid, &annotations).await?;
+        self.metrics.is_said(origin, Some(self.clock.now()));
         self.expectations.note(key, |own| own.wrote_object(written));
         Ok(())
     }
@@ -90,6 +95,7 @@ impl PolicySync {
             let notices = std::mem::take(&mut plan.notices);
             let (origin, regarding) =
                 (Origin::Gateway(gateway.clone()), || regarding::object_reference(view, key));
+            self.metrics.fares(view, &origin, plan.fare.take());
             if view.gateway(gateway).is_none() {
                 self.reports.forget(&origin);
                 return Some(plan);
@@ -133,9 +139,13 @@ impl PolicySync {
         }
         let telling = status.map(|status| objects::telling(&manager, gateway, &uid, &status));
         let parting = parting.map(|conditions| objects::parting(&manager, gateway, &uid, &conditions));
+        let origin = Origin::Gateway(gateway.clone());
         if let Some(request) = telling.or(parting) {
             let written = objects::write_gateway(&self.requests, gateway, &uid, "update", request).await?;
             self.expectations.note(key, |own| own.wrote_object(written));
+            self.metrics.is_said(&origin, Some(self.clock.now()));
+        } else {
+            self.metrics.is_said(&origin, None);
         }
         refused
     }
@@ -155,7 +165,7 @@ impl PolicySync {
         };
         let changed = view.policy_changed(origin);
         if summary.is_some_and(|summary| summary.clusters > 0 && summary.synced) {
-            self.reports.applied(origin, policy.generation, changed, view.now);
+            self.reports.applied(origin, policy.generation, changed, view.last_applied(origin));
         }
         self.reports.notices(
             origin,

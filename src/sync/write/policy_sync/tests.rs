@@ -32,6 +32,7 @@ fn sync(world: World) -> (PolicySync, Arc<Mirror>) {
         wanted: watch::channel(Default::default()).0,
         others: watch::channel(Default::default()).0,
         tasks: Tasks::new(metrics.clone()),
+        hub_metrics: HubMetrics::new(&metrics).unwrap(),
     };
     let clock = Clock::starting_at(Moment(world.now));
     (PolicySync::new(client, mirror.clone(), queue, clock, metrics, options), mirror)

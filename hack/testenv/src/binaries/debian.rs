@@ -1,0 +1,40 @@
+//! Programs out of Debian's packages: fetched and unpacked, not installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Fetches `package` and puts the program at `inside` of it at `to`.
+pub(super) fn fetch(package: &str, inside: &str, to: &Path) -> Result<()> {
+    let folder = tempfile::tempdir().context("making a folder")?;
+    let lists = folder.path().join("lists");
+    fs::create_dir_all(lists.join("partial")).context("making a folder")?;
+    // A machine that is new has no lists of packages, and who is not root cannot bring its own up to date.
+    let own =
+        [format!("Dir::State::Lists={}", lists.display()), format!("Dir::Cache={}", folder.path().display())];
+    let own: Vec<&str> = own.iter().flat_map(|option| ["-o", option]).collect();
+    let download =
+        |options: &[&str]| run(folder.path(), "apt-get", &[options, &["download", package]].concat());
+    if download(&[]).is_err() {
+        run(folder.path(), "apt-get", &[&own[..], &["update"]].concat())?;
+        download(&own)?;
+    }
+    let files = fs::read_dir(folder.path()).context("looking for the package")?;
+    let fetched = files.filter_map(|file| Some(file.ok()?.path()));
+    let fetched = fetched.filter(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    let Some(archive) = fetched.last() else { bail!("apt-get brought no package {package}") };
+    let unpacked = folder.path().join("unpacked");
+    run(folder.path(), "dpkg-deb", &["-x", &archive.to_string_lossy(), &unpacked.to_string_lossy()])?;
+    fs::copy(unpacked.join(inside), to).with_context(|| format!("taking {inside} out of {package}"))?;
+    Ok(())
+}
+
+fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<()> {
+    let output = Command::new(program).args(arguments).current_dir(folder).stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("starting {program}: this needs Debian, or its tools"))?;
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{program} {}: {words}", arguments.join(" "));
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! How policies and Gateways fare, as their folds have found it.
+
+use dashmap::{DashMap, Entry};
+
+use super::{Counted, is_silent};
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, Origin};
+use crate::shrink::take;
+use crate::sync::counts::of_origin;
+use crate::sync::kinds::WORKS;
+use crate::sync::status::fare::{Fare, State};
+use crate::sync::{Changes, View};
+
+pub(super) use crate::sync::status::STUCK;
+
+/// How each fares.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    fares: DashMap<Origin, Noted>,
+    /// When the first answer came of each that is not written on the hub yet.
+    answered: DashMap<Origin, Moment>,
+}
+
+/// How one fares.
+#[derive(Debug)]
+struct Noted {
+    state: State,
+    /// The clusters that have yet to apply it, or to let go of it, each since when.
+    awaited: Vec<(ClusterName, Moment)>,
+    /// When that was noted.
+    at: Moment,
+}
+
+impl Tally {
+    pub(super) fn begin(&self, view: View<'_>) {
+        self.fares.clear();
+        self.answered.clear();
+        for origin in view.origins() {
+            self.note(view, origin, Some(Fare::UNKNOWN));
+        }
+    }
+
+    pub(super) fn note(&self, view: View<'_>, origin: &Origin, fare: Option<Fare>) {
+        let Some(Fare { state, awaited }) = fare else {
+            take(&self.fares, origin);
+            return;
+        };
+        let mut place = self.fares.entry(origin.clone());
+        let before = match &mut place {
+            Entry::Occupied(before) => Some(before.get_mut()),
+            Entry::Vacant(_) => None,
+        };
+        // Both are sorted by cluster.
+        let mut known = before.as_ref().map(|before| before.awaited.iter().peekable());
+        let noted = before.as_ref().map(|before| before.at);
+        let awaited = awaited.into_iter().map(|cluster| {
+            let known = known.as_mut().and_then(|known| {
+                while known.next_if(|(other, _)| *other < cluster).is_some() {}
+                known.next_if(|(other, _)| *other == cluster)
+            });
+            let since = known.map(|(_, since)| *since);
+            let since = since.unwrap_or_else(|| began(view, origin, &cluster, noted).min(view.now));
+            (cluster, since)
+        });
+        let fare = Noted { state, awaited: awaited.collect(), at: view.now };
+        place.insert(fare);
+    }
+
+    pub(super) fn answered(&self, changes: &Changes<'_>) {
+        let view = changes.view();
+        for (key, before) in changes.iter().filter_map(|changed| changed.object_of(&WORKS)) {
+            let (name, cluster) = crate::sync::work_key::work_key(key);
+            let after = view.work(&name, &cluster);
+            let answers = [before, after].map(|work| work.and_then(|work| work.answer.as_ref()));
+            if answers[0] != answers[1]
+                && let Some(origin) = after.and_then(|work| work.origin())
+            {
+                self.answered.entry((**origin).clone()).or_insert(view.now);
+            }
+        }
+    }
+
+    pub(super) fn take_answered(&self, origin: &Origin) -> Option<Moment> {
+        take(&self.answered, origin)
+    }
+
+    pub(super) fn count(&self, view: View<'_>, counted: &mut Counted) {
+        let mut oldest = view.now;
+        for entry in &self.fares {
+            let (origin, noted) = entry.pair();
+            let states = match origin {
+                Origin::Gateway(_) => &mut counted.gateways,
+                Origin::Policy(..) => &mut counted.policies,
+            };
+            *states.entry(noted.state.as_str()).or_default() += 1;
+            let is_change = noted.state != State::Frozen && origin.as_gateway().is_none();
+            for (cluster, since) in &noted.awaited {
+                let is_older = is_change && *since < oldest;
+                let is_long = since.after(STUCK) <= view.now;
+                if (is_older || is_long) && !is_silent(view, cluster) {
+                    if is_older {
+                        oldest = *since;
+                    }
+                    if is_long && view.work_of(origin, cluster).is_some() {
+                        *counted.stuck.entry(of_origin(origin)).or_default() += 1;
+                    }
+                }
+            }
+        }
+        counted.oldest = view.now.since(oldest).as_secs_f64();
+    }
+}
+
+/// Since when `cluster` has been awaited of which nobody knew that it is, when the last look at `origin` was `noted`.
+fn began(view: View<'_>, origin: &Origin, cluster: &ClusterName, noted: Option<Moment>) -> Moment {
+    let work = view.work_of(origin, cluster);
+    if let Some(deleting) = work.and_then(|work| work.deleting) {
+        return deleting;
+    }
+    let changed = view.policy_changed(origin).filter(|changed| noted.is_none_or(|noted| *changed > noted));
+    // One whose content was never changed has been awaited since it was made.
+    let made = work.filter(|work| noted.is_none() && work.generation == 1).map(|work| work.created);
+    changed.or(made).unwrap_or(view.now)
+}

@@ -1,0 +1,232 @@
+//! Work under way: how much there is, and for how long.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec};
+use tokio::time::Instant;
+
+use super::registering::Registering;
+use super::{Metrics, SECONDS};
+
+/// How the work on a key ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was carried out.
+    Success,
+    /// It failed, and is tried again.
+    Error,
+    /// What it was decided from has changed meanwhile, or another process leads: it is tried again.
+    Requeue,
+}
+
+impl Ending {
+    const ALL: [Self; 3] = [Self::Success, Self::Error, Self::Requeue];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::Requeue => "requeue",
+        }
+    }
+}
+
+/// The metrics of queues and workers, named and labelled as those of controller-runtime and client-go.
+#[derive(Debug)]
+pub(super) struct WorkMetrics {
+    ended: IntCounterVec,
+    errors: IntCounterVec,
+    reconcile_seconds: HistogramVec,
+    active: IntGaugeVec,
+    workers: IntGaugeVec,
+    depth: IntGaugeVec,
+    adds: IntCounterVec,
+    retries: IntCounterVec,
+    queue_seconds: HistogramVec,
+    work_seconds: HistogramVec,
+    unfinished: GaugeVec,
+    longest: GaugeVec,
+    running: Mutex<BTreeMap<&'static str, Running>>,
+}
+
+/// When each work of one kind that is under way began.
+#[derive(Debug, Default)]
+struct Running {
+    next: u64,
+    began: BTreeMap<u64, Instant>,
+}
+
+impl WorkMetrics {
+    pub(super) fn new(made: Registering<'_>) -> Result<Self, prometheus::Error> {
+        let by_controller = &["controller"];
+        let by_name = &["name"];
+        Ok(Self {
+            ended: made.counters(
+                "controller_runtime_reconcile_total",
+                "Keys that were planned and carried out, by kind of key and by how that ended.",
+                &["controller", "result"],
+            )?,
+            errors: made.counters(
+                "controller_runtime_reconcile_errors_total",
+                "Keys that could not be planned and carried out, by kind of key.",
+                by_controller,
+            )?,
+            reconcile_seconds: made.histograms(
+                "controller_runtime_reconcile_time_seconds",
+                "Time to plan a key and to carry the plan out, by kind of key.",
+                by_controller,
+                &SECONDS,
+            )?,
+            active: made.gauges(
+                "controller_runtime_active_workers",
+                "Keys that are worked on now, by kind of key.",
+                by_controller,
+            )?,
+            workers: made.gauges(
+                "controller_runtime_max_concurrent_reconciles",
+                "How many keys can be worked on at once: all kinds of keys share these workers.",
+                by_controller,
+            )?,
+            depth: made.gauges(
+                "workqueue_depth",
+                "Keys that wait to be worked on, by kind of key.",
+                by_name,
+            )?,
+            adds: made.counters(
+                "workqueue_adds_total",
+                "Keys added to the queue, by kind of key.",
+                by_name,
+            )?,
+            retries: made.counters(
+                "workqueue_retries_total",
+                "Keys added again after a failure, by kind of key.",
+                by_name,
+            )?,
+            queue_seconds: made.histograms(
+                "workqueue_queue_duration_seconds",
+                "Time that a key waits in the queue, by kind of key.",
+                by_name,
+                &SECONDS,
+            )?,
+            work_seconds: made.histograms(
+                "workqueue_work_duration_seconds",
+                "Time that a key is worked on, by kind of key.",
+                by_name,
+                &SECONDS,
+            )?,
+            unfinished: made.seconds_by(
+                "workqueue_unfinished_work_seconds",
+                "For how long keys have been worked on that are not done, added up, by kind of key.",
+                by_name,
+            )?,
+            longest: made.seconds_by(
+                "workqueue_longest_running_processor_seconds",
+                "For how long the key has been worked on that takes the longest, by kind of key.",
+                by_name,
+            )?,
+            running: Mutex::default(),
+        })
+    }
+
+    /// Says for how long everything has been under way that is.
+    pub(super) fn measure(&self) {
+        let now = Instant::now();
+        for (kind, running) in &*self.running.lock() {
+            let times = running.began.values().map(|began| now.duration_since(*began).as_secs_f64());
+            self.unfinished.with_label_values(&[kind]).set(times.clone().sum());
+            self.longest.with_label_values(&[kind]).set(times.fold(0.0, f64::max));
+        }
+    }
+}
+
+impl Metrics {
+    /// Keys of these `kinds` can be worked on, so many at once: what there is to say of them is 0 so far.
+    pub fn works_on(&self, kinds: &[&'static str], workers: usize) {
+        let work = &self.0.work;
+        for kind in kinds {
+            for ending in Ending::ALL {
+                work.ended.with_label_values(&[kind, ending.as_str()]);
+            }
+            work.workers.with_label_values(&[kind]).set(super::gauge_value(workers));
+            for counters in [&work.errors, &work.adds, &work.retries] {
+                counters.with_label_values(&[kind]);
+            }
+            for gauges in [&work.active, &work.depth] {
+                gauges.with_label_values(&[kind]);
+            }
+            for histograms in [&work.reconcile_seconds, &work.queue_seconds, &work.work_seconds] {
+                histograms.with_label_values(&[kind]);
+            }
+            work.running.lock().entry(kind).or_default();
+        }
+    }
+
+    /// A key was added to the queue.
+    pub fn added(&self, kind: &str) {
+        self.0.work.adds.with_label_values(&[kind]).inc();
+    }
+
+    /// A key waits to be worked on.
+    pub fn waits(&self, kind: &str) {
+        self.0.work.depth.with_label_values(&[kind]).inc();
+    }
+
+    /// A key that has waited since it was `added` waits no longer.
+    pub fn taken(&self, kind: &str, added: Instant) {
+        self.0.work.depth.with_label_values(&[kind]).dec();
+        self.0.work.queue_seconds.with_label_values(&[kind]).observe(added.elapsed().as_secs_f64());
+    }
+
+    /// A key was added again after a failure.
+    pub fn retried(&self, kind: &str) {
+        self.0.work.retries.with_label_values(&[kind]).inc();
+    }
+
+    /// A key is worked on from now until what this returns is dropped.
+    #[must_use]
+    pub fn working(&self, kind: &'static str) -> Working {
+        let (work, began) = (&self.0.work, Instant::now());
+        work.active.with_label_values(&[kind]).inc();
+        let mut all = work.running.lock();
+        let running = all.entry(kind).or_default();
+        let number = running.next;
+        running.next += 1;
+        running.began.insert(number, began);
+        Working { metrics: Arc::clone(&self.0), kind, number, began }
+    }
+}
+
+/// A key is worked on.
+#[must_use]
+#[derive(Debug)]
+pub struct Working {
+    metrics: Arc<super::Inner>,
+    kind: &'static str,
+    number: u64,
+    began: Instant,
+}
+
+impl Working {
+    /// The work has come to its end.
+    pub fn ended(self, ending: Ending) {
+        let work = &self.metrics.work;
+        work.ended.with_label_values(&[self.kind, ending.as_str()]).inc();
+        if ending == Ending::Error {
+            work.errors.with_label_values(&[self.kind]).inc();
+        }
+        work.reconcile_seconds.with_label_values(&[self.kind]).observe(self.began.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let work = &self.metrics.work;
+        work.active.with_label_values(&[self.kind]).dec();
+        work.work_seconds.with_label_values(&[self.kind]).observe(self.began.elapsed().as_secs_f64());
+        if let Some(running) = work.running.lock().get_mut(self.kind) {
+            running.began.remove(&self.number);
+        }
+    }
+}
