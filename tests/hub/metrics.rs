@@ -290,6 +290,31 @@ async fn sums_over_leader_and_follower_are_right_while_one_takes_over() -> Resul
 }
 
 #[tokio::test]
+async fn one_line_at_info_tells_of_all_works_of_an_object() -> Result<()> {
+    let clusters: Vec<String> = (1..=12).map(|number| format!("lines-{number}")).collect();
+    let names: Vec<&str> = clusters.iter().map(String::as_str).collect();
+    let tenant = tenant("lines", &names).await?;
+    for cluster in &clusters {
+        apply(tenant.client(), &namespace(cluster)).await?;
+        apply(tenant.client(), &managed_cluster(cluster, &Default::default())).await?;
+    }
+    let controller = tenant.controller().await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    tenant.until_folded(&limits, |entries, _| entries.len() == 12).await?;
+    tenant.settled(&controller).await?;
+    let log = controller.log()?;
+    let of_policy = |line: &&str| {
+        line.contains("wrote works") && line.contains("ratelimitpolicies.kuadrant.io/lines/limits")
+    };
+    let lines: Vec<&str> = log.lines().filter(of_policy).collect();
+    ensure!(lines.len() == 1, "{lines:?}");
+    ensure!(lines[0].contains("and 2 more") && lines[0].contains("12"), "{lines:?}");
+    ensure!(!log.contains("wrote a work"), "each is told of at debug alone");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_process_says_what_it_was_built_from_and_what_it_uses() -> Result<()> {
     let tenant = tenant("process", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;

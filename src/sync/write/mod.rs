@@ -10,6 +10,7 @@
 mod bodies;
 pub mod decide;
 pub mod delete_guard;
+mod log;
 pub mod objects;
 mod own_writes;
 mod policy_sync;

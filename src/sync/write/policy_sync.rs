@@ -15,6 +15,7 @@ use super::bodies::Bodies;
 use super::decide::{self, Decision, Delete};
 use super::delete_guard::Read;
 use super::delete_guard::live::LiveReads;
+use super::log::Log;
 use super::own_writes::{OwnWrites, annotated, crossed};
 use super::reports::Reports;
 use super::rivals::Rivals;
@@ -211,20 +212,25 @@ impl PolicySync {
 
     async fn write_works(&self, key: &Key, decision: Decision, slot: Option<Slot>) -> Result<(), WriteError> {
         let Decision { writes, deletes, .. } = decision;
+        let log = Log::new(match key {
+            Key::Works(origin) => origin.to_string(),
+            key => key.category().to_owned(),
+        });
         if deletes.is_empty() {
-            return self.write(key, writes).await;
+            return self.write(key, writes, &log).await;
         }
         // Others are decided meanwhile, and the more ask for the cause of their deletes together, the fewer reads it takes.
         drop(slot);
         // What is no delete does not wait with them.
-        let (writes, deletes) = futures::join!(self.write(key, writes), self.delete(key, deletes));
+        let (writes, deletes) =
+            futures::join!(self.write(key, writes, &log), self.delete(key, deletes, &log));
         WriteError::from_all([writes, deletes].into_iter().filter_map(Result::err).collect())
             .map_or(Ok(()), Err)
     }
 
     /// Deletes works, those of one cause together: what is doubtful of another holds them up no more than what was
     /// decided anew meanwhile.
-    async fn delete(&self, key: &Key, deletes: Vec<Delete>) -> Result<(), WriteError> {
+    async fn delete(&self, key: &Key, deletes: Vec<Delete>, log: &Log) -> Result<(), WriteError> {
         let mut batches: BTreeMap<BTreeSet<Read>, Vec<WorkAction>> = BTreeMap::new();
         for Delete { action, reads } in deletes {
             batches.entry(reads).or_default().push(action);
@@ -234,7 +240,7 @@ impl PolicySync {
                 self.live_reads.check(reads).await?;
                 let mut errors = Vec::new();
                 for actions in actions.chunks(CONCURRENT_WRITES) {
-                    errors.extend(self.write(key, self.still(key, actions.to_vec())).await.err());
+                    errors.extend(self.write(key, self.still(key, actions.to_vec()), log).await.err());
                 }
                 WriteError::from_all(errors).map_or(Ok(()), Err)
             })
@@ -252,23 +258,19 @@ impl PolicySync {
         decide::still(guard.view(self.clock.now()), &self.settings, key, deletes)
     }
 
-    async fn write(&self, key: &Key, actions: Vec<WorkAction>) -> Result<(), WriteError> {
-        let object = match key {
-            Key::Works(origin) => origin.to_string(),
-            key => key.category().to_owned(),
-        };
-        let object = object.as_str();
+    async fn write(&self, key: &Key, actions: Vec<WorkAction>, log: &Log) -> Result<(), WriteError> {
         let results = futures::stream::iter(actions)
             .map(|action| async move {
                 let _room = self.bodies.room(&action).await;
                 let request = self.bodies.request(&action).await;
-                let written = works::write(&self.requests, object, &action, request).await;
+                let written = works::write(&self.requests, &action, request).await;
                 if let (Err(error), WorkAction::Create { cluster, .. }) = (&written, &action)
                     && error.says_no()
                 {
                     self.was_refused(key, cluster);
                 }
                 let written = written?;
+                log.wrote(&action);
                 if let Some(written) = written {
                     let work = (action.name().clone(), action.cluster().clone());
                     self.expectations.note(key, |own| own.wrote(work, written));

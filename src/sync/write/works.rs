@@ -6,7 +6,6 @@ use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request;
 use serde_json::{Value, json};
-use tracing::info;
 
 use super::WriteError;
 use super::own_writes::Written;
@@ -23,10 +22,9 @@ use crate::sync::kinds::WORKS;
 /// A request, unless it cannot be made.
 type Made = Result<Request<Vec<u8>>, request::Error>;
 
-/// Carries an action out for `object` with its request; `None` where what it was to do is done already.
+/// Carries an action out with its request; `None` where what it was to do is done already.
 pub(super) async fn write(
     requests: &Requests,
-    object: &str,
     action: &WorkAction,
     request: Made,
 ) -> Result<Option<Written>, WriteError> {
@@ -38,16 +36,14 @@ pub(super) async fn write(
         }
         WorkAction::Create { .. } | WorkAction::Delete { .. } => requests.write(request).await,
     };
-    let written = match sent {
-        Ok(metadata) => Some(written(action, &metadata)),
+    match sent {
+        Ok(metadata) => Ok(Some(written(action, &metadata))),
         Err(error) => match refused(action, error.code()) {
-            Refused::Done => None,
-            Refused::Exists(work) => Some(adopt(requests, cluster, work, error).await?),
-            Refused::Failed => return Err(failed(verb(action), cluster, name, error)),
+            Refused::Done => Ok(None),
+            Refused::Exists(work) => adopt(requests, cluster, work, error).await.map(Some),
+            Refused::Failed => Err(failed(verb(action), cluster, name, error)),
         },
-    };
-    info!(object, cluster = %cluster, work = %name, action = action.verb(), "wrote a work");
-    Ok(written)
+    }
 }
 
 /// The request that carries `action` out.
