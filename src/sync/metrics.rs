@@ -1,7 +1,7 @@
 //! What metrics say of the hub. Only the process that leads says it, the others say 0: sums over all of them are right.
 //!
 //! What the mirror shows is counted when somebody asks. How policies and Gateways fare, only their folds know: they note it in
-//! a [`Tally`].
+//! a tally.
 
 mod tally;
 

@@ -99,8 +99,11 @@ fn with_limit(limits: &Value, limit: i64) -> Value {
     changed
 }
 
+/// A series and its value.
+type Expected<'e> = (&'e str, &'e [(&'e str, &'e str)], f64);
+
 /// Waits until each of these series has its value.
-async fn until(controller: &Controller, expected: &[(&str, &[(&str, &str)], f64)]) -> Result<()> {
+async fn until(controller: &Controller, expected: &[Expected<'_>]) -> Result<()> {
     wait::until("the metrics are as expected", LIMIT, || async {
         let metrics = controller.metrics().await?;
         for (name, labels, value) in expected {

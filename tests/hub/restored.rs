@@ -67,8 +67,8 @@ async fn stale(controller: &Controller) -> Result<()> {
     let metrics = controller.metrics().await?;
     for kind in ["manifestworks", "ratelimitpolicies"] {
         ensure!(text.contains(kind) && text.contains("was seen already"), "/readyz says: {text}");
-        let resource = metrics.labels("policy_sync_watch_up", "resource").into_iter();
-        let resource = resource.filter(|resource| resource.starts_with(kind)).next_back().unwrap_or(kind);
+        let mut resources = metrics.labels("policy_sync_watch_up", "resource").into_iter();
+        let resource = resources.find(|resource| resource.starts_with(kind)).unwrap_or(kind);
         ensure!(metrics.value("policy_sync_watch_up", &[("resource", resource)])? == 0.0, "{metrics}");
     }
     Ok(())

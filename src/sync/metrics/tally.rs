@@ -1,13 +1,16 @@
 //! How policies and Gateways fare, as their folds have found it.
 
+use std::collections::HashSet;
+
 use dashmap::{DashMap, Entry};
 
-use super::{Counted, is_silent};
+use super::Counted;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
 use crate::shrink::take;
 use crate::sync::counts::of_origin;
 use crate::sync::kinds::WORKS;
+use crate::sync::rows::work::Work;
 use crate::sync::status::fare::{Fare, State};
 use crate::sync::{Changes, View};
 
@@ -25,10 +28,19 @@ pub(super) struct Tally {
 #[derive(Debug)]
 struct Noted {
     state: State,
-    /// The clusters that have yet to apply it, or to let go of it, each since when.
-    awaited: Vec<(ClusterName, Moment)>,
-    /// When that was noted.
-    at: Moment,
+    /// The clusters that have yet to apply it, or to let go of it, by name.
+    awaited: Vec<Awaited>,
+    /// When that was found, `None` where it was only supposed.
+    at: Option<Moment>,
+}
+
+/// A cluster that has yet to apply something, or to let go of it.
+#[derive(Debug)]
+struct Awaited {
+    cluster: ClusterName,
+    since: Moment,
+    /// Whether there is a work.
+    sent: bool,
 }
 
 impl Tally {
@@ -41,29 +53,30 @@ impl Tally {
     }
 
     pub(super) fn note(&self, view: View<'_>, origin: &Origin, fare: Option<Fare>) {
-        let Some(Fare { state, awaited }) = fare else {
+        let Some(fare) = fare else {
             take(&self.fares, origin);
             return;
         };
+        let at = (fare != Fare::UNKNOWN).then_some(view.now);
+        let Fare { state, awaited } = fare;
         let mut place = self.fares.entry(origin.clone());
         let before = match &mut place {
             Entry::Occupied(before) => Some(before.get_mut()),
             Entry::Vacant(_) => None,
         };
-        // Both are sorted by cluster.
         let mut known = before.as_ref().map(|before| before.awaited.iter().peekable());
-        let noted = before.as_ref().map(|before| before.at);
+        let noted = before.as_ref().and_then(|before| before.at);
         let awaited = awaited.into_iter().map(|cluster| {
             let known = known.as_mut().and_then(|known| {
-                while known.next_if(|(other, _)| *other < cluster).is_some() {}
-                known.next_if(|(other, _)| *other == cluster)
+                while known.next_if(|known| known.cluster < cluster).is_some() {}
+                known.next_if(|known| known.cluster == cluster)
             });
-            let since = known.map(|(_, since)| *since);
-            let since = since.unwrap_or_else(|| began(view, origin, &cluster, noted).min(view.now));
-            (cluster, since)
+            let work = view.work_of(origin, &cluster);
+            let began = || began(view, origin, work, noted).min(view.now);
+            Awaited { since: known.map_or_else(began, |known| known.since), sent: work.is_some(), cluster }
         });
-        let fare = Noted { state, awaited: awaited.collect(), at: view.now };
-        place.insert(fare);
+        let noted = Noted { state, awaited: awaited.collect(), at };
+        place.insert(noted);
     }
 
     pub(super) fn answered(&self, changes: &Changes<'_>) {
@@ -86,6 +99,8 @@ impl Tally {
 
     pub(super) fn count(&self, view: View<'_>, counted: &mut Counted) {
         let mut oldest = view.now;
+        let available = view.clusters().filter(|(_, cluster)| cluster.available);
+        let available: HashSet<ClusterName> = available.map(|(name, _)| name).collect();
         for entry in &self.fares {
             let (origin, noted) = entry.pair();
             let states = match origin {
@@ -94,26 +109,24 @@ impl Tally {
             };
             *states.entry(noted.state.as_str()).or_default() += 1;
             let is_change = noted.state != State::Frozen && origin.as_gateway().is_none();
-            for (cluster, since) in &noted.awaited {
-                let is_older = is_change && *since < oldest;
-                let is_long = since.after(STUCK) <= view.now;
-                if (is_older || is_long) && !is_silent(view, cluster) {
-                    if is_older {
-                        oldest = *since;
-                    }
-                    if is_long && view.work_of(origin, cluster).is_some() {
-                        *counted.stuck.entry(of_origin(origin)).or_default() += 1;
-                    }
+            let mut stuck = 0;
+            for Awaited { cluster, since, sent } in &noted.awaited {
+                let (is_older, is_stuck) =
+                    (is_change && *since < oldest, *sent && since.after(STUCK) <= view.now);
+                if (is_older || is_stuck) && available.contains(cluster) {
+                    oldest = if is_older { *since } else { oldest };
+                    stuck += usize::from(is_stuck);
                 }
             }
+            *counted.stuck.entry(of_origin(origin)).or_default() += stuck;
         }
         counted.oldest = view.now.since(oldest).as_secs_f64();
     }
 }
 
-/// Since when `cluster` has been awaited of which nobody knew that it is, when the last look at `origin` was `noted`.
-fn began(view: View<'_>, origin: &Origin, cluster: &ClusterName, noted: Option<Moment>) -> Moment {
-    let work = view.work_of(origin, cluster);
+/// Since when a cluster has been awaited of which nobody knew that it is: it has `work` for `origin`, and the last look at that
+/// was `noted`.
+fn began(view: View<'_>, origin: &Origin, work: Option<&Work>, noted: Option<Moment>) -> Moment {
     if let Some(deleting) = work.and_then(|work| work.deleting) {
         return deleting;
     }

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::*;
@@ -111,11 +113,9 @@ fn each_policy_and_each_gateway_is_counted_once_by_how_it_fares() {
     states(&world, "synced", "not_programmed");
     world = world.with(policy("limits").targets("web").annotation("kuadrant.io/cluster-selector", "(("));
     states(&world, "frozen", "not_programmed");
-    world = world.with(policy("limits").targets("web")).decisions("all", &[]).after(60_000);
-    world = world.with(gateway("web").placed_on("none"));
+    let world = shop(&[]).with(policy("limits").targets("web"));
     states(&world, "unplaced", "unplaced");
-    world = world.without(policy("limits")).without(gateway("web"));
-    states(&world, "none", "none");
+    states(&world.without(policy("limits")).without(gateway("web")), "none", "none");
 }
 
 #[test]
@@ -178,6 +178,9 @@ fn works_are_stuck_after_five_minutes_on_clusters_that_are_available() {
     assert_eq!(stuck(&world), [0.0; 3]);
     let world = world.after(2_000);
     assert_eq!(stuck(&world), [1.0, 2.0, 2.0]);
+    world.see(|view| measured.hub.begin(view));
+    measured.fold(&world, &["limits"]);
+    assert_eq!(stuck(&world), [1.0, 2.0, 2.0], "whoever begins to lead knows when they were made");
     let world = world.with(managed("us-1", "Unknown"));
     assert_eq!(stuck(&world), [0.0, 1.0, 1.0]);
     assert_eq!(measured.value(&world, "clusters{state=\"silent\"}"), 1.0);
@@ -258,4 +261,28 @@ fn an_answer_is_timed_from_when_it_came_until_it_is_written() {
     measured.hub.is_said(&origin, Some(Moment(world.now + 5_000)));
     assert_eq!(measured.value(&world, "status_delay_seconds_count"), 1.0);
     assert_eq!(measured.value(&world, "status_delay_seconds_sum"), 1.2);
+}
+
+#[test]
+fn to_measure_takes_no_longer_for_many_works_that_are_stuck() {
+    let measured = Measured::new();
+    let clusters: Vec<String> = (0..100).map(|number| format!("c-{number:02}")).collect();
+    let world = clusters.iter().fold(fleet(), |world, name| world.with(managed(name, "True")));
+    let awaited: Vec<ClusterName> = clusters.iter().map(|name| name.as_str().into()).collect();
+    world.see(|view| {
+        for number in 0..1_000 {
+            let fare = Fare { state: State::Pending, awaited: awaited.clone() };
+            measured.hub.fares(view, &policy_origin(&format!("limits-{number}")), Some(fare));
+        }
+    });
+    let world = world.after(400_000);
+    let measure = || {
+        let start = Instant::now();
+        world.see(|view| measured.hub.measure(view, true));
+        start.elapsed()
+    };
+    // Whatever else the machine does.
+    let least = (0..5).map(|_| measure()).min().unwrap();
+    assert!(least < Duration::from_millis(50), "{least:?}");
+    assert_eq!(measured.value(&world, "propagation_oldest_seconds"), 400.0);
 }

@@ -95,7 +95,7 @@ pub fn plan(view: View<'_>, settings: &Settings, origin: &Origin) -> FoldPlan {
     };
     let works = plan_works(view, settings, origin);
     if works.problems.iter().any(Problem::passes) {
-        let fare = view.works_of(origin).next().is_some().then(|| Fare::UNKNOWN);
+        let fare = view.works_of(origin).next().is_some().then_some(Fare::UNKNOWN);
         return FoldPlan { fare, recheck: works.recheck, ..FoldPlan::NOTHING };
     }
     let entries = entries(view, settings, origin, &works);

@@ -185,7 +185,6 @@ impl Metrics {
     }
 
     /// A key is worked on from now until what this returns is dropped.
-    #[must_use]
     pub fn working(&self, kind: &'static str) -> Working {
         let (work, began) = (&self.0.work, Instant::now());
         work.active.with_label_values(&[kind]).inc();
