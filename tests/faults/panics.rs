@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
 use policy_sync_testenv::memory::{Asked, Fate, Interposer};
+use policy_sync_testenv::metrics::Metrics;
 use policy_sync_testenv::tenant::all_kinds;
 use serde_json::json;
 
@@ -51,8 +52,9 @@ async fn a_task_that_panics_is_counted_and_ends_it_with_an_error() -> Result<()>
         }
         let ended = tokio::time::timeout(SOON * 2, controller.ended()).await;
         ensure!(matches!(ended, Ok(Err(_))), "{verb} {resource}: it ended with {ended:?}");
-        let counted = format!("policy_sync_panics_total{{task=\"{task}\"}} 1\n");
-        ensure!(served.metrics().contains(&counted), "{verb} {resource}: {}", served.metrics());
+        let metrics = Metrics::parse(served.metrics())?;
+        let counted = metrics.value("policy_sync_panics_total", &[("task", task)])?;
+        ensure!(counted > 0.0, "{verb} {resource}: {metrics}");
         let before = hub.server.requests().len();
         tokio::time::sleep(SOON * 12).await;
         let after = hub.server.requests().split_off(before);
