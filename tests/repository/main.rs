@@ -1,4 +1,4 @@
-//! What lies beside the code says what the code does: dependencies, documentation, parameters, samples, rights.
+//! What lies beside the code says what the code does: dependencies, documentation, parameters.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,4 +6,3 @@ mod dependencies;
 mod documentation;
 mod logging;
 mod parameters;
-mod samples;

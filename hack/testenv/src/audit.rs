@@ -17,18 +17,15 @@ use crate::ControlPlane;
 pub(crate) const POLICY_FILE: &str = "audit-policy.yaml";
 pub(crate) const LOG_FILE: &str = "audit.log";
 
-/// Every request but watches, once it is answered, without its body.
+/// Every request without its body, once it is answered; a watch once it has begun, and again once it has ended.
 pub(crate) const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted, Panic]
+omitStages: [RequestReceived, Panic]
 rules:
 - level: None
   nonResourceURLs: ["*"]
-- level: None
-  resources: [{group: authorization.k8s.io}]
 - level: Metadata
-  verbs: [create, update, patch, delete, deletecollection, get, list]
 "#;
 
 /// A request, as the server logged it.
@@ -50,8 +47,10 @@ pub struct Request {
 
 /// What a request was about.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ObjectRef {
+    /// The API group, empty for the core's.
+    pub api_group: String,
     /// The plural name of the kind.
     pub resource: String,
     /// The namespace.
@@ -76,7 +75,7 @@ struct Status {
 impl Request {
     /// Whether it would change something.
     pub fn is_write(&self) -> bool {
-        !matches!(self.verb.as_str(), "get" | "list")
+        !matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
     /// The status code of the answer.
@@ -124,8 +123,17 @@ impl Log {
     }
 }
 
-/// The requests of `user` to `plane`, in order. A line that is still being written is left out.
+/// The requests of `user` to `plane` that are about objects, watches apart, in order. A line that is still being written is
+/// left out.
 pub fn requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
+    let mut requests = all_requests_of(plane, user)?;
+    requests
+        .retain(|request| request.verb != "watch" && request.object().api_group != "authorization.k8s.io");
+    Ok(requests)
+}
+
+/// The same with watches, each once or twice, and access reviews.
+pub fn all_requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     let path = plane.directory().join(LOG_FILE);
     plane.audit().requests_of(&path, user).with_context(|| format!("reading {}", path.display()))
 }

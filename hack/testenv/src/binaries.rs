@@ -1,4 +1,4 @@
-//! The programs of a control plane, built once from pinned Go modules.
+//! The programs of a control plane, and what the chart is tested with, built once from pinned Go modules.
 //!
 //! Each group in `tools/` is a Go module of its own, because their dependencies conflict; its `go.sum` pins every
 //! checksum. What is built lies in `target/testenv` beside a stamp with the text of both files, so that a new pin builds
@@ -41,33 +41,69 @@ pub fn directory() -> PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/testenv"), PathBuf::from)
 }
 
-/// Builds what is missing or out of date. Fast where nothing is.
-pub async fn ensure() -> Result<Binaries> {
-    tokio::task::spawn_blocking(|| ensure_in(&directory())).await.context("the build ended early")?
+/// What the chart is tested and documented with.
+#[derive(Debug, Clone)]
+pub struct ChartTools {
+    /// `helm`
+    pub helm: PathBuf,
+    /// `helm-docs`
+    pub helm_docs: PathBuf,
 }
 
-fn ensure_in(directory: &Path) -> Result<Binaries> {
-    fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
-    let directory = directory.canonicalize().with_context(|| format!("resolving {}", directory.display()))?;
-    let bin = directory.join("bin");
-    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-    let program = |program: &'static Program| -> Result<PathBuf> {
-        let given = assets.as_ref().map(|assets| assets.join(program.name)).filter(|path| path.is_file());
-        match given {
-            Some(path) => path.canonicalize().with_context(|| format!("resolving {}", path.display())),
-            None => made(&directory, &bin.join(program.name), program.group, |to| program.build(to)),
-        }
-    };
-    Ok(Binaries {
-        etcd: program(&go::ETCD)?,
-        kube_apiserver: program(&go::KUBE_APISERVER)?,
-        kube_controller_manager: program(&go::KUBE_CONTROLLER_MANAGER)?,
-        kubectl: program(&go::KUBECTL)?,
-        gateway_api: match published::gateway_api() {
-            Some(folder) => folder,
-            None => made(&directory, &directory.join("gateway-api"), &go::GATEWAY_API, go::copy_gateway_api)?,
-        },
+/// Builds what is missing or out of date. Fast where nothing is.
+pub async fn ensure() -> Result<Binaries> {
+    blocking(|| {
+        let directory = made_directory()?;
+        let program = |program| built(&directory, program);
+        Ok(Binaries {
+            etcd: program(&go::ETCD)?,
+            kube_apiserver: program(&go::KUBE_APISERVER)?,
+            kube_controller_manager: program(&go::KUBE_CONTROLLER_MANAGER)?,
+            kubectl: program(&go::KUBECTL)?,
+            gateway_api: match published::gateway_api() {
+                Some(folder) => folder,
+                None => {
+                    made(&directory, &directory.join("gateway-api"), &go::GATEWAY_API, go::copy_gateway_api)?
+                }
+            },
+        })
     })
+    .await
+}
+
+/// The same for what the chart needs.
+///
+/// # Errors
+///
+/// Where it cannot be built.
+pub async fn chart_tools() -> Result<ChartTools> {
+    blocking(|| {
+        let directory = made_directory()?;
+        Ok(ChartTools { helm: built(&directory, &go::HELM)?, helm_docs: built(&directory, &go::HELM_DOCS)? })
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(make: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(make).await.context("the build ended early")?
+}
+
+/// [`directory`], which is there now.
+fn made_directory() -> Result<PathBuf> {
+    let directory = directory();
+    fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;
+    directory.canonicalize().with_context(|| format!("resolving {}", directory.display()))
+}
+
+/// A program of `KUBEBUILDER_ASSETS`, else our own.
+fn built(directory: &Path, program: &'static Program) -> Result<PathBuf> {
+    let given = std::env::var_os("KUBEBUILDER_ASSETS").map(|assets| PathBuf::from(assets).join(program.name));
+    match given.filter(|path| path.is_file()) {
+        Some(path) => path.canonicalize().with_context(|| format!("resolving {}", path.display())),
+        None => {
+            made(directory, &directory.join("bin").join(program.name), program.group, |to| program.build(to))
+        }
+    }
 }
 
 /// The program at `inside` of Debian's `package`: one of its name on the `PATH`, else the package's own, fetched once.
@@ -76,7 +112,7 @@ fn ensure_in(directory: &Path) -> Result<Binaries> {
 ///
 /// Where there is neither.
 pub async fn debian(package: &'static str, inside: &'static str) -> Result<PathBuf> {
-    let make = move || {
+    blocking(move || {
         let name = Path::new(inside).file_name().unwrap_or_default();
         let paths = std::env::var_os("PATH").unwrap_or_default();
         if let Some(path) =
@@ -84,12 +120,11 @@ pub async fn debian(package: &'static str, inside: &'static str) -> Result<PathB
         {
             return Ok(path);
         }
-        let directory = directory();
-        fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;
+        let directory = made_directory()?;
         let pins = Pins { text: package.to_owned(), version: format!("Debian's {package}") };
         once(&directory, &directory.join("bin").join(name), &pins, |to| debian::fetch(package, inside, to))
-    };
-    tokio::task::spawn_blocking(make).await.context("the download ended early")?
+    })
+    .await
 }
 
 /// What something is made from.

@@ -19,6 +19,11 @@ use crate::wait;
 /// How long a start or a stop may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// How long it must not write before it counts as settled: longer than its window and the rule about rewritten slices
+/// together.
+const QUIET: Duration = Duration::from_secs(7);
+/// How long it may take to settle.
+const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// How long a Lease lasts in seconds. After a crash the next controller waits that long.
 const LEASE: &str = "--leader-elect-lease-duration";
 /// Shorter than by default.
@@ -178,6 +183,43 @@ impl Controller {
     /// Where the audit log cannot be read.
     pub fn requests(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
         audit::requests_of(hub, &self.user.name)
+    }
+
+    /// What it has asked `hub` to change so far, Events, Leases and access reviews apart.
+    ///
+    /// # Errors
+    ///
+    /// Where the audit log cannot be read.
+    pub fn writes(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
+        let counts = |request: &Request| {
+            request.is_write() && !matches!(request.object().resource.as_str(), "events" | "leases")
+        };
+        Ok(self.requests(hub)?.into_iter().filter(counts).collect())
+    }
+
+    /// Waits until it has not written to `hub` for longer than any of its own delays, and returns all its writes.
+    ///
+    /// # Errors
+    ///
+    /// Where it goes on writing.
+    pub async fn settled(&self, hub: &ControlPlane) -> Result<Vec<Request>> {
+        let mut seen = usize::MAX;
+        let mut since = std::time::Instant::now();
+        wait::until_seen("the controller settles", SETTLED_WITHIN, QUIET / 20, || {
+            let writes = self.writes(hub);
+            let counted = writes.as_ref().map_or(0, Vec::len);
+            if counted != seen {
+                seen = counted;
+                since = std::time::Instant::now();
+            }
+            let quiet = since.elapsed();
+            async move {
+                let writes = writes?;
+                ensure!(quiet >= QUIET, "its last write was {quiet:?} ago: {:?}", writes.last());
+                Ok(writes)
+            }
+        })
+        .await
     }
 
     /// Its log so far.

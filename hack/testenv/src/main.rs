@@ -18,7 +18,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build the servers, and nothing else.
+    /// Build the servers and what else the tests run, and nothing else.
     Build,
     /// Run a hub and spokes until Ctrl-C, and print how to reach them.
     Up {
@@ -46,6 +46,7 @@ async fn run(command: Command) -> Result<()> {
     match command {
         Command::Build => {
             let binaries = binaries::ensure().await?;
+            binaries::chart_tools().await?;
             println!("{}", binaries.kube_apiserver.parent().unwrap_or(&binaries.kube_apiserver).display());
             Ok(())
         }

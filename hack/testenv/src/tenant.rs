@@ -25,9 +25,6 @@ pub use answer::Answer;
 
 /// How long anything may take on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(60);
-/// How long a controller must not write before it counts as settled: longer than its window and the rule about
-/// rewritten slices together.
-const QUIET: Duration = Duration::from_secs(7);
 
 /// A tenant of a hub.
 pub struct Tenant<'h> {
@@ -323,23 +320,7 @@ impl<'h> Tenant<'h> {
     ///
     /// Where it goes on writing.
     pub async fn settled(&self, controller: &Controller) -> Result<Vec<Request>> {
-        let mut seen = usize::MAX;
-        let mut since = std::time::Instant::now();
-        wait::until_seen("the controller settles", LIMIT, QUIET / 20, || {
-            let writes = self.writes(controller);
-            let counted = writes.as_ref().map_or(0, Vec::len);
-            if counted != seen {
-                seen = counted;
-                since = std::time::Instant::now();
-            }
-            let quiet = since.elapsed();
-            async move {
-                let writes = writes?;
-                ensure!(quiet >= QUIET, "its last write was {quiet:?} ago: {:?}", writes.last());
-                Ok(writes)
-            }
-        })
-        .await
+        controller.settled(self.hub).await
     }
 
     /// What `controller` has asked the hub to change so far, Events, Leases and access reviews apart.
@@ -348,10 +329,7 @@ impl<'h> Tenant<'h> {
     ///
     /// Where the audit log cannot be read.
     pub fn writes(&self, controller: &Controller) -> Result<Vec<Request>> {
-        let counts = |request: &Request| {
-            request.is_write() && !matches!(request.object().resource.as_str(), "events" | "leases")
-        };
-        Ok(controller.requests(self.hub)?.into_iter().filter(counts).collect())
+        controller.writes(self.hub)
     }
 }
 

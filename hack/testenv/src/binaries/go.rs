@@ -29,6 +29,8 @@ macro_rules! group {
 
 static KUBERNETES_GROUP: Group = group!("kubernetes", "k8s.io/kubernetes");
 static ETCD_GROUP: Group = group!("etcd", "go.etcd.io/etcd/server/v3");
+static HELM_GROUP: Group = group!("helm", "helm.sh/helm/v4");
+static HELM_DOCS_GROUP: Group = group!("helm-docs", "github.com/norwoodj/helm-docs");
 pub(super) static GATEWAY_API: Group = group!("gateway-api", "sigs.k8s.io/gateway-api");
 
 impl Group {
@@ -73,8 +75,8 @@ impl Group {
         };
         bail!(
             "Go {} or newer is needed to build {}: install it, or let KUBEBUILDER_ASSETS name a folder with etcd, \
-             kube-apiserver, kube-controller-manager and kubectl, and POLICY_SYNC_CRDS one with the CRDs of the \
-             Gateway API in gateway-api/ ({reason})",
+             kube-apiserver, kube-controller-manager and kubectl (for tests of the chart helm and helm-docs, too), and \
+             POLICY_SYNC_CRDS one with the CRDs of the Gateway API in gateway-api/ ({reason})",
             self.go(),
             self.version(),
         )
@@ -103,6 +105,13 @@ pub(super) static KUBE_CONTROLLER_MANAGER: Program = Program {
 };
 pub(super) static KUBECTL: Program =
     Program { name: "kubectl", group: &KUBERNETES_GROUP, package: "k8s.io/kubernetes/cmd/kubectl" };
+pub(super) static HELM: Program =
+    Program { name: "helm", group: &HELM_GROUP, package: "helm.sh/helm/v4/cmd/helm" };
+pub(super) static HELM_DOCS: Program = Program {
+    name: "helm-docs",
+    group: &HELM_DOCS_GROUP,
+    package: "github.com/norwoodj/helm-docs/cmd/helm-docs",
+};
 
 impl Program {
     /// Builds it as the file `to`. A program that runs under that name goes on running.

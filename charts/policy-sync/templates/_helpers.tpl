@@ -1,0 +1,98 @@
+{{- define "policy-sync.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "policy-sync.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "policy-sync.name" .) .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "policy-sync.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "policy-sync.controllerName" -}}
+{{- default "kuadrant.io/policy-sync" .Values.controller.name }}
+{{- end }}
+
+{{- /* What finds the pods. It can never change. */}}
+{{- define "policy-sync.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "policy-sync.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "policy-sync.labels" -}}
+{{ include "policy-sync.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* The metadata of an object: list of the context, the end of its name ("-parameters", or none), and its namespace, or none. */}}
+{{- define "policy-sync.metadata" -}}
+{{- $root := index . 0 }}
+{{- $namespace := index . 2 -}}
+name: {{ include "policy-sync.fullname" $root }}{{ index . 1 }}
+{{- with $namespace }}
+namespace: {{ . }}
+{{- end }}
+labels:
+  {{- include "policy-sync.labels" $root | nindent 2 }}
+{{- end }}
+
+{{- define "policy-sync.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "policy-sync.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- required "serviceAccount.name is required where serviceAccount.create is false" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "policy-sync.image" -}}
+{{- $repository := required "image.repository is required: no image is published, so it is where yours is" .Values.image.repository }}
+{{- if .Values.image.digest }}
+{{- printf "%s@%s" $repository .Values.image.digest }}
+{{- else }}
+{{- printf "%s:%s" $repository (default .Chart.AppVersion .Values.image.tag) }}
+{{- end }}
+{{- end }}
+
+{{- /* The kinds that may be synced, as rules: list of the context and the verbs. One rule for each API group. */}}
+{{- define "policy-sync.policyRules" -}}
+{{- $root := index . 0 }}
+{{- $verbs := index . 1 }}
+{{- $kinds := dict }}
+{{- range $root.Values.gatewayClass.parameters.policiesToSync }}
+{{- $_ := set $kinds .group (append (default list (get $kinds .group)) .resource) }}
+{{- end }}
+{{- range $root.Values.rbac.policyKinds }}
+{{- $_ := set $kinds .group (concat (default list (get $kinds .group)) .resources) }}
+{{- end }}
+{{- range $group, $resources := $kinds }}
+- apiGroups: [{{ $group | quote }}]
+  resources: {{ $resources | uniq | sortAlpha | toJson }}
+  verbs: {{ $verbs | toJson }}
+{{- end }}
+{{- end }}
+
+{{- /* Binds a role to the controller: list of the context, the end of the role's name, and the namespace of a Role, or none. */}}
+{{- define "policy-sync.binding" -}}
+{{- $root := index . 0 }}
+{{- $namespace := index . 2 -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ ternary "RoleBinding" "ClusterRoleBinding" (not (empty $namespace)) }}
+metadata:
+  {{- include "policy-sync.metadata" . | nindent 2 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ ternary "Role" "ClusterRole" (not (empty $namespace)) }}
+  name: {{ include "policy-sync.fullname" $root }}{{ index . 1 }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "policy-sync.serviceAccount" $root }}
+    namespace: {{ $root.Release.Namespace }}
+{{- end }}

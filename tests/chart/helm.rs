@@ -1,0 +1,147 @@
+//! Helm, run as a person runs it, with folders of its own.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail, ensure};
+use policy_sync_testenv::ControlPlane;
+use policy_sync_testenv::binaries::chart_tools;
+use serde_json::{Value, json};
+use tempfile::{NamedTempFile, TempDir};
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/policy-sync");
+
+/// The chart's folder.
+pub(crate) fn chart() -> &'static Path {
+    Path::new(CHART)
+}
+
+/// The values that are required, and nothing else.
+pub(crate) fn required() -> Value {
+    json!({ "image": { "repository": "registry.example.com/policy-sync" } })
+}
+
+/// Helm, for a hub or for none.
+pub(crate) struct Helm {
+    program: PathBuf,
+    home: TempDir,
+    kubeconfig: Option<PathBuf>,
+}
+
+impl Helm {
+    /// Helm without a hub.
+    pub(crate) async fn alone() -> Result<Self> {
+        Ok(Self { program: chart_tools().await?.helm, home: tempfile::tempdir()?, kubeconfig: None })
+    }
+
+    /// Helm for `hub`, as an administrator.
+    pub(crate) async fn of(hub: &ControlPlane) -> Result<Self> {
+        Ok(Self { kubeconfig: Some(hub.kubeconfig().to_owned()), ..Self::alone().await? })
+    }
+
+    /// Runs `helm`, with `values` where there are some, and returns its output.
+    ///
+    /// # Errors
+    ///
+    /// Where it fails, with what it says.
+    pub(crate) fn run(&self, arguments: &[&str], values: Option<&Value>) -> Result<String> {
+        let output = self.output(arguments, values)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "helm {}: {said}", arguments.join(" "));
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Runs `helm`, which has to fail, and returns what it says.
+    ///
+    /// # Errors
+    ///
+    /// Where it succeeds.
+    pub(crate) fn refused(&self, arguments: &[&str], values: Option<&Value>) -> Result<String> {
+        let output = self.output(arguments, values)?;
+        if output.status.success() {
+            bail!("helm {} succeeds: {}", arguments.join(" "), String::from_utf8_lossy(&output.stdout));
+        }
+        Ok(String::from_utf8(output.stderr)?)
+    }
+
+    fn output(&self, arguments: &[&str], values: Option<&Value>) -> Result<Output> {
+        let mut command = Command::new(&self.program);
+        for (variable, folder) in
+            [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")]
+        {
+            command.env(variable, self.home.path().join(folder));
+        }
+        let nowhere = self.home.path().join("no-kubeconfig");
+        command
+            .env("KUBECONFIG", self.kubeconfig.as_deref().unwrap_or(&nowhere))
+            .env_remove("HELM_NAMESPACE");
+        command.args(arguments);
+        let mut file = NamedTempFile::with_suffix_in(".json", self.home.path())?;
+        if let Some(values) = values {
+            file.write_all(values.to_string().as_bytes())?;
+            command.arg("--values").arg(file.path());
+        }
+        command.output().context("running helm")
+    }
+
+    /// What the chart is with `values`, for a release and its namespace.
+    pub(crate) fn template(&self, release: Release<'_>, values: &Value) -> Result<Rendered> {
+        let text = self.run(&release.arguments("template"), Some(values))?;
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+        Ok(Rendered { text, objects: objects.into_iter().filter(|object| !object.is_null()).collect() })
+    }
+
+    /// Installs the chart with `values`, and returns its notes.
+    pub(crate) fn install(&self, release: Release<'_>, values: &Value) -> Result<String> {
+        let create = ["--create-namespace"];
+        self.run(&[&release.arguments("install")[..], &create].concat(), Some(values))
+    }
+
+    /// Upgrades a release to the chart with `values`.
+    pub(crate) fn upgrade(&self, release: Release<'_>, values: &Value) -> Result<String> {
+        self.run(&release.arguments("upgrade"), Some(values))
+    }
+}
+
+/// A release: its name and its namespace.
+#[derive(Clone, Copy)]
+pub(crate) struct Release<'r>(pub(crate) &'r str, pub(crate) &'r str);
+
+impl<'r> Release<'r> {
+    /// `command` of the chart as this release.
+    pub(crate) fn arguments(self, command: &'r str) -> [&'r str; 5] {
+        [command, self.0, CHART, "--namespace", self.1]
+    }
+}
+
+/// What Helm makes of the chart.
+pub(crate) struct Rendered {
+    /// The YAML.
+    pub(crate) text: String,
+    /// Its objects.
+    pub(crate) objects: Vec<Value>,
+}
+
+impl Rendered {
+    /// All objects of a kind.
+    pub(crate) fn all(&self, kind: &'static str) -> impl Iterator<Item = &Value> {
+        self.objects.iter().filter(move |object| object["kind"] == kind)
+    }
+
+    /// The one object of a kind.
+    pub(crate) fn one(&self, kind: &'static str) -> Result<&Value> {
+        let mut found = self.all(kind);
+        let one = found.next().with_context(|| format!("there is no {kind}"))?;
+        ensure!(found.next().is_none(), "there are several of the kind {kind}");
+        Ok(one)
+    }
+
+    /// The controller's arguments, without its command.
+    pub(crate) fn arguments(&self) -> Result<Vec<String>> {
+        let container = &self.one("Deployment")?["spec"]["template"]["spec"]["containers"][0];
+        let mut arguments: Vec<String> = serde_json::from_value(container["args"].clone())?;
+        ensure!(arguments.remove(0) == "controller", "the pod runs another command");
+        Ok(arguments)
+    }
+}

@@ -1,0 +1,39 @@
+//! The real kubectl, run as a person runs it, as an administrator.
+
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::ControlPlane;
+
+/// Runs `kubectl` and returns its output.
+///
+/// # Errors
+///
+/// Where it fails, with what it says.
+pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
+    let output = output(plane, arguments)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "kubectl {}: {said}", arguments.join(" "));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Runs `kubectl`, which has to fail, and returns what it says.
+///
+/// # Errors
+///
+/// Where it succeeds.
+pub(crate) fn refused(plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
+    let output = output(plane, arguments)?;
+    ensure!(!output.status.success(), "kubectl {} succeeds", arguments.join(" "));
+    Ok(String::from_utf8(output.stderr)?)
+}
+
+fn output(plane: &ControlPlane, arguments: &[&str]) -> Result<Output> {
+    let cache = tempfile::tempdir()?;
+    Command::new(&plane.binaries().kubectl)
+        .arg(format!("--kubeconfig={}", plane.kubeconfig().display()))
+        .arg(format!("--cache-dir={}", cache.path().display()))
+        .args(arguments)
+        .output()
+        .context("running kubectl")
+}

@@ -1,0 +1,14 @@
+//! What an administrator puts on a hub: the chart, with the real Helm, and the samples beside it. Each does what it says, with
+//! the rights that it gives and no others.
+
+mod helm;
+mod kubectl;
+mod rendering;
+mod rights;
+mod samples;
+mod uninstall;
+mod upgrade;
+mod values;
+
+/// The controller, as it was built for tests.
+const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");

@@ -1,0 +1,288 @@
+//! What the chart becomes with each choice of values, and what it refuses.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use kube::Api;
+use kube::api::{DynamicObject, ObjectMeta, PostParams};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::{ControlPlane, Fleet, fixtures};
+use serde_json::{Value, json};
+
+use crate::BINARY;
+use crate::helm::{Helm, Release, Rendered, chart, required};
+
+/// `required` with more.
+fn with(more: &Value) -> Value {
+    let mut values = required();
+    merge(&mut values, more);
+    values
+}
+
+fn merge(values: &mut Value, more: &Value) {
+    match (values, more) {
+        (Value::Object(values), Value::Object(more)) => {
+            for (key, more) in more {
+                merge(values.entry(key.as_str()).or_insert(Value::Null), more);
+            }
+        }
+        (values, more) => *values = more.clone(),
+    }
+}
+
+/// Everything that can be switched on or set.
+fn everything() -> Value {
+    with(&json!({
+        "image": { "digest": format!("sha256:{}", "0".repeat(64)), "pullPolicy": "Always" },
+        "imagePullSecrets": [{ "name": "registry" }],
+        "replicas": 3,
+        "controller": {
+            "name": "example.com/everything",
+            "downstreamNamespacePrefix": "hub-",
+            "reservedNamespaces": ["kube-*", "default"],
+            "statusWindow": "500ms",
+            "leaseDuration": "30s",
+            "logLevel": "debug",
+            "extraArgs": ["--metrics-bind-address=:8080"],
+            "extraEnv": [{ "name": "RUST_BACKTRACE", "value": "1" }],
+        },
+        "gatewayClass": {
+            "create": true,
+            "name": "everything",
+            "parameters": {
+                "tlsSecrets": "copy",
+                "policiesToSync": [
+                    { "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies" },
+                    { "group": "kuadrant.io", "version": "v1", "resource": "authpolicies" },
+                ],
+            },
+        },
+        "rbac": {
+            "policyKinds": [{ "group": "policies.example.com", "resources": ["timeoutpolicies"] }],
+            "tlsSecrets": true,
+            "parametersNamespaces": ["teams"],
+        },
+        "serviceAccount": { "name": "syncer", "annotations": { "example.com/owner": "platform" } },
+        "topologySpreadConstraints":
+            [{ "maxSkew": 2, "topologyKey": "example.com/rack", "whenUnsatisfiable": "ScheduleAnyway" }],
+        "nodeSelector": { "example.com/pool": "control" },
+        "tolerations": [{ "key": "example.com/control", "operator": "Exists" }],
+        "affinity": { "nodeAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [] } },
+        "priorityClassName": "system-cluster-critical",
+        "podLabels": { "example.com/team": "platform" },
+        "podAnnotations": { "example.com/note": "a: b # c" },
+        "commonLabels": { "example.com/cost": "hub" },
+        "podMonitor": { "enabled": true, "labels": { "release": "prometheus" }, "interval": "15s" },
+        "networkPolicy": { "enabled": true },
+    }))
+}
+
+/// The choices: a name, and the values.
+fn choices() -> [(&'static str, Value); 5] {
+    [
+        ("defaults", required()),
+        ("everything", everything()),
+        ("one-replica", with(&json!({ "replicas": 1 }))),
+        ("no-rights", with(&json!({ "rbac": { "create": false } }))),
+        ("own-account", with(&json!({ "serviceAccount": { "create": false, "name": "there-already" } }))),
+    ]
+}
+
+/// The shared hub, with what the Prometheus operator brings and the namespace that `everything` names.
+async fn hub() -> Result<&'static ControlPlane> {
+    let hub = Fleet::shared_hub().await?.hub();
+    let client = hub.client()?;
+    apply(&client, &fixtures::namespace("teams")).await?;
+    apply(&client, &pod_monitors()).await?;
+    let monitor = json!({ "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "metadata": { "name": "any" } });
+    policy_sync_testenv::wait::until(
+        "PodMonitors are served",
+        std::time::Duration::from_secs(30),
+        || async { api_for(&client, &monitor).await.map(drop) },
+    )
+    .await?;
+    Ok(hub)
+}
+
+/// As much of the operator's definition as the chart fills in.
+fn pod_monitors() -> Value {
+    let text = json!({ "type": "string" });
+    let labels = json!({ "type": "object", "additionalProperties": text });
+    let endpoint = json!({ "type": "object", "properties": { "port": text, "interval": text } });
+    let selector = json!({ "type": "object", "properties": { "matchLabels": labels } });
+    let spec = json!({
+        "type": "object",
+        "properties": { "selector": selector, "podMetricsEndpoints": { "type": "array", "items": endpoint } },
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "podmonitors.monitoring.coreos.com" },
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "scope": "Namespaced",
+            "names": { "kind": "PodMonitor", "plural": "podmonitors" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },
+            }],
+        },
+    })
+}
+
+/// A pod of the chart's Deployment is taken, on trial, in a namespace that enforces the profile `restricted`.
+async fn pod_is_restricted(hub: &ControlPlane, rendered: &Rendered) -> Result<()> {
+    let client = hub.client()?;
+    let mut namespace = fixtures::namespace("restricted");
+    namespace["metadata"]["labels"] = json!({ "pod-security.kubernetes.io/enforce": "restricted" });
+    apply(&client, &namespace).await?;
+    let template = &rendered.one("Deployment")?["spec"]["template"];
+    let pods: Api<DynamicObject> = Api::namespaced_with(
+        client,
+        "restricted",
+        &kube::api::ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&()),
+    );
+    let create = async |spec: &Value| {
+        let metadata =
+            ObjectMeta { name: Some("pod".into()), ..serde_json::from_value(template["metadata"].clone())? };
+        let data = json!({ "spec": spec });
+        let pod = DynamicObject { types: None, metadata, data };
+        let trial = PostParams { dry_run: true, ..PostParams::default() };
+        anyhow::Ok(pods.create(&trial, &pod).await)
+    };
+    create(&template["spec"]).await?.context("the pod is refused")?;
+    // The namespace refuses what the chart takes care of.
+    let mut careless = template["spec"].clone();
+    careless["securityContext"].as_object_mut().context("no securityContext")?.remove("runAsNonRoot");
+    let refusal = create(&careless).await?.err().context("a pod that may run as root is taken")?.to_string();
+    ensure!(refusal.contains(r#"violates PodSecurity "restricted:latest""#), "{refusal}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() -> Result<()> {
+    let hub = hub().await?;
+    let helm = Helm::of(hub).await?;
+    for (name, values) in choices() {
+        let release = Release(name, name);
+        helm.run(&["lint", "--strict", &chart().display().to_string()], Some(&values))?;
+        let rendered = helm.template(release, &values)?;
+        ensure!(rendered.text == helm.template(release, &values)?.text, "{name}: two renderings differ");
+        ensure!(rendered.all("Secret").next().is_none(), "{name}: there is a Secret");
+        pod_is_restricted(hub, &rendered).await.with_context(|| name.to_owned())?;
+        // Server-side, with unknown fields refused.
+        let notes = helm.install(release, &values)?;
+        ensure!(notes.contains("kubectl rollout status deployment/"), "{name}: {notes}");
+        for object in &rendered.objects {
+            let (api, object_name) = api_for(&hub.client()?, object).await?;
+            api.get(&object_name).await.with_context(|| format!("{name}: {object}"))?;
+        }
+        let budgets = rendered.all("PodDisruptionBudget").count();
+        ensure!(budgets == usize::from(name != "one-replica"), "{name}: {budgets} budgets");
+        let roles = ["Role", "ClusterRole"].map(|kind| rendered.all(kind).count());
+        ensure!((roles == [0, 0]) == (name == "no-rights"), "{name}: {roles:?}");
+        let accounts = rendered.all("ServiceAccount").count();
+        ensure!(accounts == usize::from(name != "own-account"), "{name}: {accounts} accounts");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
+    let helm = Helm::alone().await?;
+    let rendered = helm.template(Release("flags", "flags"), &everything())?;
+    // It goes as far as the hub, which is not configured: with a flag that it does not know, it would say so.
+    let output = std::process::Command::new(BINARY)
+        .arg("controller")
+        .args(rendered.arguments()?)
+        .args(["--kubeconfig", "/does/not/exist"])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(said.contains("cannot read kubeconfig /does/not/exist"), "{said}");
+    // None is rendered that is not set, but the level of logs.
+    let arguments = helm.template(Release("flags", "flags"), &required())?.arguments()?;
+    ensure!(arguments == ["--log-level=info"], "{arguments:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_releases_live_beside_each_other_and_two_of_one_name_do_not() -> Result<()> {
+    let hub = hub().await?;
+    let helm = Helm::of(hub).await?;
+    helm.install(Release("blue", "two"), &required())?;
+    helm.install(Release("green", "two"), &required())?;
+    let again = helm.refused(&Release("blue", "two").arguments("install"), Some(&required()))?;
+    ensure!(again.contains("cannot reuse a name that is still in use"), "{again}");
+    let elsewhere = helm.refused(&Release("blue", "teams").arguments("install"), Some(&required()))?;
+    ensure!(elsewhere.contains("invalid ownership metadata"), "{elsewhere}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_umbrella_chart_brings_it_or_leaves_it_out() -> Result<()> {
+    let helm = Helm::alone().await?;
+    let umbrella = tempfile::tempdir()?;
+    let charts = umbrella.path().join("charts").display().to_string();
+    helm.run(&["package", &chart().display().to_string(), "--destination", &charts], None)?;
+    let dependency = json!({
+        "name": "policy-sync", "version": env!("CARGO_PKG_VERSION"), "condition": "policy-sync.enabled",
+    });
+    let description = json!({
+        "apiVersion": "v2", "name": "hub", "version": "1.0.0", "dependencies": [dependency],
+    });
+    fs::write(umbrella.path().join("Chart.yaml"), description.to_string())?;
+    let folder = umbrella.path().display().to_string();
+    let render = |enabled: bool| {
+        let mut part = required();
+        part["enabled"] = enabled.into();
+        let values = json!({ "global": { "region": "eu" }, "policy-sync": part });
+        helm.run(&["template", "hub", &folder], Some(&values))
+    };
+    ensure!(render(true)?.contains("kind: Deployment"), "it is left out");
+    ensure!(render(false)?.trim().is_empty(), "it is not left out");
+    Ok(())
+}
+
+#[tokio::test]
+async fn bad_values_are_refused_where_they_are() -> Result<()> {
+    let helm = Helm::of(Fleet::shared_hub().await?.hub()).await?;
+    let cases = [
+        (json!({ "image": { "tagg": "x" } }), "at '/image': additional properties 'tagg' not allowed"),
+        (json!({ "replicas": "two" }), "at '/replicas': got string, want integer"),
+        (json!({ "image": { "digest": "abc" } }), "at '/image/digest': 'abc' does not match pattern"),
+        (json!({ "image": { "repository": "" } }), "image.repository is required: "),
+        (
+            json!({ "gatewayClass": { "parameters": { "conflicts": "maybe" } } }),
+            "at '/gatewayClass/parameters/conflicts': value must be ",
+        ),
+        (
+            json!({ "gatewayClass": { "parameters": { "policiesToSync": [{ "group": "g", "version": 1, "resource": "r" }] } } }),
+            "at '/gatewayClass/parameters/policiesToSync/0/version': got number, want string",
+        ),
+        (
+            json!({ "gatewayClass": { "parameters": { "tlsSecrets": "copy" } } }),
+            r#"gatewayClass.parameters: "tlsSecrets": "copy" needs rbac.tlsSecrets=true, which lets the controller read all Secrets of the hub"#,
+        ),
+        (
+            json!({ "rbac": { "policyKinds": [{ "group": "kuadrant.io" }] } }),
+            "at '/rbac/policyKinds/0': missing property 'resources'",
+        ),
+        (json!({ "controller": { "statusWindow": "soon" } }), "at '/controller/statusWindow': "),
+        (json!({ "serviceAccount": { "create": false } }), "serviceAccount.name is required "),
+    ];
+    for (values, expected) in cases {
+        let said = helm.refused(&Release("bad", "bad").arguments("template"), Some(&with(&values)))?;
+        ensure!(said.contains(expected), "{values}: {said}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_pod_monitor_needs_its_definition() -> Result<()> {
+    let hub = ControlPlane::start(policy_sync_testenv::ControlPlaneOptions::named("bare")).await?;
+    let values = with(&json!({ "podMonitor": { "enabled": true } }));
+    let said =
+        Helm::of(&hub).await?.refused(&Release("bad", "default").arguments("install"), Some(&values))?;
+    ensure!(said.contains(r#"no matches for kind "PodMonitor""#), "{said}");
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! The chart's rights are the verbs that are used, by the audit log of the hub: none is missing, and none is too much.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use policy_sync::api::annotations::{CLUSTER_SELECTOR, POLICY_SYNC_MESSAGE};
+use policy_sync::api::work::ManifestWork;
+use policy_sync_testenv::apply::{api_for, apply, apply_status, apply_with_status};
+use policy_sync_testenv::audit::{Request, all_requests_of};
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::{ControlPlane, Controller, fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::BINARY;
+use crate::helm::{Helm, Release, Rendered, required};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// One verb of a rule.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    /// That of a Role; a ClusterRole's holds in all.
+    namespace: Option<String>,
+    group: String,
+    /// With its subresource: `gateways/status`.
+    resource: String,
+    verb: String,
+}
+
+impl Right {
+    /// All of a role.
+    fn all(role: &Value) -> Result<Vec<Self>> {
+        let mut rights = Vec::new();
+        let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            let words = |key: &str| -> Result<Vec<String>> {
+                serde_json::from_value(rule[key].clone()).with_context(|| format!("{key} of {rule}"))
+            };
+            for group in words("apiGroups")? {
+                for resource in words("resources")? {
+                    for verb in words("verbs")? {
+                        let (namespace, group, resource) =
+                            (namespace.clone(), group.clone(), resource.clone());
+                        rights.push(Self { namespace, group, resource, verb });
+                    }
+                }
+            }
+        }
+        Ok(rights)
+    }
+
+    fn allows(&self, request: &Request) -> bool {
+        let object = request.object();
+        let resource = match object.subresource.as_str() {
+            "" => object.resource.clone(),
+            subresource => format!("{}/{subresource}", object.resource),
+        };
+        self.namespace.as_ref().is_none_or(|namespace| *namespace == object.namespace)
+            && (&self.group, &self.resource, &self.verb) == (&object.api_group, &resource, &request.verb)
+    }
+}
+
+/// The roles of the chart: those of the controller, or that for people.
+fn roles(rendered: &Rendered, viewer: bool) -> impl Iterator<Item = &Value> {
+    let roles = rendered.all("ClusterRole").chain(rendered.all("Role"));
+    let is_viewer =
+        |role: &Value| role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-viewer"));
+    roles.filter(move |role| is_viewer(role) == viewer)
+}
+
+/// The ServiceAccount of a release, as the API server knows it.
+fn service_account(release: Release<'_>, rendered: &Rendered) -> Result<User> {
+    let account = rendered.one("ServiceAccount")?["metadata"]["name"].as_str().context("no name")?;
+    Ok(User::new(format!("system:serviceaccount:{}:{account}", release.1)).in_group("system:serviceaccounts"))
+}
+
+/// Starts the controller of a release with the flags and the rights that the chart gives it, and waits until it leads.
+pub(crate) async fn controller(
+    hub: &ControlPlane,
+    release: Release<'_>,
+    rendered: &Rendered,
+) -> Result<Controller> {
+    // What a pod reads from its ServiceAccount's files.
+    let mut arguments = vec![format!("--leader-elect-namespace={}", release.1)];
+    arguments.extend(rendered.arguments()?);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let user = service_account(release, rendered)?;
+    let mut controller = Controller::launch(BINARY.as_ref(), hub, &arguments, Some(user))?;
+    controller.ready().await?;
+    controller.leads().await?;
+    Ok(controller)
+}
+
+/// The controller of a release was refused nothing, and has used each right that it has.
+pub(crate) fn are_those_that_are_used(
+    hub: &ControlPlane,
+    release: Release<'_>,
+    rendered: &Rendered,
+) -> Result<()> {
+    let requests = all_requests_of(hub, &service_account(release, rendered)?.name)?;
+    compare(roles(rendered, false), &requests)
+}
+
+/// Whether `requests` were all allowed by `roles`, and needed all of them.
+fn compare<'r>(roles: impl Iterator<Item = &'r Value>, requests: &[Request]) -> Result<()> {
+    let refused: Vec<_> = requests.iter().filter(|request| matches!(request.code(), 401 | 403)).collect();
+    ensure!(refused.is_empty(), "refused: {refused:#?}");
+    let mut rights = BTreeSet::new();
+    for role in roles {
+        rights.extend(Right::all(role)?);
+    }
+    let beyond: Vec<_> =
+        requests.iter().filter(|request| !rights.iter().any(|right| right.allows(request))).collect();
+    ensure!(beyond.is_empty(), "not by a right of the chart: {beyond:#?}");
+    rights.retain(|right| !requests.iter().any(|request| right.allows(request)));
+    ensure!(rights.is_empty(), "never used: {rights:#?}");
+    Ok(())
+}
+
+/// Lets the controller do what it seldom does. `policy` is not there, `other` is on both clusters.
+pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, other: &Value) -> Result<()> {
+    let client = hub.client()?;
+    let key = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let works: Api<ManifestWork> = Api::namespaced(client.clone(), "us-1");
+    let name = async |policy: &str| -> Result<Option<String>> {
+        let names =
+            works.list_metadata(&ListParams::default()).await?.into_iter().map(|work| work.name_any());
+        Ok(names.into_iter().find(|name| name.contains(policy)))
+    };
+    // It gets the work that is in the way of its own.
+    apply(&client, policy).await?;
+    let in_the_way = wait::until("a work is there", LIMIT, || async {
+        name(&key(policy)).await?.context("there is none")
+    })
+    .await?;
+    let (policies, policy_name) = api_for(&client, policy).await?;
+    policies.delete(&policy_name, &DeleteParams::default()).await?;
+    let foreign = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": { "name": in_the_way, "namespace": "us-1" },
+        "spec": { "workload": { "manifests": [] } },
+    });
+    wait::until("the work is gone", LIMIT, || async {
+        ensure!(works.get_opt(&in_the_way).await?.is_none(), "it is still there");
+        Ok(())
+    })
+    .await?;
+    apply(&client, &foreign).await?;
+    apply(&client, policy).await?;
+    let events: Api<Event> = Api::namespaced(client.clone(), "shop");
+    wait::until("an Event names the work in the way", LIMIT, || async {
+        let found = events.list(&ListParams::default().fields("reason=ForeignWork")).await?.items;
+        ensure!(
+            found.iter().any(|event| event.note.as_ref().is_some_and(|note| note.contains(&in_the_way))),
+            "{found:?}"
+        );
+        Ok(())
+    })
+    .await?;
+    works.delete(&in_the_way, &DeleteParams::default()).await?;
+
+    // It counts an Event that it has told before.
+    for selector in ["region in (", "", "region in ("] {
+        let selector = (!selector.is_empty()).then_some(selector);
+        let patch = json!({ "metadata": { "annotations": { CLUSTER_SELECTOR: selector } } });
+        policies.patch(&policy_name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        says(&policies, &policy_name, selector.map(|_| "not a label key")).await?;
+    }
+
+    // Before it withdraws, it gets what says so: another kind of policy, and a cluster that goes.
+    let (others, other_name) = api_for(&client, other).await?;
+    others.delete(&other_name, &DeleteParams::default()).await?;
+    wait::until("its work is gone", LIMIT, || async {
+        ensure!(name(&other_name).await?.is_none(), "it is still there");
+        Ok(())
+    })
+    .await?;
+    apply_with_status(&client, &fixtures::placement_decision("shop", "everywhere", 1, &["eu-1"])).await?;
+    apply_status(&client, &fixtures::placement("shop", "everywhere", 1)).await?;
+    let (clusters, us) = api_for(&client, &fixtures::managed_cluster("us-1", &BTreeMap::new())).await?;
+    clusters.delete(&us, &DeleteParams::default()).await?;
+    wait::until("the cluster is left", LIMIT, || async {
+        let left = works.list_metadata(&ListParams::default()).await?.items.len();
+        ensure!(left == 0, "it has {left} works");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until the message of a policy has a text, or is none.
+async fn says(policies: &Api<DynamicObject>, name: &str, text: Option<&str>) -> Result<()> {
+    wait::until(&format!("{name} says {text:?}"), LIMIT, || async {
+        let found = policies.get(name).await?;
+        let message = found.annotations().get(POLICY_SYNC_MESSAGE);
+        ensure!(message.is_some() == text.is_some(), "it says {message:?}");
+        ensure!(
+            text.is_none_or(|text| message.is_some_and(|message| message.contains(text))),
+            "it says {message:?}"
+        );
+        Ok(())
+    })
+    .await
+}
+
+/// Rights that would let who controls the controller give themselves any other, or read what it need not.
+#[tokio::test]
+async fn the_roles_have_no_way_up() -> Result<()> {
+    let helm = Helm::alone().await?;
+    let rendered = helm.template(Release("policy-sync", "policy-sync"), &required())?;
+    let spoke: Value = serde_saphyr::from_str(&std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("ocm-manifests/spoke/work-agent.yaml"),
+    )?)?;
+    let roles = roles(&rendered, false).chain(roles(&rendered, true)).chain([&spoke]);
+    let mut rights = 0;
+    for role in roles {
+        for right in Right::all(role)? {
+            rights += 1;
+            let forbidden = ["*", "escalate", "bind", "impersonate", "secrets", "deletecollection"];
+            let words = [&right.group, &right.resource, &right.verb];
+            ensure!(!words.iter().any(|word| forbidden.contains(&word.as_str())), "{right:?}");
+        }
+    }
+    ensure!(rights > 30, "there are {rights}");
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Uninstalling leaves the spokes serving, and a new release takes over; withdrawing, as the chart's README.md has it, leaves
+//! nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use policy_sync::api::annotations::CONTROLLER;
+use policy_sync::api::names::ControllerName;
+use policy_sync::api::work::ManifestWork;
+use policy_sync_testenv::apply::{api_for, apply_all, apply_with_status};
+use policy_sync_testenv::audit::{ObjectRef, Request};
+use policy_sync_testenv::{ControlPlane, Fleet, FleetOptions, fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::helm::{Helm, Release, chart, required};
+use crate::kubectl::{kubectl, refused};
+use crate::rights;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const RELEASE: Release<'_> = Release("policy-sync", "policy-sync");
+
+/// The works of the controller: where, their uids and generations.
+async fn works(hub: &ControlPlane) -> Result<BTreeMap<String, (Option<String>, Option<i64>)>> {
+    let works: Api<ManifestWork> = Api::all(hub.client()?);
+    let found = works.list(&ListParams::default().labels(&selector())).await?;
+    let described = |work: ManifestWork| {
+        let place = format!("{}/{}", work.namespace().unwrap_or_default(), work.name_any());
+        (place, (work.metadata.uid, work.metadata.generation))
+    };
+    Ok(found.into_iter().map(described).collect())
+}
+
+fn controller_hash() -> String {
+    ControllerName::new("kuadrant.io/policy-sync").hash().to_string()
+}
+
+fn selector() -> String {
+    format!("{CONTROLLER}={}", controller_hash())
+}
+
+/// Waits until an annotation of `object` has `text`.
+async fn until_annotated(hub: &ControlPlane, object: &Value, text: &str) -> Result<()> {
+    let (api, name) = api_for(&hub.client()?, object).await?;
+    wait::until(&format!("{name} says {text}"), LIMIT, || async {
+        let found = api.get(&name).await?;
+        ensure!(found.annotations().values().any(|value| value.contains(text)), "{:?}", found.annotations());
+        Ok(())
+    })
+    .await
+}
+
+// The agents run while Helm and kubectl are waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing() -> Result<()> {
+    let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
+    let hub = fleet.hub();
+    let client = hub.client()?;
+    let helm = Helm::of(hub).await?;
+    let mut values = required();
+    let kind = json!({ "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies" });
+    values["gatewayClass"] = json!({ "create": true, "parameters": { "policiesToSync": [kind] } });
+    let rendered = helm.template(RELEASE, &values)?;
+    helm.install(RELEASE, &values)?;
+    let controller = rights::controller(hub, RELEASE, &rendered).await?;
+
+    let policy = fixtures::rate_limit_policy("shop", "limits", "web");
+    let gateway = fixtures::gateway("shop", "web", "multi-cluster", Some("everywhere"));
+    apply_all(&client, [&fixtures::namespace("shop")]).await?;
+    apply_with_status(&client, &fixtures::placement_decision("shop", "everywhere", 1, &["eu-1", "us-1"]))
+        .await?;
+    apply_with_status(&client, &fixtures::placement("shop", "everywhere", 2)).await?;
+    apply_all(&client, [&gateway, &policy]).await?;
+    until_annotated(hub, &policy, r#""applied":2"#).await?;
+    until_annotated(hub, &gateway, "eu-1").await?;
+    controller.settled(hub).await?;
+    let before = works(hub).await?;
+    ensure!(before.len() == 6, "{before:?}");
+
+    // Uninstalled, with its pods still running for a while: nobody deletes anything.
+    helm.run(&["uninstall", RELEASE.0, "--namespace", RELEASE.1], None)?;
+    let until = tokio::time::Instant::now() + Duration::from_secs(10);
+    while tokio::time::Instant::now() < until {
+        ensure!(works(hub).await? == before, "works changed: {:?}", works(hub).await?);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    controller.terminate().await?;
+    ensure!(works(hub).await? == before, "works changed: {:?}", works(hub).await?);
+
+    // A new release takes everything over.
+    let begun = MicroTime(Timestamp::now());
+    helm.install(RELEASE, &values)?;
+    let controller = rights::controller(hub, RELEASE, &rendered).await?;
+    let mut writes = controller.settled(hub).await?;
+    writes.retain(|write| write.stage_timestamp > begun);
+    let allowed = |write: &Request| {
+        let ObjectRef { resource, subresource, .. } = write.object();
+        (resource.as_str(), subresource.as_str()) == ("gatewayclasses", "status")
+    };
+    ensure!(writes.iter().all(allowed), "it wrote {writes:#?}");
+    ensure!(works(hub).await? == before, "works changed: {:?}", works(hub).await?);
+
+    withdraw(&fleet, &policy, &gateway).await
+}
+
+/// As the chart's README.md says it, with one spoke that does not answer at first.
+async fn withdraw(fleet: &Fleet, policy: &Value, gateway: &Value) -> Result<()> {
+    let hub = fleet.hub();
+    let us = fleet.spoke("us-1")?;
+    us.stop_agent().await;
+    let readme = std::fs::read_to_string(chart().join("README.md"))?;
+    let selected = "manifestworks --all-namespaces --selector kuadrant.io/controller=<hash>";
+    let [waiting, getting] =
+        [format!("wait --for=delete {selected} --timeout=5m"), format!("get {selected}")];
+    for command in ["delete gatewayclass multi-cluster", &waiting, &getting] {
+        ensure!(readme.contains(&format!("    kubectl {command}\n")), "README.md has no {command}");
+    }
+    let with_hash = |command: &str| command.replace("<hash>", &controller_hash());
+    let (waiting, getting) = (with_hash(&waiting), with_hash(&getting));
+    kubectl(hub, &["delete", "gatewayclass", "multi-cluster"])?;
+    wait::until("the works of eu-1 are gone", LIMIT, || async {
+        let left = works(hub).await?;
+        ensure!(!left.is_empty() && left.keys().all(|work| work.starts_with("us-1/")), "{left:?}");
+        Ok(())
+    })
+    .await?;
+    refused(hub, &waiting.replace("5m", "1s").split(' ').collect::<Vec<_>>())?;
+    let named = kubectl(hub, &getting.split(' ').collect::<Vec<_>>())?;
+    for work in works(hub).await?.keys() {
+        let (cluster, name) = work.split_once('/').context("a namespace and a name")?;
+        let is_named = |line: &str| line.split_whitespace().take(2).eq([cluster, name]);
+        ensure!(named.lines().any(is_named), "{work} is not named: {named}");
+    }
+    us.start_agent().await?;
+    kubectl(hub, &waiting.split(' ').collect::<Vec<_>>())?;
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": { "name": format!("policy-sync-{}", controller_hash()) },
+    });
+    let mut copies = [gateway.clone(), policy.clone()];
+    copies.iter_mut().for_each(|copy| copy["metadata"]["namespace"] = "kuadrant-shop".into());
+    for spoke in fleet.spokes() {
+        for object in copies.iter().chain([&role]) {
+            let (api, name) = api_for(&spoke.client()?, object).await?;
+            ensure!(api.get_opt(&name).await?.is_none(), "{name} is on {}", spoke.name());
+        }
+    }
+    for object in [policy, gateway] {
+        wait::until("nothing of ours is on the hub's objects", LIMIT, || async {
+            let (api, name) = api_for(&hub.client()?, object).await?;
+            let found = api.get(&name).await?;
+            let found = json!([found.labels(), found.annotations()]);
+            let written = ["labels", "annotations"].map(|part| match &object["metadata"][part] {
+                Value::Null => json!({}),
+                written => written.clone(),
+            });
+            ensure!(found == json!(written), "{name} has {found}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Upgrades, rollbacks and applies: the role that collects rights is never without them, and nothing is written.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use parking_lot::Mutex;
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::fixtures::{rate_limit_policy, timeout_policy};
+use policy_sync_testenv::{ControlPlane, Fleet, FleetOptions, Tenant, wait};
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::helm::{Helm, Release, required};
+use crate::kubectl::kubectl;
+use crate::{BINARY, rights};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How many rules each version of a ClusterRole had.
+struct Rules(Arc<Mutex<Vec<usize>>>, #[expect(dead_code, reason = "held")] AbortOnDropHandle<()>);
+
+impl Rules {
+    fn watch(hub: &ControlPlane, name: &str) -> Result<Self> {
+        let seen: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let roles: Api<ClusterRole> = Api::all(hub.client()?);
+        let versions = watcher(roles, watcher::Config::default().fields(&format!("metadata.name={name}")));
+        let rules = Arc::clone(&seen);
+        let watch = tokio::spawn(versions.default_backoff().for_each(move |event| {
+            if let Ok(Event::Apply(role) | Event::InitApply(role)) = event {
+                rules.lock().push(role.rules.map_or(0, |rules| rules.len()));
+            }
+            std::future::ready(())
+        }));
+        Ok(Self(seen, AbortOnDropHandle::new(watch)))
+    }
+
+    /// Waits until a version has that many.
+    async fn until(&self, expected: usize) -> Result<()> {
+        wait::until(&format!("there are {expected} rules"), LIMIT, || async {
+            let seen = self.0.lock().clone();
+            ensure!(seen.last() == Some(&expected), "{seen:?}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// A role of a team, which lets kinds of `group` be synced.
+fn labelled_role(group: &str, resource: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": format!("team-{resource}"),
+            "labels": { "kuadrant.io/aggregate-to-policy-sync": "true" },
+        },
+        "rules": [{ "apiGroups": [group], "resources": [resource], "verbs": ["get", "list", "watch", "patch"] }],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_team_adds_a_kind_and_no_upgrade_takes_a_right_away() -> Result<()> {
+    let options = FleetOptions { agents: false, policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) };
+    let fleet = Fleet::start(options).await?;
+    let hub = fleet.hub();
+    let tenant = Tenant::new(hub, BINARY.as_ref(), "team", &["eu-1"]).await?;
+    let mut values = required();
+    values["controller"] = json!({ "name": tenant.controller_name() });
+    values["rbac"] = json!({
+        "policyKinds": [{ "group": "kuadrant.io", "resources": ["authpolicies", "ratelimitpolicies"] }],
+        "parametersNamespaces": [tenant.name()],
+    });
+    let (helm, release) = (Helm::of(hub).await?, Release("policy-sync", "policy-sync"));
+    let rules = Rules::watch(hub, "policy-sync-policies")?;
+    helm.install(release, &values)?;
+    let rendered = helm.template(release, &values)?;
+    let controller = rights::controller(hub, release, &rendered).await?;
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+
+    // Its kind is listed in the parameters, and the controller may not read it.
+    tenant.apply(&timeout_policy(tenant.name(), "slow", &["web"])).await?;
+    let class = json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": tenant.name() } });
+    wait::until("the class says what is forbidden", LIMIT, || async {
+        let found = tenant.get(&class).await?.data["status"].to_string();
+        ensure!(found.contains("timeoutpolicies") && found.contains("Forbidden"), "{found}");
+        Ok(())
+    })
+    .await?;
+    let added = Instant::now();
+    apply(tenant.client(), &labelled_role("policies.example.com", "timeoutpolicies")).await?;
+    tenant.until_work("eu-1", "timeoutpolicy-slow", |_| true).await?;
+    ensure!(added.elapsed() < Duration::from_secs(30), "it took {:?}", added.elapsed());
+    rules.until(1).await?;
+    let first = rules.0.lock().len();
+
+    tenant.settled(&controller).await?;
+    let (works, written) = (tenant.works().await?, tenant.writes(&controller)?.len());
+    values["podAnnotations"] = json!({ "example.com/upgrade": "1" });
+    helm.upgrade(release, &values)?;
+    values["podAnnotations"] = json!({ "example.com/upgrade": "2" });
+    values["rbac"]["policyKinds"][0]["resources"] =
+        json!(["authpolicies", "ratelimitpolicies", "dnspolicies"]);
+    helm.upgrade(release, &values)?;
+    helm.run(&["rollback", release.0, "1", "--namespace", release.1], None)?;
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), &rendered.text)?;
+    let file = file.path().to_str().context("a path")?;
+    kubectl(hub, &["apply", "--filename", file])?;
+    kubectl(hub, &["apply", "--filename", file, "--server-side", "--force-conflicts"])?;
+    // Once this is collected, all that came before has been seen.
+    apply(tenant.client(), &labelled_role("policies.example.com", "retrypolicies")).await?;
+    rules.until(2).await?;
+    let seen = rules.0.lock().split_off(first - 1);
+    ensure!(seen.len() > 1 && !seen.contains(&0), "rules of each version: {seen:?}");
+
+    tenant.settled(&controller).await?;
+    ensure!(tenant.writes(&controller)?.len() == written, "it wrote: {:?}", tenant.writes(&controller)?);
+    ensure!(tenant.works().await? == works, "works changed");
+    Ok(())
+}
