@@ -18,8 +18,8 @@ use crate::sync::found::{followed as read_in, resolved};
 use crate::sync::rows::kind::Resolution;
 use crate::tasks::Tasks;
 
-/// How often it is looked at again whether a kind can be synced.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How often it is looked at again whether a kind can be synced: a right that is given lets it travel within 30 s.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
 /// Finds out of the versions of `wanted` whether they could be synced, although they are not followed, until the sender of it
 /// is gone.
