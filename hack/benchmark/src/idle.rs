@@ -1,4 +1,4 @@
-//! B8: nothing happens, for some minutes.
+//! B8: nothing happens for some minutes, but that metrics are read.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::counts::Counts;
 use super::hub::MeasuredHub;
 use super::report::{Measure, progress};
+use super::scrape::scraped;
 use super::usage::processor_time;
 
 /// Writes and processor time while everything is settled.
@@ -17,7 +18,8 @@ pub(super) async fn measure(hub: &mut MeasuredHub, duration: Duration) -> Result
     progress(&format!("idle for {duration:?}"));
     let (requests, time, started) =
         (Counts::now(&hub.client).await?, processor_time(controller.pid())?, Instant::now());
-    tokio::time::sleep(duration).await;
+    let wait = async { anyhow::Ok(tokio::time::sleep(duration).await) };
+    let ((), scrape) = scraped(&controller, wait).await?;
     let (took, elapsed) = (processor_time(controller.pid())? - time, started.elapsed());
     let written = Counts::now(&hub.client).await?.since(&requests);
     controller.terminate().await?;
@@ -27,5 +29,6 @@ pub(super) async fn measure(hub: &mut MeasuredHub, duration: Duration) -> Result
         Measure::at_most("B8", format!("{seconds} s idle, {works} works"), written.writes(), "writes", 0.0)
             .detail(written.describe_writes()),
         Measure::at_most("B8", format!("{seconds} s idle, of a core"), share, "%", 0.5),
+        Measure::at_most("B8", "longest scrape", 1e3 * scrape.as_secs_f64(), "ms", 50.0),
     ])
 }

@@ -28,6 +28,7 @@ mod report;
 mod restart;
 mod sample;
 mod scene;
+mod scrape;
 mod spoke;
 mod storm;
 mod tenants;

@@ -1,4 +1,4 @@
-//! B6: the memory of the controller over that of one that has nothing to do.
+//! B6: the memory of the controller over that of one that has nothing to do. Metrics are read meanwhile.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use super::fan_out;
 use super::hub::MeasuredHub;
 use super::report::{Measure, progress};
 use super::sample;
+use super::scrape::scraped;
 use super::usage::Memory;
 
 /// What the goals are for.
@@ -27,7 +28,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
     let idle = idle(hub).await?;
     let footprint = footprint(hub, idle).await?;
     let (_, restarted) = hub.start_controller().await?;
-    hub.quiet().await?;
+    scraped(&restarted, hub.quiet()).await?;
     let after_restart = Memory::of_process(restarted.pid())?;
     restarted.terminate().await?;
     let works = sample::count(hub.size());
@@ -50,7 +51,7 @@ pub(super) async fn idle(hub: &mut MeasuredHub) -> Result<f64> {
     hub.clear().await?;
     hub.set_policies(0).await?;
     let (_, controller) = hub.start_controller().await?;
-    hub.quiet().await?;
+    scraped(&controller, hub.quiet()).await?;
     let memory = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
     hub.set_policies(policies).await?;
@@ -62,8 +63,11 @@ pub(super) async fn idle(hub: &mut MeasuredHub) -> Result<f64> {
 pub(super) async fn footprint(hub: &mut MeasuredHub, idle: f64) -> Result<Footprint> {
     hub.clear().await?;
     let (fan_out, controller) = fan_out::by_controller(hub).await?;
-    hub.answer_all("all is well").await?;
-    hub.quiet().await?;
+    let settle = async {
+        hub.answer_all("all is well").await?;
+        hub.quiet().await
+    };
+    scraped(&controller, settle).await?;
     let Memory { resident, peak } = Memory::of_process(controller.pid())?;
     controller.terminate().await?;
     hub.note_settled();
