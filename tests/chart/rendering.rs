@@ -169,10 +169,20 @@ async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() 
         let rendered = helm.template(release, &values)?;
         ensure!(rendered.text == helm.template(release, &values)?.text, "{name}: two renderings differ");
         ensure!(rendered.all("Secret").next().is_none(), "{name}: there is a Secret");
+        ensure!(!rendered.text.contains("helm.sh/hook"), "{name}: there is a hook");
         pod_is_restricted(hub, &rendered).await.with_context(|| name.to_owned())?;
         // Server-side, with unknown fields refused.
         let notes = helm.install(release, &values)?;
-        ensure!(notes.contains("kubectl rollout status deployment/"), "{name}: {notes}");
+        let kinds = match name {
+            "everything" => "timeoutpolicies.policies.example.com",
+            "no-rights" => "It has no rights from this chart",
+            _ => "It may not sync any kind of policies yet",
+        };
+        for text in
+            ["kubectl rollout status deployment/", kinds, "Next: ", "Uninstalling leaves ManifestWorks"]
+        {
+            ensure!(notes.contains(text), "{name}: {text:?} is not in {notes}");
+        }
         for object in &rendered.objects {
             let (api, object_name) = api_for(&hub.client()?, object).await?;
             api.get(&object_name).await.with_context(|| format!("{name}: {object}"))?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -22,7 +23,7 @@ use crate::helm::{Helm, Release, Rendered, required};
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// One verb of a rule.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
     /// That of a Role; a ClusterRole's holds in all.
     namespace: Option<String>,
@@ -102,23 +103,37 @@ pub(crate) fn are_those_that_are_used(
     release: Release<'_>,
     rendered: &Rendered,
 ) -> Result<()> {
-    let requests = all_requests_of(hub, &service_account(release, rendered)?.name)?;
-    compare(roles(rendered, false), &requests)
+    compare(hub, &service_account(release, rendered)?, roles(rendered, false))
 }
 
-/// Whether `requests` were all allowed by `roles`, and needed all of them.
-fn compare<'r>(roles: impl Iterator<Item = &'r Value>, requests: &[Request]) -> Result<()> {
-    let refused: Vec<_> = requests.iter().filter(|request| matches!(request.code(), 401 | 403)).collect();
-    ensure!(refused.is_empty(), "refused: {refused:#?}");
+/// Whether the requests of `user` were all allowed by `roles`, and needed all of them.
+fn compare<'r>(hub: &ControlPlane, user: &User, roles: impl Iterator<Item = &'r Value>) -> Result<()> {
+    let requests = all_requests_of(hub, &user.name)?;
     let mut rights = BTreeSet::new();
     for role in roles {
         rights.extend(Right::all(role)?);
     }
+    fit(&rights, &requests)?;
+    // One less or one more would have been seen.
+    for right in &rights {
+        let less = rights.iter().filter(|other| *other != right).cloned().collect();
+        ensure!(fit(&less, &requests).is_err(), "nobody would miss {right:?}");
+        let more = rights.iter().cloned().chain([Right { verb: "deletecollection".into(), ..right.clone() }]);
+        ensure!(fit(&more.collect(), &requests).is_err(), "nobody would see more than {right:?}");
+    }
+    Ok(())
+}
+
+/// Whether `requests` were all allowed by `rights`, and needed all of them.
+fn fit(rights: &BTreeSet<Right>, requests: &[Request]) -> Result<()> {
+    let refused: Vec<_> = requests.iter().filter(|request| matches!(request.code(), 401 | 403)).collect();
+    ensure!(refused.is_empty(), "refused: {refused:#?}");
     let beyond: Vec<_> =
         requests.iter().filter(|request| !rights.iter().any(|right| right.allows(request))).collect();
     ensure!(beyond.is_empty(), "not by a right of the chart: {beyond:#?}");
-    rights.retain(|right| !requests.iter().any(|request| right.allows(request)));
-    ensure!(rights.is_empty(), "never used: {rights:#?}");
+    let is_used = |right: &Right| requests.iter().any(|request| right.allows(request));
+    let unused: Vec<_> = rights.iter().filter(|right| !is_used(right)).collect();
+    ensure!(unused.is_empty(), "never used: {unused:#?}");
     Ok(())
 }
 
@@ -206,6 +221,44 @@ async fn says(policies: &Api<DynamicObject>, name: &str, text: Option<&str>) -> 
         Ok(())
     })
     .await
+}
+
+/// The commands that read a hub, as somebody to whom the role for people is bound: it suffices for all of them, and has no right
+/// that none uses.
+pub(crate) async fn of_the_viewer_suffice(hub: &ControlPlane, rendered: &Rendered) -> Result<()> {
+    let role = roles(rendered, true).next().context("there is no role for people")?;
+    let viewer = User::new("viewer");
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": "viewer" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"] },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": viewer.name }],
+    });
+    apply(&hub.client()?, &binding).await?;
+    let kubeconfig = hub.kubeconfig_for(&viewer)?;
+    let command = |arguments: &str| {
+        let mut command = tokio::process::Command::new(BINARY);
+        command.arg("--kubeconfig").arg(&kubeconfig).args(arguments.split(' ')).kill_on_drop(true);
+        command
+    };
+    for arguments in [
+        "status -A",
+        "status -A -o wide",
+        "status cluster eu-1",
+        "explain ratelimitpolicy limits -n shop",
+        "explain authpolicy everyone -n shop",
+        "explain gateway web -n shop",
+        "plan --diff",
+    ] {
+        let output = command(arguments).output().await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        // Whether all is in sync yet is another question.
+        ensure!(matches!(output.status.code(), Some(0 | 1)) && said.is_empty(), "{arguments}: {said}");
+    }
+    let _watches = ["status -A --watch", "status cluster eu-1 --watch"]
+        .map(|arguments| command(arguments).stdout(Stdio::null()).spawn());
+    wait::until("each right is used", LIMIT, || async { compare(hub, &viewer, [role].into_iter()) }).await
 }
 
 /// Rights that would let who controls the controller give themselves any other, or read what it need not.

@@ -118,6 +118,7 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     })
     .await?;
     condition_is_true(hub, &gateway, "Programmed").await?;
+    rights::of_the_viewer_suffice(hub, &rendered).await?;
     policies.delete(&name, &Default::default()).await?;
     let (copies, _) = api_for(
         &fleet.spoke("eu-1")?.client()?,

@@ -81,7 +81,18 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
     let before = works(hub).await?;
     ensure!(before.len() == 6, "{before:?}");
 
-    // Uninstalled, with its pods still running for a while: nobody deletes anything.
+    // Uninstalled, with its pods still running for a while: nobody deletes anything. What would order them to is still there; it
+    // could be missing for a minute before they withdraw.
+    let class_and_parameters = async || {
+        let mut uids = Vec::new();
+        for object in rendered.all("GatewayClass").chain(rendered.all("ConfigMap")) {
+            let (api, name) = api_for(&client, object).await?;
+            uids.push(api.get(&name).await.with_context(|| format!("{name} is gone"))?.metadata.uid);
+        }
+        anyhow::Ok(uids)
+    };
+    let ordered = class_and_parameters().await?;
+    ensure!(ordered.len() == 2, "{ordered:?}");
     helm.run(&["uninstall", RELEASE.0, "--namespace", RELEASE.1], None)?;
     let until = tokio::time::Instant::now() + Duration::from_secs(10);
     while tokio::time::Instant::now() < until {
@@ -90,6 +101,8 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
     }
     controller.terminate().await?;
     ensure!(works(hub).await? == before, "works changed: {:?}", works(hub).await?);
+
+    ensure!(class_and_parameters().await? == ordered, "class or parameters are others");
 
     // A new release takes everything over.
     let begun = MicroTime(Timestamp::now());
