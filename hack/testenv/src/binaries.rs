@@ -84,6 +84,15 @@ pub async fn chart_tools() -> Result<ChartTools> {
     .await
 }
 
+/// The same for `crane`, which serves images from this machine.
+///
+/// # Errors
+///
+/// Where it cannot be built.
+pub async fn crane() -> Result<PathBuf> {
+    blocking(|| built(&made_directory()?, &go::CRANE)).await
+}
+
 async fn blocking<T: Send + 'static>(make: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(make).await.context("the build ended early")?
 }

@@ -30,6 +30,7 @@ macro_rules! group {
 static KUBERNETES_GROUP: Group = group!("kubernetes", "k8s.io/kubernetes");
 static ETCD_GROUP: Group = group!("etcd", "go.etcd.io/etcd/server/v3");
 static HELM_GROUP: Group = group!("helm", "helm.sh/helm/v4");
+static CRANE_GROUP: Group = group!("crane", "github.com/google/go-containerregistry");
 static HELM_DOCS_GROUP: Group = group!("helm-docs", "github.com/norwoodj/helm-docs");
 pub(super) static GATEWAY_API: Group = group!("gateway-api", "sigs.k8s.io/gateway-api");
 
@@ -107,6 +108,11 @@ pub(super) static KUBECTL: Program =
     Program { name: "kubectl", group: &KUBERNETES_GROUP, package: "k8s.io/kubernetes/cmd/kubectl" };
 pub(super) static HELM: Program =
     Program { name: "helm", group: &HELM_GROUP, package: "helm.sh/helm/v4/cmd/helm" };
+pub(super) static CRANE: Program = Program {
+    name: "crane",
+    group: &CRANE_GROUP,
+    package: "github.com/google/go-containerregistry/cmd/crane",
+};
 pub(super) static HELM_DOCS: Program = Program {
     name: "helm-docs",
     group: &HELM_DOCS_GROUP,

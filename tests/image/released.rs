@@ -1,0 +1,163 @@
+//! What is asked of an image that was built to be released, beyond what any has: `POLICY_SYNC_IMAGE` names it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::fixtures::rate_limit_policy;
+use policy_sync_testenv::ports::Port;
+use policy_sync_testenv::{ControlPlane, Fleet, Tenant, binaries, wait};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::layout::{Layout, packed, released, skopeo, unpacked};
+use crate::{INSIDE, run};
+
+/// How long a registry may take to start.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The most that a platform may take to be fetched, in bytes.
+const SIZE: u64 = 20 << 20;
+
+/// The image, unpacked for a platform.
+struct Unpacked {
+    root: PathBuf,
+    _folder: TempDir,
+}
+
+impl Unpacked {
+    fn new(image: &Layout, platform: &str) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        // Another user than ours reads it.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+        Ok(Self { root: unpacked(image, platform, folder.path())?, _folder: folder })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_released_image_is_small_describes_itself_and_works_on_both_platforms() -> Result<()> {
+    if released().is_none() {
+        eprintln!("POLICY_SYNC_IMAGE names no image");
+        return Ok(());
+    }
+    let image = packed()?;
+    ensure!(image.platforms()? == ["amd64", "arm64"], "it is for {:?}", image.platforms()?);
+    for (platform, manifest) in image.manifests()? {
+        let layers = manifest["layers"].as_array().context("no layers")?;
+        let size: u64 = layers.iter().filter_map(|layer| layer["size"].as_u64()).sum();
+        ensure!(size > 0 && size < SIZE, "{platform} has {size} bytes");
+        let unpacked = Unpacked::new(&image, &platform)?;
+        is_described(&unpacked.root).with_context(|| platform.clone())?;
+    }
+    travels_through_a_registry(&image).await?;
+    let hub = Fleet::shared_hub().await?.hub();
+    runs_as_in_a_pod(hub, &Unpacked::new(&image, "amd64")?.root).await?;
+    runs_on_arm64(hub, &Unpacked::new(&image, "arm64")?.root).await
+}
+
+/// The binary needs nothing of another system and has no path of the one that built it; what it is made of stands beside it.
+fn is_described(root: &Path) -> Result<()> {
+    let binary = fs::read(root.join(INSIDE))?;
+    let has = |text: &str| binary.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    ensure!(!has("ld-linux") && !has("ld-musl"), "it asks for a loader");
+    // Where cargo-auditable keeps the list of crates.
+    ensure!(has(".dep-v0"), "it does not list its crates");
+    let home = std::env::var("HOME")?;
+    for path in [env!("CARGO_MANIFEST_DIR"), &format!("{home}/.cargo"), &format!("{home}/.rustup")] {
+        ensure!(!has(path), "the binary has {path}");
+    }
+    let beside = root.join("usr/share/doc/policy-sync");
+    let bill: Value = serde_json::from_str(&fs::read_to_string(beside.join("sbom.cdx.json"))?)?;
+    ensure!(bill["bomFormat"] == "CycloneDX", "it is no bill of materials");
+    ensure!(bill["metadata"]["component"]["version"] == env!("CARGO_PKG_VERSION"), "{}", bill["metadata"]);
+    let components = bill["components"].as_array().context("no components")?;
+    let licences = fs::read_to_string(beside.join("THIRD-PARTY.yaml"))?;
+    for package in ["kube", "tokio", "ring", "serde_json", "tikv-jemallocator"] {
+        ensure!(components.iter().any(|component| component["name"] == package), "the SBOM lacks {package}");
+        ensure!(licences.contains(&format!("package_name: {package}\n")), "THIRD-PARTY.yaml lacks {package}");
+    }
+    for text in [bill.to_string(), licences] {
+        ensure!(
+            !text.contains(&home) && !text.contains(env!("CARGO_MANIFEST_DIR")),
+            "a path of this machine"
+        );
+    }
+    Ok(())
+}
+
+/// As it is published, and fetched again.
+async fn travels_through_a_registry(image: &Layout) -> Result<()> {
+    let hub = Fleet::shared_hub().await?.hub();
+    let port = Port::reserve()?;
+    let address = format!("127.0.0.1:{}", port.number());
+    let arguments = ["registry", "serve", "--address", &address].map(str::to_owned);
+    let _registry = hub.workplace().spawn("registry", &binaries::crane().await?, &arguments)?;
+    wait::until("the registry listens", LIMIT, || async {
+        tokio::net::TcpStream::connect(&address).await.map(drop).context("it does not")
+    })
+    .await?;
+    let published = format!("docker://{address}/policy-sync:{}", env!("CARGO_PKG_VERSION"));
+    let digest =
+        |reference: &str| skopeo(&["inspect", "--tls-verify=false", "--format", "{{.Digest}}", reference]);
+    skopeo(&["copy", "--all", "--quiet", "--dest-tls-verify=false", &image.reference(), &published])?;
+    let folder = tempfile::tempdir()?;
+    let back = format!("oci:{}:back", folder.path().join("image").display());
+    skopeo(&["copy", "--all", "--quiet", "--src-tls-verify=false", &published, &back])?;
+    let raw = |reference: &str| skopeo(&["inspect", "--raw", "--tls-verify=false", reference]);
+    ensure!(raw(&back)? == raw(&image.reference())?, "another index came back");
+    ensure!(digest(&back)? == digest(&published)?, "another digest came back");
+    Ok(())
+}
+
+/// As 65532, with nothing but the image, and nothing to write to.
+async fn runs_as_in_a_pod(hub: &ControlPlane, root: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pod = folder.path().join("pod");
+    let script = format!(
+        r#"#!/bin/sh
+set -e
+root={root}
+for argument; do case "$argument" in --kubeconfig=*) kubeconfig=${{argument#*=}};; esac; done
+install -D -m 444 "$kubeconfig" "$root$kubeconfig"
+exec unshare --mount sh -c 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" &&
+    exec chroot --userspec=65532:65532 "$0" /usr/bin/policy-sync "$@"' "$root" "$@"
+"#,
+        root = root.display()
+    );
+    fs::write(&pod, script)?;
+    fs::set_permissions(&pod, fs::Permissions::from_mode(0o755))?;
+    let tenant = Tenant::new(hub, &pod, "image", &["eu-1"]).await?;
+    let controller = tenant.controller().await?;
+    let process = PathBuf::from(format!("/proc/{}", controller.pid()));
+    let status = fs::read_to_string(process.join("status"))?;
+    ensure!(status.contains("Uid:\t65532\t65532\t65532\t65532\n"), "it runs as another: {status}");
+    ensure!(fs::read_link(process.join("root"))? == *root, "it is not in the image");
+    tenant.apply(&rate_limit_policy(tenant.name(), "limits", "web")).await?;
+    tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
+    controller.terminate().await.map(drop)
+}
+
+/// Under an emulator: it starts, and asks a hub.
+async fn runs_on_arm64(hub: &ControlPlane, root: &Path) -> Result<()> {
+    let emulator = binaries::debian("qemu-user-static", "usr/bin/qemu-aarch64-static").await?;
+    let binary = root.join(INSIDE);
+    let emulated = |arguments: &[&str]| run(Command::new(&emulator).arg(&binary).args(arguments));
+    let version = emulated(&["--version"])?;
+    ensure!(version.starts_with(concat!("policy-sync ", env!("CARGO_PKG_VERSION"))), "{version}");
+    let tenant = Tenant::new(hub, &binary, "arm", &["eu-1"]).await?;
+    let output = Command::new(&emulator)
+        .arg(&binary)
+        .args(["status", "--output", "json", "--namespace", tenant.name()])
+        .args(["--controller-name", &tenant.controller_name()])
+        .arg("--kubeconfig")
+        .arg(hub.kubeconfig())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    // That nobody has programmed its Gateway yet is an answer.
+    ensure!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let shown: Value = serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?;
+    ensure!(shown["items"][0]["name"] == "web", "{shown}");
+    Ok(())
+}
