@@ -11,8 +11,16 @@ fn root() -> &'static Path {
 
 /// The Markdown files of the repository's own folders.
 fn pages() -> Vec<PathBuf> {
-    let folders =
-        ["", "docs", "gatewayclass-params", "charts/policy-sync", "ocm-manifests", "hack/testenv", "fuzz"];
+    let folders = [
+        "",
+        "docs",
+        "docs/reference",
+        "gatewayclass-params",
+        "charts/policy-sync",
+        "ocm-manifests",
+        "hack/testenv",
+        "fuzz",
+    ];
     let files = folders.iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
     let paths = files.map(|file| file.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
