@@ -91,6 +91,32 @@ fn every_flag_of_the_controller_is_in_the_readme() {
     }
 }
 
+/// The minor version of `module` that the test environment's `tools` are built from, as in `1.36`.
+fn pinned(tools: &str, module: &str) -> String {
+    let pins = fs::read_to_string(root().join(format!("hack/testenv/tools/{tools}/go.mod"))).unwrap();
+    let mut lines = pins.lines().filter_map(|line| line.split_once(&format!("{module} v")));
+    let (_, version) = lines.next().unwrap_or_else(|| panic!("{tools} pins no {module}"));
+    version.split('.').take(2).collect::<Vec<_>>().join(".")
+}
+
+#[test]
+fn the_versions_that_are_tested_are_those_of_the_test_environment() {
+    let page = fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let kubernetes = pinned("kubernetes", "k8s.io/kubernetes");
+    for (what, version) in [
+        ("Kubernetes, hub and spokes", kubernetes.clone()),
+        (
+            "Gateway API, hub and spokes",
+            format!("{}, standard channel", pinned("gateway-api", "sigs.k8s.io/gateway-api")),
+        ),
+        ("Helm", pinned("helm", "helm.sh/helm/v4")),
+        ("kubectl", kubernetes),
+    ] {
+        let row = format!("\n| {what} | {version} |");
+        assert!(page.contains(&row), "docs/install.md has no row{row}");
+    }
+}
+
 #[test]
 fn every_reason_of_an_explanation_is_in_its_documentation() {
     let folder = root().join("src/sync/explain");

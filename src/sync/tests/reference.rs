@@ -4,16 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::problems::{Of, problems};
 use crate::api::annotations::CONDITIONS as OF_COPIES;
-use crate::api::gateway::LISTENER_CONDITIONS;
+use crate::api::gateway::{ADDRESSES_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
+use crate::api::json::DEPTH_LIMIT;
+use crate::api::params::MAX_POLICIES;
 use crate::sync::Problem;
+use crate::sync::desired::overrides;
+use crate::sync::desired::policy::COPIES_LIMIT;
+use crate::sync::desired::work::SIZE_LIMIT;
 use crate::sync::feedback::ancestors;
+use crate::sync::problem::TEXT_LIMIT;
 use crate::sync::rows::kind::KindReason;
 use crate::sync::status::NoticeReason;
+use crate::sync::status::policy::{ALL_LIMIT, OUR_LIMIT};
 use crate::sync::status::reason::{ClassAccepted, GatewayAccepted, GatewayProgrammed, PoliciesResolved};
 use crate::sync::write::RefusalReason;
 
 const EVENTS: &str = include_str!("../../../docs/reference/events.md");
 const CONDITIONS: &str = include_str!("../../../docs/reference/conditions.md");
+const SECURITY: &str = include_str!("../../../docs/security.md");
 
 /// All that come one after another from the first.
 fn chain<T: Copy>(next: impl Fn(Option<T>) -> Option<T>) -> Vec<T> {
@@ -223,4 +231,24 @@ fn conditions_that_spokes_write_are_documented() {
         section(CONDITIONS, "Policies").split_once(": the conditions").map(|(_, rest)| words(rest));
     assert_eq!(policies, Some(OF_COPIES.to_vec()));
     assert!(section(CONDITIONS, "ManifestWorks").contains(&format!("`{}`", ancestors::CONDITION)));
+}
+
+#[test]
+fn the_bounds_are_those_of_the_code() {
+    let rows = rows(section(SECURITY, "Bounds"));
+    let kib = |bytes: usize| format!("{} KiB", bytes / 1024);
+    let bounds = [
+        ("kinds in parameters", MAX_POLICIES.to_string()),
+        ("a work", kib(SIZE_LIMIT)),
+        ("copies of one policy that differ", format!("{} MiB together", COPIES_LIMIT >> 20)),
+        ("overrides of a policy", overrides::LIMIT.to_string()),
+        ("lists and objects inside each other in a spec", DEPTH_LIMIT.to_string()),
+        ("our annotations on a policy", format!("{}, {} with", kib(OUR_LIMIT), kib(ALL_LIMIT))),
+        ("addresses and listeners on a Gateway", format!("{ADDRESSES_LIMIT} and {LISTENERS_LIMIT}")),
+        ("text in an Event", format!("1,{:03} bytes", TEXT_LIMIT - 1000)),
+    ];
+    for (what, bound) in bounds {
+        let row = rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no bound of {what}"));
+        assert!(row[1].starts_with(&bound), "{what}: {} and not {bound}", row[1]);
+    }
 }
