@@ -5,44 +5,82 @@ use serde_json::{Map, Value};
 
 use super::names::ClusterName;
 
-/// On a copy: the hub policy it came from, `<namespace>/<name>`.
-pub const POLICY_SYNCED: &str = "kuadrant.io/policy-synced";
-/// On a copy: a hash of the copy, fed back to tell which version of it a spoke answers for.
-pub const REVISION: &str = "kuadrant.io/revision";
-/// On a hub policy: what every cluster says, a JSON list of [`Synced`].
-pub const POLICIES_SYNCED: &str = "kuadrant.io/policies-synced";
-/// On a hub policy: [`Summary`] as JSON.
-pub const POLICIES_SYNCED_SUMMARY: &str = "kuadrant.io/policies-synced-summary";
-/// On a hub policy: how much of the list is there: `full`, `minimal`, `keys` or `first <n> of <m>`.
-pub const POLICIES_SYNCED_DETAIL: &str = "kuadrant.io/policies-synced-detail";
-/// On a hub policy: what its owner should know, such as why it is frozen.
-pub const POLICY_SYNC_MESSAGE: &str = "kuadrant.io/policy-sync-message";
-/// On a hub policy, by its owner: a Kubernetes selector over ManagedCluster labels.
-pub const CLUSTER_SELECTOR: &str = "kuadrant.io/cluster-selector";
-/// On a hub policy, by its owner: how its spec differs from cluster to cluster, a JSON list.
-pub const CLUSTER_OVERRIDES: &str = "kuadrant.io/cluster-overrides";
-/// On a hub Gateway, by its owner: how many seconds its copy stays on a cluster that is no longer chosen.
-pub const GRACE_TIMEOUT: &str = "kuadrant.io/grace-timeout";
-/// On a work for a Gateway: since when its cluster is no longer chosen, in RFC 3339.
-pub const DISPLACED_SINCE: &str = "kuadrant.io/displaced-since";
-/// On a hub Gateway: the clusters that it is placed on, a JSON list.
-pub const GATEWAY_CLUSTERS: &str = "kuadrant.io/gateway-clusters";
-/// What labels of a hub Gateway begin with that say a label of a cluster: `clusters.kuadrant.io/<cluster>_<attribute>`.
-pub const CLUSTER_LABELS: &str = "clusters.kuadrant.io/";
-/// What labels of a ManagedCluster begin with that its Gateways on the hub get: `kuadrant.io/<attribute>`.
-pub const CLUSTER_ATTRIBUTES: &str = "kuadrant.io/";
-/// On a copy of a Gateway.
-pub const MANAGED: &str = "kuadrant.io/managed";
-/// On a work: its origin, `<resource>.<group>/<namespace>/<name>`.
-pub const PARENT: &str = "kuadrant.io/parent";
-/// On a work for a policy: the names of the hub Gateways that it serves, a JSON list.
-pub const GATEWAYS: &str = "kuadrant.io/gateways";
-/// On a work: the hash of its controller's name.
-pub const CONTROLLER: &str = "kuadrant.io/controller";
-/// On a work: `policy`, `gateway` or `access`.
-pub const WORK_FOR: &str = "kuadrant.io/work-for";
-/// On a work.
-pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Where a label or an annotation stands, and who writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// On the hub's policies, Gateways and ManagedClusters, by their users.
+    ByUsers,
+    /// On the hub's policies, by the controller.
+    HubPolicies,
+    /// On the hub's Gateways, by the controller.
+    HubGateways,
+    /// On the spokes' copies.
+    Copies,
+    /// On works.
+    Works,
+}
+
+/// A label or an annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Metadata {
+    /// A label.
+    Label,
+    /// An annotation.
+    Annotation,
+}
+
+/// Each key as a constant, and all of them in [`ALL`]: none can be left out of what documentation is held against.
+macro_rules! keys {
+    ($($(#[$doc:meta])+ $constant:ident = $key:literal, $metadata:ident, $place:ident;)+) => {
+        $($(#[$doc])+ pub const $constant: &str = $key;)+
+
+        /// All keys, or what they begin with: where each stands, and what it is of.
+        pub const ALL: &[(Place, Metadata, &str)] =
+            &[$((Place::$place, Metadata::$metadata, $constant)),+];
+    };
+}
+
+keys! {
+    /// On a copy: the hub policy it came from, `<namespace>/<name>`.
+    POLICY_SYNCED = "kuadrant.io/policy-synced", Annotation, Copies;
+    /// On a copy: a hash of the copy, fed back to tell which version of it a spoke answers for.
+    REVISION = "kuadrant.io/revision", Annotation, Copies;
+    /// On a hub policy: what every cluster says, a JSON list of [`Synced`].
+    POLICIES_SYNCED = "kuadrant.io/policies-synced", Annotation, HubPolicies;
+    /// On a hub policy: [`Summary`] as JSON.
+    POLICIES_SYNCED_SUMMARY = "kuadrant.io/policies-synced-summary", Annotation, HubPolicies;
+    /// On a hub policy: how much of the list is there: `full`, `minimal`, `keys` or `first <n> of <m>`.
+    POLICIES_SYNCED_DETAIL = "kuadrant.io/policies-synced-detail", Annotation, HubPolicies;
+    /// On a hub policy: what its owner should know, such as why it is frozen.
+    POLICY_SYNC_MESSAGE = "kuadrant.io/policy-sync-message", Annotation, HubPolicies;
+    /// On a hub policy, by its owner: a Kubernetes selector over ManagedCluster labels.
+    CLUSTER_SELECTOR = "kuadrant.io/cluster-selector", Annotation, ByUsers;
+    /// On a hub policy, by its owner: how its spec differs from cluster to cluster, a JSON list.
+    CLUSTER_OVERRIDES = "kuadrant.io/cluster-overrides", Annotation, ByUsers;
+    /// On a hub Gateway, by its owner: how many seconds its copy stays on a cluster that is no longer chosen.
+    GRACE_TIMEOUT = "kuadrant.io/grace-timeout", Annotation, ByUsers;
+    /// On a work for a Gateway: since when its cluster is no longer chosen, in RFC 3339.
+    DISPLACED_SINCE = "kuadrant.io/displaced-since", Annotation, Works;
+    /// On a hub Gateway: the clusters that it is placed on, a JSON list.
+    GATEWAY_CLUSTERS = "kuadrant.io/gateway-clusters", Annotation, HubGateways;
+    /// What labels of a hub Gateway begin with that say a label of a cluster: `clusters.kuadrant.io/<cluster>_<attribute>`.
+    CLUSTER_LABELS = "clusters.kuadrant.io/", Label, HubGateways;
+    /// What labels of a ManagedCluster begin with that its Gateways on the hub get: `kuadrant.io/<attribute>`.
+    CLUSTER_ATTRIBUTES = "kuadrant.io/", Label, ByUsers;
+    /// On a copy of a Gateway.
+    MANAGED = "kuadrant.io/managed", Label, Copies;
+    /// On a work: its origin, `<resource>.<group>/<namespace>/<name>`.
+    PARENT = "kuadrant.io/parent", Annotation, Works;
+    /// On a work for a policy: the names of the hub Gateways that it serves, a JSON list.
+    GATEWAYS = "kuadrant.io/gateways", Annotation, Works;
+    /// On a work: the hash of its controller's name.
+    CONTROLLER = "kuadrant.io/controller", Label, Works;
+    /// On a work: `policy`, `gateway` or `access`.
+    WORK_FOR = "kuadrant.io/work-for", Label, Works;
+    /// On a work.
+    MANAGED_BY = "app.kubernetes.io/managed-by", Label, Works;
+}
+
 /// The value of [`MANAGED_BY`].
 pub const MANAGED_BY_US: &str = "policy-sync";
 

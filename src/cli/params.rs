@@ -163,7 +163,7 @@ fn text(results: &[(&Source, Kinds)]) -> String {
             let rows = kinds.iter().map(|(gvr, resolution)| {
                 let message = message(resolution, "the user");
                 let message = if message.is_empty() { "-".to_owned() } else { message };
-                vec![gvr.to_string(), resolution.reason().to_owned(), message]
+                vec![gvr.to_string(), resolution.reason().as_str().to_owned(), message]
             });
             text.push_str(&table(&["KIND", "RESULT", "MESSAGE"], rows));
         }
@@ -183,7 +183,7 @@ fn list(results: &[(&Source, Kinds)], user: Option<&str>, unchecked: &[String]) 
                 .map(|(gvr, resolution)| {
                     json!({
                         "group": gvr.kind.group, "version": gvr.version, "resource": gvr.kind.resource,
-                        "reason": resolution.reason(), "message": message(resolution, user.unwrap_or_default()),
+                        "reason": resolution.reason().as_str(), "message": message(resolution, user.unwrap_or_default()),
                     })
                 })
                 .collect();

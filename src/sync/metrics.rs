@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use prometheus::{Gauge, Histogram, IntGaugeVec};
 
 use super::desired::eligibility::conflict;
+use super::rows::kind::KindReason;
 use super::rows::work::Work;
 use super::status::fare::{Fare, State};
 use super::{Changes, ClassParams, Problem, View, counts};
@@ -28,8 +29,6 @@ const PROPAGATION: [f64; 14] =
 const STATUS_DELAY: [f64; 11] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 /// The states of classes.
 const CLASSES: [&str; 3] = ["accepted", "invalid", "unread"];
-/// The states of kinds: the reasons of the condition `PoliciesResolved`.
-const KINDS: [&str; 5] = ["Resolved", "UnknownResource", "NotAPolicy", "Forbidden", "VersionConflict"];
 /// The states of clusters that have works.
 const CLUSTERS: [&str; 2] = ["available", "silent"];
 
@@ -168,7 +167,7 @@ impl HubMetrics {
                 }
             };
         by_state(&self.0.classes, &CLASSES, &counts.classes);
-        by_state(&self.0.kinds, &KINDS, &counts.kinds);
+        by_state(&self.0.kinds, &KindReason::ALL.map(KindReason::as_str), &counts.kinds);
         by_state(&self.0.clusters, &CLUSTERS, &counts.clusters);
         by_state(&self.0.policies, &State::OF_POLICIES.map(State::as_str), &counts.policies);
         by_state(&self.0.gateways, &State::OF_GATEWAYS.map(State::as_str), &counts.gateways);
@@ -239,7 +238,7 @@ impl Counted {
 fn resolved(view: View<'_>, gvr: &GroupVersionResource) -> Option<&'static str> {
     let state = view.kind(gvr)?;
     let conflict = conflict(view, gvr).filter(|problem| matches!(problem, Problem::VersionConflict { .. }));
-    Some(conflict.map_or_else(|| state.resolution.reason(), |problem| problem.category()))
+    Some(conflict.map_or_else(|| state.resolution.reason().as_str(), |problem| problem.category()))
 }
 
 /// Whether the hub does not hear of the agent of `cluster`.

@@ -8,6 +8,7 @@ pub(crate) mod world;
 mod counting;
 mod panics;
 mod problems;
+mod reference;
 mod spokes;
 
 use std::sync::Arc;

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Api, ResourceExt};
 use policy_sync_testenv::ControlPlane;
 use policy_sync_testenv::binaries::chart_tools;
 use serde_json::{Value, json};
@@ -124,6 +127,19 @@ pub(crate) struct Rendered {
 }
 
 impl Rendered {
+    /// The Deployment that is on a hub, and its ServiceAccount: what a kubelet goes by.
+    pub(crate) async fn live(hub: &ControlPlane, deployment: &Deployment) -> Result<Self> {
+        let namespace = deployment.namespace().context("no namespace")?;
+        let pod = deployment.spec.template.spec.as_ref();
+        let account =
+            pod.and_then(|pod| pod.service_account_name.as_ref()).context("no serviceAccountName")?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(hub.client()?, &namespace);
+        let account = json!({ "kind": "ServiceAccount", "metadata": accounts.get(account).await?.metadata });
+        let mut deployment = serde_json::to_value(deployment)?;
+        deployment["kind"] = "Deployment".into();
+        Ok(Self { text: String::new(), objects: vec![deployment, account] })
+    }
+
     /// All objects of a kind.
     pub(crate) fn all(&self, kind: &'static str) -> impl Iterator<Item = &Value> {
         self.objects.iter().filter(move |object| object["kind"] == kind)

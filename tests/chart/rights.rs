@@ -282,3 +282,25 @@ async fn the_roles_have_no_way_up() -> Result<()> {
     ensure!(rights > 30, "there are {rights}");
     Ok(())
 }
+
+#[tokio::test]
+async fn every_role_is_documented() -> Result<()> {
+    let mut values = required();
+    values["rbac"] = json!({
+        "policyKinds": [{ "group": "kuadrant.io", "resources": ["authpolicies"] }],
+        "tlsSecrets": true,
+    });
+    let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &values)?;
+    let names = roles(&rendered, false).chain(roles(&rendered, true)).map(|role| {
+        let name = role["metadata"]["name"].as_str().unwrap_or_default();
+        format!("{} `{name}`", role["kind"].as_str().unwrap_or_default())
+    });
+    let names: BTreeSet<String> = names.collect();
+    let page = include_str!("../../docs/operations.md");
+    let (_, section) = page.split_once("\n## Rights\n").context("no heading")?;
+    let rows = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+    let documented = rows.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let documented: BTreeSet<String> = documented.map(str::to_owned).collect();
+    ensure!(documented == names, "documented are {documented:?}, and there are {names:?}");
+    Ok(())
+}

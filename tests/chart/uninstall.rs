@@ -1,4 +1,4 @@
-//! Uninstalling leaves the spokes serving, and a new release takes over; withdrawing, as the chart's README.md has it, leaves
+//! Uninstalling leaves the spokes serving, and a new release takes over; withdrawing, as `docs/operations.md` has it, leaves
 //! nothing.
 
 use std::collections::BTreeMap;
@@ -17,11 +17,12 @@ use policy_sync_testenv::audit::{ObjectRef, Request};
 use policy_sync_testenv::{ControlPlane, Fleet, FleetOptions, fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::helm::{Helm, Release, chart, required};
+use crate::helm::{Helm, Release, required};
 use crate::kubectl::{kubectl, refused};
 use crate::rights;
 
 const LIMIT: Duration = Duration::from_secs(120);
+const OPERATIONS: &str = include_str!("../../docs/operations.md");
 const RELEASE: Release<'_> = Release("policy-sync", "policy-sync");
 
 /// The works of the controller: where, their uids and generations.
@@ -120,17 +121,47 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
     withdraw(&fleet, &policy, &gateway).await
 }
 
-/// As the chart's README.md says it, with one spoke that does not answer at first.
+#[tokio::test]
+async fn a_release_of_another_name_takes_the_class_over_where_it_is_told_to() -> Result<()> {
+    let hub = Fleet::shared_hub().await?.hub();
+    let helm = Helm::of(hub).await?;
+    let mut values = required();
+    values["controller"] = json!({ "name": "example.com/moves" });
+    values["gatewayClass"] = json!({ "create": true, "name": "moves" });
+    let (first, second) = (Release("policy-sync", "moves"), Release("hub-policy-sync", "moves"));
+    helm.install(first, &values)?;
+    helm.run(&["uninstall", first.0, "--namespace", first.1], None)?;
+    let said = helm.refused(&second.arguments("install"), Some(&values))?;
+    ensure!(said.contains("invalid ownership metadata"), "{said}");
+    let takes = "--take-ownership";
+    let command =
+        "helm install hub-policy-sync charts/policy-sync --namespace policy-sync --values values.yaml";
+    ensure!(
+        OPERATIONS.contains(&format!("    {command} {takes}\n")),
+        "docs/operations.md has another command"
+    );
+    helm.run(&[&second.arguments("install")[..], &[takes]].concat(), Some(&values))?;
+    let class = fixtures::gateway_class("moves", "example.com/moves", None);
+    let (classes, name) = api_for(&hub.client()?, &class).await?;
+    let class = classes.get(&name).await?;
+    ensure!(class.annotations()["meta.helm.sh/release-name"] == second.0, "{:?}", class.annotations());
+    ensure!(class.data["spec"]["parametersRef"]["name"] == "hub-policy-sync-parameters", "{:?}", class.data);
+    Ok(())
+}
+
+/// As `docs/operations.md` says it, with one spoke that does not answer at first.
 async fn withdraw(fleet: &Fleet, policy: &Value, gateway: &Value) -> Result<()> {
     let hub = fleet.hub();
     let us = fleet.spoke("us-1")?;
     us.stop_agent().await;
-    let readme = std::fs::read_to_string(chart().join("README.md"))?;
     let selected = "manifestworks --all-namespaces --selector kuadrant.io/controller=<hash>";
     let [waiting, getting] =
         [format!("wait --for=delete {selected} --timeout=5m"), format!("get {selected}")];
     for command in ["delete gatewayclass multi-cluster", &waiting, &getting] {
-        ensure!(readme.contains(&format!("    kubectl {command}\n")), "README.md has no {command}");
+        ensure!(
+            OPERATIONS.contains(&format!("    kubectl {command}\n")),
+            "docs/operations.md has no {command}"
+        );
     }
     let with_hash = |command: &str| command.replace("<hash>", &controller_hash());
     let (waiting, getting) = (with_hash(&waiting), with_hash(&getting));

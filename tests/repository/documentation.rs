@@ -11,8 +11,16 @@ fn root() -> &'static Path {
 
 /// The Markdown files of the repository's own folders.
 fn pages() -> Vec<PathBuf> {
-    let folders =
-        ["", "docs", "gatewayclass-params", "charts/policy-sync", "ocm-manifests", "hack/testenv", "fuzz"];
+    let folders = [
+        "",
+        "docs",
+        "docs/reference",
+        "gatewayclass-params",
+        "charts/policy-sync",
+        "ocm-manifests",
+        "hack/testenv",
+        "fuzz",
+    ];
     let files = folders.iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
     let paths = files.map(|file| file.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
@@ -80,6 +88,32 @@ fn every_flag_of_the_controller_is_in_the_readme() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     for flag in flags {
         assert!(readme.contains(&format!("`--{flag}`")), "README.md does not name --{flag}");
+    }
+}
+
+/// The minor version of `module` that the test environment's `tools` are built from, as in `1.36`.
+fn pinned(tools: &str, module: &str) -> String {
+    let pins = fs::read_to_string(root().join(format!("hack/testenv/tools/{tools}/go.mod"))).unwrap();
+    let mut lines = pins.lines().filter_map(|line| line.split_once(&format!("{module} v")));
+    let (_, version) = lines.next().unwrap_or_else(|| panic!("{tools} pins no {module}"));
+    version.split('.').take(2).collect::<Vec<_>>().join(".")
+}
+
+#[test]
+fn the_versions_that_are_tested_are_those_of_the_test_environment() {
+    let page = fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let kubernetes = pinned("kubernetes", "k8s.io/kubernetes");
+    for (what, version) in [
+        ("Kubernetes, hub and spokes", kubernetes.clone()),
+        (
+            "Gateway API, hub and spokes",
+            format!("{}, standard channel", pinned("gateway-api", "sigs.k8s.io/gateway-api")),
+        ),
+        ("Helm", pinned("helm", "helm.sh/helm/v4")),
+        ("kubectl", kubernetes),
+    ] {
+        let row = format!("\n| {what} | {version} |");
+        assert!(page.contains(&row), "docs/install.md has no row{row}");
     }
 }
 

@@ -5,4 +5,5 @@
 mod dependencies;
 mod documentation;
 mod logging;
+mod metadata;
 mod parameters;

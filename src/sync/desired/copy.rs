@@ -9,7 +9,7 @@ use crate::sync::rows::Strings;
 use crate::sync::{Problem, Settings};
 
 /// Labels and annotations that stay on the hub: ours, and those that hand an object to another tool.
-const STAYS: [&str; 9] = [
+pub(super) const STAYS: [&str; 9] = [
     "kuadrant.io/*",
     "clusters.kuadrant.io/*",
     "cluster.open-cluster-management.io/*",

@@ -48,15 +48,48 @@ pub enum Resolution {
     Unknown(String),
 }
 
-impl Resolution {
-    /// The reason of the condition `PoliciesResolved` that this stands for.
+/// What is said of a kind that parameters list, in a word: a reason of the condition `PoliciesResolved`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KindReason {
+    /// It can be synced.
+    Resolved,
+    /// The hub has no such custom resource, or does not serve the version.
+    UnknownResource,
+    /// It is cluster-scoped, or has no target reference.
+    NotAPolicy,
+    /// A right is missing.
+    Forbidden,
+    /// It is synced in another version, which another class lists.
+    VersionConflict,
+}
+
+impl KindReason {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Resolved, Self::UnknownResource, Self::NotAPolicy, Self::Forbidden, Self::VersionConflict];
+
+    /// The word.
     #[must_use]
-    pub fn reason(&self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Resolved(_) => "Resolved",
-            Self::Gone | Self::UnknownVersion(_) | Self::Unknown(_) => "UnknownResource",
-            Self::NotAPolicy(_) => "NotAPolicy",
-            Self::Forbidden(_) => "Forbidden",
+            Self::Resolved => "Resolved",
+            Self::UnknownResource => "UnknownResource",
+            Self::NotAPolicy => "NotAPolicy",
+            Self::Forbidden => "Forbidden",
+            Self::VersionConflict => "VersionConflict",
+        }
+    }
+}
+
+impl Resolution {
+    /// What this comes to, in a word.
+    #[must_use]
+    pub fn reason(&self) -> KindReason {
+        match self {
+            Self::Resolved(_) => KindReason::Resolved,
+            Self::Gone | Self::UnknownVersion(_) | Self::Unknown(_) => KindReason::UnknownResource,
+            Self::NotAPolicy(_) => KindReason::NotAPolicy,
+            Self::Forbidden(_) => KindReason::Forbidden,
         }
     }
 

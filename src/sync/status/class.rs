@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::reason::{ClassAccepted, PoliciesResolved};
 use crate::api::names::ObjectKey;
 use crate::api::params::Params;
 use crate::api::text::capped;
 use crate::sync::condition::{named, transition};
 use crate::sync::desired::eligibility::{conflict, not_resolved};
-use crate::sync::problem::{INVALID_PARAMETERS, PARAMETERS_UNREAD, TEXT_LIMIT};
-use crate::sync::rows::kind::Resolution;
+use crate::sync::problem::TEXT_LIMIT;
+use crate::sync::rows::kind::{KindReason, Resolution};
 use crate::sync::{ClassParams, View};
 
 /// A status to write.
@@ -31,27 +32,29 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
         ClassParams::Unread { fault: None, .. } => return None,
         ClassParams::Unread { fault: Some(fault), .. } => {
             let message = capped(&fault, TEXT_LIMIT).into_owned();
-            [
-                ("Accepted", "Unknown", PARAMETERS_UNREAD, message.clone()),
-                ("PoliciesResolved", "Unknown", PARAMETERS_UNREAD, message),
-            ]
+            said(
+                ClassAccepted::ParametersUnread,
+                message.clone(),
+                PoliciesResolved::ParametersUnread,
+                message,
+            )
         }
         ClassParams::Invalid { fault, .. } => {
             let message = capped(&fault.to_string(), TEXT_LIMIT).into_owned();
-            [
-                ("Accepted", "False", INVALID_PARAMETERS, message.clone()),
-                ("PoliciesResolved", "Unknown", INVALID_PARAMETERS, message),
-            ]
+            said(
+                ClassAccepted::InvalidParameters,
+                message.clone(),
+                PoliciesResolved::InvalidParameters,
+                message,
+            )
         }
         ClassParams::Valid(params) => {
-            let (status, reason, message) = resolved(view, &params)?;
-            [
-                ("Accepted", "True", "Accepted", "the parameters are valid".to_owned()),
-                ("PoliciesResolved", status, reason, message),
-            ]
+            let (reason, message) = resolved(view, &params)?;
+            let accepted = "the parameters are valid".to_owned();
+            said(ClassAccepted::Accepted, accepted, PoliciesResolved::Kinds(reason), message)
         }
     };
-    let wanted = wanted.map(|(condition, status, reason, message)| Condition {
+    let wanted = wanted.map(|(condition, (status, reason), message)| Condition {
         type_: condition.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
@@ -63,7 +66,18 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
     (!settled).then(|| ClassStatus { uid: class.uid.clone(), conditions: wanted.into() })
 }
 
-fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static str, String)> {
+type Said = (&'static str, (&'static str, &'static str), String);
+
+fn said(
+    accepted: ClassAccepted,
+    of_parameters: String,
+    resolved: PoliciesResolved,
+    of_kinds: String,
+) -> [Said; 2] {
+    [("Accepted", accepted.words(), of_parameters), ("PoliciesResolved", resolved.words(), of_kinds)]
+}
+
+fn resolved(view: View<'_>, params: &Params) -> Option<(KindReason, String)> {
     let mut faults = Vec::new();
     for policy in &params.policies_to_sync {
         let gvr = policy.gvr();
@@ -72,11 +86,11 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
                 Resolution::Resolved(info) => {
                     let conflict = conflict(view, &gvr);
                     if let Some(problem) = conflict {
-                        faults.push((problem.category(), problem.text()));
+                        faults.push((KindReason::VersionConflict, problem.text()));
                     } else if !info.can_patch {
                         let text =
                             format!("{gvr}: the controller may not patch it: its annotations are missing");
-                        faults.push(("Forbidden", text));
+                        faults.push((KindReason::Forbidden, text));
                     }
                 }
                 fault => {
@@ -87,7 +101,7 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(&'static str, &'static s
         }
     }
     let Some((reason, _)) = faults.first() else {
-        return Some(("True", "Resolved", format!("{} kinds are synced", params.policies_to_sync.len())));
+        return Some((KindReason::Resolved, format!("{} kinds are synced", params.policies_to_sync.len())));
     };
-    Some(("False", reason, named(faults.iter().map(|(_, fault)| fault.clone()))))
+    Some((*reason, named(faults.iter().map(|(_, fault)| fault.clone()))))
 }

@@ -21,7 +21,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::contest::Contest;
 use super::fare::Fare;
-use super::{Notice, answer, notice};
+use super::reason::{GatewayAccepted, GatewayProgrammed};
+use super::{Notice, NoticeReason, answer, notice};
 use crate::api::gateway::GatewayStatus;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
@@ -132,11 +133,12 @@ fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
     if view.class(&ObjectKey::new("", &gateway.class)).is_some() {
         return Some(Vec::new());
     }
-    let (name, status) = ("Programmed", "Unknown");
+    let name = "Programmed";
+    let (status, reason) = GatewayProgrammed::ClassGone.words();
     let programmed = Condition {
         type_: name.to_owned(),
         status: status.to_owned(),
-        reason: "Pending".to_owned(),
+        reason: reason.to_owned(),
         message: format!("GatewayClass {} does not exist", gateway.class),
         observed_generation: Some(gateway.generation),
         last_transition_time: transition(&fields.status.conditions, name, status, view.now),
@@ -267,7 +269,7 @@ impl StatusBuilder<'_> {
         GatewayStatus { conditions, addresses: items.addresses, listeners: items.listeners }
     }
 
-    fn condition(&self, name: &str, (status, reason, message): (&str, &str, String)) -> Condition {
+    fn condition(&self, name: &str, ((status, reason), message): ((&str, &str), String)) -> Condition {
         Condition {
             type_: name.to_owned(),
             status: status.to_owned(),
@@ -278,12 +280,12 @@ impl StatusBuilder<'_> {
         }
     }
 
-    fn accepted(&self, left_out: &[String]) -> (&'static str, &'static str, String) {
+    fn accepted(&self, left_out: &[String]) -> ((&'static str, &'static str), String) {
         let problems: Vec<&Problem> =
             self.works.problems.iter().filter(|problem| problem.freezes()).collect();
         if let Some(first) = problems.first() {
-            let status = if first.is_unknown() { "Unknown" } else { "False" };
-            return (status, first.category(), named(problems.iter().map(|problem| problem.text())));
+            let text = named(problems.iter().map(|problem| problem.text()));
+            return (GatewayAccepted::Frozen(first).words(), text);
         }
         let mut message = "the Gateway goes to the clusters of its Placement".to_owned();
         let accepted = |problem: &&Problem| **problem != Problem::PoliciesPending;
@@ -294,10 +296,10 @@ impl StatusBuilder<'_> {
             let left_out = named(left_out.iter().cloned());
             message = format!("{message}; left out, because they do not fit: {left_out}");
         }
-        ("True", "Accepted", message)
+        (GatewayAccepted::Accepted.words(), message)
     }
 
-    fn programmed(&self, left_out: &str) -> (&'static str, &'static str, String) {
+    fn programmed(&self, left_out: &str) -> ((&'static str, &'static str), String) {
         let all = self.clusters.len();
         let mut lacking: Vec<(bool, String)> =
             self.clusters.iter().filter_map(|reported| self.lacks(reported)).collect();
@@ -306,23 +308,24 @@ impl StatusBuilder<'_> {
         let pending = lacking.iter().all(|(pending, _)| *pending);
         let count = lacking.len();
         let lacking = named(lacking.into_iter().map(|(_, text)| text));
-        let (status, reason, message) = if self.works.problems.iter().any(Problem::freezes) {
+        let (said, message) = if self.works.problems.iter().any(Problem::freezes) {
             let lacking =
                 if count == 0 { String::new() } else { format!("; what was sent before lacks: {lacking}") };
-            ("False", "Pending", format!("as it is now, it is not sent to its clusters{lacking}"))
+            (GatewayProgrammed::Pending, format!("as it is now, it is not sent to its clusters{lacking}"))
         } else if all == 0 {
-            ("False", "NotPlaced", self.not_placed())
+            (GatewayProgrammed::NotPlaced, self.not_placed())
         } else if count == 0 {
-            ("True", "Programmed", format!("programmed on all of its clusters: {all}{}", self.unaddressed()))
+            let text = format!("programmed on all of its clusters: {all}{}", self.unaddressed());
+            (GatewayProgrammed::Programmed, text)
         } else {
-            let reason = match (self.works.is_overdue(), pending) {
-                (true, _) => Problem::PoliciesPending.category(),
-                (false, true) => "Pending",
-                (false, false) => "NotProgrammed",
+            let said = match (self.works.is_overdue(), pending) {
+                (true, _) => GatewayProgrammed::PoliciesPending,
+                (false, true) => GatewayProgrammed::Pending,
+                (false, false) => GatewayProgrammed::NotProgrammed,
             };
-            ("False", reason, format!("not programmed on {count} of {all} clusters: {lacking}"))
+            (said, format!("not programmed on {count} of {all} clusters: {lacking}"))
         };
-        (status, reason, format!("{message}{left_out}{}", self.remains()))
+        (said.words(), format!("{message}{left_out}{}", self.remains()))
     }
 
     /// Those clusters by which the addresses are not complete, in words that go on after a message.
@@ -350,14 +353,14 @@ impl StatusBuilder<'_> {
     /// What `status` says of the clusters, unless it only has to be waited for, or is told as a problem.
     fn notice(&self, status: &GatewayStatus) -> Option<Notice> {
         let programmed = status.conditions.iter().find(|condition| condition.type_ == "Programmed")?;
-        let reasons = ["Programmed", "NotProgrammed", "NotPlaced"];
-        let reason = reasons.into_iter().find(|reason| *reason == programmed.reason)?;
+        let mut reasons = NoticeReason::OF_PROGRAMMED.into_iter();
+        let reason = reasons.find(|reason| reason.as_str() == programmed.reason)?;
         let lacks = |(_, reported): &(&ClusterName, &Reported<'_>)| {
             reported.lacks.as_ref().is_some_and(|lack| !lack.pending)
         };
         let clusters = self.clusters.iter().filter(lacks).map(|(cluster, _)| cluster.clone()).collect();
         let note = capped(&programmed.message, NOTE_LIMIT).into_owned();
-        Some(Notice { reason, good: reason == "Programmed", clusters, note })
+        Some(Notice { reason, clusters, note })
     }
 
     fn lacks(&self, (cluster, reported): (&ClusterName, &Reported<'_>)) -> Option<(bool, String)> {

@@ -8,9 +8,11 @@ pub mod fare;
 pub mod gateway;
 mod notice;
 pub mod policy;
+pub(in crate::sync) mod reason;
 
 pub use notice::Notice;
 pub(in crate::sync) use notice::STUCK;
+pub use reason::NoticeReason;
 
 #[cfg(test)]
 mod tests;

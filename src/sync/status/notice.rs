@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::NoticeReason;
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
@@ -15,9 +16,7 @@ pub(in crate::sync) const STUCK: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// A word for programs.
-    pub reason: &'static str,
-    /// Whether all is well.
-    pub good: bool,
+    pub reason: NoticeReason,
     /// The clusters that it is about, where it is about some of many.
     pub clusters: BTreeSet<ClusterName>,
     /// A sentence for people; it names ten clusters at most.
@@ -26,12 +25,12 @@ pub struct Notice {
 
 impl Notice {
     fn about(
-        reason: &'static str,
+        reason: NoticeReason,
         clusters: BTreeSet<ClusterName>,
         note: impl FnOnce(&BTreeSet<ClusterName>) -> String,
     ) -> Option<Self> {
         let note = note(&clusters);
-        (!clusters.is_empty()).then_some(Self { reason, good: false, clusters, note })
+        (!clusters.is_empty()).then_some(Self { reason, clusters, note })
     }
 }
 
@@ -54,22 +53,21 @@ pub(super) fn of_policy(
     let generation = policy.map_or(0, |policy| policy.generation);
     let is_synced = !entries.is_empty() && entries.iter().all(|entry| entry.applied);
     let synced = is_synced.then(|| Notice {
-        reason: "Synced",
-        good: true,
+        reason: NoticeReason::Synced,
         clusters: BTreeSet::new(),
         note: format!("generation {generation} is applied on all of its clusters: {}", entries.len()),
     });
     let overridden =
         entries.iter().filter(|entry| entry.conditions.iter().any(SyncedCondition::is_overridden));
     let overridden = overridden.map(|entry| entry.cluster.clone()).collect();
-    let overridden = Notice::about("Overridden", overridden, |clusters| {
+    let overridden = Notice::about(NoticeReason::Overridden, overridden, |clusters| {
         format!("a policy of the spoke's own wins on: {}", names(clusters))
     });
 
     let changed = view.policy_changed(origin).unwrap_or_default();
     let awaited = entries.iter().filter(|entry| !entry.applied).map(|entry| &entry.cluster);
     let (stuck, next) = overdue(view, origin, awaited, changed);
-    let stuck = Notice::about("Stuck", stuck, |clusters| {
+    let stuck = Notice::about(NoticeReason::Stuck, stuck, |clusters| {
         format!("neither applied nor deleted on {} after 5 minutes", names(clusters))
     });
     (synced.into_iter().chain(overridden).chain(stuck).collect(), next)
@@ -83,7 +81,7 @@ pub(super) fn left_behind(view: View<'_>, origin: &Origin) -> (BTreeSet<ClusterN
 
 /// What is to be said of clusters that have not let go of a Gateway.
 pub(super) fn of_left_behind(clusters: BTreeSet<ClusterName>) -> Option<Notice> {
-    Notice::about("Stuck", clusters, not_deleted)
+    Notice::about(NoticeReason::Stuck, clusters, not_deleted)
 }
 
 /// Those of the clusters `awaited` that say nothing for long of their works of `origin`, whose content was `changed` last,

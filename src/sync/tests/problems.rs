@@ -12,7 +12,7 @@ use crate::sync::rows::kind::Resolution;
 
 /// Whose problem it can be.
 #[derive(Clone, Copy, PartialEq)]
-enum Of {
+pub(super) enum Of {
     Policies,
     Gateways,
     Both,
@@ -85,7 +85,7 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
     })
 }
 
-fn problems() -> Vec<(Problem, Of)> {
+pub(super) fn problems() -> Vec<(Problem, Of)> {
     let mut all: Vec<(Problem, Of)> = Vec::new();
     while let Some(problem) = next(all.last().map(|(problem, _)| problem)) {
         all.push(problem);

@@ -30,8 +30,27 @@ use crate::reconcile::{Failure, RequestError};
 /// What is told of a write that the hub does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Refusal {
-    reason: &'static str,
+    reason: RefusalReason,
     note: String,
+}
+
+/// The reason of an Event about a write that the hub does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sync) enum RefusalReason {
+    /// The hub says no.
+    WriteRefused,
+    /// A work is in the way that the watch does not show.
+    ForeignWork,
+}
+
+impl RefusalReason {
+    /// The word.
+    pub(in crate::sync) fn as_str(self) -> &'static str {
+        match self {
+            Self::WriteRefused => "WriteRefused",
+            Self::ForeignWork => "ForeignWork",
+        }
+    }
 }
 
 /// The most bytes of a refusal that is told: an Event takes no more.
@@ -96,8 +115,8 @@ impl WriteError {
     /// none of the daily course, of a hub that is away, or of one that is busy.
     fn refusal(&self) -> Option<Refusal> {
         let reason = match self.category() {
-            "forbidden" | "not_found" | "refused" => "WriteRefused",
-            "foreign_work" => "ForeignWork",
+            "forbidden" | "not_found" | "refused" => RefusalReason::WriteRefused,
+            "foreign_work" => RefusalReason::ForeignWork,
             _ => return None,
         };
         let text = with_causes(self);

@@ -93,7 +93,7 @@ impl Reports {
             return;
         }
         if let Some(object) = object() {
-            self.events.warn(object, refusal.reason, refusal.note.clone());
+            self.events.warn(object, refusal.reason.as_str(), refusal.note.clone());
         }
         self.refused.insert(key.clone(), refusal);
     }
@@ -111,9 +111,9 @@ impl Reports {
         let (news, next) = self.deduplication.news(origin, notices, fresh, now);
         let object = if news.is_empty() { None } else { object() };
         if let Some(object) = object {
-            for Notice { reason, good, note, .. } in news {
-                let severity = if good { EventType::Normal } else { EventType::Warning };
-                self.events.tell(object.clone(), severity, reason, note);
+            for Notice { reason, note, .. } in news {
+                let severity = if reason.is_good() { EventType::Normal } else { EventType::Warning };
+                self.events.tell(object.clone(), severity, reason.as_str(), note);
             }
         }
         next

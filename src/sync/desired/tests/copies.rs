@@ -233,3 +233,12 @@ fn the_revision_changes_with_everything_that_a_spoke_gets() {
         assert!(seen.insert(revision(&with(changed))));
     }
 }
+
+#[test]
+fn what_stays_on_the_hub_is_documented() {
+    let page = include_str!("../../../../docs/annotations.md");
+    let (_, rest) = page.split_once("those that hand an object to another tool:\n").unwrap();
+    let (patterns, _) = rest.split_once(", and the patterns of `metadataToSkip`").unwrap();
+    let patterns: Vec<&str> = patterns.split('`').skip(1).step_by(2).collect();
+    assert_eq!(patterns, crate::sync::desired::copy::STAYS);
+}

@@ -46,7 +46,7 @@ fn it_has_ancestors_where_its_status_lists_some() {
 #[test]
 fn anything_else_says_why_not() {
     let reference = json!({"targetRef": {"type": "object"}});
-    let reason = |result: Result<PolicyKindInfo, Resolution>| result.unwrap_err().reason();
+    let reason = |result: Result<PolicyKindInfo, Resolution>| result.unwrap_err().reason().as_str();
     assert_eq!(reason(checked("Cluster", "v1", reference.clone())), "NotAPolicy");
     assert_eq!(reason(checked("Namespaced", "v1", json!({"other": {"type": "object"}}))), "NotAPolicy");
     assert_eq!(reason(checked("Namespaced", "v2", reference.clone())), "UnknownResource");

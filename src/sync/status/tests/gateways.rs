@@ -189,9 +189,9 @@ fn a_cluster_that_does_not_let_it_go_is_told_after_five_minutes() {
     assert_eq!(programmed_says(&world), format!("{says}; {stuck}"));
     let notices = fold(&world).notices;
     let told: Vec<(&str, &str)> =
-        notices.iter().map(|notice| (notice.reason, notice.note.as_str())).collect();
+        notices.iter().map(|notice| (notice.reason.as_str(), notice.note.as_str())).collect();
     assert_eq!(told[1], ("Stuck", stuck));
-    assert!(!notices[1].good);
+    assert!(!notices[1].reason.is_good());
 }
 
 #[test]

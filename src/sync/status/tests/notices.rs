@@ -18,7 +18,8 @@ fn overridden() -> Answer {
 /// `<reason>: <note>`, and in how long there may be more.
 fn notices(world: &World) -> (Vec<String>, Option<i64>) {
     let plan = world.fold("limits");
-    let said = plan.notices.iter().map(|notice| format!("{}: {}", notice.reason, notice.note)).collect();
+    let said =
+        plan.notices.iter().map(|notice| format!("{}: {}", notice.reason.as_str(), notice.note)).collect();
     (said, plan.recheck.map(|Moment(at)| at - world.now))
 }
 
@@ -29,7 +30,7 @@ fn that_it_is_synced() {
     let world = world.answered("us-1", &applied());
     let synced = "Synced: generation 1 is applied on all of its clusters: 2";
     assert_eq!(notices(&world), (vec![synced.to_owned()], None));
-    assert!(world.fold("limits").notices[0].good);
+    assert!(world.fold("limits").notices[0].reason.is_good());
 }
 
 #[test]
@@ -37,7 +38,7 @@ fn where_a_policy_of_the_spoke_wins() {
     let world = on_two().answered("eu-1", &applied()).answered("us-1", &overridden());
     let (said, _) = notices(&world);
     assert_eq!(said[1], "Overridden: a policy of the spoke's own wins on: us-1");
-    assert!(!world.fold("limits").notices[1].good);
+    assert!(!world.fold("limits").notices[1].reason.is_good());
     let (said, _) = notices(&world.answered("us-1", &applied()));
     assert_eq!(said.len(), 1);
 }

@@ -8,7 +8,7 @@ use dashmap::DashMap;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
 use crate::shrink::take;
-use crate::sync::status::Notice;
+use crate::sync::status::{Notice, NoticeReason};
 
 /// Within this time, one reason is told of an object once.
 const SELDOM: Duration = Duration::from_secs(60);
@@ -25,7 +25,9 @@ struct Last {
 impl Last {
     /// Whether people have heard of `notice`: of fewer clusters than before, or, where all is well, in the same words.
     fn has(&self, notice: &Notice) -> bool {
-        self.holds && notice.clusters.is_subset(&self.clusters) && (!notice.good || notice.note == self.note)
+        self.holds
+            && notice.clusters.is_subset(&self.clusters)
+            && (!notice.reason.is_good() || notice.note == self.note)
     }
 
     fn keep(&mut self, notice: &Notice) {
@@ -35,7 +37,7 @@ impl Last {
 
 /// What Events said last of each object.
 #[derive(Debug, Default)]
-pub(super) struct Deduplication(DashMap<Origin, BTreeMap<&'static str, Last>>);
+pub(super) struct Deduplication(DashMap<Origin, BTreeMap<NoticeReason, Last>>);
 
 impl Deduplication {
     /// Those of `notices`, all that hold for `origin`, that are to be told now, and when to ask again about others. That
@@ -55,7 +57,7 @@ impl Deduplication {
         let mut next = None;
         let news = notices.into_iter().filter(|notice| {
             let last = known.entry(notice.reason).or_default();
-            if last.has(notice) || first && notice.good && !fresh {
+            if last.has(notice) || first && notice.reason.is_good() && !fresh {
                 last.keep(notice);
                 return false;
             }

@@ -1,19 +1,19 @@
 use super::*;
 use crate::sync::tests::objects::policy_origin;
 
-fn notice(reason: &'static str, clusters: &[&str]) -> Notice {
+fn notice(reason: NoticeReason, clusters: &[&str]) -> Notice {
     let note = format!("on {}", clusters.join(", "));
     let clusters = clusters.iter().map(|cluster| ClusterName::from(*cluster)).collect();
-    Notice { reason, good: false, clusters, note }
+    Notice { reason, clusters, note }
 }
 
 fn synced(clusters: usize) -> Notice {
-    Notice { good: true, note: format!("on {clusters}"), ..notice("Synced", &[]) }
+    Notice { note: format!("on {clusters}"), ..notice(NoticeReason::Synced, &[]) }
 }
 
 fn reasons(told: &Deduplication, notices: &[Notice], at: i64) -> Vec<&'static str> {
     let (news, _) = told.news(&policy_origin("limits"), notices.to_vec(), false, Moment(at));
-    news.into_iter().map(|notice| notice.reason).collect()
+    news.into_iter().map(|notice| notice.reason.as_str()).collect()
 }
 
 const NOTHING: [&str; 0] = [];
@@ -22,10 +22,10 @@ const MINUTE: i64 = 60_000;
 #[test]
 fn what_is_so_is_told_once() {
     let told = Deduplication::default();
-    let overridden = [notice("Overridden", &["eu-1", "us-1"])];
+    let overridden = [notice(NoticeReason::Overridden, &["eu-1", "us-1"])];
     assert_eq!(reasons(&told, &overridden, 0), ["Overridden"]);
     assert_eq!(reasons(&told, &overridden, 2 * MINUTE), NOTHING);
-    assert_eq!(reasons(&told, &[notice("Overridden", &["eu-1"])], 3 * MINUTE), NOTHING, "fewer");
+    assert_eq!(reasons(&told, &[notice(NoticeReason::Overridden, &["eu-1"])], 3 * MINUTE), NOTHING, "fewer");
     assert_eq!(reasons(&told, &overridden, 4 * MINUTE), ["Overridden"], "more again");
     assert_eq!(reasons(&told, &[], 5 * MINUTE), NOTHING);
     assert_eq!(reasons(&told, &overridden, 6 * MINUTE), ["Overridden"], "again");
@@ -34,11 +34,14 @@ fn what_is_so_is_told_once() {
 #[test]
 fn a_reason_is_told_once_a_minute_and_then_all_of_it() {
     let told = Deduplication::default();
-    assert_eq!(reasons(&told, &[notice("Stuck", &["eu-1"])], 0), ["Stuck"]);
-    let more = vec![notice("Stuck", &["eu-1", "us-1"])];
+    assert_eq!(reasons(&told, &[notice(NoticeReason::Stuck, &["eu-1"])], 0), ["Stuck"]);
+    let more = vec![notice(NoticeReason::Stuck, &["eu-1", "us-1"])];
     let (news, next) = told.news(&policy_origin("limits"), more.clone(), false, Moment(1));
     assert_eq!((news, next), (vec![], Some(Moment(MINUTE))));
-    assert_eq!(reasons(&told, &[notice("Overridden", &["eu-1"]), more[0].clone()], 2), ["Overridden"]);
+    assert_eq!(
+        reasons(&told, &[notice(NoticeReason::Overridden, &["eu-1"]), more[0].clone()], 2),
+        ["Overridden"]
+    );
     let (news, next) = told.news(&policy_origin("limits"), more.clone(), false, Moment(MINUTE));
     assert_eq!((news, next), (more, None));
 }

@@ -1,0 +1,227 @@
+//! Whoever has nothing but `docs/install.md` and `docs/quick-start.md` ends with a synced policy: the commands of both pages, in
+//! their order, in a real shell on a real hub with two spokes, each print what the page says.
+//!
+//! The convention is in CONTRIBUTING.md. No pods run on the hub, and nobody decides Placements: [`crate::played`] does.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use policy_sync_testenv::binaries::chart_tools;
+use policy_sync_testenv::{Fleet, FleetOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{BINARY, played};
+
+/// In the order in which they are read.
+const PAGES: [&str; 2] = ["docs/install.md", "docs/quick-start.md"];
+/// What the commands name of a checkout.
+const FOLDERS: [&str; 2] = ["charts", "ocm-manifests"];
+/// Stands for any text in what a page shows.
+const ANYTHING: char = '…';
+
+/// Commands of a page.
+#[derive(Debug, PartialEq)]
+struct Block {
+    /// Where they begin: `docs/install.md:12`.
+    place: String,
+    /// What a shell is given.
+    commands: String,
+    /// What they are to print, among other things.
+    shown: String,
+}
+
+/// The blocks of `text`: what is fenced as `sh`, each with what is fenced as `text` right after it.
+///
+/// # Errors
+///
+/// Where something else looks like code: nobody would run it.
+fn blocks(page: &str, text: &str) -> Result<Vec<Block>> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut lines = text.lines().enumerate();
+    // Whether the line before ended commands.
+    let mut after_commands = false;
+    while let Some((index, line)) = lines.next() {
+        let place = format!("{page}:{}", index + 1);
+        ensure!(!line.starts_with("    "), "{place}: code is fenced on this page, as sh or text");
+        let Some(language) = line.strip_prefix("```") else {
+            after_commands = false;
+            continue;
+        };
+        let inside: Vec<&str> =
+            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        let inside = inside.join("\n");
+        match language {
+            "sh" => blocks.push(Block { place, commands: inside, shown: String::new() }),
+            "text" if after_commands => blocks.last_mut().context("no commands")?.shown = inside,
+            _ => bail!("{place}: {line} is neither sh nor what commands right before it print"),
+        }
+        after_commands = language == "sh";
+    }
+    Ok(blocks)
+}
+
+/// Whether `line` is `shown`, in which [`ANYTHING`] stands for any text and spaces count as one.
+fn is_shown(line: &str, shown: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (line, shown) = (words(line), words(shown));
+    let mut parts = shown.split(ANYTHING);
+    let Some(mut rest) = parts.next().and_then(|first| line.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+/// Whether `printed` has all lines of `shown`, in their order, others between them.
+fn shows(printed: &str, shown: &str) -> Result<()> {
+    let mut printed = printed.lines();
+    for line in shown.lines().filter(|line| !line.trim().is_empty()) {
+        ensure!(
+            printed.any(|found| is_shown(found, line)),
+            "it does not print, or not in this order: {line}"
+        );
+    }
+    Ok(())
+}
+
+/// The machine of a newcomer: a checkout, the programs, a kubeconfig.
+struct Desk {
+    folder: TempDir,
+    path: String,
+}
+
+impl Desk {
+    async fn new(fleet: &Fleet) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let (programs, home) = (folder.path().join("bin"), folder.path().join("home"));
+        for made in [&programs, &home] {
+            fs::create_dir(made)?;
+        }
+        let tools = chart_tools().await?;
+        let kubectl = &fleet.hub().binaries().kubectl;
+        for (program, name) in
+            [(&tools.helm, "helm"), (kubectl, "kubectl"), (&PathBuf::from(BINARY), "policy-sync")]
+        {
+            symlink(program, programs.join(name)).context(name)?;
+        }
+        for checked_out in FOLDERS {
+            let copied = Command::new("cp")
+                .arg("-R")
+                .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(checked_out))
+                .arg(folder.path())
+                .status()?;
+            ensure!(copied.success(), "copying {checked_out}");
+        }
+        fs::write(folder.path().join("kubeconfig"), kubeconfig(fleet)?.to_string())?;
+        let path = std::env::var("PATH").context("PATH")?;
+        Ok(Self { path: format!("{}:{path}", programs.display()), folder })
+    }
+
+    /// Runs commands, which have to go well and to print what is shown.
+    fn run(&self, block: &Block) -> Result<()> {
+        let home = self.folder.path().join("home");
+        let output = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", &block.commands])
+            .current_dir(self.folder.path())
+            .env("PATH", &self.path)
+            .env("HOME", &home)
+            .env("XDG_CACHE_HOME", home.join("cache"))
+            .env("KUBECONFIG", self.folder.path().join("kubeconfig"))
+            .output()
+            .context("running bash")?;
+        let (printed, said) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let context = || format!("{}:\n{}\nprinted:\n{printed}{said}", block.place, block.commands);
+        ensure!(output.status.success(), "{}it ended with {}", context(), output.status);
+        shows(&printed, &block.shown).with_context(context)
+    }
+}
+
+/// One kubeconfig of all clusters, each with a context of its name; that of the hub is the current one.
+fn kubeconfig(fleet: &Fleet) -> Result<Value> {
+    let mut merged: Option<Value> = None;
+    let spokes = fleet.spokes().iter().map(|spoke| spoke.control_plane());
+    for plane in [fleet.hub()].into_iter().chain(spokes) {
+        let mut one: Value = serde_saphyr::from_str(&fs::read_to_string(plane.kubeconfig())?)?;
+        // Each has an administrator, of the same name.
+        one["users"][0]["name"] = plane.name().into();
+        one["contexts"][0]["context"]["user"] = plane.name().into();
+        let Some(merged) = &mut merged else {
+            merged = Some(one);
+            continue;
+        };
+        for list in ["clusters", "users", "contexts"] {
+            let entry = one[list][0].take();
+            merged[list].as_array_mut().context(list)?.push(entry);
+        }
+    }
+    merged.context("no cluster")
+}
+
+// What is played goes on while commands wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_follows_the_pages_ends_with_a_synced_policy() -> Result<()> {
+    let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
+    let desk = Desk::new(&fleet).await?;
+    let follow = tokio::task::spawn_blocking(move || {
+        for page in PAGES {
+            let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page))?;
+            let blocks = blocks(page, &text)?;
+            ensure!(blocks.len() > 5, "{page} has {} blocks of commands", blocks.len());
+            for block in blocks {
+                desk.run(&block)?;
+            }
+        }
+        Ok(())
+    });
+    tokio::select! {
+        followed = follow => followed?,
+        ended = played::pods(fleet.hub()) => ended.context("what runs pods"),
+        ended = played::placements(fleet.hub()) => ended.context("what decides Placements"),
+    }
+}
+
+#[test]
+fn blocks_are_what_the_convention_says() -> Result<()> {
+    let found = blocks("p", "A\n\n```sh\na\nb\n```\n```text\nc\n```\n\n```sh\nd\n```\n")?;
+    let block = |place: &str, commands: &str, shown: &str| Block {
+        place: place.to_owned(),
+        commands: commands.to_owned(),
+        shown: shown.to_owned(),
+    };
+    ensure!(found == [block("p:3", "a\nb", "c"), block("p:11", "d", "")], "{found:?}");
+    for unrun in [
+        "    kubectl get pods\n",
+        "```bash\nls\n```\n",
+        "```sh\nls\n```\n\n```text\nx\n```\n",
+        "```text\nx\n```\n",
+    ] {
+        ensure!(blocks("p", unrun).is_err(), "{unrun} is taken");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_shown_is_found_in_what_is_printed() {
+    for (line, shown, expected) in [
+        ("a  b", "a b", true),
+        ("a b", "a", false),
+        ("web  eu-1  5s", "web eu-1 …", true),
+        ("web  us-1  5s", "web eu-1 …", false),
+        ("deleted from shop", "deleted…", true),
+        ("x 1 y 2 z", "x … y … z", true),
+        ("x 1 y 2 z", "x … z … y", false),
+        ("ab", "ab…b", false),
+    ] {
+        assert_eq!(is_shown(line, shown), expected, "{line:?} {shown:?}");
+    }
+    assert!(shows("a\nb\nc", "a\n\nc").is_ok());
+    assert!(shows("a\nb\nc", "c\na").is_err(), "another order");
+    assert!(shows("a", "a\na").is_err(), "once, and not twice");
+}

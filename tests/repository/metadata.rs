@@ -1,0 +1,67 @@
+//! `docs/annotations.md` has every label and annotation that is a contract, where it stands, and no others.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use policy_sync::api::annotations::{ALL, Metadata, Place};
+use policy_sync::api::cluster::PLACEMENT_LABEL;
+use serde_json::Value;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// The labels and annotations in the tables under a heading, as far as they are the same for all objects.
+fn documented(page: &str, heading: &str) -> BTreeSet<(Metadata, String)> {
+    let (_, rest) = page.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    let section = rest.split("\n## ").next().unwrap();
+    let mut found = BTreeSet::new();
+    for cell in section.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split(" | ")) {
+        let cell = cell.trim_start_matches(['|', ' ']);
+        for (word, metadata) in [
+            ("label `", Metadata::Label),
+            ("labels `", Metadata::Label),
+            ("annotation `", Metadata::Annotation),
+        ] {
+            let Some(key) = cell.strip_prefix(word) else { continue };
+            let key = key.split(['`', ':', '<']).next().unwrap();
+            assert!(found.insert((metadata, key.to_owned())), "{heading} has {key} twice");
+        }
+    }
+    found
+}
+
+#[test]
+fn every_label_and_annotation_is_documented() {
+    let page = read("docs/annotations.md");
+    for (place, _, _) in ALL {
+        let heading = match place {
+            Place::ByUsers => "By users, on the hub",
+            Place::HubPolicies => "By the controller, on hub policies",
+            Place::HubGateways => "By the controller, on hub Gateways",
+            Place::Copies => "On copies, on the spokes",
+            Place::Works => "On ManifestWorks",
+        };
+        let known = ALL.iter().filter(|(found, ..)| found == place);
+        let mut known: BTreeSet<_> = known.map(|(_, metadata, key)| (*metadata, (*key).to_owned())).collect();
+        if *place == Place::ByUsers {
+            // Of Open Cluster Management.
+            known.insert((Metadata::Label, PLACEMENT_LABEL.to_owned()));
+        }
+        assert_eq!(documented(&page, heading), known, "{heading}");
+    }
+}
+
+#[test]
+fn every_label_of_a_role_is_documented() {
+    let role: Value = serde_saphyr::from_str(&read("ocm-manifests/spoke/work-agent.yaml")).unwrap();
+    let labels = role["metadata"]["labels"].as_object().unwrap();
+    let mut known: BTreeSet<_> = labels.keys().map(|key| (Metadata::Label, key.clone())).collect();
+    // The chart selects by this one.
+    let collected = read("charts/policy-sync/templates/policies.yaml");
+    let (_, selector) = collected.split_once("clusterRoleSelectors:").unwrap();
+    let label = selector.lines().find_map(|line| line.trim().strip_suffix(r#": "true""#)).unwrap();
+    known.insert((Metadata::Label, label.to_owned()));
+    assert_eq!(documented(&read("docs/annotations.md"), "On ClusterRoles"), known);
+}
