@@ -2,6 +2,7 @@
 //! the rights that it gives and no others.
 
 mod alerts;
+mod dashboard;
 mod helm;
 mod kubectl;
 mod prometheus;

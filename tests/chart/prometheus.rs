@@ -3,7 +3,7 @@
 //! What pods served is real. Time is not: a state is held for as long as an alert waits, as though each scrape of it brought the
 //! same, or what [`Pod::growing`] adds to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -182,11 +182,32 @@ fn target<'t>(job: &'t str, pod: &'t str) -> [(&'static str, &'t str); 6] {
     [("job", job), ("namespace", namespace), ("pod", pod), ("instance", pod), endpoint[0], endpoint[1]]
 }
 
+/// The names of these labels.
+pub(crate) fn target_labels() -> [&'static str; 6] {
+    target("", "").map(|(label, _)| label)
+}
+
 fn written(series: &Series, target: &[(&str, &str)]) -> String {
     let own = series.labels.iter().map(|(label, value)| format!("{label}={value:?}"));
     let labels: Vec<_> =
         own.chain(target.iter().map(|(label, value)| format!("{label}={value:?}"))).collect();
     format!("{}{{{}}}", series.name, labels.join(","))
+}
+
+/// Has promtool find out that each of `expressions` gives something of what the pods of `job` served.
+///
+/// # Errors
+///
+/// Where one does not, or cannot be read.
+pub(crate) async fn give_something(job: &str, pods: &[Pod], expressions: &[String]) -> Result<()> {
+    let nothing = |expression: &String| json!({ "expr": format!("absent({expression})"), "eval_time": "5m", "exp_samples": [] });
+    let test = json!({
+        "name": "what was served",
+        "interval": format!("{STEP}s"),
+        "input_series": input(job, &[Phase(20, pods.to_vec())], |_| true),
+        "promql_expr_test": expressions.iter().map(nothing).collect::<Vec<_>>(),
+    });
+    run_tests(tempfile::tempdir()?.path(), &[test], &[]).await
 }
 
 /// Runs promtool's unit tests in `folder`.
@@ -197,11 +218,58 @@ async fn run_tests(folder: &Path, tests: &[Value], rules: &[&str]) -> Result<()>
     promtool(&["test", "rules", &file.display().to_string()]).await
 }
 
+/// Has promtool read `rules`, and find no fault.
+///
+/// # Errors
+///
+/// With what it finds.
+pub(crate) async fn check_rules(rules: &Value) -> Result<()> {
+    let file = tempfile::NamedTempFile::new()?;
+    fs::write(file.path(), rules.to_string())?;
+    promtool(&["check", "rules", "--lint-fatal", &file.path().display().to_string()]).await
+}
+
 async fn promtool(arguments: &[&str]) -> Result<()> {
     let program = binaries::debian("prometheus", "usr/bin/promtool").await?;
     let output = Command::new(program).args(arguments).output().context("running promtool")?;
     let said = [output.stdout, output.stderr].concat();
     ensure!(output.status.success(), "promtool: {}", String::from_utf8_lossy(&said));
+    Ok(())
+}
+
+/// The words of an expression, without what is in quotes, numbers and durations.
+pub(crate) fn words(expression: &str) -> BTreeSet<&str> {
+    let outside = expression.split('"').step_by(2);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let words = outside.flat_map(|text| text.split(move |c| !is_word(c)));
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')).collect()
+}
+
+/// Whether each word of an expression is one of PromQL's that rules and dashboard use, a series that was served, or a label that
+/// these series have.
+///
+/// # Errors
+///
+/// Where one is not, or none is a series.
+pub(crate) fn is_of_what_was_served(expression: &str, served: &Metrics) -> Result<()> {
+    const LANGUAGE: [&str; 10] =
+        ["absent", "and", "by", "histogram_quantile", "label_values", "max", "min", "on", "rate", "sum"];
+    let words = words(expression);
+    let named: Vec<&Series> =
+        served.series().iter().filter(|series| words.contains(series.name.as_str())).collect();
+    ensure!(!named.is_empty(), "{expression} names nothing that was served");
+    let labels: BTreeSet<&str> = named
+        .iter()
+        .flat_map(|series| series.labels.keys().map(String::as_str))
+        .chain(target_labels())
+        .collect();
+    let is_known = |word: &&&str| {
+        LANGUAGE.contains(*word)
+            || labels.contains(**word)
+            || named.iter().any(|series| series.name == **word)
+    };
+    let unknown: Vec<_> = words.iter().filter(|word| !is_known(word)).collect();
+    ensure!(unknown.is_empty(), "{expression} names what was not served: {unknown:?}");
     Ok(())
 }
 

@@ -75,6 +75,11 @@ fn everything() -> Value {
         "commonLabels": { "example.com/cost": "hub" },
         "podMonitor": { "enabled": true, "labels": { "release": "prometheus" }, "interval": "15s" },
         "prometheusRule": { "enabled": true, "labels": { "release": "prometheus" } },
+        "dashboard": {
+            "enabled": true,
+            "labels": { "example.com/dashboard": "yes" },
+            "annotations": { "grafana_folder": "Gateways" },
+        },
         "networkPolicy": { "enabled": true },
     }))
 }

@@ -60,6 +60,7 @@ struct Values {
     common_labels: Labels,
     pod_monitor: PodMonitor,
     prometheus_rule: PrometheusRule,
+    dashboard: Dashboard,
     network_policy: NetworkPolicy,
 }
 
@@ -171,6 +172,16 @@ struct PrometheusRule {
     enabled: bool,
     #[schemars(default)]
     labels: Labels,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct Dashboard {
+    enabled: bool,
+    #[schemars(default)]
+    labels: Labels,
+    #[schemars(default)]
+    annotations: Labels,
 }
 
 #[derive(JsonSchema)]
