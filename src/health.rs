@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use crate::hub::Source;
 use crate::sync::View;
+use crate::sync::desired::eligibility::may_be_synced;
 use crate::sync::desired::watches;
 use crate::sync::kinds::needed;
 
@@ -47,12 +48,14 @@ pub fn health(view: View<'_>) -> Health {
     if ready { Health::Ready(text) } else { Health::Starting(text) }
 }
 
-/// What should be watched, by resource, each with whether all of it is: listed once, and not failing.
+/// What should be watched, by resource, each with whether all of it is: listed once, and not failing. A kind that is known not to
+/// resolve is none of it: what its class says of it is no fault of a watch.
 #[must_use]
 pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
     let failing = view.failing();
+    let kinds = watches::plan(view).into_iter().filter(|(_, gvr)| may_be_synced(view, gvr));
     let mut watches = BTreeMap::new();
-    for source in wanted(view) {
+    for source in needed().chain(kinds.map(|(source, _)| source)) {
         let is_up = view.synced(&source).is_some() && !failing.contains_key(&source);
         let resource = source.resource().map_or_else(|| source.name().to_owned(), ToString::to_string);
         *watches.entry(resource).or_insert(true) &= is_up;
@@ -64,3 +67,6 @@ pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
 fn wanted(view: View<'_>) -> BTreeSet<Source> {
     needed().chain(watches::plan(view).into_keys()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::BINARY;
 use crate::helm::{Helm, Release, Rendered, chart, required};
+use crate::prometheus::prometheus_rules;
 
 /// `required` with more.
 fn with(more: &Value) -> Value {
@@ -73,6 +74,12 @@ fn everything() -> Value {
         "podAnnotations": { "example.com/note": "a: b # c" },
         "commonLabels": { "example.com/cost": "hub" },
         "podMonitor": { "enabled": true, "labels": { "release": "prometheus" }, "interval": "15s" },
+        "prometheusRule": { "enabled": true, "labels": { "release": "prometheus" } },
+        "dashboard": {
+            "enabled": true,
+            "labels": { "example.com/dashboard": "yes" },
+            "annotations": { "grafana_folder": "Gateways" },
+        },
         "networkPolicy": { "enabled": true },
     }))
 }
@@ -93,14 +100,18 @@ async fn hub() -> Result<&'static ControlPlane> {
     let hub = Fleet::shared_hub().await?.hub();
     let client = hub.client()?;
     apply(&client, &fixtures::namespace("teams")).await?;
-    apply(&client, &pod_monitors()).await?;
-    let monitor = json!({ "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "metadata": { "name": "any" } });
-    policy_sync_testenv::wait::until(
-        "PodMonitors are served",
-        std::time::Duration::from_secs(30),
-        || async { api_for(&client, &monitor).await.map(drop) },
-    )
-    .await?;
+    for definition in [pod_monitors(), prometheus_rules()] {
+        apply(&client, &definition).await?;
+        let kind = &definition["spec"]["names"]["kind"];
+        let any =
+            json!({ "apiVersion": "monitoring.coreos.com/v1", "kind": kind, "metadata": { "name": "any" } });
+        policy_sync_testenv::wait::until(
+            &format!("{kind} is served"),
+            std::time::Duration::from_secs(30),
+            || async { api_for(&client, &any).await.map(drop) },
+        )
+        .await?;
+    }
     Ok(hub)
 }
 

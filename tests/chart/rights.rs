@@ -86,6 +86,17 @@ pub(crate) async fn controller(
     release: Release<'_>,
     rendered: &Rendered,
 ) -> Result<Controller> {
+    let controller = replica(hub, release, rendered).await?;
+    controller.leads().await?;
+    Ok(controller)
+}
+
+/// The same, and waits until it is ready.
+pub(crate) async fn replica(
+    hub: &ControlPlane,
+    release: Release<'_>,
+    rendered: &Rendered,
+) -> Result<Controller> {
     // What a pod reads from its ServiceAccount's files.
     let mut arguments = vec![format!("--leader-elect-namespace={}", release.1)];
     arguments.extend(rendered.arguments()?);
@@ -93,7 +104,6 @@ pub(crate) async fn controller(
     let user = service_account(release, rendered)?;
     let mut controller = Controller::launch(BINARY.as_ref(), hub, &arguments, Some(user))?;
     controller.ready().await?;
-    controller.leads().await?;
     Ok(controller)
 }
 

@@ -59,6 +59,8 @@ struct Values {
     #[schemars(default)]
     common_labels: Labels,
     pod_monitor: PodMonitor,
+    prometheus_rule: PrometheusRule,
+    dashboard: Dashboard,
     network_policy: NetworkPolicy,
 }
 
@@ -162,6 +164,24 @@ struct PodMonitor {
     #[schemars(default)]
     labels: Labels,
     interval: Duration,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct PrometheusRule {
+    enabled: bool,
+    #[schemars(default)]
+    labels: Labels,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct Dashboard {
+    enabled: bool,
+    #[schemars(default)]
+    labels: Labels,
+    #[schemars(default)]
+    annotations: Labels,
 }
 
 #[derive(JsonSchema)]

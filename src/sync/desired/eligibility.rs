@@ -70,12 +70,15 @@ pub(super) fn held<'g>(
     view: View<'_>,
     versions: &'g [(GroupVersionResource, &ObjectKey)],
 ) -> Option<&'g GroupVersionResource> {
-    let may_be = |gvr: &GroupVersionResource| {
-        let resolution = view.kind(gvr).map(|state| &state.resolution);
-        matches!(resolution, None | Some(Resolution::Resolved(_) | Resolution::Unknown(_)))
-    };
     let mut gvrs = versions.iter().map(|(gvr, _)| gvr);
-    gvrs.clone().find(|gvr| may_be(gvr)).or_else(|| gvrs.next())
+    gvrs.clone().find(|gvr| may_be_synced(view, gvr)).or_else(|| gvrs.next())
+}
+
+/// Whether `gvr` can be synced, or that is not known yet.
+#[must_use]
+pub fn may_be_synced(view: View<'_>, gvr: &GroupVersionResource) -> bool {
+    let resolution = view.kind(gvr).map(|state| &state.resolution);
+    matches!(resolution, None | Some(Resolution::Resolved(_) | Resolution::Unknown(_)))
 }
 
 /// That the kind of `gvr` cannot be synced in this version, because it is found to be `resolution`.

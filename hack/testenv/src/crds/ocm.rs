@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use kube::CustomResourceExt;
-use policy_sync::api::cluster::{ManagedCluster, Placement, PlacementDecision};
+use policy_sync::api::cluster::{AVAILABLE, ManagedCluster, Placement, PlacementDecision};
 use policy_sync::api::work::ManifestWork;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::api::{AppliedManifestWork, ManagedClusterSet, ManagedClusterSetBindin
 pub(super) fn hub() -> Result<Vec<Crd>> {
     Ok(vec![
         generate::<ManifestWork>()?,
-        generate::<ManagedCluster>()?,
+        with_available(generate::<ManagedCluster>()?)?,
         generate::<ManagedClusterSet>()?,
         generate::<ManagedClusterSetBinding>()?,
         generate::<Placement>()?,
@@ -22,6 +22,17 @@ pub(super) fn hub() -> Result<Vec<Crd>> {
 
 pub(super) fn spoke() -> Result<Vec<Crd>> {
     Ok(vec![generate::<AppliedManifestWork>()?])
+}
+
+/// `kubectl get managedclusters` shows which are available, as it does with the published one.
+fn with_available(crd: Crd) -> Result<Crd> {
+    let mut value = crd.value().clone();
+    value["spec"]["versions"][0]["additionalPrinterColumns"] = json!([{
+        "name": "Available",
+        "type": "string",
+        "jsonPath": format!(".status.conditions[?(@.type==\"{AVAILABLE}\")].status"),
+    }]);
+    Crd::new(value)
 }
 
 fn generate<K: CustomResourceExt>() -> Result<Crd> {

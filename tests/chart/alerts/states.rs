@@ -1,0 +1,301 @@
+//! The states: how each comes about, what the runbook finds, and how it mends it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use policy_sync::api::moment::Moment;
+use policy_sync::api::names::ControllerName;
+use policy_sync::clock::Clock;
+use policy_sync::hub::watching;
+use policy_sync::server::Served;
+use policy_sync::telemetry::metrics::Metrics;
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::{flow, metrics, rights, wait};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::story::{OLDEST, Story, gateway, is, policy};
+use crate::prometheus::{Firing, Pod, STEP};
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// The requests of a controller.
+const REQUESTS: &str = "rest_client_requests_total";
+/// A key that fails again and again is tried again after a minute, so a series of requests grows by so much between scrapes.
+const TRIED_AGAIN: f64 = STEP as f64 / 60.0;
+/// A clock that is ahead by so much: works that are not applied are stuck by then, and a change has waited for long.
+const AHEAD: Duration = Duration::from_secs(600);
+
+pub(super) async fn selector_is_bad(story: &mut Story) -> Result<()> {
+    let (policies, name) = api_for(&story.client, &policy("limits")).await?;
+    let patch = json!({ "metadata": { "annotations": { "kuadrant.io/cluster-selector": "region in (" } } });
+    policies.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    let problem = [("category", "BadSelector"), ("freezes", "true")];
+    let state =
+        story.until("the policy is frozen", |pods| is(pods, "policy_sync_problems", &problem, 1.0)).await?;
+
+    let object = [("kind", "ratelimitpolicy"), ("object", "limits"), ("object-namespace", "shop")];
+    let found = story.reader.find("PolicySyncFrozen", &object).await?;
+    found.names(&["limits", "kuadrant.io/cluster-selector"])?.names(&["To change", "shop/limits"])?;
+    let mend = [&object[..], &[("selector", "region")]].concat();
+    story.reader.mend("PolicySyncFrozen", "kubectl annotate", &mend).await?;
+    let mended = story.until_all_is_well().await?;
+    story.case("a bad selector", state, mended, &[Firing("PolicySyncFrozen", &[("category", "BadSelector")])])
+}
+
+pub(super) async fn parameters_are_invalid(story: &mut Story) -> Result<()> {
+    let parameters = story.rendered("ConfigMap", "policy-sync-parameters")?.clone();
+    let mut invalid = parameters.clone();
+    invalid["data"]["params"] = json!({ "policiesToSync": 3 }).to_string().into();
+    apply(&story.client, &invalid).await?;
+    let frozen = [("category", "InvalidParameters"), ("freezes", "true")];
+    let state = story
+        .until("the class is invalid", |pods| {
+            is(pods, "policy_sync_classes", &[("state", "invalid")], 1.0)?;
+            is(pods, "policy_sync_problems", &frozen, 2.0)
+        })
+        .await?;
+
+    let manifest = tempfile::NamedTempFile::with_suffix(".json")?;
+    std::fs::write(manifest.path(), parameters.to_string())?;
+    let filled = [
+        ("parameters", "policy-sync-parameters"),
+        ("parameters-namespace", "policy-sync"),
+        ("manifest", manifest.path().to_str().context("a path")?),
+    ];
+    let found = story.reader.find("PolicySyncParameters", &filled).await?;
+    found.names(&["Name:", "multi-cluster"])?.names(&[
+        "Message:",
+        "policy-sync/policy-sync-parameters",
+        "policiesToSync",
+    ])?;
+    story.reader.mend("PolicySyncParameters", "policy-sync params check", &filled).await?;
+    story.reader.mend("PolicySyncParameters", "kubectl apply", &filled).await?;
+    let mended = story.until_all_is_well().await?;
+    let expected = [
+        Firing("PolicySyncParameters", &[]),
+        Firing("PolicySyncFrozen", &[("category", "InvalidParameters")]),
+    ];
+    story.case("invalid parameters", state, mended, &expected)
+}
+
+/// Has the controller look at a kind at once, instead of within half a minute.
+async fn look_again(story: &Story) -> Result<()> {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "ratelimitpolicies.kuadrant.io" },
+    });
+    let (definitions, name) = api_for(&story.client, &definition).await?;
+    let patch =
+        json!({ "metadata": { "annotations": { "example.com/touched": Timestamp::now().to_string() } } });
+    definitions.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(())
+}
+
+/// Waits until the controller may list RateLimitPolicies, or may not.
+async fn until_allowed(story: &Story, expected: bool) -> Result<()> {
+    let user = policy_sync_testenv::certificates::User::new("system:serviceaccount:policy-sync:policy-sync");
+    let client = story.fleet.hub().client_for(&user.in_group("system:serviceaccounts")).await?;
+    wait::until("the right is collected", LIMIT, || async {
+        let allowed = rights::may(&client, "list", "ratelimitpolicies", "kuadrant.io", "").await?;
+        ensure!(allowed == expected, "allowed: {allowed}");
+        Ok(())
+    })
+    .await
+}
+
+pub(super) async fn right_to_a_kind_is_gone(story: &mut Story) -> Result<()> {
+    story
+        .take_away(("ClusterRole", "policy-sync-policy-kinds"), "ratelimitpolicies", &["list", "watch"])
+        .await?;
+    until_allowed(story, false).await?;
+    look_again(story).await?;
+    let state = story
+        .until("the kind is forbidden", |pods| {
+            is(pods, "policy_sync_kinds", &[("state", "Forbidden")], 1.0)?;
+            is(pods, "policy_sync_problems", &[("category", "KindNotResolved"), ("freezes", "true")], 1.0)
+        })
+        .await?;
+
+    let filled = [("parameters", "policy-sync-parameters"), ("parameters-namespace", "policy-sync")];
+    let found = story.reader.find("PolicySyncParameters", &filled).await?;
+    found.names(&["Message:", "ratelimitpolicies", "may not list"])?;
+    story.upgrade("PolicySyncParameters").await?;
+    until_allowed(story, true).await?;
+    look_again(story).await?;
+    let mended = story.until_all_is_well().await?;
+    let expected =
+        [Firing("PolicySyncParameters", &[]), Firing("PolicySyncFrozen", &[("category", "KindNotResolved")])];
+    story.case("a kind's right taken away", state, mended, &expected)
+}
+
+pub(super) async fn spoke_is_silent(story: &mut Story) -> Result<()> {
+    story.fleet.spoke("us-1")?.stop_agent().await;
+    story.available("us-1", "Unknown").await?;
+    let silent = [("state", "silent")];
+    let state =
+        story.until("a cluster is silent", |pods| is(pods, "policy_sync_clusters", &silent, 1.0)).await?;
+
+    let found = story.reader.find("PolicySyncClusterSilent", &[("cluster", "us-1")]).await?;
+    found.names(&["us-1", "Unknown"])?.names(&["limits", "shop"])?;
+    // Its people start it, and it is heard of again.
+    story.fleet.spoke("us-1")?.start_agent().await?;
+    story.available("us-1", "True").await?;
+    let mended = story.until_all_is_well().await?;
+    story.case("a spoke stopped", state, mended, &[Firing("PolicySyncClusterSilent", &[])])
+}
+
+pub(super) async fn right_to_write_is_gone(story: &mut Story) -> Result<()> {
+    story.take_away(("ClusterRole", "policy-sync"), "gateways/status", &["patch"]).await?;
+    // One key is to be written: no state has fewer requests.
+    let mut gateway = gateway();
+    gateway["spec"]["listeners"][0]["port"] = json!(8080);
+    apply(&story.client, &gateway).await?;
+    let refused = |pods: &[Pod]| -> f64 {
+        pods.iter().map(|pod| pod.served().sum(REQUESTS, &[("code", "403"), ("resource", "gateways")])).sum()
+    };
+    let until_refused = async |times: f64| {
+        let what = format!("{times} requests are refused");
+        let enough = |pods: &[Pod]| {
+            ensure!(refused(pods) >= times, "{} were", refused(pods));
+            Ok(())
+        };
+        story.until(&what, enough).await
+    };
+    let first = until_refused(1.0).await?;
+    let state = until_refused(refused(&first) + 2.0).await?;
+    let state = state.into_iter().map(|pod| pod.growing(REQUESTS, TRIED_AGAIN, &first)).collect();
+
+    let found = story.reader.find("PolicySyncRequestsFail", &[]).await?;
+    found.names(&["WriteRefused", "gateway/web", "is forbidden: User"])?;
+    story.upgrade("PolicySyncRequestsFail").await?;
+    let (gateways, name) = api_for(&story.client, &gateway).await?;
+    wait::until("the status is of the present generation", LIMIT, || async {
+        let found = gateways.get(&name).await?;
+        let observed = &found.data["status"]["conditions"][0]["observedGeneration"];
+        ensure!(observed.as_i64() == found.metadata.generation, "it is {}", found.data["status"]);
+        Ok(())
+    })
+    .await?;
+    let mended = story.until_all_is_well().await?;
+    let labels = &[("method", "PATCH"), ("resource", "gateways"), ("code", "403")];
+    story.case("the right to write taken away", state, mended, &[Firing("PolicySyncRequestsFail", labels)])
+}
+
+/// The name of the controller's Lease.
+fn lease() -> String {
+    format!("policy-sync-{}", ControllerName::new("kuadrant.io/policy-sync").hash())
+}
+
+pub(super) async fn right_to_the_lease_is_gone(story: &mut Story) -> Result<()> {
+    story.take_away(("Role", "policy-sync-leader-election"), "leases", &["update"]).await?;
+    let state = story.until("none leads", |pods| is(pods, "policy_sync_leader", &[], 0.0)).await?;
+
+    let found = story.reader.find("PolicySyncNoLeader", &[]).await?;
+    ensure!(found.has_line("no"), "it may update Leases: {found:?}");
+    found.names(&[&lease()])?;
+    story.upgrade("PolicySyncNoLeader").await?;
+    let mended = story.until_all_is_well().await?;
+    story.case("the right to the Lease taken away", state, mended, &[Firing("PolicySyncNoLeader", &[])])
+}
+
+pub(super) async fn leader_is_killed(story: &mut Story) -> Result<()> {
+    story.kill_leader().await?;
+    let between = story.scrape().await?;
+    is(&between, "policy_sync_leader", &[], 0.0)?;
+    let after = story.until_all_is_well().await?;
+    story.hand_over(between, after);
+
+    story.kill_leader().await?;
+    let state = story.scrape().await?;
+    ensure!(state.is_empty(), "one is left");
+    let found = story.reader.find("PolicySyncNoLeader", &[]).await?;
+    found.names(&[&lease()])?.names(&["No resources found", "policy-sync"])?;
+    story.reader.mend("PolicySyncNoLeader", "kubectl scale", &[]).await?;
+    // What the Deployment's controller would do then.
+    story.start("c").await?;
+    let mended = story.until_all_is_well().await?;
+    story.case("the leader killed, and no other", state, mended, &[Firing("PolicySyncNoLeader", &[])])
+}
+
+pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
+    // The hub hears of a cluster by another agent than the one that applies works.
+    story.fleet.spoke("us-1")?.stop_agent().await;
+    apply(&story.client, &policy("slow")).await?;
+    story
+        .until("a policy waits for a cluster", |pods| {
+            is(pods, "policy_sync_policies", &[("state", "pending")], 1.0)?;
+            is(pods, "policy_sync_works", &[("for", "policy"), ("state", "pending")], 1.0)
+        })
+        .await?;
+    let filled = [("kind", "ratelimitpolicy"), ("policy", "slow"), ("policy-namespace", "shop")];
+    let slow = ["slow", "1/2"];
+    wait::until("the policy says so", LIMIT, || async {
+        let (policies, name) = api_for(&story.client, &policy("slow")).await?;
+        let annotations = policies.get(&name).await?.metadata.annotations.unwrap_or_default();
+        ensure!(annotations.values().any(|text| text.contains(r#""applied":1,"#)), "{annotations:?}");
+        Ok(())
+    })
+    .await?;
+    story.reader.find("PolicySyncPropagationSlow", &filled).await?.names(&slow)?.names(&["us-1"])?;
+    story.stop().await?;
+
+    // The controller goes on in this process, by a clock that is ahead.
+    let now = Moment(Timestamp::now().as_millisecond()).after(AHEAD);
+    let client = watching(story.fleet.hub().client_config(), &Metrics::new()?)?;
+    let flow = flow::flow(client, "kuadrant.io/policy-sync", Clock::starting_at(now))?;
+    let (served, stop) = (Served::new(&flow), CancellationToken::new());
+    let ends = flow.start(stop.clone());
+    let scrape = || anyhow::Ok(Pod::new("c", metrics::Metrics::parse(served.metrics())?));
+    let stuck =
+        |pod: &Pod, expected: f64| is(std::slice::from_ref(pod), "policy_sync_works_stuck", &[], expected);
+    let state = wait::until("a work is stuck", LIMIT, || async {
+        let pod = scrape()?;
+        stuck(&pod, 1.0)?;
+        ensure!(pod.served().value(OLDEST, &[])? > 300.0, "the change has not waited for so long");
+        Ok(pod)
+    })
+    .await?;
+    let found = story.reader.find("PolicySyncStuck", &[("cluster", "us-1")]).await?;
+    found.names(&["us-1", "ratelimitpolicy-slow-", "<none>"])?.names(&["shop", "slow", "no"])?;
+    // Its people start the agent anew.
+    story.fleet.spoke("us-1")?.start_agent().await?;
+    let mended = wait::until("none is stuck", LIMIT, || async {
+        let pod = scrape()?;
+        stuck(&pod, 0.0)?;
+        is(std::slice::from_ref(&pod), OLDEST, &[], 0.0)?;
+        Ok(pod)
+    })
+    .await?;
+    stop.cancel();
+    ends.await??;
+    let expected =
+        [Firing("PolicySyncPropagationSlow", &[]), Firing("PolicySyncStuck", &[("for", "policy")])];
+    story.case("a spoke's agent stopped", vec![state], vec![mended], &expected)
+}
+
+pub(super) async fn right_to_watch_is_gone(story: &mut Story) -> Result<()> {
+    story.take_away(("ClusterRole", "policy-sync"), "placements", &["list", "watch"]).await?;
+    // A watch that has begun goes on, for minutes, or until the API server ends it.
+    story.fleet.hub().stop_api_server();
+    story.fleet.hub().start_api_server().await?;
+    const DOWN: &[(&str, &str)] = &[("resource", "placements")];
+    let state = story
+        .until("this kind alone is not watched", |pods| {
+            is(pods, "policy_sync_leader", &[], 1.0)?;
+            is(pods, "policy_sync_policies", &[("state", "synced")], 1.0)?;
+            let served = pods.first().context("none runs")?.served();
+            let watches = served.labels("policy_sync_watch_up", "resource").len();
+            is(pods, "policy_sync_watch_up", &[], watches as f64 - 1.0)?;
+            is(pods, "policy_sync_watch_up", DOWN, 0.0)
+        })
+        .await?;
+
+    let found = story.reader.find("PolicySyncWatchDown", DOWN).await?;
+    found.names(&["placements", "is forbidden: User", "system:serviceaccount:policy-sync:policy-sync"])?;
+    story.upgrade("PolicySyncWatchDown").await?;
+    let mended = story.until_all_is_well().await?;
+    story.case("the right to watch a kind taken away", state, mended, &[Firing("PolicySyncWatchDown", DOWN)])
+}

@@ -1,0 +1,225 @@
+//! `docs/runbook.md` as somebody reads it whom an alert has woken: each alert has its heading, and the commands under it are run as
+//! they stand there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use anyhow::{Context, Result, bail, ensure};
+use policy_sync_testenv::ControlPlane;
+use policy_sync_testenv::binaries::chart_tools;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::BINARY;
+use crate::helm::{Helm, Release, required};
+use crate::prometheus::Rules;
+
+/// What the commands begin with.
+const PROGRAMS: [&str; 3] = ["kubectl", "policy-sync", "helm"];
+
+/// The commands of one alert.
+#[derive(Debug, Default)]
+struct Section {
+    find: Vec<String>,
+    mend: Vec<String>,
+}
+
+/// The page.
+#[derive(Debug)]
+struct Page(BTreeMap<String, Section>);
+
+impl Page {
+    fn read() -> Result<Self> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbook.md");
+        let mut sections: BTreeMap<String, Section> = BTreeMap::new();
+        let (mut alert, mut mends) = (None, false);
+        for line in fs::read_to_string(path)?.lines() {
+            if let Some(heading) = line.strip_prefix("## ") {
+                alert = Some(heading.to_owned());
+                sections.entry(heading.to_owned()).or_default();
+            }
+            match line {
+                line if line.starts_with("**Find it.**") => mends = false,
+                line if line.starts_with("**Mend it.**") => mends = true,
+                line if line.starts_with("    ") => {
+                    let command = line.trim();
+                    let is_one = PROGRAMS.iter().any(|program| command.starts_with(&format!("{program} ")));
+                    ensure!(is_one, "not a command: {line}");
+                    let section = alert.as_ref().and_then(|alert| sections.get_mut(alert));
+                    let section = section.with_context(|| format!("{command} is under no heading"))?;
+                    if mends { &mut section.mend } else { &mut section.find }.push(command.to_owned());
+                }
+                _ => {}
+            }
+        }
+        Ok(Self(sections))
+    }
+
+    fn section(&self, alert: &str) -> Result<&Section> {
+        self.0.get(alert).with_context(|| format!("docs/runbook.md has no heading {alert}"))
+    }
+}
+
+/// Somebody with the page, a hub and the programs.
+pub(crate) struct Reader {
+    page: Page,
+    /// A home, with the programs in `bin`.
+    home: TempDir,
+    kubeconfig: PathBuf,
+    /// What stands in every alert's labels.
+    known: Vec<(&'static str, String)>,
+    /// The commands that were run, as they stand there.
+    ran: BTreeSet<String>,
+}
+
+impl Reader {
+    /// A reader who is an administrator of `hub`, where `release` is installed under its own name.
+    pub(crate) async fn of(hub: &ControlPlane, release: Release<'_>) -> Result<Self> {
+        let home = tempfile::tempdir()?;
+        let bin = home.path().join("bin");
+        fs::create_dir(&bin)?;
+        let helm = chart_tools().await?.helm;
+        let programs: [&Path; 3] = [&hub.binaries().kubectl, Path::new(BINARY), &helm];
+        for (name, program) in PROGRAMS.iter().zip(programs) {
+            symlink(program, bin.join(name))?;
+        }
+        let known = [("name", release.0), ("release", release.0), ("namespace", release.1)];
+        Ok(Self {
+            page: Page::read()?,
+            home,
+            kubeconfig: hub.kubeconfig().to_owned(),
+            known: known.map(|(key, value)| (key, value.to_owned())).into(),
+            ran: BTreeSet::new(),
+        })
+    }
+
+    /// Finds out what `alert` is about: runs all commands of its section that find something, with `filled` in place of what is
+    /// in angle brackets, and returns what they print.
+    ///
+    /// # Errors
+    ///
+    /// Where one cannot be run.
+    pub(crate) async fn find(&mut self, alert: &str, filled: &[(&str, &str)]) -> Result<Found> {
+        let mut found = String::new();
+        for command in self.page.section(alert)?.find.clone() {
+            // They may well fail: that something is wrong is what they say.
+            let output = self.run(&command, filled).await?;
+            found += &said(&output);
+        }
+        Ok(Found(found))
+    }
+
+    /// Mends what `alert` is about: runs the commands of its section that mend something and begin with `beginning`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none, or one fails.
+    pub(crate) async fn mend(&mut self, alert: &str, beginning: &str, filled: &[(&str, &str)]) -> Result<()> {
+        let commands = self.page.section(alert)?.mend.iter().filter(|command| command.starts_with(beginning));
+        let commands: Vec<_> = commands.cloned().collect();
+        ensure!(!commands.is_empty(), "{alert} is not mended by {beginning}");
+        for command in commands {
+            let output = self.run(&command, filled).await?;
+            ensure!(output.status.success(), "{command}: {}", said(&output));
+        }
+        Ok(())
+    }
+
+    async fn run(&mut self, command: &str, filled: &[(&str, &str)]) -> Result<Output> {
+        self.ran.insert(command.to_owned());
+        let known = self.known.iter().map(|(key, value)| (*key, value.as_str()));
+        let line = known
+            .chain(filled.iter().copied())
+            .fold(command.to_owned(), |line, (key, value)| line.replace(&format!("<{key}>"), value));
+        ensure!(!line.contains('<'), "not everything is filled in: {line}");
+        let mut shell = Command::new("sh");
+        let paths = std::env::var("PATH").unwrap_or_default();
+        shell.env("PATH", format!("{}:{paths}", self.home.path().join("bin").display()));
+        shell.env("HOME", self.home.path()).env("KUBECONFIG", &self.kubeconfig);
+        for (variable, folder) in
+            [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")]
+        {
+            shell.env(variable, self.home.path().join(folder));
+        }
+        shell.env_remove("HELM_NAMESPACE").current_dir(env!("CARGO_MANIFEST_DIR"));
+        shell.args(["-c", &line]).kill_on_drop(true).output().await.with_context(|| format!("running {line}"))
+    }
+
+    /// Every command of the page was run.
+    ///
+    /// # Errors
+    ///
+    /// With one that was not.
+    pub(crate) fn ran_everything(&self) -> Result<()> {
+        for (alert, Section { find, mend }) in &self.page.0 {
+            let unseen = find.iter().chain(mend).find(|command| !self.ran.contains(*command));
+            ensure!(unseen.is_none(), "{alert}: never run: {unseen:?}");
+        }
+        Ok(())
+    }
+}
+
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said)).concat()
+}
+
+/// What commands print.
+#[derive(Debug)]
+pub(crate) struct Found(String);
+
+impl Found {
+    /// One line has all of these words.
+    ///
+    /// # Errors
+    ///
+    /// Where none has.
+    pub(crate) fn names(&self, words: &[&str]) -> Result<&Self> {
+        let has_all = |line: &str| words.iter().all(|word| line.contains(word));
+        ensure!(self.0.lines().any(has_all), "no line has {words:?}:\n{}", self.0);
+        Ok(self)
+    }
+
+    /// One line is this.
+    pub(crate) fn has_line(&self, line: &str) -> bool {
+        self.0.lines().any(|found| found.trim() == line)
+    }
+}
+
+/// The page of the alerts that the chart has.
+#[tokio::test]
+async fn each_alert_has_a_heading_and_each_heading_is_an_alert() -> Result<()> {
+    let mut values = required();
+    values["prometheusRule"] = json!({ "enabled": true });
+    let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &values)?;
+    let rules = Rules(&rendered.one("PrometheusRule")?["spec"]);
+    let page = Page::read()?;
+    let mut headings: BTreeSet<&str> = page.0.keys().map(String::as_str).collect();
+    for rule in rules.alerts()? {
+        let alert = rule["alert"].as_str().context("no name")?;
+        let section = page.section(alert)?;
+        headings.remove(alert);
+        ensure!(!section.find.is_empty(), "{alert}: nothing finds it");
+        let annotation =
+            |name: &str| rule["annotations"][name].as_str().with_context(|| format!("{alert}: no {name}"));
+        ensure!(annotation("runbook")? == format!("docs/runbook.md#{}", alert.to_lowercase()), "{rule}");
+        ensure!(
+            !annotation("summary")?.ends_with('.') && annotation("description")?.ends_with('.'),
+            "{rule}"
+        );
+        // What it says to run is in the runbook, with the same words.
+        let Some(command) = annotation("description")?.split('`').nth(1) else {
+            bail!("{alert}: no command in its description")
+        };
+        let is_it = |there: &&String| {
+            let there = there.replace("<namespace>", "policy-sync").replace("<name>", "policy-sync");
+            there.replace("<resource>", "{{ $labels.resource }}") == command
+        };
+        ensure!(section.find.iter().any(|there| is_it(&there)), "{alert}: {command} is not in the runbook");
+    }
+    ensure!(headings.is_empty(), "of no alert: {headings:?}");
+    Ok(())
+}
