@@ -1,7 +1,7 @@
 //! A hub as another version of the controller left it: the present one takes it over.
 //!
 //! `<version>/hub.yaml` is what a hub looked like under that version, recorded by
-//! `POLICY_SYNC_UPDATE=1 cargo test --test upgrade recorded`. A release adds a folder; the last two stay.
+//! `POLICY_SYNC_UPDATE=1 cargo test --test upgrade the_present_version`. A release adds a folder; the last two stay.
 
 mod recording;
 mod restoring;
