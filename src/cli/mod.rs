@@ -21,11 +21,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::api::syntax::is_dns_subdomain;
+use crate::version;
 pub use usage::parse;
 
 /// Sync Gateway API policies from a hub to its spokes through Open Cluster Management.
 #[derive(Debug, Parser)]
-#[command(name = "policy-sync", version, about, arg_required_else_help = true)]
+#[command(name = "policy-sync", version = version::text(), about, arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
     hub: hub::HubArguments,
