@@ -91,7 +91,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let namespace = config.default_namespace.clone();
     let metrics = Metrics::new().context("cannot set metrics up")?;
     let hub_metrics = HubMetrics::new(&metrics).context("cannot set metrics up")?;
-    let client = watching(config, &metrics)?;
+    let client = watching(config, &metrics, hub.request_timeout())?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
     let mirror = Arc::new(Mirror::new(controller.clone()));

@@ -58,7 +58,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let cluster = arguments.cluster.as_ref();
     super::names(&[("NAMESPACE", Some(&namespace)), ("NAME", Some(&arguments.name)), ("CLUSTER", cluster)])?;
-    let hub = HubClient::new(config)?;
+    let hub = hub.client(config)?;
     hub.has(&REQUIRED).await?;
     let kind = kind_of(&hub, &arguments.kind).await?;
     let key = ObjectKey::new(&namespace, &arguments.name);

@@ -22,7 +22,6 @@ use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
 use crate::api::names::GroupVersionResource;
-use crate::hub::HubClient;
 use crate::sync::rows::kind::Resolution;
 use access::{AccessReviewer, ClassFault};
 use sources::Source;
@@ -81,7 +80,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     let reviewer = if arguments.offline {
         None
     } else if hub.is_configured() {
-        Some(AccessReviewer::new(HubClient::new(hub.config().await?)?).await?)
+        Some(AccessReviewer::new(hub.client(hub.config().await?)?).await?)
     } else {
         say("no hub is configured: whether the kinds can be synced is not checked");
         None

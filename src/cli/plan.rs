@@ -29,7 +29,6 @@ use super::text::printable;
 use super::{Answer, manifests};
 use crate::api::secret;
 use crate::clock::Clock;
-use crate::hub::HubClient;
 use crate::sync::dry_run::{self, Severity};
 use inventory::Inventory;
 pub(super) use kinds::is_plural;
@@ -100,7 +99,7 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
 async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
-    let client = HubClient::new(hub.config().await?)?;
+    let client = hub.client(hub.config().await?)?;
     let hub = dry_run::read(&client, &controller).await?;
     let (changes, diagnostics) = dry_run::plan(hub, &settings, Clock::start().now())?;
     for diagnostic in &diagnostics {

@@ -102,8 +102,9 @@ struct Hub {
 
 impl Hub {
     /// The hub that `config` leads to. Nothing is asked of it yet.
-    fn new(config: Config) -> anyhow::Result<Self> {
-        Ok(Self { watching: watching(config.clone(), &Metrics::new()?)?, client: HubClient::new(config)? })
+    fn new(hub: &HubArguments, config: Config) -> anyhow::Result<Self> {
+        let watching = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
+        Ok(Self { watching, client: hub.client(config)? })
     }
 }
 
@@ -113,7 +114,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let (name, cluster) = (arguments.name.as_ref(), arguments.cluster.as_ref());
     super::names(&[("NAMESPACE", Some(&namespace)), ("NAME", name), ("CLUSTER", cluster)])?;
-    let hub = Hub::new(config)?;
+    let hub = Hub::new(hub, config)?;
     let asked = Asked::by(arguments.kind.as_deref());
     if asked == Asked::Cluster {
         return cluster::answer(hub, &controller, arguments).await;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod asking;
 mod diff;
 mod explain;
 mod params;
