@@ -7,10 +7,10 @@ mod text;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
-use super::Answer;
 use super::hub::HubArguments;
 use super::output::{self, print};
 use super::settings::SettingsArguments;
+use super::{Answer, progress};
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::hub::HubClient;
 use crate::report::{self, Meant, ServedKind, full, meant, served};
@@ -54,6 +54,7 @@ enum Format {
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
+    let _waiting = progress::begin();
     let config = hub.config().await?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let cluster = arguments.cluster.as_ref();

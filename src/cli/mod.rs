@@ -10,9 +10,11 @@ mod manifests;
 pub mod output;
 pub mod params;
 pub mod plan;
+mod progress;
 pub mod settings;
 pub mod status;
 mod stop;
+mod terminal;
 pub mod text;
 mod usage;
 

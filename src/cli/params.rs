@@ -19,6 +19,7 @@ use super::Answer;
 use super::columns::table;
 use super::hub::HubArguments;
 use super::output::{self, print, say};
+use super::progress;
 use super::settings::ControllerArguments;
 use super::text::printable;
 use crate::api::names::GroupVersionResource;
@@ -77,6 +78,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         bail!("FILE and --object cannot both be standard input");
     }
     let mut sources = sources::read(&arguments.file)?;
+    let _waiting = progress::begin();
     let reviewer = if arguments.offline {
         None
     } else if hub.is_configured() {
@@ -164,7 +166,7 @@ fn text(results: &[(&Source, Kinds)]) -> String {
                 let message = if message.is_empty() { "-".to_owned() } else { message };
                 vec![gvr.to_string(), resolution.reason().to_owned(), message]
             });
-            text.push_str(&table(&["KIND", "RESULT", "MESSAGE"], rows));
+            text.push_str(&table(&["KIND", "RESULT", "MESSAGE"], 1, rows));
         }
     }
     text

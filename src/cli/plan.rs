@@ -26,7 +26,7 @@ use super::hub::HubArguments;
 use super::output::{self, print, say};
 use super::settings::SettingsArguments;
 use super::text::printable;
-use super::{Answer, manifests};
+use super::{Answer, manifests, progress};
 use crate::api::secret;
 use crate::clock::Clock;
 use crate::sync::dry_run::{self, Severity};
@@ -99,6 +99,7 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
 async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
+    let _waiting = progress::begin();
     let client = hub.client(hub.config().await?)?;
     let hub = dry_run::read(&client, &controller).await?;
     let (changes, diagnostics) = dry_run::plan(hub, &settings, Clock::start().now())?;

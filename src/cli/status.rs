@@ -19,16 +19,16 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use super::Answer;
 use super::hub::HubArguments;
 use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::stop::asked_to_stop;
 use super::text::printable;
+use super::{Answer, progress, terminal};
 use crate::hub::{HubClient, Scope, watching};
 use crate::report::{self, Asked, Differences, Item, Query, Report};
 use crate::telemetry::metrics::Metrics;
-use printer::Printer;
+use printer::{Printer, Screen};
 use view::{Rows, View};
 
 /// Arguments of `policy-sync status`.
@@ -60,17 +60,18 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Whether a watch draws on a terminal.
-    fn redraws(&self) -> bool {
-        matches!(self.output, Format::Table | Format::Wide) && stdout().is_terminal()
+    /// The terminal that a watch draws on, if any.
+    fn screen(&self) -> Option<Screen> {
+        let draws = matches!(self.output, Format::Table | Format::Wide) && stdout().is_terminal();
+        draws.then_some(terminal::width)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A row for each Gateway and each policy, long cells cut.
+    /// A row for each Gateway and each policy. On a terminal it fits its width; elsewhere nothing is cut.
     Table,
-    /// Nothing cut.
+    /// More columns, all names, and nothing cut anywhere.
     Wide,
     /// A list of all that is known.
     Json,
@@ -85,6 +86,7 @@ enum Format {
 /// Where no such kind is synced, or the hub cannot be read.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     if !arguments.watch {
+        let _waiting = progress::begin();
         return answer(hub, arguments).await;
     }
     let asked = asked_to_stop()?;
@@ -156,7 +158,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         if !report.unread.is_empty() {
             say(printable(&report.unread.join("; ")));
         }
-        let printer = Printer::new(view, arguments.output, arguments.redraws());
+        let printer = Printer::new(view, arguments.output, arguments.screen());
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
     if !arguments.watch && view.shows_differences(&items) {
@@ -213,6 +215,8 @@ fn show(view: &View, items: &[&Item], format: Format) -> anyhow::Result<()> {
         Format::Json => print(&output::json(&list())?),
         Format::Yaml => print(&output::yaml(&list())?),
         Format::Table | Format::Wide if items.is_empty() => Ok(()),
-        Format::Table | Format::Wide => print(&view.tables(items.iter().copied(), Timestamp::now())),
+        Format::Table | Format::Wide => {
+            print(&view.tables(items.iter().copied(), Timestamp::now(), terminal::width()))
+        }
     }
 }

@@ -200,7 +200,7 @@ async fn credentials_that_no_longer_count() -> Result<()> {
 }
 
 /// A kubeconfig of a hub that is away.
-fn away(directory: &Path) -> PathBuf {
+pub(crate) fn away(directory: &Path) -> PathBuf {
     let path = directory.join("away");
     std::fs::write(&path, kubeconfig("{CLUSTER, USER, CONTEXT}", closed_port())).unwrap();
     path

@@ -9,9 +9,9 @@ use super::view::{Rows, View};
 use super::{Arguments, Format, Hub, watch};
 use crate::api::cluster::ManagedClusterStatus;
 use crate::api::names::{ClusterName, ControllerName};
-use crate::cli::Answer;
 use crate::cli::output::{self, print, say};
 use crate::cli::text::printable;
+use crate::cli::{Answer, terminal};
 use crate::hub::Scope;
 use crate::report::{self, Asked, Item, Query, Report};
 
@@ -59,7 +59,7 @@ pub(super) async fn answer(
         if !unread.is_empty() {
             say(printable(&unread.join("; ")));
         }
-        let printer = Printer::new(view, arguments.output, arguments.redraws());
+        let printer = Printer::new(view, arguments.output, arguments.screen());
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
     let fine = report.faults.is_empty() && unavailable.is_none() && items.iter().all(Item::in_sync);
@@ -72,7 +72,7 @@ pub(super) async fn answer(
         Format::Json => print(&output::json(&list())?)?,
         Format::Yaml => print(&output::yaml(&list())?)?,
         Format::Table | Format::Wide if items.is_empty() => {}
-        Format::Table | Format::Wide => print(&view.tables(&items, Timestamp::now()))?,
+        Format::Table | Format::Wide => print(&view.tables(&items, Timestamp::now(), terminal::width()))?,
     }
     crate::cli::answer(fine, &unread)
 }

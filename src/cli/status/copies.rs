@@ -6,7 +6,7 @@ use crate::report::{CopyReport, Detail};
 pub(super) const ROW: [&str; 5] = ["APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
 
 /// The row of a copy, or of the access of an agent.
-pub(super) fn row(report: &CopyReport, wide: bool) -> Row {
+pub(super) fn row(report: &CopyReport) -> Row {
     let object = report.origin.as_ref().map(|origin| origin.object());
     let object = object.map_or(["-", "-"], |object| [&*object.namespace, &*object.name]);
     let of = [&*report.kind].into_iter().chain(object).map(str::to_owned).collect();
@@ -16,7 +16,7 @@ pub(super) fn row(report: &CopyReport, wide: bool) -> Row {
         None => vec!["no".to_owned(), "-".to_owned(), "-".to_owned()],
     };
     state.push(report.since.map_or_else(|| "-".to_owned(), |since| since.to_string()));
-    state.push(message(report.message(), wide, true));
+    state.push(message(report.message(), true));
     Row { of, state }
 }
 

@@ -5,14 +5,10 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::api::annotations::{Summary, Synced, SyncedCondition};
-use crate::api::text::cut;
-use crate::cli::text::printable;
 use crate::report::{Detail, PolicyOnCluster, PolicyReport, Reading};
 
-/// The most characters of a message in a table that is not wide.
-const MESSAGE: usize = 60;
-/// The most clusters that such a table names in one cell.
-const CLUSTERS: usize = 3;
+/// The most clusters that a table which is not wide names in one cell.
+const CLUSTERS: usize = 10;
 
 /// The condition of a policy that says most.
 const ENFORCED: &str = "Enforced";
@@ -34,7 +30,7 @@ pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
         count(report, |summary| summary.applied),
         count(report, |summary| summary.enforced),
         overridden(report, wide),
-        message(report.first_message().as_deref(), wide, true),
+        message(report.first_message().as_deref(), true),
     ]
 }
 
@@ -46,7 +42,7 @@ pub(super) fn clusters(report: &PolicyReport) -> Vec<Row> {
     let rows = entries.map(|entry| {
         let known = Some(entry).filter(|_| report.detail.shows_states());
         let mut state = cells(known, report.detail, ENFORCED);
-        state.push(message(known.and_then(text), true, known.is_some()));
+        state.push(message(known.and_then(text), known.is_some()));
         Row { of: vec![entry.cluster.to_string()], state }
     });
     let cut = match report.detail {
@@ -69,7 +65,7 @@ pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
         state.extend([conditions(known, report.detail), fields(known, report.detail)]);
     }
     let text = report.message.as_deref().or_else(|| known.and_then(text));
-    state.push(message(text, wide, known.is_some()));
+    state.push(message(text, known.is_some()));
     state
 }
 
@@ -166,9 +162,8 @@ pub(super) fn names(names: &[&str], wide: bool) -> String {
 }
 
 /// `message`; where there is none, whether that is `known`.
-pub(super) fn message(message: Option<&str>, wide: bool, known: bool) -> String {
-    let message = printable(message.unwrap_or(if known { "-" } else { "?" }));
-    if wide { message } else { cut(&message, MESSAGE) }
+pub(super) fn message(message: Option<&str>, known: bool) -> String {
+    message.unwrap_or(if known { "-" } else { "?" }).to_owned()
 }
 
 /// The time since `created` as `kubectl` shows it: `45s`, `5m10s`, `3h`, `12d`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::table::{self, Row};
 use super::{copies, gateways};
-use crate::cli::columns::Columns;
+use crate::cli::columns::fitting;
 use crate::report::{Differences, Differs, GatewayReport, Item, PolicyReport, Reading, Table};
 
 /// The column of differences.
@@ -120,10 +120,20 @@ impl View {
         headers.into_iter().map(str::to_owned).collect()
     }
 
+    /// How many columns of `table` say what a row is about.
+    fn names(&self, table: Table) -> usize {
+        match (table, &self.rows) {
+            (Table::Copies, _) => 3,
+            (Table::Policies, Rows::Clusters) => 1,
+            (Table::Policies, _) => 2 + usize::from(self.namespaces),
+            (Table::Gateways, _) => 1 + usize::from(self.namespaces),
+        }
+    }
+
     /// The rows of `item`.
     pub(super) fn rows(&self, item: &Item) -> Vec<Row> {
         match item {
-            Item::Copy(report) => vec![copies::row(report, self.wide)],
+            Item::Copy(report) => vec![copies::row(report)],
             Item::Gateway(report) => self.gateway_rows(report),
             Item::Policy(report) => self.policy_rows(report),
         }
@@ -187,15 +197,21 @@ impl View {
         row.of.iter().chain(&row.state).cloned().chain(age).collect()
     }
 
-    /// All tables, an empty line between them.
-    pub(super) fn tables<'i>(&self, items: impl IntoIterator<Item = &'i Item>, now: Timestamp) -> String {
+    /// All tables, an empty line between them, in lines of no more than `width`.
+    pub(super) fn tables<'i>(
+        &self,
+        items: impl IntoIterator<Item = &'i Item>,
+        now: Timestamp,
+        width: Option<usize>,
+    ) -> String {
+        let width = width.filter(|_| !self.wide);
         let mut rows: BTreeMap<Table, Vec<Vec<String>>> = BTreeMap::new();
         for item in items {
             let table = item.key().table;
             let cells = self.rows(item).into_iter().map(|row| self.cells(table, &row, item.created(), now));
             rows.entry(table).or_insert_with(|| vec![self.headers(table)]).extend(cells);
         }
-        let tables = rows.into_values().map(|rows| Columns::default().text(rows));
+        let tables = rows.into_iter().map(|(table, rows)| fitting(rows, self.names(table), width));
         tables.collect::<Vec<_>>().join("\n")
     }
 }

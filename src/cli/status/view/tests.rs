@@ -21,8 +21,14 @@ fn labels(clusters: &[(&str, &str)]) -> Option<BTreeMap<ClusterName, Strings>> {
 }
 
 fn table(report: PolicyReport, rows: Rows, labels: Option<BTreeMap<ClusterName, Strings>>) -> String {
-    let view = View { rows, namespaces: false, wide: true, differences: Some(Differences::new(labels)) };
-    view.tables(&[Item::from(report)], "2026-01-05T06:00:00Z".parse::<Timestamp>().unwrap())
+    let view = View {
+        rows,
+        namespaces: false,
+        wide: true,
+        differences: Some(Differences::new(labels)),
+        waits: None,
+    };
+    view.tables(&[Item::from(report)], "2026-01-05T06:00:00Z".parse::<Timestamp>().unwrap(), None)
 }
 
 #[test]
