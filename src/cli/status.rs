@@ -25,8 +25,9 @@ use super::settings::ControllerArguments;
 use super::stop::asked_to_stop;
 use super::text::printable;
 use super::{Answer, progress, terminal};
+use crate::api::names::ControllerName;
 use crate::hub::{HubClient, Scope, watching};
-use crate::report::{self, Asked, Differences, Item, Query, Report};
+use crate::report::{self, Asked, Differences, Item, Query, Report, Waits};
 use crate::telemetry::metrics::Metrics;
 use printer::{Printer, Screen};
 use view::{Rows, View};
@@ -49,6 +50,9 @@ pub struct Arguments {
     /// Only what is on this cluster, or is to be: for each Gateway and policy, what that cluster says.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
+    /// Only what is not as it should be, the longest wait first, with the clusters that are missing.
+    #[arg(long, conflicts_with = "watch")]
+    not_synced: bool,
     /// Watch for changes: redraw on a terminal, otherwise print each changed row.
     #[arg(short, long)]
     watch: bool,
@@ -141,7 +145,8 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     };
     let mut view = view(arguments, all.iter().filter_map(Item::policy).count());
     let watches = arguments.watch && known && !report.seen.sources().is_empty();
-    let items: Vec<&Item> = all.iter().filter(|item| view.shows(item)).collect();
+    let mut items: Vec<&Item> = all.iter().filter(|item| view.shows(item)).collect();
+    let in_sync = items.iter().all(|item| view.in_sync(item));
     let none = items.is_empty() && report.unread.is_empty();
     if none && report.has_classes && known {
         let of = name.map(|name| format!(" {name}")).unwrap_or_default();
@@ -161,6 +166,9 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         let printer = Printer::new(view, arguments.output, arguments.screen());
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
+    if arguments.not_synced {
+        only_not_synced(&hub.client, &controller, &mut view, &mut items).await?;
+    }
     if !arguments.watch && view.shows_differences(&items) {
         let (differences, unread) = Differences::read(&hub.client, &controller, view.rows.cluster()).await?;
         if let Some(unread) = unread {
@@ -171,7 +179,6 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     show(&view, &items, arguments.output)?;
     // That nothing was found in a part of it is no answer.
     let missing = none && arguments.name.is_some();
-    let in_sync = items.iter().all(|item| view.in_sync(item));
     super::answer(report.faults.is_empty() && known && !missing && in_sync, &report.unread)
 }
 
@@ -200,7 +207,28 @@ fn view(arguments: &Arguments, policies: usize) -> View {
         None if wide && arguments.name.is_some() && one => Rows::Clusters,
         None => Rows::Policies,
     };
-    View { rows, namespaces: arguments.all_namespaces, wide, differences: None }
+    View { rows, namespaces: arguments.all_namespaces, wide, differences: None, waits: None }
+}
+
+/// Leaves of `items` what is not as it should be, the longest wait first.
+async fn only_not_synced(
+    hub: &HubClient,
+    controller: &ControllerName,
+    view: &mut View,
+    items: &mut Vec<&Item>,
+) -> anyhow::Result<()> {
+    let found = items.len();
+    items.retain(|item| !view.in_sync(item));
+    if found > 0 && items.is_empty() {
+        say("all that was found is as it should be");
+    }
+    let (waits, unread) = Waits::read(hub, controller, items, view.rows.cluster()).await?;
+    if let Some(unread) = unread {
+        say(printable(&unread.to_string()));
+    }
+    waits.sort(items);
+    view.waits = Some(waits);
+    Ok(())
 }
 
 fn show(view: &View, items: &[&Item], format: Format) -> anyhow::Result<()> {

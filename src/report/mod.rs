@@ -21,6 +21,7 @@ mod policy;
 mod query;
 mod seen;
 mod served;
+mod waits;
 mod watch;
 
 pub use copy::CopyReport;
@@ -33,6 +34,7 @@ pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
 pub use query::{Asked, Query, QueryError, Report, cluster};
 pub use seen::Seen;
 pub use served::{Meant, ServedKind, full, meant, served};
+pub use waits::Waits;
 pub use watch::{Event, WatchError, Watching};
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod gateways;
+mod not_synced;
 mod rights;
 mod spoke;
 mod watch;

@@ -37,6 +37,11 @@ pub(super) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
     state
 }
 
+/// The clusters that have not programmed a Gateway as it is.
+pub(super) fn missing(gateway: &GatewayReport, wide: bool) -> String {
+    gateway.missing().map_or_else(unknown, |clusters| names(&clusters, wide))
+}
+
 pub(super) const ON_CLUSTER: [&str; 5] = ["CLASS", "APPLIED", "PROGRAMMED", "MESSAGE", "AGE"];
 pub(super) const ON_CLUSTER_WIDE: [&str; 7] =
     ["CLASS", "APPLIED", "PROGRAMMED", "ADDRESSES", "IN GRACE SINCE", "MESSAGE", "AGE"];

@@ -36,10 +36,11 @@ pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
 
 pub(super) const CLUSTER: [&str; 5] = ["CLUSTER", "APPLIED", "ENFORCED", "REASON", "MESSAGE"];
 
-/// One row for each cluster of a policy.
-pub(super) fn clusters(report: &PolicyReport) -> Vec<Row> {
+/// One row for each cluster of a policy, or for each that is known not to hold it as it is.
+pub(super) fn clusters(report: &PolicyReport, not_synced: bool) -> Vec<Row> {
+    let is_synced = |entry: &Synced| !report.detail.shows_states() || entry.applied;
     let entries = report.clusters.value().into_iter().flatten();
-    let rows = entries.map(|entry| {
+    let rows = entries.filter(|entry| !(not_synced && is_synced(entry))).map(|entry| {
         let known = Some(entry).filter(|_| report.detail.shows_states());
         let mut state = cells(known, report.detail, ENFORCED);
         state.push(message(known.and_then(text), known.is_some()));
@@ -141,11 +142,31 @@ fn count(report: &PolicyReport, of: impl Fn(&Summary) -> usize) -> String {
 }
 
 fn overridden(report: &PolicyReport, wide: bool) -> String {
-    match (report.overridden(), report.summary.value(), &report.clusters) {
-        (Some(clusters), ..) => names(&clusters, wide),
+    some_of(report, report.overridden().as_deref(), |summary| summary.overridden, wide)
+}
+
+/// The clusters that do not hold a policy as it is.
+pub(super) fn missing(report: &PolicyReport, wide: bool) -> String {
+    some_of(
+        report,
+        report.missing().as_deref(),
+        |summary| summary.clusters.saturating_sub(summary.applied),
+        wide,
+    )
+}
+
+/// These `clusters` of a policy, of which the summary counts so many.
+fn some_of(
+    report: &PolicyReport,
+    clusters: Option<&[&str]>,
+    count: impl Fn(&Summary) -> usize,
+    wide: bool,
+) -> String {
+    match (clusters, report.summary.value().map(count), &report.clusters) {
+        (Some(clusters), ..) => names(clusters, wide),
         // The list names all clusters alike; the summary still counts.
-        (None, Some(summary), Reading::Value(_)) if summary.overridden == 0 => "-".to_owned(),
-        (None, Some(summary), Reading::Value(_)) => format!("({})", summary.overridden),
+        (None, Some(0), Reading::Value(_)) => "-".to_owned(),
+        (None, Some(count), Reading::Value(_)) => format!("({count})"),
         (None, None, Reading::Missing) => "-".to_owned(),
         _ => "?".to_owned(),
     }

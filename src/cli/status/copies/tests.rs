@@ -58,7 +58,7 @@ fn access() -> HubObject {
 }
 
 fn table(seen: &Seen) -> String {
-    let view = View { rows: Rows::Policies, namespaces: true, wide: false, differences: None };
+    let view = View { rows: Rows::Policies, namespaces: true, wide: false, differences: None, waits: None };
     view.tables(&seen.items(), AT.parse().unwrap(), None)
 }
 

@@ -7,7 +7,7 @@ use crate::report::Item;
 use crate::report::tests::{CLUSTERS, SUMMARY, report};
 
 fn table(reports: &[PolicyReport], rows: Rows, wide: bool) -> String {
-    let view = View { rows, namespaces: true, wide, differences: None };
+    let view = View { rows, namespaces: true, wide, differences: None, waits: None };
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
     view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap(), None)
 }
@@ -80,7 +80,7 @@ fn a_shortened_list_is_counted() {
         (POLICIES_SYNCED_DETAIL, "keys"),
     ]);
     assert_eq!(overridden(&report, false), "(1)");
-    assert_eq!(clusters(&report)[0].state, ["?"; 4]);
+    assert_eq!(clusters(&report, false)[0].state, ["?"; 4]);
 }
 
 #[test]

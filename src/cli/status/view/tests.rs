@@ -51,7 +51,7 @@ fn what_is_not_known_is_not_made_up() {
     let us = || labels(&[("us-1", "us")]);
     let cell = |annotations: &[(&str, &str)], labels| {
         let differences = Some(Differences::new(labels));
-        let view = View { rows: Rows::Clusters, namespaces: false, wide: true, differences };
+        let view = View { rows: Rows::Clusters, namespaces: false, wide: true, differences, waits: None };
         view.differs(&with(annotations), "us-1").concat()
     };
     assert_eq!(cell(&[], us()), "-");
