@@ -16,6 +16,14 @@ use crate::hub::HubClient;
 use crate::report::{self, Meant, ServedKind, full, meant, served};
 use crate::sync::kinds::REQUIRED;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # Why a policy is on its clusters, or is not
+  policy-sync explain ratelimitpolicy limits -n shop
+
+  # Why a Gateway is not on one cluster, for programs
+  policy-sync explain gateway web -n shop --cluster eu-1 -o json";
+
 /// Arguments of `policy-sync explain`.
 #[derive(Debug, Args)]
 pub struct Arguments {

@@ -26,9 +26,24 @@ use crate::api::syntax::is_dns_subdomain;
 use crate::version;
 pub use usage::parse;
 
+/// Of each help, and run by tests as they stand there.
+const EXAMPLES: &str = "\
+Examples:
+  # What there is on the hub, in all namespaces
+  policy-sync status -A
+
+  # Why a policy is on its clusters, or is not
+  policy-sync explain ratelimitpolicy limits -n shop";
+
 /// Sync Gateway API policies from a hub to its spokes through Open Cluster Management.
 #[derive(Debug, Parser)]
-#[command(name = "policy-sync", version = version::text(), about, arg_required_else_help = true)]
+#[command(
+    name = "policy-sync",
+    version = version::text(),
+    about,
+    arg_required_else_help = true,
+    after_help = EXAMPLES
+)]
 pub struct Cli {
     #[command(flatten)]
     hub: hub::HubArguments,
@@ -39,15 +54,19 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the controller on a hub.
+    #[command(after_help = controller::EXAMPLES)]
     Controller(controller::Arguments),
     /// Print the works that the controller would make of manifests, or what it would change on a hub.
+    #[command(after_help = plan::EXAMPLES)]
     Plan(plan::Arguments),
     /// Check parameters before they are used.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = params::EXAMPLES)]
     Params(params::Command),
     /// Show how far the Gateways and the policies of a hub are synced.
+    #[command(after_help = status::EXAMPLES)]
     Status(status::Arguments),
     /// Say why a Gateway or a policy is on a cluster, or is not, and what to change.
+    #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Arguments),
 }
 

@@ -27,10 +27,20 @@ use crate::sync::rows::kind::Resolution;
 use access::{AccessReviewer, ClassFault};
 use sources::Source;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # Parameters in a manifest, without a hub
+  policy-sync params check shop/class.yaml --offline
+
+  # Those that a class of the hub uses, and whether their kinds can be synced
+  kubectl get configmap params -n shop -o json |
+    policy-sync params check -";
+
 /// What to do with parameters.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Find out whether parameters are valid, and whether the kinds that they list can be synced on the hub.
+    #[command(after_help = EXAMPLES)]
     Check(Arguments),
 }
 

@@ -33,6 +33,14 @@ use crate::sync::dry_run::{self, Severity};
 use inventory::Inventory;
 pub(super) use kinds::is_plural;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # The works that a folder of manifests makes, without a hub
+  policy-sync plan -f shop/
+
+  # What the controller would create, change and delete on the hub
+  policy-sync plan --diff -o table";
+
 /// Arguments of `policy-sync plan`.
 #[derive(Debug, Args)]
 pub struct Arguments {

@@ -32,6 +32,14 @@ use crate::telemetry::metrics::Metrics;
 use printer::{Printer, Screen};
 use view::{Rows, View};
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # What is not as it should be anywhere, the longest wait first
+  policy-sync status -A --not-synced
+
+  # A policy, with a row for each of its clusters
+  policy-sync status ratelimitpolicy limits -n shop -o wide";
+
 /// Arguments of `policy-sync status`.
 #[derive(Debug, Args)]
 pub struct Arguments {

@@ -4,7 +4,9 @@
 
 mod asking;
 mod diff;
+mod examples;
 mod explain;
+mod help;
 mod params;
 mod plan;
 mod printing;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -114,4 +115,18 @@ fn screen(mut output: impl Read + Send + 'static) -> Arc<Mutex<String>> {
         }
     });
     screen
+}
+
+/// A folder with the binary under each of its names, and whatever else is `linked`, for a `PATH`.
+pub(crate) fn on_path(linked: &[(&str, &Path)]) -> (tempfile::TempDir, std::ffi::OsString) {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = Path::new(env!("CARGO_BIN_EXE_policy-sync"));
+    let names = ["policy-sync", "kubectl-policy_sync", "kubectl_complete-policy_sync"];
+    for (name, program) in names.map(|name| (name, binary)).iter().chain(linked) {
+        std::os::unix::fs::symlink(program, folder.path().join(name)).unwrap();
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths = [folder.path().to_owned()].into_iter().chain(std::env::split_paths(&paths));
+    let path = std::env::join_paths(paths).unwrap();
+    (folder, path)
 }
