@@ -84,6 +84,16 @@ impl HubArguments {
         HubClient::new(config, self.request_timeout())
     }
 
+    /// The names of the contexts that there are; none where no kubeconfig can be read.
+    pub(super) fn contexts(&self) -> Vec<String> {
+        let kubeconfig = self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+        kubeconfig
+            .into_iter()
+            .flat_map(|kubeconfig| kubeconfig.contexts)
+            .map(|context| context.name)
+            .collect()
+    }
+
     /// The configuration of a client for the hub.
     ///
     /// # Errors

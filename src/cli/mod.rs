@@ -1,6 +1,8 @@
 //! The command line: one file for each command. Arguments become a validated configuration before a port opens.
 
+mod called_as;
 mod columns;
+pub mod completion;
 pub mod controller;
 mod documents;
 mod duration;
@@ -24,6 +26,7 @@ use clap::{Parser, Subcommand};
 
 use crate::api::syntax::is_dns_subdomain;
 use crate::version;
+pub use completion::complete;
 pub use usage::parse;
 
 /// Of each help, and run by tests as they stand there.
@@ -68,6 +71,9 @@ enum Command {
     /// Say why a Gateway or a policy is on a cluster, or is not, and what to change.
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Arguments),
+    /// Print the script that makes a shell complete this command line.
+    #[command(after_help = completion::EXAMPLES)]
+    Completion(completion::Arguments),
 }
 
 /// How a command ended.
@@ -120,6 +126,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
+        Command::Completion(arguments) => completion::run(&arguments),
     };
     match answer {
         Ok(Answer::Fine) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::CommandFactory;
 use policy_sync::cli::Cli;
 use policy_sync_testenv::apply::apply_with_status;
@@ -118,6 +118,8 @@ async fn the_examples_do_what_they_say() -> Result<()> {
         let silent = ["source", "mkdir"].iter().any(|word| example.starts_with(word));
         ensure!(ran.stdout.is_empty() == silent, "{example}: {ran:#?}");
     }
+    let fish = home.path().join(".config/fish/completions/policy-sync.fish");
+    ensure!(std::fs::read_to_string(fish).context("no script of fish")?.contains("complete "));
     Ok(())
 }
 
