@@ -25,6 +25,14 @@ needs_c_compiler() {
     missing "a C compiler (cc) or make is missing: on Debian and Ubuntu, apt-get install gcc libc6-dev make"
 }
 
+# Of which completion is tested; script is a terminal.
+needs_shells() {
+    local command
+    for command in bash zsh fish script; do
+        command -v "$command" >/dev/null || missing "$command is missing: on Debian and Ubuntu, apt-get install bash zsh fish bsdutils"
+    done
+}
+
 # For etcd and the Kubernetes servers, unless KUBEBUILDER_ASSETS has them and POLICY_SYNC_CRDS the Gateway API.
 # An older Go from 1.21 on fetches the right one by itself, unless GOTOOLCHAIN=local forbids it.
 needs_go() {

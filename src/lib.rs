@@ -36,3 +36,4 @@ mod shrink;
 pub mod sync;
 pub mod tasks;
 pub mod telemetry;
+pub mod version;

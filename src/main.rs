@@ -1,4 +1,4 @@
-//! Parse, run, exit code.
+//! Parse, run, exit code; or complete what is being typed.
 
 use std::process::ExitCode;
 
@@ -14,6 +14,7 @@ async fn main() -> ExitCode {
         eprintln!("policy-sync: another TLS provider is installed already");
         return ExitCode::from(2);
     }
+    cli::complete();
     match cli::parse() {
         Ok(cli) => cli::run(cli).await,
         Err(code) => code,

@@ -49,6 +49,8 @@ pub struct ManagedFields {
     pub operation: String,
     /// The subresource it wrote through, empty for the object itself.
     pub subresource: String,
+    /// When it last changed them.
+    pub time: Option<Time>,
     /// The fields.
     pub fields_v1: Option<Box<RawValue>>,
 }
@@ -58,6 +60,18 @@ impl Metadata {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.resource_version.parse().unwrap_or_default()
+    }
+
+    /// When the spec was last written, as far as that is noted; otherwise when the object was made.
+    #[must_use]
+    pub fn spec_written(&self) -> Option<&Time> {
+        let has_spec = |fields: &RawValue| fields.get().contains("\"f:spec\"");
+        let of_spec = self
+            .managed_fields
+            .iter()
+            .filter(|entry| entry.subresource.is_empty() && entry.fields_v1.as_deref().is_some_and(has_spec));
+        let times = of_spec.filter_map(|entry| entry.time.as_ref());
+        times.max_by_key(|time| time.0).or(self.creation_timestamp.as_ref())
     }
 }
 

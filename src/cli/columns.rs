@@ -1,6 +1,11 @@
 //! Tables as `kubectl` prints them, in which nothing that others wrote moves the cursor.
 
+use super::terminal;
 use super::text::printable;
+use crate::api::text::cut;
+
+/// Spaces between columns.
+const GAP: usize = 3;
 
 /// Columns three spaces apart, as `kubectl` prints them; rows that come later stand below those printed before.
 #[derive(Debug, Default)]
@@ -9,25 +14,79 @@ pub(super) struct Columns(Vec<usize>);
 impl Columns {
     /// The text of `rows`, all of as many cells.
     pub(super) fn text(&mut self, rows: impl IntoIterator<Item = Vec<String>>) -> String {
-        let rows: Vec<Vec<String>> =
-            rows.into_iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
-        for row in &rows {
+        let rows = printable_rows(rows);
+        self.widen(&rows);
+        lines(&rows, &self.0)
+    }
+
+    fn widen(&mut self, rows: &[Vec<String>]) {
+        for row in rows {
             self.0.resize(row.len().max(self.0.len()), 0);
             for (width, cell) in self.0.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count() + 3);
+                *width = (*width).max(cell.chars().count());
             }
         }
-        let line = |row: &Vec<String>| {
-            let cells: String =
-                row.iter().zip(&self.0).map(|(cell, &width)| format!("{cell:<width$}")).collect();
-            format!("{}\n", cells.trim_end())
-        };
-        rows.iter().map(line).collect()
     }
 }
 
-/// A table that is printed at once.
-pub(super) fn table(headers: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+/// A table that is printed at once. Its first `names` columns say what a row is about. On a terminal it fits its width.
+pub(super) fn table(headers: &[&str], names: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let headers = headers.iter().map(|&header| header.to_owned()).collect();
-    Columns::default().text([headers].into_iter().chain(rows))
+    fitting([headers].into_iter().chain(rows), names, terminal::width())
 }
+
+/// The text of `rows`, the first of which has the headers, in lines of no more than `width`. What a row is about, in the first
+/// `names` columns, is cut last; headers are not.
+pub(super) fn fitting(
+    rows: impl IntoIterator<Item = Vec<String>>,
+    names: usize,
+    width: Option<usize>,
+) -> String {
+    let mut rows = printable_rows(rows);
+    let mut columns = Columns::default();
+    columns.widen(&rows);
+    let Columns(mut widths) = columns;
+    let Some(width) = width.filter(|width| total(&widths) > *width) else { return lines(&rows, &widths) };
+    let least: Vec<usize> = rows.first().into_iter().flatten().map(|header| header.chars().count()).collect();
+    let names = names.min(widths.len());
+    narrow(&mut widths, &least, names..least.len(), width);
+    narrow(&mut widths, &least, 0..names, width);
+    for row in &mut rows {
+        for (cell, width) in row.iter_mut().zip(&widths) {
+            *cell = cut(cell, *width);
+        }
+    }
+    lines(&rows, &widths)
+}
+
+/// How long a line is.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// Narrows the widest of these columns, and then the next ones with them, until a line has no more than `width`, or they have the
+/// `least` widths that they may have.
+fn narrow(widths: &mut [usize], least: &[usize], columns: std::ops::Range<usize>, width: usize) {
+    let can_be_narrowed = |widths: &[usize], column: &usize| widths[*column] > least[*column];
+    while total(widths) > width {
+        let candidates = columns.clone().filter(|column| can_be_narrowed(widths, column));
+        let Some(widest) = candidates.max_by_key(|column| widths[*column]) else { return };
+        widths[widest] -= 1;
+    }
+}
+
+fn printable_rows(rows: impl IntoIterator<Item = Vec<String>>) -> Vec<Vec<String>> {
+    rows.into_iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect()
+}
+
+fn lines(rows: &[Vec<String>], widths: &[usize]) -> String {
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
+        format!("{}\n", line.trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,16 @@ const STATUS_WINDOW_LIMIT: Duration = Duration::from_secs(600);
 /// How long work in hand may take once the controller is asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # Beside the controller of the hub, under a name of its own and without ports
+  policy-sync controller --controller-name example.com/trial \\
+    --metrics-bind-address 0 --health-probe-bind-address 0
+
+  # On free ports of this machine, which the log names, and with more in the log
+  policy-sync controller --log-level debug --leader-elect=false \\
+    --metrics-bind-address 127.0.0.1:0 --health-probe-bind-address 127.0.0.1:0";
+
 /// Arguments of `policy-sync controller`.
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -91,7 +101,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let namespace = config.default_namespace.clone();
     let metrics = Metrics::new().context("cannot set metrics up")?;
     let hub_metrics = HubMetrics::new(&metrics).context("cannot set metrics up")?;
-    let client = watching(config, &metrics)?;
+    let client = watching(config, &metrics, hub.request_timeout())?;
     let stop = CancellationToken::new();
     let clock = Clock::start();
     let mirror = Arc::new(Mirror::new(controller.clone()));

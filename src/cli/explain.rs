@@ -7,14 +7,22 @@ mod text;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
-use super::Answer;
 use super::hub::HubArguments;
 use super::output::{self, print};
 use super::settings::SettingsArguments;
+use super::{Answer, progress};
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::hub::HubClient;
 use crate::report::{self, Meant, ServedKind, full, meant, served};
 use crate::sync::kinds::REQUIRED;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # Why a policy is on its clusters, or is not
+  policy-sync explain ratelimitpolicy limits -n shop
+
+  # Why a Gateway is not on one cluster, for programs
+  policy-sync explain gateway web -n shop --cluster eu-1 -o json";
 
 /// Arguments of `policy-sync explain`.
 #[derive(Debug, Args)]
@@ -54,11 +62,12 @@ enum Format {
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
+    let _waiting = progress::begin();
     let config = hub.config().await?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let cluster = arguments.cluster.as_ref();
     super::names(&[("NAMESPACE", Some(&namespace)), ("NAME", Some(&arguments.name)), ("CLUSTER", cluster)])?;
-    let hub = HubClient::new(config)?;
+    let hub = hub.client(config)?;
     hub.has(&REQUIRED).await?;
     let kind = kind_of(&hub, &arguments.kind).await?;
     let key = ObjectKey::new(&namespace, &arguments.name);

@@ -4,23 +4,59 @@ use std::env;
 use std::error::Error;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use crate::hub::innermost;
+use super::duration;
+use crate::hub::{HubClient, HubError, RequestTimeout, innermost};
 
-/// Which hub to talk to.
-#[derive(Debug, Args)]
+/// What these options stand under in each `--help`.
+pub const HEADING: &str = "Hub options";
+
+/// The longest limit of a request: more is none.
+const TIMEOUT_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// Which hub to talk to, as whom, and for how long.
+#[derive(Clone, Debug, Args)]
 pub struct HubArguments {
     /// The kubeconfig file; otherwise $KUBECONFIG, ~/.kube/config, or the pod's service account.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING)]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; otherwise its current one.
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", help_heading = HEADING)]
     context: Option<String>,
+    /// The user to impersonate, who may be a service account: `system:serviceaccount:NAMESPACE:NAME`.
+    #[arg(
+        long = "as",
+        global = true,
+        value_name = "USER",
+        value_parser = NonEmptyStringValueParser::new(),
+        help_heading = HEADING
+    )]
+    user: Option<String>,
+    /// A group to impersonate. Repeatable.
+    #[arg(
+        long = "as-group",
+        global = true,
+        value_name = "GROUP",
+        value_parser = NonEmptyStringValueParser::new(),
+        help_heading = HEADING
+    )]
+    groups: Vec<String>,
+    /// Give a request up after this long, as in 1s or 2m; a number alone is seconds, 0 is never. Of a watch it limits only
+    /// how long it takes to begin. Otherwise the controller has limits of its own, and other commands wait 15s for an answer
+    /// to begin.
+    #[arg(long, global = true, value_name = "DURATION", value_parser = request_timeout, help_heading = HEADING)]
+    request_timeout: Option<RequestTimeout>,
+}
+
+fn request_timeout(text: &str) -> Result<RequestTimeout, String> {
+    duration::parse(text, Duration::from_secs(1), &(Duration::ZERO..=TIMEOUT_LIMIT)).map(RequestTimeout::new)
 }
 
 impl HubArguments {
@@ -33,12 +69,52 @@ impl HubArguments {
         named || set("KUBECONFIG").is_some() || set("KUBERNETES_SERVICE_HOST").is_some() || file()
     }
 
+    /// How long one request may take.
+    #[must_use]
+    pub fn request_timeout(&self) -> RequestTimeout {
+        self.request_timeout.unwrap_or_default()
+    }
+
+    /// The hub that `config` leads to. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    ///
+    /// Where its credentials cannot be read or had.
+    pub fn client(&self, config: Config) -> Result<HubClient, HubError> {
+        HubClient::new(config, self.request_timeout())
+    }
+
+    /// The names of the contexts that there are; none where no kubeconfig can be read.
+    pub(super) fn contexts(&self) -> Vec<String> {
+        let kubeconfig = self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+        kubeconfig
+            .into_iter()
+            .flat_map(|kubeconfig| kubeconfig.contexts)
+            .map(|context| context.name)
+            .collect()
+    }
+
     /// The configuration of a client for the hub.
     ///
     /// # Errors
     ///
-    /// Where no kubeconfig can be read, or it has no such context.
+    /// Where no kubeconfig can be read, it has no such context, or there are groups and no user to impersonate.
     pub async fn config(&self) -> anyhow::Result<Config> {
+        let mut config = self.configured().await?;
+        let auth = &mut config.auth_info;
+        if self.user.is_some() {
+            auth.impersonate.clone_from(&self.user);
+        }
+        if !self.groups.is_empty() {
+            if auth.impersonate.is_none() {
+                bail!("--as-group needs --as: the hub takes groups only with a user");
+            }
+            auth.impersonate_groups = Some(self.groups.clone());
+        }
+        Ok(config)
+    }
+
+    async fn configured(&self) -> anyhow::Result<Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         match &self.kubeconfig {
             Some(file) => {

@@ -1,6 +1,8 @@
 //! The command line: one file for each command. Arguments become a validated configuration before a port opens.
 
+mod called_as;
 mod columns;
+pub mod completion;
 pub mod controller;
 mod documents;
 mod duration;
@@ -10,9 +12,11 @@ mod manifests;
 pub mod output;
 pub mod params;
 pub mod plan;
+mod progress;
 pub mod settings;
 pub mod status;
 mod stop;
+mod terminal;
 pub mod text;
 mod usage;
 
@@ -21,11 +25,28 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::api::syntax::is_dns_subdomain;
+use crate::version;
+pub use completion::complete;
 pub use usage::parse;
+
+/// Of each help, and run by tests as they stand there.
+const EXAMPLES: &str = "\
+Examples:
+  # What there is on the hub, in all namespaces
+  policy-sync status -A
+
+  # Why a policy is on its clusters, or is not
+  policy-sync explain ratelimitpolicy limits -n shop";
 
 /// Sync Gateway API policies from a hub to its spokes through Open Cluster Management.
 #[derive(Debug, Parser)]
-#[command(name = "policy-sync", version, about, arg_required_else_help = true)]
+#[command(
+    name = "policy-sync",
+    version = version::text(),
+    about,
+    arg_required_else_help = true,
+    after_help = EXAMPLES
+)]
 pub struct Cli {
     #[command(flatten)]
     hub: hub::HubArguments,
@@ -36,16 +57,23 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the controller on a hub.
+    #[command(after_help = controller::EXAMPLES)]
     Controller(controller::Arguments),
     /// Print the works that the controller would make of manifests, or what it would change on a hub.
+    #[command(after_help = plan::EXAMPLES)]
     Plan(plan::Arguments),
     /// Check parameters before they are used.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = params::EXAMPLES)]
     Params(params::Command),
     /// Show how far the Gateways and the policies of a hub are synced.
+    #[command(after_help = status::EXAMPLES)]
     Status(status::Arguments),
     /// Say why a Gateway or a policy is on a cluster, or is not, and what to change.
+    #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Arguments),
+    /// Print the script that makes a shell complete this command line.
+    #[command(after_help = completion::EXAMPLES)]
+    Completion(completion::Arguments),
 }
 
 /// How a command ended.
@@ -98,6 +126,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
+        Command::Completion(arguments) => completion::run(&arguments),
     };
     match answer {
         Ok(Answer::Fine) => ExitCode::SUCCESS,

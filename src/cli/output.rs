@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Write};
 use anyhow::Context;
 use serde::Serialize;
 
+use super::progress;
 use super::text::{printable_json, printable_yaml};
 
 /// Prints `text`. A reader that has seen enough, as in `… | head`, is no error.
@@ -23,6 +24,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 ///
 /// As [`print()`].
 pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
+    progress::end();
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
@@ -33,6 +35,7 @@ pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
 
 /// Says `line` on standard error, where nobody may be left to hear it.
 pub fn say(line: impl Display) {
+    progress::end();
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

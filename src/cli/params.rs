@@ -19,18 +19,28 @@ use super::Answer;
 use super::columns::table;
 use super::hub::HubArguments;
 use super::output::{self, print, say};
+use super::progress;
 use super::settings::ControllerArguments;
 use super::text::printable;
 use crate::api::names::GroupVersionResource;
-use crate::hub::HubClient;
 use crate::sync::rows::kind::Resolution;
 use access::{AccessReviewer, ClassFault};
 use sources::Source;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # Parameters in a manifest, without a hub
+  policy-sync params check shop/class.yaml --offline
+
+  # Those that a class of the hub uses, and whether their kinds can be synced
+  kubectl get configmap params -n shop -o json |
+    policy-sync params check -";
 
 /// What to do with parameters.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Find out whether parameters are valid, and whether the kinds that they list can be synced on the hub.
+    #[command(after_help = EXAMPLES)]
     Check(Arguments),
 }
 
@@ -78,10 +88,11 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         bail!("FILE and --object cannot both be standard input");
     }
     let mut sources = sources::read(&arguments.file)?;
+    let _waiting = progress::begin();
     let reviewer = if arguments.offline {
         None
     } else if hub.is_configured() {
-        Some(AccessReviewer::new(HubClient::new(hub.config().await?)?).await?)
+        Some(AccessReviewer::new(hub.client(hub.config().await?)?).await?)
     } else {
         say("no hub is configured: whether the kinds can be synced is not checked");
         None
@@ -165,7 +176,7 @@ fn text(results: &[(&Source, Kinds)]) -> String {
                 let message = if message.is_empty() { "-".to_owned() } else { message };
                 vec![gvr.to_string(), resolution.reason().as_str().to_owned(), message]
             });
-            text.push_str(&table(&["KIND", "RESULT", "MESSAGE"], rows));
+            text.push_str(&table(&["KIND", "RESULT", "MESSAGE"], 1, rows));
         }
     }
     text

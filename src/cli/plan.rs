@@ -26,13 +26,20 @@ use super::hub::HubArguments;
 use super::output::{self, print, say};
 use super::settings::SettingsArguments;
 use super::text::printable;
-use super::{Answer, manifests};
+use super::{Answer, manifests, progress};
 use crate::api::secret;
 use crate::clock::Clock;
-use crate::hub::HubClient;
 use crate::sync::dry_run::{self, Severity};
 use inventory::Inventory;
 pub(super) use kinds::is_plural;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # The works that a folder of manifests makes, without a hub
+  policy-sync plan -f shop/
+
+  # What the controller would create, change and delete on the hub
+  policy-sync plan --diff -o table";
 
 /// Arguments of `policy-sync plan`.
 #[derive(Debug, Args)]
@@ -100,7 +107,8 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
 async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let settings = arguments.settings.settings()?;
     let controller = arguments.settings.controller()?;
-    let client = HubClient::new(hub.config().await?)?;
+    let _waiting = progress::begin();
+    let client = hub.client(hub.config().await?)?;
     let hub = dry_run::read(&client, &controller).await?;
     let (changes, diagnostics) = dry_run::plan(hub, &settings, Clock::start().now())?;
     for diagnostic in &diagnostics {

@@ -7,11 +7,14 @@ use crate::api::names::ControllerName;
 use crate::api::syntax::is_dns_label;
 use crate::sync::{RESERVED_NAMESPACES, Settings};
 
+/// The controller, where no other is named.
+pub const CONTROLLER_NAME: &str = "kuadrant.io/policy-sync";
+
 /// Whose GatewayClasses are ours.
 #[derive(Debug, Args)]
 pub struct ControllerArguments {
     /// The GatewayClasses with this `spec.controllerName` are ours.
-    #[arg(long, default_value = "kuadrant.io/policy-sync", value_name = "NAME")]
+    #[arg(long, default_value = CONTROLLER_NAME, value_name = "NAME")]
     controller_name: String,
 }
 

@@ -19,17 +19,26 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use super::Answer;
 use super::hub::HubArguments;
 use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::stop::asked_to_stop;
 use super::text::printable;
+use super::{Answer, progress, terminal};
+use crate::api::names::ControllerName;
 use crate::hub::{HubClient, Scope, watching};
-use crate::report::{self, Asked, Differences, Item, Query, Report};
+use crate::report::{self, Asked, Differences, Item, Query, Report, Waits};
 use crate::telemetry::metrics::Metrics;
-use printer::Printer;
+use printer::{Printer, Screen};
 use view::{Rows, View};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # What is not as it should be anywhere, the longest wait first
+  policy-sync status -A --not-synced
+
+  # A policy, with a row for each of its clusters
+  policy-sync status ratelimitpolicy limits -n shop -o wide";
 
 /// Arguments of `policy-sync status`.
 #[derive(Debug, Args)]
@@ -49,6 +58,9 @@ pub struct Arguments {
     /// Only what is on this cluster, or is to be: for each Gateway and policy, what that cluster says.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
+    /// Only what is not as it should be, the longest wait first, with the clusters that are missing.
+    #[arg(long, conflicts_with = "watch")]
+    not_synced: bool,
     /// Watch for changes: redraw on a terminal, otherwise print each changed row.
     #[arg(short, long)]
     watch: bool,
@@ -60,17 +72,18 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Whether a watch draws on a terminal.
-    fn redraws(&self) -> bool {
-        matches!(self.output, Format::Table | Format::Wide) && stdout().is_terminal()
+    /// The terminal that a watch draws on, if any.
+    fn screen(&self) -> Option<Screen> {
+        let draws = matches!(self.output, Format::Table | Format::Wide) && stdout().is_terminal();
+        draws.then_some(terminal::width)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A row for each Gateway and each policy, long cells cut.
+    /// A row for each Gateway and each policy. On a terminal it fits its width; elsewhere nothing is cut.
     Table,
-    /// Nothing cut.
+    /// More columns, all names, and nothing cut anywhere.
     Wide,
     /// A list of all that is known.
     Json,
@@ -85,6 +98,7 @@ enum Format {
 /// Where no such kind is synced, or the hub cannot be read.
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     if !arguments.watch {
+        let _waiting = progress::begin();
         return answer(hub, arguments).await;
     }
     let asked = asked_to_stop()?;
@@ -102,8 +116,9 @@ struct Hub {
 
 impl Hub {
     /// The hub that `config` leads to. Nothing is asked of it yet.
-    fn new(config: Config) -> anyhow::Result<Self> {
-        Ok(Self { watching: watching(config.clone(), &Metrics::new()?)?, client: HubClient::new(config)? })
+    fn new(hub: &HubArguments, config: Config) -> anyhow::Result<Self> {
+        let watching = watching(config.clone(), &Metrics::new()?, hub.request_timeout())?;
+        Ok(Self { watching, client: hub.client(config)? })
     }
 }
 
@@ -113,7 +128,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let (name, cluster) = (arguments.name.as_ref(), arguments.cluster.as_ref());
     super::names(&[("NAMESPACE", Some(&namespace)), ("NAME", name), ("CLUSTER", cluster)])?;
-    let hub = Hub::new(config)?;
+    let hub = Hub::new(hub, config)?;
     let asked = Asked::by(arguments.kind.as_deref());
     if asked == Asked::Cluster {
         return cluster::answer(hub, &controller, arguments).await;
@@ -138,7 +153,8 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     };
     let mut view = view(arguments, all.iter().filter_map(Item::policy).count());
     let watches = arguments.watch && known && !report.seen.sources().is_empty();
-    let items: Vec<&Item> = all.iter().filter(|item| view.shows(item)).collect();
+    let mut items: Vec<&Item> = all.iter().filter(|item| view.shows(item)).collect();
+    let in_sync = items.iter().all(|item| view.in_sync(item));
     let none = items.is_empty() && report.unread.is_empty();
     if none && report.has_classes && known {
         let of = name.map(|name| format!(" {name}")).unwrap_or_default();
@@ -155,8 +171,11 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
         if !report.unread.is_empty() {
             say(printable(&report.unread.join("; ")));
         }
-        let printer = Printer::new(view, arguments.output, arguments.redraws());
+        let printer = Printer::new(view, arguments.output, arguments.screen());
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
+    }
+    if arguments.not_synced {
+        only_not_synced(&hub.client, &controller, &mut view, &mut items).await?;
     }
     if !arguments.watch && view.shows_differences(&items) {
         let (differences, unread) = Differences::read(&hub.client, &controller, view.rows.cluster()).await?;
@@ -168,7 +187,6 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     show(&view, &items, arguments.output)?;
     // That nothing was found in a part of it is no answer.
     let missing = none && arguments.name.is_some();
-    let in_sync = items.iter().all(|item| view.in_sync(item));
     super::answer(report.faults.is_empty() && known && !missing && in_sync, &report.unread)
 }
 
@@ -197,7 +215,28 @@ fn view(arguments: &Arguments, policies: usize) -> View {
         None if wide && arguments.name.is_some() && one => Rows::Clusters,
         None => Rows::Policies,
     };
-    View { rows, namespaces: arguments.all_namespaces, wide, differences: None }
+    View { rows, namespaces: arguments.all_namespaces, wide, differences: None, waits: None }
+}
+
+/// Leaves of `items` what is not as it should be, the longest wait first.
+async fn only_not_synced(
+    hub: &HubClient,
+    controller: &ControllerName,
+    view: &mut View,
+    items: &mut Vec<&Item>,
+) -> anyhow::Result<()> {
+    let found = items.len();
+    items.retain(|item| !view.in_sync(item));
+    if found > 0 && items.is_empty() {
+        say("all that was found is as it should be");
+    }
+    let (waits, unread) = Waits::read(hub, controller, items, view.rows.cluster()).await?;
+    if let Some(unread) = unread {
+        say(printable(&unread.to_string()));
+    }
+    waits.sort(items);
+    view.waits = Some(waits);
+    Ok(())
 }
 
 fn show(view: &View, items: &[&Item], format: Format) -> anyhow::Result<()> {
@@ -212,6 +251,8 @@ fn show(view: &View, items: &[&Item], format: Format) -> anyhow::Result<()> {
         Format::Json => print(&output::json(&list())?),
         Format::Yaml => print(&output::yaml(&list())?),
         Format::Table | Format::Wide if items.is_empty() => Ok(()),
-        Format::Table | Format::Wide => print(&view.tables(items.iter().copied(), Timestamp::now())),
+        Format::Table | Format::Wide => {
+            print(&view.tables(items.iter().copied(), Timestamp::now(), terminal::width()))
+        }
     }
 }

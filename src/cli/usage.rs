@@ -1,11 +1,13 @@
 //! The arguments of this process. What is wrong with them is told in one line, as every other failure is.
 
+use std::env::args_os;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::{Error, ErrorKind};
 
 use super::Cli;
+use super::called_as::CalledAs;
 use super::output::say;
 use super::text::printable;
 
@@ -15,7 +17,9 @@ use super::text::printable;
 ///
 /// The exit code, where help was asked for or something is wrong; either has been said.
 pub fn parse() -> Result<Cli, ExitCode> {
-    Cli::try_parse().map_err(|error| match error.kind() {
+    let command = CalledAs::new(args_os().next().as_deref()).command();
+    let parsed = command.try_get_matches().and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Nobody may be left to read it.
             let _ = error.print();

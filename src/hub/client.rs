@@ -1,14 +1,15 @@
 //! A hub that people ask: it waits for each answer for a while, and says in one line what went wrong.
 
-use kube::api::GetParams;
+use kube::api::{GetParams, ListParams};
 use kube::core::Request;
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 
-use super::connection::{ANSWERS_WITHIN, client, url};
+use super::connection::{asking, url};
 use super::error::{HubError, innermost};
 use super::pages::{Page, Pages};
-use super::source::Source;
+use super::request_timeout::RequestTimeout;
+use super::source::{Extent, Source};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 
@@ -45,11 +46,9 @@ impl HubClient {
     /// # Errors
     ///
     /// Where its credentials cannot be read or had.
-    pub fn new(mut config: Config) -> Result<Self, HubError> {
-        config.connect_timeout = Some(ANSWERS_WITHIN);
-        config.read_timeout = Some(ANSWERS_WITHIN);
+    pub fn new(config: Config, timeout: RequestTimeout) -> Result<Self, HubError> {
         let url = url(&config);
-        Ok(Self { client: client(config)?, url })
+        Ok(Self { client: asking(config, timeout)?, url })
     }
 
     /// What sends the requests.
@@ -115,6 +114,24 @@ impl HubClient {
                 return Ok(objects);
             }
         }
+    }
+
+    /// The names of the first objects of `gvr` in `namespace`, in all where that is empty, as many as one answer has.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be listed.
+    pub async fn names(
+        &self,
+        gvr: &GroupVersionResource,
+        namespace: &str,
+        what: &str,
+    ) -> Result<Vec<String>, HubError> {
+        let pages = Pages::new(gvr, namespace, ListParams::default().limit(PAGE), Extent::Metadata);
+        let page =
+            async { self.client.request::<Page>(pages.request().map_err(kube::Error::BuildRequest)?).await };
+        let page = page.await.map_err(|error| self.failure(what, &error))?;
+        Ok(page.items.into_iter().map(|object| object.metadata.name).collect())
     }
 
     /// One object, `None` where it does not exist; `what` is for the words, as in `get ConfigMap shop/params`.

@@ -15,6 +15,7 @@ mod kind;
 mod metered;
 pub mod mirror;
 mod pages;
+mod request_timeout;
 mod row;
 mod source;
 pub mod watch;
@@ -27,5 +28,6 @@ pub use mirror::{
     Change, Changed, Changes, Failing, Failure, FailureKind, Index, Mirror, MirrorGuard, Table, Tables,
 };
 pub use pages::Pages;
+pub use request_timeout::RequestTimeout;
 pub use row::{AnyRow, Pruned, Row};
 pub use source::{Extent, Line, Registered, Scope, Source, Wanted};

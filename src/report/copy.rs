@@ -26,6 +26,8 @@ pub struct CopyReport {
     pub work: Option<Synced>,
     /// Since when its agent says so, or since when it is asked to remove it.
     pub since: Option<Timestamp>,
+    /// Since when its agent has yet to apply it, or to remove it; `None` where it has.
+    pub waiting_since: Option<Timestamp>,
     desired: Desired,
 }
 
@@ -67,7 +69,7 @@ impl CopyRow {
 }
 
 impl CopyReport {
-    fn of_work(object: &HubObject, controller: &ControllerName) -> Option<Self> {
+    pub(super) fn of_work(object: &HubObject, controller: &ControllerName) -> Option<Self> {
         let work = Work::new(object, controller);
         let (origin, kind) = match &work.purpose {
             Purpose::Foreign => return None,
@@ -87,7 +89,14 @@ impl CopyReport {
         let applied = status.conditions.iter().find(|condition| condition.type_ == "Applied");
         let deleting = object.metadata.deletion_timestamp.as_ref().map(|time| time.0);
         let since = deleting.or_else(|| applied.map(|condition| condition.last_transition_time.0));
-        Some(Self { origin, kind, work: Some(entry), since, desired: Desired::No })
+        let refused = applied.filter(|condition| condition.status != "True");
+        let asked = || object.metadata.spec_written().map(|time| time.0);
+        let waiting_since = if entry.applied {
+            None
+        } else {
+            deleting.or(refused.map(|condition| condition.last_transition_time.0)).or_else(asked)
+        };
+        Some(Self { origin, kind, work: Some(entry), since, waiting_since, desired: Desired::No })
     }
 
     /// One that is to be there, of an object of this kind that says so of it.

@@ -181,12 +181,31 @@ impl GatewayReport {
         }
     }
 
+    /// The clusters that have not programmed it as it is; `None` where that is not known.
+    #[must_use]
+    pub fn missing(&self) -> Option<Vec<&str>> {
+        // What is said of an earlier generation is not said of this one.
+        let all = self.programmed()?.status == "True";
+        let Some(copies) = &self.copies else { return all.then(Vec::new) };
+        let lacks = |cluster: &&ClusterName| copies.get(*cluster).is_none_or(|copy| copy.lacks.is_some());
+        Some(self.clusters()?.into_iter().filter(lacks).map(|cluster| &*cluster.0).collect())
+    }
+
+    /// Since when it is not accepted, or not programmed, as far as it says so of its present generation.
+    #[must_use]
+    pub fn not_synced_since(&self) -> Option<Timestamp> {
+        self.lacking().map(|condition| condition.last_transition_time.0)
+    }
+
+    fn lacking(&self) -> Option<&Condition> {
+        self.row.conditions.iter().flatten().find(|condition| condition.status != "True")
+    }
+
     /// What there is to know: why it is not accepted, or not programmed.
     #[must_use]
     pub fn message(&self) -> Option<String> {
-        let lacking = self.row.conditions.iter().flatten().find(|condition| condition.status != "True");
         let silent = || "the controller has said nothing of its present generation".to_owned();
-        match lacking {
+        match self.lacking() {
             Some(condition) => Some(condition.message.clone()),
             None => self.row.conditions.iter().any(Option::is_none).then(silent),
         }
@@ -214,6 +233,7 @@ impl GatewayReport {
             "accepted": self.accepted().map(condition),
             "programmed": self.programmed().map(condition),
             "clusters": clusters,
+            "missing": self.missing(),
             "addresses": self.row.addresses,
             "faults": self.row.faults,
         })

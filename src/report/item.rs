@@ -91,7 +91,7 @@ impl Item {
 
     /// The same as `cluster` has it; `None` where it is not for that cluster.
     #[must_use]
-    pub fn on(&self, cluster: &str) -> Option<ItemOnCluster<'_>> {
+    pub fn on<'i>(&'i self, cluster: &'i str) -> Option<ItemOnCluster<'i>> {
         match self {
             Self::Gateway(report) => report.on(cluster).map(ItemOnCluster::Gateway),
             Self::Policy(report) => report.on(cluster).map(ItemOnCluster::Policy),

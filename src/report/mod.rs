@@ -17,10 +17,12 @@ mod index;
 mod item;
 mod key;
 mod kinds;
+mod names;
 mod policy;
 mod query;
 mod seen;
 mod served;
+mod waits;
 mod watch;
 
 pub use copy::CopyReport;
@@ -29,10 +31,12 @@ pub use explanation::{ExplainError, Group, ObjectExplanation, explain};
 pub use gateway::{GatewayCopy, GatewayOnCluster, GatewayReport, GatewayRow};
 pub use item::{Item, ItemOnCluster};
 pub use key::{ItemKey, Table};
+pub use names::{clusters, namespaces, objects};
 pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
-pub use query::{Asked, Query, QueryError, Report, cluster};
+pub use query::{Asked, Query, QueryError, Report, cluster, synced_kinds};
 pub use seen::Seen;
 pub use served::{Meant, ServedKind, full, meant, served};
+pub use waits::Waits;
 pub use watch::{Event, WatchError, Watching};
 
 #[cfg(test)]

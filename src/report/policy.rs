@@ -47,6 +47,8 @@ impl<T> Reading<T> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRow {
     created: Option<Timestamp>,
+    /// When the controller last changed its annotations.
+    told: Option<Timestamp>,
     annotations: Strings,
 }
 
@@ -62,11 +64,14 @@ const SHOWN: [&str; 5] = [
 impl Row for PolicyRow {}
 
 impl Pruned for PolicyRow {
-    fn prune(object: &HubObject, _controller: &ControllerName) -> Self {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
         let metadata = &object.metadata;
+        let manager = controller.hub_field_manager();
+        let told = metadata.managed_fields.iter().find(|entry| entry.manager == manager);
         let shown = |key: &str| Some((key.to_owned(), metadata.annotations.get(key)?.clone()));
         Self {
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            told: told.and_then(|entry| entry.time.as_ref()).map(|time| time.0),
             annotations: SHOWN.into_iter().filter_map(shown).collect(),
         }
     }
@@ -81,6 +86,8 @@ pub struct PolicyReport {
     pub kind: String,
     /// When it was created.
     pub created: Option<Timestamp>,
+    /// When the controller last changed what it says.
+    pub told: Option<Timestamp>,
     /// The list of its clusters in numbers.
     pub summary: Reading<Summary>,
     /// What its clusters say.
@@ -133,6 +140,7 @@ impl PolicyReport {
             origin: Origin::new(kind.gvr.kind.clone(), key),
             kind: kind.kind.clone(),
             created: row.created,
+            told: row.told,
             summary,
             clusters,
             detail,
@@ -162,6 +170,20 @@ impl PolicyReport {
         Some(clusters.iter().filter(overridden).map(|entry| &*entry.cluster.0).collect())
     }
 
+    /// The clusters that are to hold it as it is, and do not; `None` where the list does not say.
+    #[must_use]
+    pub fn missing(&self) -> Option<Vec<&str>> {
+        match (&self.summary, &self.clusters) {
+            (Reading::Missing, Reading::Missing) => Some(Vec::new()),
+            (Reading::Value(summary), _) if summary.synced => Some(Vec::new()),
+            (_, Reading::Value(clusters)) if self.detail.shows_states() => {
+                let lacking = clusters.iter().filter(|entry| !entry.applied && !entry.deleting);
+                Some(lacking.map(|entry| &*entry.cluster.0).collect())
+            }
+            _ => None,
+        }
+    }
+
     /// What there is to know: the policy's message, or that of the first cluster that does not hold it.
     #[must_use]
     pub fn first_message(&self) -> Option<String> {
@@ -188,6 +210,7 @@ impl PolicyReport {
             "detail": self.detail_text,
             "message": self.message,
             "clusters": self.raw_clusters,
+            "missing": self.missing(),
             "faults": self.faults,
         })
     }

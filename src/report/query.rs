@@ -105,7 +105,22 @@ pub async fn cluster(hub: &HubClient, name: &ClusterName) -> Result<Option<HubOb
     hub.get(&CLUSTERS.gvr(), &ObjectKey::new("", &name.0), &format!("read ManagedCluster {name}")).await
 }
 
+/// The kinds that the parameters of the classes of `controller` list, as far as they can be read and are served.
+///
+/// # Errors
+///
+/// Where the hub cannot be read.
+pub async fn synced_kinds(hub: &HubClient, controller: &ControllerName) -> Result<Vec<ServedKind>, HubError> {
+    let classes = classes(hub, controller).await?;
+    Report::new(Seen::new(controller.clone(), Scope::All)).kinds(hub, &classes).await
+}
+
 impl Report {
+    fn new(seen: Seen) -> Self {
+        let has_classes = !seen.classes.is_empty();
+        Self { seen, faults: Vec::new(), unread: Vec::new(), works_unread: None, has_classes }
+    }
+
     /// Reads what is asked for.
     ///
     /// # Errors
@@ -124,9 +139,7 @@ impl Report {
             let view = guard.view(OfflineMirror::settled());
             view.our_classes().into_keys().map(|key| key.name.clone()).collect()
         };
-        let has_classes = !seen.classes.is_empty();
-        let (faults, unread, works_unread) = (Vec::new(), Vec::new(), None);
-        let mut report = Self { seen, faults, unread, works_unread, has_classes };
+        let mut report = Self::new(seen);
         if query.asked != Asked::Gateways {
             report.policies(hub, &classes, query).await?;
         }

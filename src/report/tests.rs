@@ -22,7 +22,7 @@ pub(crate) const CLUSTERS: &str = r#"[
     {"cluster":"us-1","name":"limits","namespace":"kuadrant-shop","applied":true,
      "conditions":[{"type":"Enforced","status":"True","reason":"Enforced"}]}]"#;
 
-fn kind() -> ServedKind {
+pub(crate) fn kind() -> ServedKind {
     let served = APIResource { kind: "RateLimitPolicy".into(), ..APIResource::default() };
     ServedKind::new(GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), &served)
 }

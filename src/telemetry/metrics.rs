@@ -14,6 +14,7 @@ use prometheus::{
     Encoder, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
 
+use crate::version::{REVISION, VERSION};
 use work::WorkMetrics;
 
 pub use registering::Registering;
@@ -21,12 +22,6 @@ pub use work::{Ending, Working};
 
 /// Seconds from a millisecond to a minute.
 const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-
-/// The commit that this was built from, where whoever built it said so.
-const REVISION: &str = match option_env!("POLICY_SYNC_REVISION") {
-    Some(revision) => revision,
-    None => "unknown",
-};
 
 /// All metrics of a process.
 #[derive(Clone, Debug)]
@@ -62,7 +57,7 @@ impl Metrics {
             "1, with what this process was built from.",
             &["version", "revision"],
         )?
-        .with_label_values(&[env!("CARGO_PKG_VERSION"), REVISION])
+        .with_label_values(&[VERSION, REVISION.unwrap_or("unknown")])
         .set(1);
         Ok(Self(Arc::new(Inner {
             gathering: Mutex::default(),

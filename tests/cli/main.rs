@@ -2,12 +2,18 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod asking;
+mod completion;
 mod diff;
+mod examples;
 mod explain;
+mod help;
 mod params;
 mod plan;
+mod printing;
 mod refusals;
 mod run;
 mod running;
 mod secrets;
 mod status;
+mod terminal;

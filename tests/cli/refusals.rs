@@ -94,6 +94,12 @@ fn help_and_version_are_results() {
 }
 
 #[test]
+fn the_version_is_that_of_the_build() {
+    let ran = run_with(&["--version"], "");
+    assert_eq!((ran.code, ran.stdout), (0, format!("policy-sync {}\n", policy_sync::version::text())));
+}
+
+#[test]
 fn kubeconfigs_that_lead_nowhere() {
     let directory = tempfile::tempdir().unwrap();
     let mut faults = Vec::new();
@@ -194,7 +200,7 @@ async fn credentials_that_no_longer_count() -> Result<()> {
 }
 
 /// A kubeconfig of a hub that is away.
-fn away(directory: &Path) -> PathBuf {
+pub(crate) fn away(directory: &Path) -> PathBuf {
     let path = directory.join("away");
     std::fs::write(&path, kubeconfig("{CLUSTER, USER, CONTEXT}", closed_port())).unwrap();
     path

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod gateways;
+mod not_synced;
 mod rights;
 mod spoke;
 mod watch;
@@ -26,7 +27,7 @@ use crate::params::check_on;
 use crate::run::{Ran, command, finish, run};
 
 /// A policy on two clusters; on `eu-1`, a policy of the spoke's own wins.
-fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
+pub(crate) fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
     let entry = |cluster: &str, applied: bool, status: &str, reason: &str| {
         json!({"cluster": cluster, "name": "limits", "namespace": "kuadrant-shop", "applied": applied,
                "conditions": [{"type": "Enforced", "status": status, "reason": reason}]})
@@ -42,7 +43,7 @@ fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
 
 /// Writes `policy` with these annotations and no other of the controller's. A patch is read as JSON, where server-side
 /// apply is read as YAML, which refuses some of the characters that may come from a spoke.
-async fn annotated(client: &Client, policy: Value, annotations: BTreeMap<&str, String>) {
+pub(crate) async fn annotated(client: &Client, policy: Value, annotations: BTreeMap<&str, String>) {
     apply(client, &policy).await.unwrap();
     let all = OF_POLICY.map(|key| (key, annotations.get(key)));
     let (policies, name) = api_for(client, &policy).await.unwrap();
@@ -58,7 +59,7 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> Ran {
 
 /// A tenant of its own, on a hub that only the tests of the status share: the annotations that they write by hand, a
 /// controller would take for its own to remove.
-async fn tenant(name: &str) -> Tenant<'static> {
+pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
     let start = || async {
         let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;

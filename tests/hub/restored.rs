@@ -9,7 +9,7 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use policy_sync::clock::Clock;
-use policy_sync::hub::watching;
+use policy_sync::hub::{RequestTimeout, watching};
 use policy_sync::tasks::Ended;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
@@ -85,8 +85,8 @@ async fn a_hub_that_was_restored_is_told_and_after_five_minutes_begun_anew() -> 
     let (tenant, within) = (tenant(hub, "restored").await?, tenant(hub, "within").await?);
     let controller = tenant.controller().await?;
     // Its controller is in this process, whose time this test moves on.
-    let flow =
-        flow(watching(hub.client_config(), &Metrics::new()?)?, &within.controller_name(), Clock::start())?;
+    let client = watching(hub.client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
+    let flow = flow(client, &within.controller_name(), Clock::start())?;
     let (mirror, clock) = (flow.mirror.clone(), flow.clock);
     let ends = flow.start(CancellationToken::new());
     for tenant in [&tenant, &within] {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod command_line;
 mod dependencies;
 mod documentation;
 mod logging;

@@ -102,7 +102,7 @@ pub(super) fn text(all: &[Fields]) -> String {
             vec![of.object.clone(), field.name.clone(), field.path.clone(), field.value(), message]
         })
     });
-    table(&["OBJECT", "FIELD", "PATH", "VALUE", "MESSAGE"], rows)
+    table(&["OBJECT", "FIELD", "PATH", "VALUE", "MESSAGE"], 2, rows)
 }
 
 /// The same for programs.

@@ -69,7 +69,7 @@ pub(super) fn table(changes: &[Change]) -> String {
             or_dash(change.waits.as_deref().unwrap_or_default()),
         ]
     });
-    columns::table(&["ACTION", "KIND", "NAMESPACE", "NAME", "WAITS"], rows)
+    columns::table(&["ACTION", "KIND", "NAMESPACE", "NAME", "WAITS"], 4, rows)
 }
 
 /// A list of all objects, each before and after.

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::printer::Printer;
 use super::view::{Rows, View};
-use super::{Arguments, Format, Hub, watch};
+use super::{Arguments, Format, Hub, only_not_synced, watch};
 use crate::api::cluster::ManagedClusterStatus;
 use crate::api::names::{ClusterName, ControllerName};
-use crate::cli::Answer;
 use crate::cli::output::{self, print, say};
 use crate::cli::text::printable;
+use crate::cli::{Answer, terminal};
 use crate::hub::Scope;
 use crate::report::{self, Asked, Item, Query, Report};
 
@@ -54,25 +54,31 @@ pub(super) async fn answer(
         say(printable(&format!("nothing of {} is on cluster {name}", controller.as_str())));
     }
     let wide = arguments.output == Format::Wide;
-    let view = View { rows: Rows::Policies, namespaces: true, wide, differences: None };
+    let mut view = View { rows: Rows::Policies, namespaces: true, wide, differences: None, waits: None };
     if arguments.watch {
         if !unread.is_empty() {
             say(printable(&unread.join("; ")));
         }
-        let printer = Printer::new(view, arguments.output, arguments.redraws());
+        let printer = Printer::new(view, arguments.output, arguments.screen());
         return watch::watch(hub, report.seen, printer).await.map(|()| Answer::Fine);
     }
     let fine = report.faults.is_empty() && unavailable.is_none() && items.iter().all(Item::in_sync);
+    let mut shown: Vec<&Item> = items.iter().collect();
+    if arguments.not_synced {
+        only_not_synced(&hub.client, controller, &mut view, &mut shown).await?;
+    }
     let list = || {
-        let items: Vec<Value> = items.iter().map(|item| view.json(item)).collect();
+        let items: Vec<Value> = shown.iter().map(|item| view.json(item)).collect();
         let since = unavailable.map(|since| since.to_string());
         json!({"cluster": {"name": name, "unavailableSince": since, "inSync": fine}, "items": items})
     };
     match arguments.output {
         Format::Json => print(&output::json(&list())?)?,
         Format::Yaml => print(&output::yaml(&list())?)?,
-        Format::Table | Format::Wide if items.is_empty() => {}
-        Format::Table | Format::Wide => print(&view.tables(&items, Timestamp::now()))?,
+        Format::Table | Format::Wide if shown.is_empty() => {}
+        Format::Table | Format::Wide => {
+            print(&view.tables(shown.iter().copied(), Timestamp::now(), terminal::width()))?;
+        }
     }
     crate::cli::answer(fine, &unread)
 }

@@ -1,12 +1,14 @@
 //! The row of something on one cluster.
 
+use k8s_openapi::jiff::Timestamp;
+
 use super::table::{Row, cells, message};
 use crate::report::{CopyReport, Detail};
 
 pub(super) const ROW: [&str; 5] = ["APPLIED", "ENFORCED", "REASON", "SINCE", "MESSAGE"];
 
-/// The row of a copy, or of the access of an agent.
-pub(super) fn row(report: &CopyReport, wide: bool) -> Row {
+/// The row of a copy, or of the access of an agent, which is as it is `since` then.
+pub(super) fn row(report: &CopyReport, since: Option<Timestamp>) -> Row {
     let object = report.origin.as_ref().map(|origin| origin.object());
     let object = object.map_or(["-", "-"], |object| [&*object.namespace, &*object.name]);
     let of = [&*report.kind].into_iter().chain(object).map(str::to_owned).collect();
@@ -15,8 +17,8 @@ pub(super) fn row(report: &CopyReport, wide: bool) -> Row {
         Some(entry) => cells(Some(entry), Detail::Full, main),
         None => vec!["no".to_owned(), "-".to_owned(), "-".to_owned()],
     };
-    state.push(report.since.map_or_else(|| "-".to_owned(), |since| since.to_string()));
-    state.push(message(report.message(), wide, true));
+    state.push(since.map_or_else(|| "-".to_owned(), |since| since.to_string()));
+    state.push(message(report.message(), true));
     Row { of, state }
 }
 

@@ -33,8 +33,13 @@ pub(super) fn row(gateway: &GatewayReport, wide: bool) -> Vec<String> {
         state.push(names(&gateway.row.addresses.iter().map(String::as_str).collect::<Vec<_>>(), true));
         state.push(copies.map_or_else(unknown, |copies: Vec<&str>| names(&copies, true)));
     }
-    state.push(message(gateway.message().as_deref(), wide, true));
+    state.push(message(gateway.message().as_deref(), true));
     state
+}
+
+/// The clusters that have not programmed a Gateway as it is.
+pub(super) fn missing(gateway: &GatewayReport, wide: bool) -> String {
+    gateway.missing().map_or_else(unknown, |clusters| names(&clusters, wide))
 }
 
 pub(super) const ON_CLUSTER: [&str; 5] = ["CLASS", "APPLIED", "PROGRAMMED", "MESSAGE", "AGE"];
@@ -62,7 +67,7 @@ pub(super) fn on_cluster(on: &GatewayOnCluster<'_>, wide: bool) -> Vec<String> {
     // What has no work yet may wait for something that only the Gateway says.
     let refused = on.gateway.message().filter(|_| !accepted || on.copy == Some(None));
     let text = refused.as_deref().or_else(|| copy?.lacks.as_deref());
-    state.push(message(text, wide, on.copy.is_some()));
+    state.push(message(text, on.copy.is_some()));
     state
 }
 

@@ -23,12 +23,15 @@ pub(super) struct News {
     pub(super) diagnostics: Vec<String>,
 }
 
+/// How many columns a terminal has, if it says so.
+pub(super) type Screen = fn() -> Option<usize>;
+
 /// What has been printed.
 pub(super) struct Printer {
     view: View,
     format: Format,
-    /// Whether tables are drawn anew on a terminal, rather than what changes printed below.
-    redraws: bool,
+    /// The terminal on which tables are drawn anew, where what changes is not printed below.
+    screen: Option<Screen>,
     columns: BTreeMap<Table, Columns>,
     /// The table of the last row.
     last: Option<Table>,
@@ -45,9 +48,9 @@ struct Object {
 }
 
 impl Printer {
-    pub(super) fn new(view: View, format: Format, redraws: bool) -> Self {
+    pub(super) fn new(view: View, format: Format, screen: Option<Screen>) -> Self {
         let (columns, objects) = (BTreeMap::new(), BTreeMap::new());
-        Self { view, format, redraws, columns, last: None, objects }
+        Self { view, format, screen, columns, last: None, objects }
     }
 
     /// What is new with objects; `None` is one that is gone.
@@ -86,8 +89,8 @@ impl Printer {
             }
         }
         cells.retain(|_, rows| !rows.is_empty());
-        if self.redraws && !cells.is_empty() {
-            news.printed = self.screen(now);
+        if let Some(width) = self.screen.filter(|_| !cells.is_empty()) {
+            news.printed = self.drawn(now, width());
             // What is said below would be drawn over.
             news.diagnostics.clear();
         } else {
@@ -108,19 +111,19 @@ impl Printer {
     }
 
     /// A screen with all that there is.
-    fn screen(&self, now: Timestamp) -> String {
+    fn drawn(&self, now: Timestamp, width: Option<usize>) -> String {
         let items = self.objects.values().filter_map(|object| object.item.as_ref());
         let diagnostics: Vec<&str> =
             self.objects.values().flat_map(|object| &object.diagnostics).map(String::as_str).collect();
         let diagnostics = diagnostics.iter().map(|text| format!("{}\n", printable(text))).collect::<String>();
         let between = if diagnostics.is_empty() { "" } else { "\n" };
-        format!("{CLEAR}{}{between}{diagnostics}", self.view.tables(items, now))
+        format!("{CLEAR}{}{between}{diagnostics}", self.view.tables(items, now, width))
     }
 
     fn object(&self, item: &Item) -> Object {
         let documents = matches!(self.format, Format::Json | Format::Yaml);
         Object {
-            item: self.redraws.then(|| item.clone()),
+            item: self.screen.map(|_| item.clone()),
             rows: if documents { Vec::new() } else { self.view.rows(item) },
             document: documents.then(|| self.view.json(item)),
             diagnostics: self.view.diagnostics(item),

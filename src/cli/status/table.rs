@@ -5,14 +5,10 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::api::annotations::{Summary, Synced, SyncedCondition};
-use crate::api::text::cut;
-use crate::cli::text::printable;
 use crate::report::{Detail, PolicyOnCluster, PolicyReport, Reading};
 
-/// The most characters of a message in a table that is not wide.
-const MESSAGE: usize = 60;
-/// The most clusters that such a table names in one cell.
-const CLUSTERS: usize = 3;
+/// The most clusters that a table which is not wide names in one cell.
+const CLUSTERS: usize = 10;
 
 /// The condition of a policy that says most.
 const ENFORCED: &str = "Enforced";
@@ -34,19 +30,20 @@ pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
         count(report, |summary| summary.applied),
         count(report, |summary| summary.enforced),
         overridden(report, wide),
-        message(report.first_message().as_deref(), wide, true),
+        message(report.first_message().as_deref(), true),
     ]
 }
 
 pub(super) const CLUSTER: [&str; 5] = ["CLUSTER", "APPLIED", "ENFORCED", "REASON", "MESSAGE"];
 
-/// One row for each cluster of a policy.
-pub(super) fn clusters(report: &PolicyReport) -> Vec<Row> {
+/// One row for each cluster of a policy, or for each that is known not to hold it as it is.
+pub(super) fn clusters(report: &PolicyReport, not_synced: bool) -> Vec<Row> {
+    let is_synced = |entry: &Synced| !report.detail.shows_states() || entry.applied;
     let entries = report.clusters.value().into_iter().flatten();
-    let rows = entries.map(|entry| {
+    let rows = entries.filter(|entry| !(not_synced && is_synced(entry))).map(|entry| {
         let known = Some(entry).filter(|_| report.detail.shows_states());
         let mut state = cells(known, report.detail, ENFORCED);
-        state.push(message(known.and_then(text), true, known.is_some()));
+        state.push(message(known.and_then(text), known.is_some()));
         Row { of: vec![entry.cluster.to_string()], state }
     });
     let cut = match report.detail {
@@ -69,7 +66,7 @@ pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
         state.extend([conditions(known, report.detail), fields(known, report.detail)]);
     }
     let text = report.message.as_deref().or_else(|| known.and_then(text));
-    state.push(message(text, wide, known.is_some()));
+    state.push(message(text, known.is_some()));
     state
 }
 
@@ -145,11 +142,31 @@ fn count(report: &PolicyReport, of: impl Fn(&Summary) -> usize) -> String {
 }
 
 fn overridden(report: &PolicyReport, wide: bool) -> String {
-    match (report.overridden(), report.summary.value(), &report.clusters) {
-        (Some(clusters), ..) => names(&clusters, wide),
+    some_of(report, report.overridden().as_deref(), |summary| summary.overridden, wide)
+}
+
+/// The clusters that do not hold a policy as it is.
+pub(super) fn missing(report: &PolicyReport, wide: bool) -> String {
+    some_of(
+        report,
+        report.missing().as_deref(),
+        |summary| summary.clusters.saturating_sub(summary.applied),
+        wide,
+    )
+}
+
+/// These `clusters` of a policy, of which the summary counts so many.
+fn some_of(
+    report: &PolicyReport,
+    clusters: Option<&[&str]>,
+    count: impl Fn(&Summary) -> usize,
+    wide: bool,
+) -> String {
+    match (clusters, report.summary.value().map(count), &report.clusters) {
+        (Some(clusters), ..) => names(clusters, wide),
         // The list names all clusters alike; the summary still counts.
-        (None, Some(summary), Reading::Value(_)) if summary.overridden == 0 => "-".to_owned(),
-        (None, Some(summary), Reading::Value(_)) => format!("({})", summary.overridden),
+        (None, Some(0), Reading::Value(_)) => "-".to_owned(),
+        (None, Some(count), Reading::Value(_)) => format!("({count})"),
         (None, None, Reading::Missing) => "-".to_owned(),
         _ => "?".to_owned(),
     }
@@ -166,9 +183,8 @@ pub(super) fn names(names: &[&str], wide: bool) -> String {
 }
 
 /// `message`; where there is none, whether that is `known`.
-pub(super) fn message(message: Option<&str>, wide: bool, known: bool) -> String {
-    let message = printable(message.unwrap_or(if known { "-" } else { "?" }));
-    if wide { message } else { cut(&message, MESSAGE) }
+pub(super) fn message(message: Option<&str>, known: bool) -> String {
+    message.unwrap_or(if known { "-" } else { "?" }).to_owned()
 }
 
 /// The time since `created` as `kubectl` shows it: `45s`, `5m10s`, `3h`, `12d`.

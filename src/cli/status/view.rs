@@ -7,11 +7,14 @@ use serde_json::Value;
 
 use super::table::{self, Row};
 use super::{copies, gateways};
-use crate::cli::columns::Columns;
-use crate::report::{Differences, Differs, GatewayReport, Item, PolicyReport, Reading, Table};
+use crate::cli::columns::fitting;
+use crate::report::{Differences, Differs, GatewayReport, Item, PolicyReport, Reading, Table, Waits};
 
 /// The column of differences.
 const DIFFERS: &str = "DIFFERS";
+/// The columns of what is not as it should be, before this one.
+const WAITS: [&str; 2] = ["MISSING", "SINCE"];
+const MESSAGE: &str = "MESSAGE";
 
 /// What a row of the table is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(super) struct View {
     pub(super) wide: bool,
     /// What shows where the policy differs, where it does.
     pub(super) differences: Option<Differences>,
+    /// Since when what is not as it should be is so, where that alone is shown.
+    pub(super) waits: Option<Waits>,
 }
 
 impl Rows {
@@ -70,10 +75,14 @@ impl View {
 
     /// What is shown of `item`, for programs.
     pub(super) fn json(&self, item: &Item) -> Value {
-        match self.rows.cluster() {
+        let mut json = match self.rows.cluster() {
             None => item.json(),
             Some(cluster) => item.on(cluster).map_or(Value::Null, |on| on.json()),
+        };
+        if let Some(waits) = &self.waits {
+            json["notSyncedSince"] = waits.since(item).map(|since| since.to_string()).into();
         }
+        json
     }
 
     /// What people should know beside that: what cannot be read, and what is left out of that which is shown.
@@ -96,8 +105,44 @@ impl View {
         }
     }
 
+    /// The columns that `table` has besides, where only what is not as it should be is shown.
+    fn wait_headers(&self, table: Table) -> &'static [&'static str] {
+        match (&self.waits, table, &self.rows) {
+            // Of one cluster, there is such a column anyway; of each cluster, nothing says it.
+            (None, ..) | (_, Table::Copies, _) | (_, Table::Policies, Rows::Clusters) => &[],
+            // Which cluster is missing needs no word.
+            (Some(_), _, Rows::OnCluster(_)) => &WAITS[1..],
+            (Some(_), ..) => &WAITS,
+        }
+    }
+
+    /// The cells in these columns.
+    fn wait_cells(&self, item: &Item) -> Vec<String> {
+        let missing = match item {
+            Item::Gateway(report) => gateways::missing(report, self.wide),
+            Item::Policy(report) => table::missing(report, self.wide),
+            Item::Copy(_) => "-".to_owned(),
+        };
+        let since = self.waits.as_ref().and_then(|waits| waits.since(item));
+        let cells = [missing, since.map_or_else(|| "-".to_owned(), |since| since.to_string())];
+        let headers = self.wait_headers(item.key().table);
+        cells
+            .into_iter()
+            .zip(WAITS)
+            .filter(|(_, header)| headers.contains(header))
+            .map(|(cell, _)| cell)
+            .collect()
+    }
+
     /// The first line of `table`.
     pub(super) fn headers(&self, table: Table) -> Vec<String> {
+        let mut headers = self.own_headers(table);
+        let place = headers.iter().position(|header| *header == MESSAGE).unwrap_or(headers.len());
+        headers.splice(place..place, self.wait_headers(table).iter().copied());
+        headers.into_iter().map(str::to_owned).collect()
+    }
+
+    fn own_headers(&self, table: Table) -> Vec<&'static str> {
         let (of, state): (&[&str], &[&str]) = match (table, &self.rows) {
             (Table::Copies, _) => (&["KIND", "NAMESPACE", "NAME"], &copies::ROW),
             (Table::Gateways, Rows::OnCluster(_)) if self.wide => (&["NAME"], &gateways::ON_CLUSTER_WIDE),
@@ -117,16 +162,37 @@ impl View {
         if self.differences.is_some() && table == Table::Policies {
             headers.insert(headers.len() - usize::from(headers.last() == Some(&"AGE")), DIFFERS);
         }
-        headers.into_iter().map(str::to_owned).collect()
+        headers
+    }
+
+    /// How many columns of `table` say what a row is about.
+    fn names(&self, table: Table) -> usize {
+        match (table, &self.rows) {
+            (Table::Copies, _) => 3,
+            (Table::Policies, Rows::Clusters) => 1,
+            (Table::Policies, _) => 2 + usize::from(self.namespaces),
+            (Table::Gateways, _) => 1 + usize::from(self.namespaces),
+        }
     }
 
     /// The rows of `item`.
     pub(super) fn rows(&self, item: &Item) -> Vec<Row> {
-        match item {
-            Item::Copy(report) => vec![copies::row(report, self.wide)],
+        let mut rows = match item {
+            Item::Copy(report) => {
+                let since = self.waits.as_ref().map_or(report.since, |waits| waits.since(item));
+                vec![copies::row(report, since)]
+            }
             Item::Gateway(report) => self.gateway_rows(report),
             Item::Policy(report) => self.policy_rows(report),
+        };
+        let table = item.key().table;
+        let headers = self.own_headers(table);
+        let place = headers.iter().position(|header| *header == MESSAGE).unwrap_or(headers.len());
+        for row in &mut rows {
+            let place = place.saturating_sub(row.of.len()).min(row.state.len());
+            row.state.splice(place..place, self.wait_cells(item));
         }
+        rows
     }
 
     fn gateway_rows(&self, report: &GatewayReport) -> Vec<Row> {
@@ -148,7 +214,7 @@ impl View {
         match &self.rows {
             Rows::Policies => vec![row(table::policy(report, self.wide))],
             Rows::Clusters => {
-                let mut rows = table::clusters(report);
+                let mut rows = table::clusters(report, self.waits.is_some());
                 rows.iter_mut().for_each(|row| row.state.extend(self.differs(report, &row.of[0])));
                 rows
             }
@@ -187,15 +253,21 @@ impl View {
         row.of.iter().chain(&row.state).cloned().chain(age).collect()
     }
 
-    /// All tables, an empty line between them.
-    pub(super) fn tables<'i>(&self, items: impl IntoIterator<Item = &'i Item>, now: Timestamp) -> String {
+    /// All tables, an empty line between them, in lines of no more than `width`.
+    pub(super) fn tables<'i>(
+        &self,
+        items: impl IntoIterator<Item = &'i Item>,
+        now: Timestamp,
+        width: Option<usize>,
+    ) -> String {
+        let width = width.filter(|_| !self.wide);
         let mut rows: BTreeMap<Table, Vec<Vec<String>>> = BTreeMap::new();
         for item in items {
             let table = item.key().table;
             let cells = self.rows(item).into_iter().map(|row| self.cells(table, &row, item.created(), now));
             rows.entry(table).or_insert_with(|| vec![self.headers(table)]).extend(cells);
         }
-        let tables = rows.into_values().map(|rows| Columns::default().text(rows));
+        let tables = rows.into_iter().map(|(table, rows)| fitting(rows, self.names(table), width));
         tables.collect::<Vec<_>>().join("\n")
     }
 }

@@ -10,7 +10,8 @@ use super::*;
 async fn hub() -> (TcpListener, Client) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    (listener, watching(Config::new(address.parse().unwrap()), &Metrics::new().unwrap()).unwrap())
+    let (config, metrics) = (Config::new(address.parse().unwrap()), Metrics::new().unwrap());
+    (listener, watching(config, &metrics, RequestTimeout::Unset).unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -21,6 +22,25 @@ async fn a_request_on_a_connection_that_says_nothing_ends() {
     let answer = timeout(IDLE_TIMEOUT * 3, client.list_api_groups()).await;
     answer.expect("it ends by itself").expect_err("nobody answers");
     assert!(start.elapsed() >= IDLE_TIMEOUT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_people_ask_is_answered_in_good_time_unless_they_say_otherwise() {
+    let (listener, _) = hub().await;
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let ends = |limit: RequestTimeout| {
+        let client = asking(Config::new(url.parse().unwrap()), limit).unwrap();
+        async move {
+            let start = Instant::now();
+            let ended = timeout(ANSWERS_WITHIN * 100, client.list_api_groups()).await;
+            ended.ok().map(|_| start.elapsed())
+        }
+    };
+    let by_itself = ends(RequestTimeout::Unset).await.expect("it ends by itself");
+    assert!((ANSWERS_WITHIN..ANSWERS_WITHIN * 2).contains(&by_itself), "{by_itself:?}");
+    let limit = ANSWERS_WITHIN * 3;
+    assert_eq!(ends(RequestTimeout::After(limit)).await, Some(limit));
+    assert_eq!(ends(RequestTimeout::Never).await, None);
 }
 
 #[tokio::test]

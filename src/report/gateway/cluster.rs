@@ -59,6 +59,9 @@ impl GatewayOnCluster<'_> {
         let mut json = self.gateway.json();
         json["clusters"] = json!([self.gateway.json_of(&self.cluster)]);
         json["addresses"] = self.addresses().collect();
+        let mut missing = self.gateway.missing();
+        missing.iter_mut().for_each(|missing| missing.retain(|cluster| *cluster == &*self.cluster.0));
+        json["missing"] = missing.into();
         json["inSync"] = self.in_sync().into();
         json
     }

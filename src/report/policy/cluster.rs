@@ -12,17 +12,23 @@ pub struct PolicyOnCluster<'r> {
     pub report: &'r PolicyReport,
     /// What the cluster says; `None` where the list is cut or cannot be read.
     pub entry: Option<&'r Synced>,
+    cluster: &'r str,
     index: Option<usize>,
 }
 
 impl PolicyReport {
     /// The policy on `cluster`; `None` where it is not for that cluster.
     #[must_use]
-    pub fn on(&self, cluster: &str) -> Option<PolicyOnCluster<'_>> {
+    pub fn on<'r>(&'r self, cluster: &'r str) -> Option<PolicyOnCluster<'r>> {
         let found = |clusters: &Vec<Synced>| clusters.iter().position(|entry| *entry.cluster.0 == *cluster);
         let index = self.clusters.value().and_then(found);
         let entry = self.clusters.value().zip(index).and_then(|(clusters, index)| clusters.get(index));
-        (index.is_some() || !self.names_all()).then_some(PolicyOnCluster { report: self, entry, index })
+        (index.is_some() || !self.names_all()).then_some(PolicyOnCluster {
+            report: self,
+            entry,
+            cluster,
+            index,
+        })
     }
 
     /// Whether a cluster that the list does not name is one that the policy is not for.
@@ -60,6 +66,9 @@ impl PolicyOnCluster<'_> {
         let mut json = self.report.json();
         let entry = self.index.map(|index| json["clusters"][index].take());
         json["clusters"] = entry.map_or(Value::Null, |entry| json!([entry]));
+        let mut missing = self.report.missing();
+        missing.iter_mut().for_each(|missing| missing.retain(|cluster| *cluster == self.cluster));
+        json["missing"] = missing.into();
         json["inSync"] = self.in_sync().into();
         json
     }

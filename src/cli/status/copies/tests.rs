@@ -58,8 +58,8 @@ fn access() -> HubObject {
 }
 
 fn table(seen: &Seen) -> String {
-    let view = View { rows: Rows::Policies, namespaces: true, wide: false, differences: None };
-    view.tables(&seen.items(), AT.parse().unwrap())
+    let view = View { rows: Rows::Policies, namespaces: true, wide: false, differences: None, waits: None };
+    view.tables(&seen.items(), AT.parse().unwrap(), None)
 }
 
 fn fine(seen: &Seen) -> Vec<bool> {

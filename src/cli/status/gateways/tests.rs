@@ -7,8 +7,8 @@ use crate::report::tests::{BOTH, gateway, gateway_report, gateway_work, on_two};
 
 fn table(reports: &[GatewayReport], rows: Rows, wide: bool) -> String {
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
-    let view = View { rows, namespaces: true, wide, differences: None };
-    view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap())
+    let view = View { rows, namespaces: true, wide, differences: None, waits: None };
+    view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap(), None)
 }
 
 #[test]
@@ -22,12 +22,12 @@ fn gateways_are_rows() {
     let many = gateway_report(&gateway("True", "", 2, &format!("[{many}]")), None);
     let new = gateway_report(&gateway("True", "", 1, "[]"), Some(&[]));
     insta::assert_snapshot!(table(&[all, one, stale, many, new], Rows::Policies, false), @r"
-    NAMESPACE   NAME   CLASS   CLUSTERS            PROGRAMMED   ACCEPTED   MESSAGE                                                     AGE
-    shop        web    multi   eu-1,us-1           2/2          True       -                                                           4d6h
-    shop        web    multi   eu-1,us-1           1/2          True       not on us-1                                                 4d6h
-    shop        web    multi   eu-1,us-1           ?/2          ?          the controller has said nothing of its present generation   4d6h
-    shop        web    multi   eu-1,eu-2,eu-3,+2   5/5          True       -                                                           4d6h
-    shop        web    multi   -                   -            ?          the controller has said nothing of its present generation   4d6h
+    NAMESPACE   NAME   CLASS   CLUSTERS                   PROGRAMMED   ACCEPTED   MESSAGE                                                     AGE
+    shop        web    multi   eu-1,us-1                  2/2          True       -                                                           4d6h
+    shop        web    multi   eu-1,us-1                  1/2          True       not on us-1                                                 4d6h
+    shop        web    multi   eu-1,us-1                  ?/2          ?          the controller has said nothing of its present generation   4d6h
+    shop        web    multi   eu-1,eu-2,eu-3,eu-4,eu-5   5/5          True       -                                                           4d6h
+    shop        web    multi   -                          -            ?          the controller has said nothing of its present generation   4d6h
     ");
 }
 

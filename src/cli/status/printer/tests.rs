@@ -5,7 +5,7 @@ use crate::report::PolicyReport;
 use crate::report::tests::{CLUSTERS, SUMMARY, on_two, report};
 
 fn printer(rows: Rows, format: Format) -> Printer {
-    Printer::new(View { rows, namespaces: false, wide: false, differences: None }, format, false)
+    Printer::new(View { rows, namespaces: false, wide: false, differences: None, waits: None }, format, None)
 }
 
 fn synced(message: Option<&str>) -> PolicyReport {
@@ -128,8 +128,8 @@ fn rows_of_another_table_have_headers_of_their_own() {
 
 #[test]
 fn a_terminal_is_drawn_anew_with_all_that_there_is() {
-    let view = View { rows: Rows::Policies, namespaces: false, wide: false, differences: None };
-    let mut printer = Printer::new(view, Format::Table, true);
+    let view = View { rows: Rows::Policies, namespaces: false, wide: false, differences: None, waits: None };
+    let mut printer = Printer::new(view, Format::Table, Some(|| None));
     let web = Item::from(on_two("True"));
     let first = printer.news([(web.key(), Some(web.clone()))], NOW.parse().unwrap()).unwrap();
     assert!(first.printed.starts_with(CLEAR), "{first:?}");

@@ -7,9 +7,9 @@ use crate::report::Item;
 use crate::report::tests::{CLUSTERS, SUMMARY, report};
 
 fn table(reports: &[PolicyReport], rows: Rows, wide: bool) -> String {
-    let view = View { rows, namespaces: true, wide, differences: None };
+    let view = View { rows, namespaces: true, wide, differences: None, waits: None };
     let items: Vec<Item> = reports.iter().cloned().map(Item::from).collect();
-    view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap())
+    view.tables(&items, "2026-01-05T06:00:00Z".parse().unwrap(), None)
 }
 
 fn on(cluster: &str) -> Rows {
@@ -23,15 +23,15 @@ fn synced(message: &str) -> PolicyReport {
 #[test]
 fn policies_are_rows() {
     let reports = [
-        synced(&"a long message ".repeat(8)),
+        synced("a long message that says why, where and what to change, and is whole in a pipe"),
         report(&[]),
         report(&[(POLICIES_SYNCED_SUMMARY, "?"), (POLICIES_SYNCED, "?")]),
     ];
     insta::assert_snapshot!(table(&reports, Rows::Policies, false), @r"
-    NAMESPACE   KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE                                                        AGE
-    shop        RateLimitPolicy   limits   2/2        1/2        eu-1         a long message a long message a long message a long message…   4d6h
-    shop        RateLimitPolicy   limits   -          -          -            -                                                              4d6h
-    shop        RateLimitPolicy   limits   ?          ?          ?            -                                                              4d6h
+    NAMESPACE   KIND              NAME     CLUSTERS   ENFORCED   OVERRIDDEN   MESSAGE                                                                          AGE
+    shop        RateLimitPolicy   limits   2/2        1/2        eu-1         a long message that says why, where and what to change, and is whole in a pipe   4d6h
+    shop        RateLimitPolicy   limits   -          -          -            -                                                                                4d6h
+    shop        RateLimitPolicy   limits   ?          ?          ?            -                                                                                4d6h
     ");
 }
 
@@ -57,17 +57,18 @@ fn clusters_are_rows_where_there_is_one_policy() {
 }
 
 #[test]
-fn many_clusters_are_cut_unless_wide() {
+fn of_many_clusters_ten_are_named_unless_wide() {
     let entry = |index: usize| {
         format!(
             r#"{{"cluster":"eu-{index}","name":"l","namespace":"n","applied":true,
                 "conditions":[{{"type":"Enforced","status":"False","reason":"Overriden"}}]}}"#
         )
     };
-    let list = format!("[{}]", (1..=5).map(entry).collect::<Vec<_>>().join(","));
+    let list = format!("[{}]", (1..=12).map(entry).collect::<Vec<_>>().join(","));
     let report = report(&[(POLICIES_SYNCED_SUMMARY, SUMMARY), (POLICIES_SYNCED, &list)]);
-    assert_eq!(overridden(&report, false), "eu-1,eu-2,eu-3,+2");
-    assert_eq!(overridden(&report, true), "eu-1,eu-2,eu-3,eu-4,eu-5");
+    let ten = "eu-1,eu-2,eu-3,eu-4,eu-5,eu-6,eu-7,eu-8,eu-9,eu-10";
+    assert_eq!(overridden(&report, false), format!("{ten},+2"));
+    assert_eq!(overridden(&report, true), format!("{ten},eu-11,eu-12"));
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn a_shortened_list_is_counted() {
         (POLICIES_SYNCED_DETAIL, "keys"),
     ]);
     assert_eq!(overridden(&report, false), "(1)");
-    assert_eq!(clusters(&report)[0].state, ["?"; 4]);
+    assert_eq!(clusters(&report, false)[0].state, ["?"; 4]);
 }
 
 #[test]

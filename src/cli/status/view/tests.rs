@@ -21,8 +21,14 @@ fn labels(clusters: &[(&str, &str)]) -> Option<BTreeMap<ClusterName, Strings>> {
 }
 
 fn table(report: PolicyReport, rows: Rows, labels: Option<BTreeMap<ClusterName, Strings>>) -> String {
-    let view = View { rows, namespaces: false, wide: true, differences: Some(Differences::new(labels)) };
-    view.tables(&[Item::from(report)], "2026-01-05T06:00:00Z".parse::<Timestamp>().unwrap())
+    let view = View {
+        rows,
+        namespaces: false,
+        wide: true,
+        differences: Some(Differences::new(labels)),
+        waits: None,
+    };
+    view.tables(&[Item::from(report)], "2026-01-05T06:00:00Z".parse::<Timestamp>().unwrap(), None)
 }
 
 #[test]
@@ -45,7 +51,7 @@ fn what_is_not_known_is_not_made_up() {
     let us = || labels(&[("us-1", "us")]);
     let cell = |annotations: &[(&str, &str)], labels| {
         let differences = Some(Differences::new(labels));
-        let view = View { rows: Rows::Clusters, namespaces: false, wide: true, differences };
+        let view = View { rows: Rows::Clusters, namespaces: false, wide: true, differences, waits: None };
         view.differs(&with(annotations), "us-1").concat()
     };
     assert_eq!(cell(&[], us()), "-");

@@ -1,0 +1,99 @@
+//! Completion of this command line, in bash, zsh and fish, and by `kubectl` where this is its plugin.
+//!
+//! ```text
+//! shell ──script of `policy-sync completion`──▶ this process, POLICY_SYNC_COMPLETE=<shell> ──▶ candidates in the shell's words
+//! kubectl ──▶ this process, as kubectl_complete-policy_sync ──▶ candidates in the words of Cobra
+//! ```
+//!
+//! Nothing else than candidates is ever printed: whoever types is in the middle of a line.
+
+mod bash;
+mod candidates;
+mod cobra;
+mod line;
+
+use std::env::{args_os, current_dir, var_os};
+use std::ffi::OsString;
+
+use clap::{Args, ValueEnum};
+use clap_complete::CompleteEnv;
+use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
+
+use super::Answer;
+use super::called_as::CalledAs;
+use super::output::print;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # In this bash, and with this line in ~/.bashrc in each
+  source <(policy-sync completion bash)
+
+  # In each fish
+  mkdir -p ~/.config/fish/completions
+  policy-sync completion fish >~/.config/fish/completions/policy-sync.fish";
+
+/// Asks this process for candidates, for the shell that it names.
+const ASKED: &str = "POLICY_SYNC_COMPLETE";
+/// What a script calls, from the `PATH`.
+const PROGRAM: &str = "policy-sync";
+
+/// Arguments of `policy-sync completion`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The shell. `kubectl policy-sync` is completed by kubectl's own script, where the `PATH` has this binary under the
+    /// name `kubectl_complete-policy_sync` as well.
+    shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    /// source <(policy-sync completion bash)
+    Bash,
+    /// source <(policy-sync completion zsh), after compinit
+    Zsh,
+    /// policy-sync completion fish | source
+    Fish,
+}
+
+impl Shell {
+    fn completer(self) -> &'static dyn EnvCompleter {
+        match self {
+            Self::Bash => &Bash,
+            Self::Zsh => &Zsh,
+            Self::Fish => &Fish,
+        }
+    }
+}
+
+/// Prints the script for a shell.
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+    let mut script = Vec::new();
+    arguments.shell.completer().write_registration(ASKED, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(Answer::Fine)
+}
+
+/// Prints candidates, where a shell or `kubectl` asks this process for them, and ends it. It has to run on a runtime of several
+/// threads.
+pub fn complete() {
+    let mut arguments = args_os();
+    let program = arguments.next();
+    let called = CalledAs::new(program.as_deref());
+    let answered = if called == CalledAs::PluginCompletion {
+        let words: Vec<OsString> = [PROGRAM.into()].into_iter().chain(arguments).collect();
+        print(&cobra::answer(called, words)).is_ok()
+    } else if let Some(shell) = var_os(ASKED) {
+        let words: Vec<OsString> = arguments.skip_while(|word| word != "--").skip(1).collect();
+        if shell == "bash" {
+            print(&bash::answer(called, &words)).is_ok()
+        } else {
+            let command = || candidates::add(called.command(), &words);
+            let asked = CompleteEnv::with_factory(command).var(ASKED).shells(Shells(&[&Zsh, &Fish]));
+            asked.try_complete(args_os(), current_dir().ok().as_deref()).is_ok()
+        }
+    } else {
+        return;
+    };
+    // At once: the hub may still be asked for something, in vain.
+    std::process::exit(i32::from(!answered));
+}

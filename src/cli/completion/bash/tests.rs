@@ -1,0 +1,29 @@
+use super::*;
+
+fn joined(words: &[&str], index: usize) -> (Vec<String>, usize, String) {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let Words { words, index, before } = Words::joined(&words, index);
+    (words.into_iter().map(|word| word.into_string().unwrap()).collect(), index, before)
+}
+
+#[test]
+fn what_bash_breaks_is_one_word() {
+    let typed = ["policy-sync", "--context", "=", "prod", ":", "eu", "status", "-o", "w"];
+    let words = ["policy-sync", "--context=prod:eu", "status", "-o", "w"].map(str::to_owned).to_vec();
+    assert_eq!(joined(&typed, 8), (words.clone(), 4, String::new()));
+    // What is completed is its last part, whatever stands behind it.
+    assert_eq!(joined(&typed, 5), (words.clone(), 1, "--context=prod:".to_owned()));
+    assert_eq!(joined(&["policy-sync", "--output", "=", "w"], 3).2, "--output=");
+}
+
+#[test]
+fn what_is_typed_ends_the_word() {
+    // The script leaves the word that is not begun empty, where bash has the =.
+    assert_eq!(joined(&["policy-sync", "--output", ""], 2).1, 2);
+    assert_eq!(joined(&["policy-sync", "status", "", "-n", "shop"], 2), {
+        let words = ["policy-sync", "status", "", "-n", "shop"].map(str::to_owned).to_vec();
+        (words, 2, String::new())
+    });
+    assert_eq!(joined(&[], 0), (Vec::new(), 0, String::new()));
+    assert_eq!(joined(&["="], 0), (vec!["=".to_owned()], 0, String::new()));
+}

@@ -1,0 +1,135 @@
+//! The names that there are: of contexts, as the kubeconfig has them, and of what the hub holds, where it answers at once.
+//! Where it does not, or says no, there are none: a user who types is told nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Command;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
+use tokio::time::timeout;
+
+use super::line::Line;
+use crate::api::names::ControllerName;
+use crate::api::syntax::is_dns_subdomain;
+use crate::hub::HubClient;
+use crate::report::{self, Meant, ServedKind, meant};
+
+/// How long a user waits for a name.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Of what the names are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Contexts,
+    Namespaces,
+    Clusters,
+    /// Kinds, with these words besides.
+    Kinds(&'static [&'static str]),
+    /// Objects of the kind that is named.
+    Objects,
+}
+
+/// What `status` takes for a kind, too.
+const OF_STATUS: &[&str] = &["gateways", "policies", "cluster"];
+
+/// `command`, whose arguments know the names that there are where `words` are typed.
+pub(super) fn add(command: Command, words: &[OsString]) -> Command {
+    let line = Arc::new(Line::read(words));
+    let with = |command: Command, arguments: &[(&'static str, Names)]| {
+        arguments.iter().fold(command, |command, &(argument, names)| {
+            let line = line.clone();
+            let completer = ArgValueCompleter::new(move |typed: &OsStr| candidates(&line, names, typed));
+            command.mut_arg(argument, |argument| argument.add(completer))
+        })
+    };
+    let object = |kinds| {
+        [
+            ("kind", Names::Kinds(kinds)),
+            ("name", Names::Objects),
+            ("namespace", Names::Namespaces),
+            ("cluster", Names::Clusters),
+        ]
+    };
+    with(command, &[("context", Names::Contexts)])
+        .mut_subcommand("status", |status| with(status, &object(OF_STATUS)))
+        .mut_subcommand("explain", |explain| with(explain, &object(&["gateway"])))
+        .mut_subcommand("plan", |plan| with(plan, &[("namespace", Names::Namespaces)]))
+        .mut_subcommand("controller", |controller| {
+            with(controller, &[("leader_elect_namespace", Names::Namespaces)])
+        })
+}
+
+fn candidates(line: &Arc<Line>, names: Names, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    // Options are tried in the place of a name, too.
+    if typed.starts_with('-') {
+        return Vec::new();
+    }
+    let found = match names {
+        Names::Contexts => line.hub.iter().flat_map(|hub| hub.contexts()).collect(),
+        Names::Kinds(words) => words.iter().map(|&word| word.to_owned()).chain(ask(line, names)).collect(),
+        Names::Namespaces | Names::Clusters | Names::Objects => ask(line, names),
+    };
+    found.into_iter().filter(|name| name.starts_with(&*typed)).map(CompletionCandidate::new).collect()
+}
+
+/// What the hub says, nothing where that takes long.
+fn ask(line: &Arc<Line>, names: Names) -> Vec<String> {
+    let Ok(runtime) = Handle::try_current() else { return Vec::new() };
+    let line = line.clone();
+    // A task of its own: a login that does not end holds nobody up.
+    let asking = runtime.spawn(async move { found(&line, names).await.unwrap_or_default() });
+    let answer = block_in_place(|| runtime.block_on(async { timeout(ANSWERS_WITHIN, asking).await }));
+    answer.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+async fn found(line: &Line, names: Names) -> anyhow::Result<Vec<String>> {
+    let Some(hub) = &line.hub else { return Ok(Vec::new()) };
+    let controller = line.controller();
+    let config = hub.config().await?;
+    let namespace = line.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let namespace = if line.all_namespaces { "" } else { &*namespace };
+    anyhow::ensure!(namespace.is_empty() || is_dns_subdomain(namespace), "no namespace has this name");
+    let hub = hub.client(config)?;
+    Ok(match names {
+        Names::Contexts => Vec::new(),
+        Names::Namespaces => report::namespaces(&hub).await?,
+        Names::Clusters => report::clusters(&hub).await?,
+        // An object is of a kind, a list is of several.
+        Names::Kinds(OF_STATUS) => plurals(&report::synced_kinds(&hub, &controller).await?),
+        Names::Kinds(_) => singulars(&report::synced_kinds(&hub, &controller).await?),
+        Names::Objects => {
+            objects(&hub, &controller, line.kind.as_deref().unwrap_or_default(), namespace).await?
+        }
+    })
+}
+
+fn plurals(kinds: &[ServedKind]) -> Vec<String> {
+    kinds.iter().map(|kind| kind.gvr.kind.resource.to_string()).collect()
+}
+
+fn singulars(kinds: &[ServedKind]) -> Vec<String> {
+    kinds.iter().map(|kind| kind.kind.to_lowercase()).collect()
+}
+
+async fn objects(
+    hub: &HubClient,
+    controller: &ControllerName,
+    word: &str,
+    namespace: &str,
+) -> anyhow::Result<Vec<String>> {
+    if report::Asked::by(Some(word)) == report::Asked::Cluster {
+        return Ok(report::clusters(hub).await?);
+    }
+    let gateways = ServedKind::gateways();
+    if gateways.is_meant_by(word) {
+        return Ok(report::objects(hub, &gateways, namespace).await?);
+    }
+    match meant(&report::synced_kinds(hub, controller).await?, word) {
+        Meant::Kind(kind) => Ok(report::objects(hub, kind, namespace).await?),
+        Meant::Ambiguous(_) | Meant::Nothing => Ok(Vec::new()),
+    }
+}

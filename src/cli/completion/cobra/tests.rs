@@ -1,0 +1,43 @@
+use super::*;
+
+fn candidate(value: &str, help: Option<&str>) -> CompletionCandidate {
+    CompletionCandidate::new(value).help(help.map(|help| help.to_owned().into()))
+}
+
+fn asked(words: &[&str]) -> String {
+    let words = ["policy-sync"].iter().chain(words).map(OsString::from).collect();
+    answer(CalledAs::PluginCompletion, words)
+}
+
+#[test]
+fn values_come_with_what_they_mean() {
+    assert_eq!(
+        asked(&["explain", "a", "b", "-o", "j"]),
+        "json\tThe same for programs, with the names of all clusters\n:4\n"
+    );
+    assert_eq!(
+        asked(&["completion", "z"]),
+        "zsh\tsource <(policy-sync completion zsh), after compinit\n:4\n"
+    );
+}
+
+#[test]
+fn options_come_to_those_who_begin_one() {
+    let options = asked(&["status", "--not"]);
+    assert!(options.starts_with("--not-synced\t") && options.ends_with(":4\n"), "{options}");
+    assert!(!asked(&[""]).contains("--") && asked(&[""]).contains("status\tShow"), "{}", asked(&[""]));
+    assert!(asked(&["status", "--output=w"]).starts_with("wide\t"), "the scripts put what is before = back");
+}
+
+#[test]
+fn what_is_not_known_has_no_candidates() {
+    assert_eq!(asked(&["nonsense", "--what", "x"]), ":4\n");
+    assert_eq!(asked(&["controller", "--log-level", "x"]), ":4\n");
+    assert_eq!(text("", &[]), ":4\n");
+}
+
+#[test]
+fn a_folder_is_gone_on_with_and_no_name_moves_the_cursor() {
+    let found = [candidate("shop/", None), candidate("a\u{1b}[2J\nb", Some("x\u{9b}"))];
+    assert_eq!(text("", &found), "shop/\na\\u{1b}[2J\\nb\tx\\u{9b}\n:6\n");
+}

@@ -1,0 +1,146 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::annotations::{POLICIES_SYNCED, POLICIES_SYNCED_DETAIL, POLICIES_SYNCED_SUMMARY};
+use crate::api::names::{Origin, WorkName};
+use crate::hub::Pruned;
+use crate::report::policy::{PolicyReport, PolicyRow};
+use crate::report::tests::{BOTH, CONTROLLER, SUMMARY, gateway, gateway_report, policy, report};
+
+const CREATED: &str = "2026-01-01T00:00:00Z";
+const ASKED: &str = "2026-01-02T00:00:00Z";
+const SAID: &str = "2026-01-03T00:00:00Z";
+
+fn origin() -> Origin {
+    Origin::named("kuadrant.io", "ratelimitpolicies", "shop", "limits")
+}
+
+/// A work for `shop/limits` whose spec was asked for at [`ASKED`], of which the agent said this at [`SAID`].
+fn work(generation: i64, applied: Option<&str>) -> Value {
+    let fields = |name: &str| json!({name: {"f:a": {}}});
+    let condition = |status: &str| {
+        json!({"type": "Applied", "status": status, "reason": "R", "message": "no", "observedGeneration": 1,
+               "lastTransitionTime": SAID})
+    };
+    let name = WorkName::planned(&ControllerName::new(CONTROLLER), "RateLimitPolicy", &origin()).to_string();
+    json!({
+        "metadata": {
+            "name": name, "namespace": "eu-1", "generation": generation, "creationTimestamp": CREATED,
+            "annotations": {"kuadrant.io/parent": origin().to_string()},
+            "managedFields": [
+                {"manager": "a", "operation": "Update", "time": ASKED, "fieldsV1": fields("f:spec")},
+                {"manager": "b", "operation": "Update", "time": "2026-01-09T00:00:00Z", "fieldsV1": fields("f:metadata")},
+                {"manager": "c", "operation": "Update", "subresource": "status", "time": "2026-01-09T00:00:00Z",
+                 "fieldsV1": fields("f:spec")},
+            ],
+        },
+        "spec": {"workload": {"manifests": [
+            {"kind": "RateLimitPolicy", "metadata": {"annotations": {"kuadrant.io/revision": "r1"}}},
+        ]}},
+        "status": {"conditions": applied.map(condition).into_iter().collect::<Vec<_>>()},
+    })
+}
+
+fn waits_since(work: Value) -> Option<String> {
+    let work: HubObject = serde_json::from_value(work).unwrap();
+    let keys = BTreeSet::from([ItemKey::copy(Some(&origin()))]);
+    earliest(&[work], &ControllerName::new(CONTROLLER), &keys).into_values().next().map(|at| at.to_string())
+}
+
+#[test]
+fn a_work_is_waited_for_since_its_agent_refuses_it_or_else_since_it_is_asked() {
+    assert_eq!(waits_since(work(1, Some("False"))).as_deref(), Some(SAID));
+    assert_eq!(waits_since(work(1, None)).as_deref(), Some(ASKED));
+    // What is applied is an older version of it.
+    assert_eq!(waits_since(work(2, Some("True"))).as_deref(), Some(ASKED));
+    let mut unnoted = work(1, None);
+    unnoted["metadata"]["managedFields"] = json!([]);
+    assert_eq!(waits_since(unnoted).as_deref(), Some(CREATED));
+    let mut going = work(1, Some("False"));
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-04T00:00:00Z");
+    assert_eq!(waits_since(going).as_deref(), Some("2026-01-04T00:00:00Z"));
+}
+
+#[test]
+fn other_works_say_nothing() {
+    let work: HubObject = serde_json::from_value(work(1, None)).unwrap();
+    let other =
+        BTreeSet::from([ItemKey::copy(Some(&Origin::named("kuadrant.io", "others", "shop", "limits")))]);
+    assert!(earliest(&[work], &ControllerName::new(CONTROLLER), &other).is_empty());
+}
+
+/// `shop/<name>`, which `us-1` lacks.
+fn lagging(name: &str) -> Item {
+    let summary = SUMMARY.replace("\"applied\":2", "\"applied\":1").replace("true", "false");
+    let clusters = r#"[{"cluster":"ap-1","name":"l","namespace":"n","deleting":true},
+        {"cluster":"eu-1","name":"l","namespace":"n","applied":true},{"cluster":"us-1","name":"l","namespace":"n"}]"#;
+    let mut report = report(&[(POLICIES_SYNCED_SUMMARY, &summary), (POLICIES_SYNCED, clusters)]);
+    report.origin = Origin::named("kuadrant.io", "ratelimitpolicies", "shop", name);
+    report.into()
+}
+
+#[test]
+fn the_clusters_that_lack_something_say_since_when() {
+    let limits = lagging("limits");
+    assert_eq!(limits.policy().unwrap().missing(), Some(vec!["us-1"]));
+    let asked = |only| lacking(&[&limits], only).into_keys().map(|name| name.to_string()).collect::<Vec<_>>();
+    assert_eq!(asked(None), ["us-1"]);
+    assert_eq!(asked(Some("us-1")), ["us-1"]);
+    assert!(asked(Some("eu-1")).is_empty());
+    assert_eq!(limits.json()["missing"], json!(["us-1"]));
+    assert_eq!(limits.on("us-1").unwrap().json()["missing"], json!(["us-1"]));
+    assert_eq!(limits.on("eu-1").unwrap().json()["missing"], json!([]));
+}
+
+#[test]
+fn what_a_list_leaves_out_is_not_known() {
+    let keys =
+        r#"[{"cluster":"eu-1","name":"l","namespace":"n"},{"cluster":"us-1","name":"l","namespace":"n"}]"#;
+    let with = |summary: &str| {
+        let of =
+            [(POLICIES_SYNCED_SUMMARY, summary), (POLICIES_SYNCED, keys), (POLICIES_SYNCED_DETAIL, "keys")];
+        report(&of).missing().map(|missing| missing.len())
+    };
+    assert_eq!(with(&SUMMARY.replace("true", "false")), None);
+    assert_eq!(with(SUMMARY), Some(0), "the summary says that there are none");
+    assert_eq!(report(&[(POLICIES_SYNCED_SUMMARY, "?")]).missing(), None);
+    assert_eq!(report(&[]).missing(), Some(Vec::new()));
+}
+
+#[test]
+fn the_longest_wait_is_first_and_what_is_not_known_is_last() {
+    let items = ["a", "b", "c", "d"].map(lagging);
+    let at = |text: &str| text.parse::<Timestamp>().unwrap();
+    let waits = Waits(BTreeMap::from([(items[1].key(), at(SAID)), (items[3].key(), at(ASKED))]));
+    let mut sorted: Vec<&Item> = items.iter().collect();
+    waits.sort(&mut sorted);
+    let names: Vec<String> = sorted.iter().map(|item| item.key().name).collect();
+    assert_eq!(names, ["d", "b", "a", "c"]);
+    assert_eq!((waits.since(&items[3]), waits.since(&items[0])), (Some(at(ASKED)), None));
+}
+
+#[test]
+fn a_policy_of_whose_works_nothing_is_known_waits_since_the_controller_said_so() {
+    let mut object = policy(&[]);
+    let entry = |manager: &str, time: &str| json!({"manager": manager, "operation": "Apply", "time": time});
+    let ours = ControllerName::new(CONTROLLER).hub_field_manager();
+    object.metadata.managed_fields =
+        serde_json::from_value(json!([entry("kubectl", CREATED), entry(&ours, SAID)])).unwrap();
+    let row = PolicyRow::prune(&object, &ControllerName::new(CONTROLLER));
+    let kind = crate::report::tests::kind();
+    let item = Item::from(PolicyReport::new(&kind, object.key(), &row));
+    assert_eq!(since(&item, &BTreeMap::new()).unwrap().to_string(), SAID);
+    let works = BTreeMap::from([(ItemKey::copy(Some(&origin())), ASKED.parse().unwrap())]);
+    assert_eq!(since(&item, &works).unwrap().to_string(), ASKED);
+}
+
+#[test]
+fn a_gateway_waits_since_its_status_says_so_of_its_present_generation() {
+    let since_of = |programmed: &str, observed: i64| {
+        let gateway = gateway_report(&gateway(programmed, "x", observed, BOTH), None);
+        since(&Item::from(gateway), &BTreeMap::new()).map(|at| at.to_string())
+    };
+    assert_eq!(since_of("False", 2).as_deref(), Some(CREATED));
+    assert_eq!(since_of("False", 1), None);
+    assert_eq!(since_of("True", 2), None);
+}

@@ -1,0 +1,10 @@
+use super::*;
+
+#[test]
+fn a_commit_is_named_by_its_first_characters_where_it_is_known() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(with(None), version);
+    assert_eq!(with(Some("045f0f00135c")), format!("{version} (045f0f00135c)"));
+    let whole = "045f0f00135c7cbd0a3a1f1f7c0d6e6d3f0b2c1a";
+    assert_eq!(with(Some(whole)), format!("{version} (045f0f00135c)"));
+}

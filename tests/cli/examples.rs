@@ -1,0 +1,133 @@
+//! The examples in each `--help`: they are run as they stand there, on a hub that has what they name.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::CommandFactory;
+use policy_sync::cli::Cli;
+use policy_sync_testenv::apply::apply_with_status;
+use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, apply, binaries, fixtures};
+use serde_json::Value;
+
+use crate::run::{command, finish, run};
+use crate::running::Running;
+use crate::terminal::{needs, on_path};
+
+/// The words of each command.
+fn commands() -> Vec<Vec<String>> {
+    fn below(command: &clap::Command, words: &[String], all: &mut Vec<Vec<String>>) {
+        all.push(words.to_vec());
+        for command in command.get_subcommands() {
+            below(command, &[words, &[command.get_name().to_owned()]].concat(), all);
+        }
+    }
+    let mut all = Vec::new();
+    below(&Cli::command(), &[], &mut all);
+    all
+}
+
+/// The examples in a help.
+fn examples(help: &str) -> Vec<String> {
+    let (_, examples) = help.split_once("\nExamples:\n").unwrap_or_default();
+    let example = |block: &str| {
+        let lines = block.lines().filter(|line| !line.trim_start().starts_with('#'));
+        lines.map(|line| line.strip_prefix("  ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    };
+    examples.split("\n\n").map(example).map(|example| example.trim().to_owned()).collect()
+}
+
+/// A hub on which the objects of `data/shop` are.
+async fn shop() -> Result<ControlPlane> {
+    let crds = crds::for_side(Side::Hub, &binaries::ensure().await?)?;
+    let hub =
+        ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named("examples") }).await?;
+    let client = hub.client()?;
+    for namespace in ["shop", "eu-1", "us-1"] {
+        apply::apply(&client, &fixtures::namespace(namespace)).await?;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data/shop");
+    for file in ["class.yaml", "fleet.json", "gateway.yml", "policies.yaml"] {
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(&std::fs::read_to_string(folder.join(file))?)?;
+        for document in documents {
+            let items = document["items"].as_array().cloned().unwrap_or_else(|| vec![document]);
+            for item in items {
+                if item["status"].is_object() {
+                    apply_with_status(&client, &item).await?;
+                } else {
+                    apply::apply(&client, &item).await?;
+                }
+            }
+        }
+    }
+    Ok(hub)
+}
+
+#[test]
+fn each_help_has_two_examples() {
+    let commands = commands();
+    assert!(commands.len() > 5, "{commands:?}");
+    for words in commands {
+        let words: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = run(&words).stdout;
+        let examples = examples(&help);
+        assert_eq!(examples.len(), 2, "{help}");
+        let about = words[..words.len() - 1].join(" ");
+        let called =
+            examples.iter().all(|example| example.contains(format!("policy-sync {about}").trim_end()));
+        assert!(called, "{words:?} {examples:?}");
+        // None is longer than a line of any terminal.
+        let longest =
+            help.lines().skip_while(|line| *line != "Examples:").map(|line| line.chars().count()).max();
+        assert!(longest.is_some_and(|longest| longest <= 80), "{help}");
+    }
+}
+
+#[tokio::test]
+async fn the_examples_do_what_they_say() -> Result<()> {
+    needs("bash", "bash");
+    let hub = shop().await?;
+    let home = tempfile::tempdir()?;
+    let (_folder, path) = on_path(&[("kubectl", &hub.binaries().kubectl)]);
+    let bash = |script: &str| bash(script, &path, &hub, home.path());
+    let all: BTreeSet<String> = commands()
+        .iter()
+        .flat_map(|words| {
+            examples(
+                &run(&[&words.iter().map(String::as_str).collect::<Vec<_>>()[..], &["--help"]].concat())
+                    .stdout,
+            )
+        })
+        .collect();
+    ensure!(all.len() > 10, "{all:#?}");
+    for example in all {
+        if example.starts_with("policy-sync controller") {
+            let mut running = Running::start(bash(&format!("exec {example}")));
+            running.says("\"started\"").await;
+            running.signal("TERM");
+            ensure!(running.ends().await == Some(0), "{example}: {:#?}", running.said());
+            continue;
+        }
+        let ran = finish(bash(&example), "");
+        // No is an answer too: nothing runs there that would sync anything.
+        ensure!([0, 1].contains(&ran.code) && !ran.stderr.contains("policy-sync: "), "{example}: {ran:#?}");
+        let silent = ["source", "mkdir"].iter().any(|word| example.starts_with(word));
+        ensure!(ran.stdout.is_empty() == silent, "{example}: {ran:#?}");
+    }
+    let fish = home.path().join(".config/fish/completions/policy-sync.fish");
+    ensure!(std::fs::read_to_string(fish).context("no script of fish")?.contains("complete "));
+    Ok(())
+}
+
+fn bash(script: &str, path: &OsString, hub: &ControlPlane, home: &Path) -> Command {
+    let mut bash = Command::new("bash");
+    bash.arg("-c").arg(script).env("PATH", path).env("HOME", home).env("KUBECONFIG", hub.kubeconfig());
+    if let Some(directory) = command(&[]).get_current_dir() {
+        bash.current_dir(directory);
+    }
+    bash
+}

@@ -1,0 +1,111 @@
+//! How results and logs look on a terminal, and that they do so nowhere else.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use policy_sync::api::annotations::POLICY_SYNC_MESSAGE;
+use policy_sync_testenv::proxy::{Fault, Target};
+use policy_sync_testenv::{Fleet, Proxy, fixtures};
+
+use crate::refusals::away;
+use crate::run::{command, finish};
+use crate::status::{annotated, annotations, tenant};
+use crate::terminal::{Terminal, on_terminal};
+
+const ESCAPE: char = '\u{1b}';
+
+#[tokio::test]
+async fn logs_have_colors_on_a_terminal_unless_no_color_is_set() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    for no_color in [false, true] {
+        let mut controller =
+            command(&["controller", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+        controller.arg("--kubeconfig").arg(away(directory.path()));
+        if no_color {
+            controller.env("NO_COLOR", "1");
+        }
+        let mut terminal = Terminal::start(200, &controller);
+        let shown = terminal.shows("started").await;
+        ensure!(shown.contains(ESCAPE) != no_color, "{shown:?}");
+        // Ctrl-C.
+        terminal.types("\u{3}");
+        ensure!(terminal.ends().await == Some(0));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn tables_fit_the_terminal_and_are_whole_elsewhere() {
+    let tenant = tenant("terminal-tables").await;
+    let message =
+        "annotation kuadrant.io/cluster-selector: a message that is longer than any terminal ".repeat(4);
+    let mut frozen = annotations(true);
+    frozen.insert(POLICY_SYNC_MESSAGE, message.trim_end().to_owned());
+    annotated(tenant.client(), fixtures::rate_limit_policy(tenant.name(), "limits", "web"), frozen).await;
+    let status = |arguments: &[&str]| {
+        let controller = tenant.controller_name();
+        let mut command =
+            command(&["status", "policies", "--controller-name", &controller, "-n", tenant.name()]);
+        command.arg("--kubeconfig").arg(tenant.hub().kubeconfig()).args(arguments);
+        command
+    };
+    let whole = finish(status(&[]), "").stdout;
+    assert!(whole.contains(message.trim_end()), "{whole}");
+    for columns in [80, 120] {
+        let shown = on_terminal(columns, &status(&[])).stdout;
+        assert!(shown.contains('…') && shown.contains("RateLimitPolicy   limits"), "{shown}");
+        let longest = shown.lines().map(|line| line.chars().count()).max();
+        assert_eq!(longest, Some(columns.into()), "all of the width is used, and no more: {shown}");
+    }
+    for arguments in [&["-o", "wide"][..], &["-o", "yaml"]] {
+        assert!(on_terminal(80, &status(arguments)).stdout.contains(message.trim_end()), "{arguments:?}");
+    }
+    // But for the age.
+    let columns = |text: &str| {
+        text.lines().map(|line| line.rsplit_once("   ").unwrap().0.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(columns(&on_terminal(500, &status(&[])).stdout), columns(&whole));
+}
+
+const WAITING: &str = "waiting for the hub…";
+/// How long the hub takes, so that it is waited for for a while.
+const LATE: Duration = Duration::from_millis(2500);
+
+/// A hub of whose lists of GatewayClasses the first is late.
+async fn late_hub(name: &str) -> Result<Proxy> {
+    let target = Target { verb: "list", resource: "gatewayclasses", nth: 1 };
+    Proxy::start(Fleet::shared_hub().await?.hub(), name, Some((target, Fault::Late(LATE)))).await
+}
+
+fn status_at(kubeconfig: &Path, arguments: &[&str]) -> std::process::Command {
+    let mut command = command(&["status", "-A", "--controller-name", "example.com/nobody", "--kubeconfig"]);
+    command.arg(kubeconfig).args(arguments);
+    command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_says_after_a_second_what_is_waited_for() -> Result<()> {
+    let says = "no GatewayClass of the hub has the controllerName example.com/nobody\n";
+    let late = late_hub("late-terminal").await?;
+    let ran = on_terminal(80, &status_at(late.kubeconfig(), &[]));
+    let erased = format!("{WAITING}\r{}\r{says}", " ".repeat(WAITING.chars().count()));
+    ensure!((ran.code, ran.stdout.as_str()) == (0, erased.as_str()), "{ran:?}");
+    // Now it answers at once.
+    let ran = on_terminal(80, &status_at(late.kubeconfig(), &[]));
+    ensure!((ran.code, ran.stdout.as_str()) == (0, says), "{ran:?}");
+
+    let late = late_hub("late-elsewhere").await?;
+    let ran = finish(status_at(late.kubeconfig(), &[]), "");
+    ensure!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()) == (0, "", says), "{ran:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_says_nothing_of_waiting() -> Result<()> {
+    let late = late_hub("late-watch").await?;
+    let terminal = Terminal::start(80, &status_at(late.kubeconfig(), &["--watch"]));
+    let shown = terminal.shows("example.com/nobody").await;
+    ensure!(!shown.contains(WAITING), "{shown:?}");
+    Ok(())
+}

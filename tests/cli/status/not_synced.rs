@@ -1,0 +1,134 @@
+//! `policy-sync status --not-synced`, of a hub on which a controller runs and the tests answer for the agents.
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::fixtures::rate_limit_policy;
+use policy_sync_testenv::tenant::Answer;
+use serde_json::{Value, json};
+
+use super::gateways::{answer, programmed, until, with_clusters};
+use super::{rows, status_of, user_with};
+
+/// When tests answer for agents.
+const ANSWERED: &str = "2026-01-01T00:00:00Z";
+
+#[tokio::test]
+async fn only_what_lags_is_shown_with_the_clusters_that_are_missing() -> Result<()> {
+    let tenant = with_clusters("status-lags", &["eu-1", "us-1"]).await?;
+    let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
+    for policy in ["fine", "refused", "silent"] {
+        tenant.apply(&rate_limit_policy(name, policy, "web")).await?;
+    }
+    let controller = tenant.controller().await?;
+    for cluster in ["eu-1", "us-1"] {
+        answer(&tenant, cluster, "gateway-web", &programmed("192.0.2.1")).await?;
+        answer(&tenant, cluster, "ratelimitpolicy-fine", &Answer::applied()).await?;
+    }
+    answer(&tenant, "eu-1", "ratelimitpolicy-refused", &Answer::applied()).await?;
+    answer(&tenant, "us-1", "ratelimitpolicy-refused", &Answer::refused("conflict")).await?;
+    // Of `silent`, no agent says anything.
+    let lags = ["-n", name, "--not-synced"];
+    let ran = until(&tenant, admin, &lags, |ran| {
+        ran.stdout.contains("conflict") && ran.stdout.lines().count() == 3
+    });
+    let ran = ran.await?;
+    ensure!(ran.code == 1 && ran.stderr.is_empty(), "{ran:#?}");
+    let silent = tenant.until_work("eu-1", "ratelimitpolicy-silent", |_| true).await?;
+    let asked = silent.metadata.creation_timestamp.context("never made")?.0.to_string();
+    let refused = ["RateLimitPolicy", "refused", "1/2", "0/2", "-", "us-1", ANSWERED, "us-1:", "conflict"];
+    let silent = ["RateLimitPolicy", "silent", "0/2", "0/2", "-", "eu-1,us-1", &asked, "-"];
+    let mut expected = [(ANSWERED, &refused[..]), (asked.as_str(), &silent[..])];
+    expected.sort();
+    let headers = &["KIND", "NAME", "CLUSTERS", "ENFORCED", "OVERRIDDEN", "MISSING", "SINCE", "MESSAGE"][..];
+    ensure!(rows(&ran) == [headers, expected[0].1, expected[1].1], "{ran:#?}");
+
+    let ran = status_of(&tenant, admin, &[&lags[..], &["-o", "json"]].concat());
+    let json: Value = serde_json::from_str(&ran.stdout)?;
+    let said = |item: &Value| json!([item["name"], item["missing"], item["notSyncedSince"], item["inSync"]]);
+    let items = json["items"].as_array().context("no items")?;
+    let of = |words: &[&str]| match words[1] {
+        "refused" => json!(["refused", ["us-1"], ANSWERED, false]),
+        _ => json!(["silent", ["eu-1", "us-1"], asked, false]),
+    };
+    ensure!(items.iter().map(said).eq(expected.iter().map(|(_, words)| of(words))), "{json:#}");
+
+    // On one cluster, and each cluster of one policy.
+    let ran = status_of(&tenant, admin, &[&lags[..], &["--cluster", "eu-1"]].concat());
+    let row = ["RateLimitPolicy", "silent", "no", "pending", "-", &asked, "-"];
+    ensure!(ran.code == 1 && rows(&ran).len() == 2 && rows(&ran)[1] == row, "{ran:#?}");
+    let ran = status_of(&tenant, admin, &[&lags[..], &["ratelimitpolicy", "refused", "-o", "wide"]].concat());
+    ensure!(ran.stdout.lines().count() == 2 && ran.stdout.contains("us-1      no"), "{ran:#?}");
+    let ran = status_of(&tenant, admin, &["cluster", "us-1", "--not-synced"]);
+    // Other tests have policies for that cluster.
+    let own: Vec<Vec<&str>> = rows(&ran).into_iter().filter(|row| row[1] == name).collect();
+    let asked =
+        tenant.until_work("us-1", "ratelimitpolicy-silent", |_| true).await?.metadata.creation_timestamp;
+    let asked = asked.context("never made")?.0.to_string();
+    let row = |policy, since| vec!["RateLimitPolicy", name, policy, "no", "pending", "-", since];
+    let mut expected = [(ANSWERED, row("refused", ANSWERED)), (asked.as_str(), row("silent", &asked))];
+    expected.sort();
+    ensure!(own == expected.map(|(_, row)| row), "{own:?} {ran:#?}");
+
+    // Who may not read works is told so, and sees the rest.
+    let rights = [
+        (None, "kuadrant.io", "*"),
+        (None, "policies.example.com", "*"),
+        (None, "", "configmaps"),
+        (None, "gateway.networking.k8s.io", "*"),
+    ];
+    let reader = user_with(&tenant, "status-lags-reader", &rights).await;
+    let ran = status_of(&tenant, &reader, &lags);
+    ensure!(ran.code == 1 && rows(&ran).len() == 3, "{ran:#?}");
+    let says = "cannot list ManifestWorks of cluster ";
+    ensure!(ran.stderr.starts_with(says) && ran.stderr.lines().count() == 1, "{ran:#?}");
+
+    for policy in ["refused", "silent"] {
+        for cluster in ["eu-1", "us-1"] {
+            answer(&tenant, cluster, &format!("ratelimitpolicy-{policy}"), &Answer::applied()).await?;
+        }
+    }
+    let ran = until(&tenant, admin, &lags, |ran| ran.code == 0).await?;
+    ensure!(
+        (ran.stdout.as_str(), ran.stderr.as_str()) == ("", "all that was found is as it should be\n"),
+        "{ran:#?}"
+    );
+    controller.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_not_programmed_names_its_clusters() -> Result<()> {
+    let tenant = with_clusters("status-lags-gateway", &["eu-1", "us-1"]).await?;
+    let (admin, name) = (tenant.hub().kubeconfig(), tenant.name());
+    let controller = tenant.controller().await?;
+    answer(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
+    let lags = ["gateways", "-n", name, "--not-synced"];
+    let ran = until(&tenant, admin, &lags, |ran| ran.stdout.contains("   1/2   ")).await?;
+    let headers = ["NAME", "CLASS", "CLUSTERS", "PROGRAMMED", "ACCEPTED", "MISSING", "SINCE", "MESSAGE"];
+    let row = &rows(&ran)[1];
+    ensure!(
+        rows(&ran)[0] == headers && row[..6] == ["web", name, "eu-1,us-1", "1/2", "True", "us-1"],
+        "{ran:#?}"
+    );
+    let since = |conditions: &Value| {
+        let programmed = conditions.as_array()?.iter().find(|condition| condition["type"] == "Programmed")?;
+        programmed["lastTransitionTime"].as_str().map(str::to_owned)
+    };
+    let web = tenant.get(&policy_sync_testenv::fixtures::gateway(name, "web", name, None)).await?;
+    ensure!(
+        since(&web.data["status"]["conditions"]).as_deref() == Some(row[6]),
+        "{ran:#?} {:#}",
+        web.data["status"]
+    );
+    let ran = status_of(&tenant, admin, &["gateways", "-n", name, "-o", "json"]);
+    let json: Value = serde_json::from_str(&ran.stdout)?;
+    ensure!(json["items"][0]["missing"] == json!(["us-1"]), "{json:#}");
+    ensure!(json["items"][0].get("notSyncedSince").is_none(), "only works tell it: {json:#}");
+    controller.terminate().await?;
+    Ok(())
+}
+
+#[test]
+fn it_is_not_watched() {
+    let ran = crate::run::run(&["status", "--not-synced", "--watch"]);
+    assert!(ran.code == 2 && ran.stderr.contains("'--not-synced' cannot be used with '--watch'"), "{ran:?}");
+}

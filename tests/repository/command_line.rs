@@ -1,0 +1,105 @@
+//! `docs/cli.md` is made of the arguments themselves.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use clap::{Arg, Command, CommandFactory};
+use policy_sync::cli::{Cli, hub};
+
+const HEAD: &str = "# The command line
+
+Made of the arguments: `POLICY_SYNC_UPDATE=1 cargo test --test repository` writes it anew. What `status` and `explain` show is in
+[status](status.md), completion and `kubectl policy-sync` in the [README](../README.md#the-command-line).
+
+";
+
+/// A text in a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
+}
+
+fn help(argument: &Arg) -> String {
+    let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let values = argument.get_possible_values();
+    let values = values.iter().filter(|value| !value.is_hide_set());
+    let values: Vec<String> =
+        values.filter_map(|value| Some(format!("`{}`: {}", value.get_name(), value.get_help()?))).collect();
+    if values.is_empty() { help } else { format!("{help}. {}", values.join("; ")) }
+}
+
+/// `-o`, `--output <OUTPUT>`.
+fn name(argument: &Arg) -> String {
+    let value = argument.get_value_names().filter(|_| argument.get_action().takes_values());
+    let value = value.map(|names| names.iter().map(|name| format!("<{name}>")).collect::<String>());
+    let short = argument.get_short().map(|short| format!("`-{short}`, ")).unwrap_or_default();
+    match argument.get_long() {
+        None => format!("`{}`", value.unwrap_or_default()),
+        Some(long) => {
+            format!("{short}`--{long}{}`", value.map(|value| format!(" {value}")).unwrap_or_default())
+        }
+    }
+}
+
+fn table(page: &mut String, arguments: &[&Arg]) {
+    if arguments.is_empty() {
+        return;
+    }
+    page.push_str("| | default | |\n|---|---|---|\n");
+    for argument in arguments {
+        let defaults = argument.get_default_values().iter();
+        let defaults: Vec<String> = defaults.map(|value| format!("`{}`", value.to_string_lossy())).collect();
+        let shown = defaults.join(", ").replace("`false`", "");
+        let name = name(argument).replace('|', "\\|");
+        writeln!(page, "| {name} | {shown} | {} |", cell(&help(argument))).unwrap();
+    }
+    page.push('\n');
+}
+
+fn is_of_hub(argument: &Arg) -> bool {
+    argument.get_help_heading() == Some(hub::HEADING)
+}
+
+fn section(page: &mut String, command: &Command, called: &str) {
+    writeln!(page, "## `{called}`\n").unwrap();
+    let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
+    writeln!(page, "{about}\n").unwrap();
+    let usage = command.clone().render_usage().to_string();
+    for line in usage.trim_start_matches("Usage:").lines() {
+        writeln!(page, "    {}", line.trim()).unwrap();
+    }
+    page.push('\n');
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    for line in examples.lines().skip(1) {
+        writeln!(page, "{}", format!("  {line}").trim_end()).unwrap();
+    }
+    page.push('\n');
+    let own = command.get_arguments().filter(|argument| !is_of_hub(argument) && argument.get_id() != "help");
+    let own: Vec<&Arg> = own.filter(|argument| argument.get_id() != "version").collect();
+    table(page, &own);
+    for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
+        section(page, command, &format!("{called} {}", command.get_name()));
+    }
+}
+
+fn page() -> String {
+    let mut command = Cli::command();
+    command.build();
+    let mut page = HEAD.to_owned();
+    section(&mut page, &command, "policy-sync");
+    page.push_str("## Hub options\n\nEach command has these, before or behind its name.\n\n");
+    table(&mut page, &command.get_arguments().filter(|argument| is_of_hub(argument)).collect::<Vec<_>>());
+    page.trim_end().to_owned() + "\n"
+}
+
+/// `POLICY_SYNC_UPDATE=1 cargo test --test repository` writes it anew.
+#[test]
+fn the_documentation_of_the_command_line_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
+    let page = page();
+    if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "{} is not what the code says: set POLICY_SYNC_UPDATE=1 once", path.display());
+}
