@@ -10,7 +10,7 @@ use std::process::Output;
 use anyhow::{Context, Result, bail, ensure};
 use policy_sync_testenv::ControlPlane;
 use policy_sync_testenv::binaries::chart_tools;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -20,6 +20,10 @@ use crate::prometheus::Rules;
 
 /// What the commands begin with.
 const PROGRAMS: [&str; 3] = ["kubectl", "policy-sync", "helm"];
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbook.md")
+}
 
 /// The commands of one alert.
 #[derive(Debug, Default)]
@@ -34,10 +38,9 @@ struct Page(BTreeMap<String, Section>);
 
 impl Page {
     fn read() -> Result<Self> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbook.md");
         let mut sections: BTreeMap<String, Section> = BTreeMap::new();
         let (mut alert, mut mends) = (None, false);
-        for line in fs::read_to_string(path)?.lines() {
+        for line in fs::read_to_string(path())?.lines() {
             if let Some(heading) = line.strip_prefix("## ") {
                 alert = Some(heading.to_owned());
                 sections.entry(heading.to_owned()).or_default();
@@ -197,11 +200,17 @@ async fn each_alert_has_a_heading_and_each_heading_is_an_alert() -> Result<()> {
     let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &values)?;
     let rules = Rules(&rendered.one("PrometheusRule")?["spec"]);
     let page = Page::read()?;
+    let text = fs::read_to_string(path())?;
+    let mut rows: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("| [")).collect();
     let mut headings: BTreeSet<&str> = page.0.keys().map(String::as_str).collect();
     for rule in rules.alerts()? {
         let alert = rule["alert"].as_str().context("no name")?;
         let section = page.section(alert)?;
         headings.remove(alert);
+        let word = |word: &Value| word.as_str().unwrap_or_default().to_owned();
+        let (severity, wait) = (word(&rule["labels"]["severity"]), word(&rule["for"]));
+        let row = format!("| [{alert}](#{}) | {severity} | {wait} |", alert.to_lowercase());
+        ensure!(rows.remove(row.as_str()), "the table has no row {row}");
         ensure!(!section.find.is_empty(), "{alert}: nothing finds it");
         let annotation =
             |name: &str| rule["annotations"][name].as_str().with_context(|| format!("{alert}: no {name}"));
@@ -220,6 +229,6 @@ async fn each_alert_has_a_heading_and_each_heading_is_an_alert() -> Result<()> {
         };
         ensure!(section.find.iter().any(|there| is_it(&there)), "{alert}: {command} is not in the runbook");
     }
-    ensure!(headings.is_empty(), "of no alert: {headings:?}");
+    ensure!(headings.is_empty() && rows.is_empty(), "of no alert: {headings:?} {rows:?}");
     Ok(())
 }

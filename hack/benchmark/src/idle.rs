@@ -18,7 +18,10 @@ pub(super) async fn measure(hub: &mut MeasuredHub, duration: Duration) -> Result
     progress(&format!("idle for {duration:?}"));
     let (requests, time, started) =
         (Counts::now(&hub.client).await?, processor_time(controller.pid())?, Instant::now());
-    let wait = async { anyhow::Ok(tokio::time::sleep(duration).await) };
+    let wait = async {
+        tokio::time::sleep(duration).await;
+        Ok(())
+    };
     let ((), scrape) = scraped(&controller, wait).await?;
     let (took, elapsed) = (processor_time(controller.pid())? - time, started.elapsed());
     let written = Counts::now(&hub.client).await?.since(&requests);

@@ -8,7 +8,7 @@ use kube::api::{Patch, PatchParams};
 use policy_sync::api::moment::Moment;
 use policy_sync::api::names::ControllerName;
 use policy_sync::clock::Clock;
-use policy_sync::hub::watching;
+use policy_sync::hub::{RequestTimeout, watching};
 use policy_sync::server::Served;
 use policy_sync::telemetry::metrics::Metrics;
 use policy_sync_testenv::apply::{api_for, apply};
@@ -244,7 +244,7 @@ pub(super) async fn agent_does_not_run(story: &mut Story) -> Result<()> {
 
     // The controller goes on in this process, by a clock that is ahead.
     let now = Moment(Timestamp::now().as_millisecond()).after(AHEAD);
-    let client = watching(story.fleet.hub().client_config(), &Metrics::new()?)?;
+    let client = watching(story.fleet.hub().client_config(), &Metrics::new()?, RequestTimeout::Unset)?;
     let flow = flow::flow(client, "kuadrant.io/policy-sync", Clock::starting_at(now))?;
     let (served, stop) = (Served::new(&flow), CancellationToken::new());
     let ends = flow.start(stop.clone());
