@@ -21,7 +21,7 @@ use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::desired::placement::{NoPlacement, Placed, placed, placement, serves_until};
-use crate::sync::desired::{Kept, Outcome, WorksPlan, plan_works};
+use crate::sync::desired::{Absence, Kept, Outcome, WorksPlan, plan_works};
 use crate::sync::rows::work::Work;
 use crate::sync::{Problem, Settings, View, desired, diff, status};
 
@@ -199,12 +199,13 @@ impl Explainer<'_> {
     /// Why it is not to be there.
     fn absent(&self, cluster: &ClusterName, steps: &[Step]) -> Vec<Reason> {
         let stops = || steps.iter().filter(|step| !step.passes).map(|step| step.reason.clone());
-        let mut reasons: Vec<Reason> = if !self.plan.targeted {
-            stops().collect()
-        } else if let Origin::Gateway(key) = self.origin {
-            self.not_placed(key, cluster).into_iter().collect()
-        } else {
-            self.policy_absent(cluster)
+        let mut reasons: Vec<Reason> = match self.plan.absence(cluster) {
+            Absence::Untargeted => stops().collect(),
+            Absence::NotSelected => self.not_selected().into_iter().collect(),
+            Absence::NotPlaced => match self.origin {
+                Origin::Gateway(key) => self.not_placed(key, cluster).into_iter().collect(),
+                Origin::Policy(..) => self.targets_not_placed(cluster),
+            },
         };
         if reasons.is_empty() {
             reasons.extend(stops());

@@ -53,6 +53,17 @@ pub struct WorksPlan {
     pub recheck: Option<Moment>,
 }
 
+/// Why something is not to be on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// It is to be on none: a policy that targets no Gateway of ours.
+    Untargeted,
+    /// The policy's own selector leaves the cluster out.
+    NotSelected,
+    /// No Gateway of ours that it targets is placed there, or the Gateway itself is not.
+    NotPlaced,
+}
+
 /// After what a policy leaves the clusters where it is not to be: at once, where that is nothing.
 #[derive(Clone, Debug, Default)]
 struct Leaving {
@@ -60,6 +71,20 @@ struct Leaving {
     gateways: BTreeSet<ObjectKey>,
     /// Where it leaves because they do, and not by itself.
     clusters: BTreeSet<ClusterName>,
+}
+
+impl WorksPlan {
+    /// Why nothing is to be on `cluster`, which has no outcome, or one that only follows another.
+    #[must_use]
+    pub fn absence(&self, cluster: &ClusterName) -> Absence {
+        if !self.targeted {
+            Absence::Untargeted
+        } else if self.deselected.contains(cluster) {
+            Absence::NotSelected
+        } else {
+            Absence::NotPlaced
+        }
+    }
 }
 
 /// What should be on one cluster, and why.

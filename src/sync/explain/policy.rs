@@ -48,27 +48,22 @@ impl Explainer<'_> {
         self.gateway(key, &eligibility, &format!("it targets Gateway {key}"))
     }
 
-    /// Why the policy, which targets a Gateway of ours, is not to be on `cluster`.
-    pub(super) fn policy_absent(&self, cluster: &ClusterName) -> Vec<Reason> {
-        if !self.plan.deselected.contains(cluster) {
-            let ours = |key: &&ObjectKey| of_target(self.view, key, self.origin.kind()).is_ours();
-            return self
-                .gateways
-                .keys()
-                .filter(ours)
-                .filter_map(|key| self.not_placed(key, cluster))
-                .collect();
-        }
-        let selector =
-            self.view.policy(self.origin).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
-        let selector = selector.map(|selector| {
-            let text = format!(
-                "its annotation {CLUSTER_SELECTOR}, {selector:?}, does not select the cluster's labels"
-            );
-            Reason::new("NotSelected", text)
+    /// Why none of the Gateways of ours that the policy targets is placed on `cluster`.
+    pub(super) fn targets_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
+        let ours = |key: &&ObjectKey| of_target(self.view, key, self.origin.kind()).is_ours();
+        self.gateways.keys().filter(ours).filter_map(|key| self.not_placed(key, cluster)).collect()
+    }
+
+    /// That the policy's own selector leaves a cluster out.
+    pub(super) fn not_selected(&self) -> Option<Reason> {
+        let selector = self.view.policy(self.origin)?.annotations.get(CLUSTER_SELECTOR)?;
+        let text =
+            format!("its annotation {CLUSTER_SELECTOR}, {selector:?}, does not select the cluster's labels");
+        let reason = Reason::new("NotSelected", text);
+        Some(
+            reason
                 .change(format!("{} annotation {CLUSTER_SELECTOR}", self.regarding))
-                .change(format!("ManagedCluster {CLUSTER} labels"))
-        });
-        selector.into_iter().collect()
+                .change(format!("ManagedCluster {CLUSTER} labels")),
+        )
     }
 }
