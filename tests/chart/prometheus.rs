@@ -287,14 +287,19 @@ pub(crate) fn prometheus_rules() -> Value {
         "properties": { "name": text, "rules": { "type": "array", "items": rule } },
     });
     let spec = json!({ "type": "object", "properties": { "groups": { "type": "array", "items": group } } });
+    definition("PrometheusRule", "prometheusrules", &spec)
+}
+
+/// A definition of the operator's, of which `spec` is all that is known.
+pub(crate) fn definition(kind: &str, plural: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": "prometheusrules.monitoring.coreos.com" },
+        "metadata": { "name": format!("{plural}.monitoring.coreos.com") },
         "spec": {
             "group": "monitoring.coreos.com",
             "scope": "Namespaced",
-            "names": { "kind": "PrometheusRule", "plural": "prometheusrules" },
+            "names": { "kind": kind, "plural": plural },
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
                 "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },

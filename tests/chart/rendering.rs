@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::BINARY;
 use crate::helm::{Helm, Release, Rendered, chart, required};
-use crate::prometheus::prometheus_rules;
+use crate::prometheus::{definition, prometheus_rules};
 
 /// `required` with more.
 fn with(more: &Value) -> Value {
@@ -125,20 +125,7 @@ fn pod_monitors() -> Value {
         "type": "object",
         "properties": { "selector": selector, "podMetricsEndpoints": { "type": "array", "items": endpoint } },
     });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "podmonitors.monitoring.coreos.com" },
-        "spec": {
-            "group": "monitoring.coreos.com",
-            "scope": "Namespaced",
-            "names": { "kind": "PodMonitor", "plural": "podmonitors" },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },
-            }],
-        },
-    })
+    definition("PodMonitor", "podmonitors", &spec)
 }
 
 /// A pod of the chart's Deployment is taken, on trial, in a namespace that enforces the profile `restricted`.
