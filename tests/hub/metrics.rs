@@ -162,21 +162,27 @@ async fn metrics_say_how_policies_gateways_works_and_clusters_fare() -> Result<(
         ],
     )
     .await?;
-    let metrics = controller.metrics().await?;
-    ensure!(metrics.sum("policy_sync_status_delay_seconds_count", &[]) > 0.0, "{metrics}");
-    // Of each there is one at least: a work made and changed, a watch, an Event, the Lease.
-    for (code, method, resource) in [
-        ("201", "POST", "manifestworks"),
-        ("200", "GET", "manifestworks"),
-        ("201", "POST", "events"),
-        ("200", "PUT", "leases"),
-    ] {
-        let labels = [("code", code), ("method", method), ("resource", resource)];
-        ensure!(
-            metrics.sum("rest_client_requests_total", &labels) > 0.0,
-            "{labels:?} is missing in {metrics}"
-        );
-    }
+    // Of each there is one at least: a fold, a work made and changed, a watch, an Event, the Lease. They are counted
+    // when their answer is there, which is after the hub shows what they did.
+    wait::until("delays and requests are counted", LIMIT, || async {
+        let metrics = controller.metrics().await?;
+        let delays = "policy_sync_status_delay_seconds_count";
+        ensure!(metrics.sum(delays, &[]) > 0.0, "{delays} is 0 in {metrics}");
+        for (code, method, resource) in [
+            ("201", "POST", "manifestworks"),
+            ("200", "GET", "manifestworks"),
+            ("201", "POST", "events"),
+            ("200", "PUT", "leases"),
+        ] {
+            let labels = [("code", code), ("method", method), ("resource", resource)];
+            ensure!(
+                metrics.sum("rest_client_requests_total", &labels) > 0.0,
+                "{labels:?} is missing in {metrics}"
+            );
+        }
+        Ok(())
+    })
+    .await?;
 
     available(&tenant, &clusters[1], "Unknown").await?;
     tenant.parameters(&json!({"policiesToSync": 3})).await?;
