@@ -1,7 +1,8 @@
 //! Whether the controller is ready, and what of the mirror the metrics show.
 //!
-//! It is ready once the needed kinds, and every kind that resolved, have been listed or have failed once. What fails
-//! is named but does not make it unready: everything else goes on.
+//! It is ready once the needed kinds have been listed, and every kind that resolved has been listed or has failed once. What
+//! fails later is named but does not make it unready: everything else goes on. Before a needed kind is listed nothing does, so
+//! that a controller that may not list one takes no other's place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -25,11 +26,16 @@ pub enum Health {
 #[must_use]
 pub fn health(view: View<'_>) -> Health {
     let failing = view.failing();
+    let needed: BTreeSet<Source> = needed().collect();
     let mut ready = true;
     let mut text = String::new();
     for source in wanted(view) {
         // Writing to a String cannot fail.
         let _ = match (failing.get(&source), view.synced(&source)) {
+            (Some(fault), None) if needed.contains(&source) => {
+                ready = false;
+                writeln!(text, "[-]{source} not listed yet, which everything waits for: {fault}")
+            }
             (Some(fault), _) => writeln!(text, "[!]{source} failing: {fault}"),
             (None, Some(_)) => writeln!(text, "[+]{source} ok"),
             (None, None) => {

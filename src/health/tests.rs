@@ -1,7 +1,30 @@
 use super::*;
+use crate::hub::{Change, Failure};
+use crate::sync::kinds::CLUSTERS;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::objects::listing;
-use crate::sync::tests::world::started;
+use crate::sync::tests::world::{World, started, unlisted};
+
+fn fails(world: &World, source: &Source) {
+    world.change(Change::Failing(source.clone(), Some(Failure::passing("forbidden"))));
+}
+
+#[test]
+fn what_is_needed_has_to_be_listed_and_may_fail_then() {
+    let clusters = CLUSTERS.all();
+    let later = started();
+    fails(&later, &clusters);
+    assert!(matches!(later.see(health), Health::Ready(text) if text.contains("failing: forbidden")));
+
+    let mut never = unlisted();
+    for source in needed().filter(|source| *source != clusters) {
+        never.list(&source, &[]);
+    }
+    fails(&never, &clusters);
+    let Health::Starting(text) = never.see(health) else { panic!("it is ready") };
+    let expected = format!("[-]{clusters} not listed yet, which everything waits for: forbidden\n");
+    assert!(text.contains(&expected), "{text}");
+}
 
 #[test]
 fn a_kind_that_does_not_resolve_is_no_watch() {
