@@ -54,5 +54,13 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// `number` with its digits in groups: `33,554,432`.
+#[must_use]
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests;

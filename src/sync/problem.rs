@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::condition::named;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey};
-use crate::api::text::capped;
+use crate::api::text::{capped, grouped};
 
 /// Something that an object's owner, or the owner of what it depends on, should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -190,13 +190,6 @@ impl SecretFault {
             Self::Namespace => "SecretNamespace",
         }
     }
-}
-
-/// `number` with its digits in groups: `33,554,432`.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    groups.collect::<Vec<_>>().join(",")
 }
 
 /// The most bytes of a problem in words: an Event takes no more, and an annotation and a condition have room for ten.
