@@ -20,8 +20,8 @@
 //!
 //! Nothing flows back against the arrows. A *capability* is one room: [`sync`] is the one that there is. [`hub`] knows no kind
 //! of objects: [`sync::kinds`] is the registry. [`reconcile`] is what any capability needs to have its keys carried out: a
-//! queue, workers, leadership, requests and Events. [`report`] is what people see of a hub. [`flow`] starts all of it, and
-//! [`api`] holds the wire types that all of them share.
+//! queue, workers, leadership, requests and Events. [`rego`] reads, checks and asks policies in Rego, and knows no hub.
+//! [`report`] is what people see of a hub. [`flow`] starts all of it, and [`api`] holds the wire types that all of them share.
 
 pub mod api;
 pub mod cli;
@@ -30,6 +30,7 @@ pub mod flow;
 pub mod health;
 pub mod hub;
 pub mod reconcile;
+pub mod rego;
 pub mod report;
 pub mod server;
 mod shrink;

@@ -13,6 +13,7 @@ pub mod output;
 pub mod params;
 pub mod plan;
 mod progress;
+pub mod rego;
 pub mod settings;
 pub mod status;
 mod stop;
@@ -71,6 +72,9 @@ enum Command {
     /// Say why a Gateway or a policy is on a cluster, or is not, and what to change.
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Arguments),
+    /// Check policies in Rego, ask them, and run their tests.
+    #[command(subcommand, after_help = rego::EXAMPLES)]
+    Rego(rego::Command),
     /// Print the script that makes a shell complete this command line.
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::Arguments),
@@ -126,6 +130,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
+        Command::Rego(command) => rego::run(&command).await,
         Command::Completion(arguments) => completion::run(&arguments),
     };
     match answer {

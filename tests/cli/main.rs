@@ -12,6 +12,7 @@ mod params;
 mod plan;
 mod printing;
 mod refusals;
+mod rego;
 mod run;
 mod running;
 mod secrets;

@@ -1,0 +1,38 @@
+# Apps that handle card data run in EU zones, on clusters that are certified for it.
+package io.k8s.federation.admission
+
+import rego.v1
+
+import data.kubernetes.clusters
+
+preferences := "federation.kubernetes.io/replica-set-preferences"
+
+# Where such an app may run.
+certified contains name if {
+	some name, cluster in clusters
+	cluster.metadata.labels.zone == "eu"
+	cluster.metadata.labels.pci == "certified"
+}
+
+handles_cards if input.metadata.annotations["requires-pci"] == "true"
+
+# What its developer asks for.
+wish := json.unmarshal(input.metadata.annotations[preferences])
+
+# Nobody asks for anything: all of these clusters, alike.
+annotations[preferences] := {"clusters": {name: {"weight": 1} | some name in certified}, "rebalance": true} if {
+	handles_cards
+	not input.metadata.annotations[preferences]
+	count(certified) > 0
+}
+
+errors contains sprintf("%s handles card data: cluster %s is not certified for it", [input.metadata.name, name]) if {
+	handles_cards
+	some name, _ in wish.clusters
+	not name in certified
+}
+
+errors contains sprintf("%s handles card data: no cluster of an EU zone is certified for it", [input.metadata.name]) if {
+	handles_cards
+	count(certified) == 0
+}

@@ -1,0 +1,46 @@
+//! `policy-sync rego`: checks Rego, asks it, and runs its tests, as the controller would, without a hub.
+
+mod check;
+mod eval;
+mod files;
+mod test;
+
+use clap::Subcommand;
+
+use super::Answer;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # Whether policies can be loaded
+  policy-sync rego check policies
+
+  # Where an app would go
+  policy-sync rego eval data.io.k8s.federation.admission -f policies \\
+    --data policies/clusters.yaml --input policies/app.yaml";
+
+/// What to do with Rego.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find out whether modules can be loaded, as one bundle.
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::Arguments),
+    /// Print what a query gives.
+    #[command(after_help = eval::EXAMPLES)]
+    Eval(eval::Arguments),
+    /// Run the rules of modules whose names begin with test_, and say which are not true.
+    #[command(after_help = test::EXAMPLES)]
+    Test(test::Arguments),
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Where a file cannot be read, or the check cannot be made.
+pub async fn run(command: &Command) -> anyhow::Result<Answer> {
+    match command {
+        Command::Check(arguments) => check::run(arguments).await,
+        Command::Eval(arguments) => eval::run(arguments).await,
+        Command::Test(arguments) => test::run(arguments).await,
+    }
+}

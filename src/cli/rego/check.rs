@@ -1,0 +1,54 @@
+//! `policy-sync rego check`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::files;
+use crate::cli::Answer;
+use crate::cli::output::{print, say};
+use crate::cli::text::printable;
+use crate::rego::bundle::Bundle;
+use crate::rego::confined;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # All modules below a folder
+  policy-sync rego check policies
+
+  # One on standard input
+  policy-sync rego check - < policies/placement/pci.rego";
+
+/// Arguments of `policy-sync rego check`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Modules, or folders with files that end in .rego; - for standard input.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Check in this process, within its limits, what standard input has as JSON: how this program checks.
+    #[arg(long, hide = true)]
+    confined: bool,
+}
+
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+    if arguments.confined {
+        print(&confined::serve()?)?;
+        return Ok(Answer::Fine);
+    }
+    let texts = files::texts(&arguments.paths)?;
+    let faults = files::check(&texts).await?;
+    if !faults.is_empty() {
+        print(&files::lines(&faults))?;
+        return Ok(Answer::No);
+    }
+    let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{}", faults[0]))?;
+    for fault in bundle.unnamed() {
+        say(printable(&format!("{fault}")));
+    }
+    print(&format!("{}: ok\n", counted(texts.len(), "module")))?;
+    Ok(Answer::Fine)
+}
+
+pub(super) fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

@@ -1,0 +1,92 @@
+//! `policy-sync rego eval`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use regorus::Value;
+
+use super::files;
+use crate::cli::output::{self, print, say};
+use crate::cli::text::printable;
+use crate::cli::{Answer, documents};
+use crate::rego::embedded::Embedded;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # Where an app would go
+  policy-sync rego eval data.io.k8s.federation.admission -f policies \\
+    --data policies/clusters.yaml --input policies/app.yaml
+
+  # What an expression gives
+  policy-sync rego eval 'input.metadata.name' -f policies \\
+    --input policies/app.yaml";
+
+/// Arguments of `policy-sync rego eval`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// What to evaluate, such as data.admission.deny.
+    #[arg(value_name = "QUERY")]
+    query: String,
+    /// Modules, or folders with files that end in .rego; - for standard input.
+    #[arg(short, long = "file", value_name = "PATH", required = true)]
+    files: Vec<PathBuf>,
+    /// What is in data, as JSON or YAML: objects of a hub at kubernetes.<plural>.<namespace>.<name>.
+    #[arg(long, value_name = "FILE|-")]
+    data: Option<PathBuf>,
+    /// What is in input, as JSON or YAML.
+    #[arg(long, value_name = "FILE|-")]
+    input: Option<PathBuf>,
+}
+
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+    let from_stdin = arguments.files.iter().chain(&arguments.data).chain(&arguments.input);
+    ensure!(
+        from_stdin.filter(|file| file.as_os_str() == "-").count() < 2,
+        "standard input can only be one of these"
+    );
+    let document = |file: &Option<PathBuf>| file.as_deref().map(document).transpose();
+    let (data, input) = (document(&arguments.data)?, document(&arguments.input)?);
+    let Some(bundle) = files::bundle(&files::texts(&arguments.files)?).await? else { return Ok(Answer::No) };
+    let data = data.unwrap_or_else(Value::new_object);
+    let engine = Embedded::new(&bundle, data).map_err(|fault| anyhow::anyhow!("--data: {}", fault.text))?;
+    let evaluated = match engine.evaluate(&arguments.query, &input.unwrap_or(Value::Undefined)) {
+        Ok(evaluated) => evaluated,
+        Err(failure) => {
+            say(printable(&failure.to_string()));
+            return Ok(Answer::No);
+        }
+    };
+    evaluated.prints.iter().for_each(|line| say(printable(line)));
+    let values: Vec<Value> = evaluated
+        .results
+        .result
+        .into_iter()
+        .map(|result| match result.bindings.as_object() {
+            Ok(bindings) if !bindings.is_empty() => result.bindings,
+            _ => result.expressions.into_iter().next_back().map_or(Value::Undefined, |last| last.value),
+        })
+        .filter(|value| *value != Value::Undefined)
+        .collect();
+    if values.is_empty() {
+        say("undefined");
+        return Ok(Answer::No);
+    }
+    for value in &values {
+        print(&output::json(value)?)?;
+    }
+    Ok(Answer::Fine)
+}
+
+/// The one document of `file`.
+fn document(file: &Path) -> anyhow::Result<Value> {
+    let (name, text) = documents::read(file)?;
+    let mut documents = documents::documents(&text).map_err(|fault| anyhow::anyhow!("{name}: {fault}"))?;
+    match (documents.pop(), documents.is_empty()) {
+        (Some(document), true) => Ok(document.value.into()),
+        (None, _) => bail!("{name} is empty"),
+        (Some(_), false) => {
+            Err(anyhow::anyhow!("{name} has more than one document")).context("one is expected")
+        }
+    }
+}

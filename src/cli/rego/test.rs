@@ -1,0 +1,60 @@
+//! `policy-sync rego test`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use regorus::Value;
+
+use super::check::counted;
+use super::files;
+use crate::cli::Answer;
+use crate::cli::output::{print, say};
+use crate::cli::text::printable;
+use crate::rego::embedded::Embedded;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # The tests of all modules below a folder
+  policy-sync rego test policies
+
+  # Those of one policy
+  policy-sync rego test policies/placement";
+
+/// Arguments of `policy-sync rego test`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Modules, or folders with files that end in .rego; - for standard input.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+}
+
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+    let Some(bundle) = files::bundle(&files::texts(&arguments.paths)?).await? else { return Ok(Answer::No) };
+    let engine = Embedded::new(&bundle, Value::new_object())?;
+    let tests = bundle.tests();
+    let mut failed = 0;
+    for test in &tests {
+        let said = match engine.evaluate(&test.query, &Value::Undefined) {
+            Ok(evaluated) => {
+                evaluated.prints.iter().for_each(|line| say(printable(line)));
+                let results = evaluated.results.result;
+                let is_true = |value: Option<Value>| value == Some(Value::Bool(true));
+                let value =
+                    results.into_iter().next().and_then(|result| result.expressions.into_iter().next());
+                if is_true(value.map(|expression| expression.value)) {
+                    continue;
+                } else {
+                    test.fault.to_string()
+                }
+            }
+            Err(failure) => format!("{}: {failure}", test.fault),
+        };
+        failed += 1;
+        print(&(printable(&said) + "\n"))?;
+    }
+    if tests.is_empty() {
+        say("no rule is called test_…");
+    }
+    print(&format!("{}, {failed} failed\n", counted(tests.len(), "test")))?;
+    Ok(if failed == 0 && !tests.is_empty() { Answer::Fine } else { Answer::No })
+}

@@ -1,0 +1,76 @@
+//! Which functions a policy may call without writing them.
+
+use regorus::unstable::BUILTINS;
+
+use super::extensions;
+
+/// What the engine has under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Builtin {
+    /// A function.
+    Known {
+        /// How many arguments it takes.
+        arity: usize,
+        /// Whether one more may be given, for its result, as Rego had it before version 1.
+        output: bool,
+    },
+    /// One that takes any arguments.
+    Variadic,
+    /// One that no policy may call, and why.
+    Forbidden(&'static str),
+    /// One that OPA has and this engine has not.
+    Lacking,
+}
+
+/// What must not be asked: the answer would be another each time, or wait for somebody else.
+const FORBIDDEN: [(&str, &str); 6] = [
+    ("http.send", "a policy does not wait for the network"),
+    ("net.lookup_ip_addr", "a policy does not wait for the network"),
+    ("opa.runtime", "a policy does not read the environment"),
+    ("providers.aws.sign_req", "a policy holds no credentials"),
+    ("rand.intn", "a policy gives the same answer each time"),
+    ("uuid.rfc4122", "a policy gives the same answer each time"),
+];
+
+/// What OPA 1.22 has beside these (its capabilities file).
+#[rustfmt::skip]
+const LACKING: [&str; 60] = [
+    "array.flatten",
+    "crypto.hmac.equal", "crypto.hmac.md5", "crypto.hmac.sha1", "crypto.hmac.sha256", "crypto.hmac.sha512", "crypto.md5",
+    "crypto.parse_private_keys", "crypto.sha1", "crypto.sha256", "crypto.x509.parse_and_verify_certificates",
+    "crypto.x509.parse_and_verify_certificates_with_options", "crypto.x509.parse_certificate_request",
+    "crypto.x509.parse_certificates", "crypto.x509.parse_keypair", "crypto.x509.parse_rsa_private_key",
+    "graphql.is_valid", "graphql.parse", "graphql.parse_and_verify", "graphql.parse_query", "graphql.parse_schema",
+    "graphql.schema_is_valid",
+    "io.jwt.decode", "io.jwt.decode_verify", "io.jwt.encode_sign", "io.jwt.encode_sign_raw", "io.jwt.verify_eddsa",
+    "io.jwt.verify_es256", "io.jwt.verify_es384", "io.jwt.verify_es512", "io.jwt.verify_hs256", "io.jwt.verify_hs384",
+    "io.jwt.verify_hs512", "io.jwt.verify_ps256", "io.jwt.verify_ps384", "io.jwt.verify_ps512", "io.jwt.verify_rs256",
+    "io.jwt.verify_rs384", "io.jwt.verify_rs512",
+    "json.match_schema", "json.verify_schema",
+    "net.cidr_contains_matches", "net.cidr_intersects", "net.cidr_merge",
+    "regex.globs_match", "rego.metadata.chain", "rego.metadata.rule", "rego.parse_module",
+    "strings.render_template", "strings.split_n",
+    "uri.is_valid", "uri.parse", "urlquery.decode", "urlquery.decode_object", "urlquery.encode", "urlquery.encode_object",
+    "uuid.parse", "yaml.is_valid", "yaml.marshal", "yaml.unmarshal",
+];
+
+/// The builtin of this name.
+pub(super) fn builtin(name: &str) -> Option<Builtin> {
+    if let Some((_, why)) = FORBIDDEN.iter().find(|(forbidden, _)| *forbidden == name) {
+        return Some(Builtin::Forbidden(why));
+    }
+    if name == "print" {
+        return Some(Builtin::Variadic);
+    }
+    if let Some(arity) = extensions::arity(name) {
+        return Some(Builtin::Known { arity, output: false });
+    }
+    if LACKING.contains(&name) {
+        return Some(Builtin::Lacking);
+    }
+    let (_, arity) = BUILTINS.get(name).filter(|_| !name.starts_with("__"))?;
+    Some(Builtin::Known { arity: usize::from(*arity), output: true })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Modules that count together, checked and ready for the engine.
+
+use std::collections::BTreeSet;
+
+use regorus::unstable::Rule;
+use regorus::{Engine, Value};
+
+use super::check::check;
+use super::embedded;
+use super::fault::{Fault, Faults};
+use super::module::{self, LENGTH, Module, ModuleId, Syntax, Text};
+use super::reads::Reads;
+use super::review::{self, Edited};
+use super::tree;
+
+/// Modules without a fault.
+#[derive(Clone, Debug, Default)]
+pub struct Bundle {
+    modules: Vec<Loaded>,
+}
+
+/// A module, and what the engine reads of it.
+#[derive(Clone, Debug)]
+struct Loaded {
+    module: Module,
+    edited: Edited,
+}
+
+impl Bundle {
+    /// Reads and checks `texts`, one bundle, and evaluates each of its packages once, of an empty review.
+    ///
+    /// It may take minutes and all memory, and may end the process: see [`confined`](super::confined).
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong.
+    pub fn checked(texts: &[Text]) -> Result<Self, Faults> {
+        let bundle = Self::read(texts).map_err(Faults::new)?;
+        let faults = bundle.faults();
+        if !faults.is_empty() {
+            return Err(Faults::new(faults));
+        }
+        let faults = bundle.tried();
+        if faults.is_empty() { Ok(bundle) } else { Err(Faults::new(faults)) }
+    }
+
+    /// Reads `texts` that were [checked](Self::checked).
+    ///
+    /// # Errors
+    ///
+    /// What does not parse, and what cannot be edited.
+    pub fn read(texts: &[Text]) -> Result<Self, Vec<Fault>> {
+        let (mut modules, mut faults) = (Vec::new(), Vec::new());
+        for text in texts {
+            match Module::parse(text) {
+                Ok(module) if review::is_built_in(&module) => {}
+                Ok(module) => match review::edit(&module) {
+                    Ok(edited) => modules.push(Loaded { module, edited }),
+                    Err(found) => faults.extend(found),
+                },
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(Self { modules }) } else { Err(faults) }
+    }
+
+    /// The modules, as they were written.
+    pub fn modules(&self) -> impl Iterator<Item = &Module> {
+        self.modules.iter().map(|loaded| &loaded.module)
+    }
+
+    /// What they read of the hub.
+    #[must_use]
+    pub fn reads(&self) -> Reads {
+        let mut all = Reads::default();
+        for reads in self.modules().map(Reads::of) {
+            all.kinds.extend(reads.kinds);
+            all.any.extend(reads.any);
+        }
+        all
+    }
+
+    /// Where modules read kinds that they do not name.
+    #[must_use]
+    pub fn unnamed(&self) -> Vec<Fault> {
+        self.modules().flat_map(|module| Reads::of(module).faults(module)).collect()
+    }
+
+    /// The rules that are tests: called `test_…`, without arguments.
+    #[must_use]
+    pub fn tests(&self) -> Vec<Test> {
+        let of_module = |module: &Module| {
+            let rules = module.tree.policy.iter();
+            let tests = rules.filter_map(|rule| Test::of(module, rule));
+            tests.collect::<Vec<_>>()
+        };
+        let mut tests: Vec<Test> = self.modules().flat_map(of_module).collect();
+        tests.sort_by(|one, other| (&one.query, &one.fault).cmp(&(&other.query, &other.fault)));
+        tests.dedup_by(|one, other| one.query == other.query);
+        tests.sort_by(|one, other| one.fault.cmp(&other.fault));
+        tests
+    }
+
+    /// Their packages, each once, without `data`.
+    #[must_use]
+    pub fn packages(&self) -> BTreeSet<String> {
+        self.modules().map(Module::package).collect()
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        let (mut modules, mut faults) = (Vec::new(), Vec::new());
+        for Loaded { module, edited } in &self.modules {
+            match Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() }) {
+                Ok(module) => modules.push(module),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        faults.extend(check(&modules));
+        faults.into_iter().map(|fault| self.original(fault)).collect()
+    }
+
+    /// What evaluating each package once finds.
+    fn tried(&self) -> Vec<Fault> {
+        let engine = match embedded::Embedded::new(self, Value::new_object()) {
+            Ok(engine) => engine,
+            Err(fault) => return vec![fault],
+        };
+        let input: Value = serde_json::json!({"request": {}, "reviewed": ["", "", "", {}]}).into();
+        let queries = self.packages().into_iter().map(|package| embedded::query(&package));
+        queries.filter_map(|query| engine.ask(&query, &input).err()).map(|failure| failure.fault).collect()
+    }
+
+    /// `fault` of what the engine reads, where it was written.
+    pub(super) fn original(&self, mut fault: Fault) -> Fault {
+        if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
+            fault.place = fault.place.map(|place| loaded.edited.original(place));
+        }
+        fault
+    }
+
+    /// An engine with all modules.
+    pub(super) fn engine(&self) -> Result<Engine, Fault> {
+        let mut engine = Engine::new();
+        engine.set_policy_length_config(LENGTH);
+        for Loaded { module, edited } in &self.modules {
+            engine.set_rego_v0(module.syntax == Syntax::V0);
+            engine
+                .add_policy(module.id.as_str().to_owned(), edited.text().as_ref().to_owned())
+                .map_err(|error| self.original(Fault::of_engine(&module.id, &error)))?;
+        }
+        // Queries are written in one.
+        engine.set_rego_v0(false);
+        Ok(engine)
+    }
+
+    /// The module that is named where the engine names none: the first.
+    pub(super) fn some_module(&self) -> ModuleId {
+        self.modules.first().map_or_else(|| ModuleId::new("bundle"), |loaded| loaded.module.id.clone())
+    }
+}
+
+/// A rule that should be true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Test {
+    /// What to ask.
+    pub query: String,
+    /// What to say where it is not.
+    pub fault: Fault,
+}
+
+impl Test {
+    fn of(module: &Module, rule: &Rule) -> Option<Self> {
+        let reference = tree::reference(rule);
+        let name = module::name_of(reference).filter(|name| name.starts_with("test_"))?;
+        let query =
+            tree::arity(rule).is_none().then(|| format!("{}.{name}", embedded::query(&module.package())))?;
+        Some(Self { query, fault: module.fault(tree::start(reference), format!("{name} is not true")) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use super::*;
+
+fn texts(texts: &[&str]) -> Vec<Text> {
+    let text = |(number, text): (usize, &&str)| Text {
+        id: ModuleId::new(&format!("{}.rego", number + 1)),
+        text: (*text).into(),
+    };
+    texts.iter().enumerate().map(text).collect()
+}
+
+fn faults(written: &[&str]) -> Vec<String> {
+    let faults = Bundle::checked(&texts(written)).err().unwrap_or_default();
+    faults.told.iter().map(ToString::to_string).collect()
+}
+
+const NEWER: &str =
+    "package admission\nimport data.lib\ndeny contains \"no\" if { lib.is_bad(input.request) }";
+const OLDER: &str = "package lib\nis_bad(request) { request.bad }";
+
+#[test]
+fn modules_of_both_syntaxes_are_one_bundle() {
+    assert_eq!(faults(&[NEWER, OLDER]), [""; 0]);
+    let bundle = Bundle::checked(&texts(&[NEWER, OLDER])).unwrap();
+    assert_eq!(bundle.packages().into_iter().collect::<Vec<_>>(), ["admission", "lib"]);
+}
+
+#[test]
+fn the_published_matches_is_left_out() {
+    let matches = "package k8s\nmatches[[k, ns, n, o]] { o := data.kubernetes[k][ns][n] }";
+    let deny =
+        "package admission\nimport data.k8s.matches\ndeny[\"no\"] { matches[[\"pods\", ns, n, o]]; o.bad }";
+    assert_eq!(faults(&[matches, deny]), [""; 0]);
+    let bundle = Bundle::checked(&texts(&[matches, deny])).unwrap();
+    assert_eq!(bundle.reads().kinds.into_iter().collect::<Vec<_>>(), ["pods"]);
+}
+
+#[test]
+fn modules_that_do_not_fit_are_refused() {
+    for (written, expected) in [
+        (
+            &["package a\np := 1", "package a\np := 2"][..],
+            "2.rego:2:1: rule conflicts with rule at 1.rego:2:1",
+        ),
+        (&["package a\np := 1", "package a\np contains 2"], "2.rego:2:1: previous value is not a set"),
+        (&["package a\np := data.b.f(1)"], "1.rego:2:6: unknown function data.b.f"),
+        (&["package a\np if { x == 1; x := 1 }"], "1.rego:2:8: var `x` used before definition below."),
+        (
+            &["package a\np := numbers.range(1, 1e10)"],
+            "1.rego:2:19: numbers.range: more than 100000 elements",
+        ),
+    ] {
+        assert_eq!(faults(written), [expected], "{written:?}");
+    }
+}
+
+#[test]
+fn a_fault_on_a_line_that_is_edited_is_told_where_it_was_written() {
+    let head = "{\"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": n}}";
+    let written =
+        format!("package admission\ndeny[{head}] {{ matches[[\"pods\", ns, n, pod]]; foo.bar(pod) }}");
+    let column = written.lines().nth(1).unwrap().find("foo").unwrap() + 1;
+    assert_eq!(faults(&[&written]), [format!("1.rego:2:{column}: unknown function foo.bar")]);
+}
+
+#[test]
+fn of_many_faults_the_first_twenty_are_told() {
+    let many = "package a\n".to_owned() + &"p if { foo(1) }\n".repeat(30);
+    let faults = Bundle::checked(&texts(&[&many])).unwrap_err();
+    assert_eq!((faults.told.len(), faults.more), (20, 10));
+    assert!(faults.to_string().ends_with("1.rego:21:8: unknown function foo\nand 10 more\n"), "{faults}");
+}
+
+#[test]
+fn tests_are_the_rules_that_are_called_so() {
+    let bundle =
+        Bundle::read(&texts(&["package a.b\ntest_one if true\ntest_one if false\np := 1\ntest_f(x) := x"]))
+            .unwrap();
+    let tests: Vec<_> = bundle.tests().into_iter().map(|test| (test.query, test.fault.to_string())).collect();
+    assert_eq!(
+        tests,
+        [("data[\"a\"][\"b\"].test_one".to_owned(), "1.rego:2:1: test_one is not true".to_owned())]
+    );
+}
+
+#[test]
+fn kinds_that_are_not_named_are_told() {
+    let bundle = Bundle::read(&texts(&["package a\np if data.kubernetes[input.kind]"])).unwrap();
+    let told: Vec<String> = bundle.unnamed().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "1.rego:2:6: reads objects of kinds that it does not name: name them, or replicate them with --replicate"
+        ]
+    );
+}

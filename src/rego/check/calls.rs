@@ -1,0 +1,96 @@
+//! Calls of what is not there, or with a wrong number of arguments.
+
+use regorus::unstable::Expr;
+
+use super::Rules;
+use crate::rego::builtins::{Builtin, builtin};
+use crate::rego::fault::Fault;
+use crate::rego::module::Module;
+use crate::rego::names::Names;
+use crate::rego::tree;
+
+/// A function that a call means.
+pub(super) struct Called<'t> {
+    /// As it is written.
+    pub(super) name: &'t str,
+    what: Option<What>,
+}
+
+enum What {
+    /// One of the bundle, with the numbers of arguments that it is written with.
+    Written(Vec<usize>),
+    Builtin(Builtin),
+}
+
+/// What the call of `function` in `module` means.
+pub(super) fn called<'t>(
+    module: &Module,
+    names: &Names<'_>,
+    rules: &Rules<'_>,
+    function: &'t Expr,
+) -> Called<'t> {
+    let name = function.span().text();
+    let constants = tree::constants(function);
+    let (root, steps) = constants.split_first().map_or(("", &[][..]), |(root, steps)| (root.as_str(), steps));
+    let at = |root: &[String]| root.iter().chain(steps).cloned().collect::<Vec<_>>();
+    let own = || at(&[module.package.as_slice(), &[root.to_owned()]].concat());
+    let written = match (root, names.import(root)) {
+        ("data", _) => rules.arities(&constants),
+        (_, Some(import)) => rules.arities(&at(import)),
+        (_, None) => rules.arities(&own()),
+    };
+    let what = match written {
+        Some(arities) => Some(What::Written(arities.iter().copied().collect())),
+        None => builtin(&constants.join(".")).map(What::Builtin),
+    };
+    Called { name, what }
+}
+
+impl Called<'_> {
+    /// Whether the last of so many arguments is where the result goes.
+    pub(super) fn has_output(&self, arguments: usize) -> bool {
+        match &self.what {
+            Some(What::Written(arities)) => arities.iter().any(|arity| arity + 1 == arguments),
+            Some(What::Builtin(Builtin::Known { arity, .. })) => arity + 1 == arguments,
+            _ => false,
+        }
+    }
+
+    fn fault(&self, arguments: usize) -> Option<String> {
+        let name = self.name;
+        let takes = |arity: usize| format!("{name} takes {}, found {arguments}", counted(arity));
+        match &self.what {
+            None => Some(format!("unknown function {name}")),
+            Some(What::Builtin(Builtin::Forbidden(why))) => Some(format!("{name} may not be called: {why}")),
+            Some(What::Builtin(Builtin::Lacking)) => {
+                Some(format!("the embedded engine has no {name}: an OPA has it, see --opa-url"))
+            }
+            Some(What::Builtin(Builtin::Variadic)) => None,
+            Some(What::Builtin(Builtin::Known { arity, output })) => {
+                let fits = arguments == *arity || (*output && arguments == arity + 1);
+                (!fits).then(|| takes(*arity))
+            }
+            Some(What::Written(arities)) => {
+                let fits = arities.iter().any(|arity| arguments == *arity || arguments == arity + 1);
+                (!fits).then(|| takes(arities.first().copied().unwrap_or_default()))
+            }
+        }
+    }
+}
+
+fn counted(arguments: usize) -> String {
+    if arguments == 1 { "1 argument".to_owned() } else { format!("{arguments} arguments") }
+}
+
+pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
+    let names = Names::of(module);
+    let mut faults = Vec::new();
+    tree::each(&module.tree, &mut |expr| {
+        if let Expr::Call { fcn, params, .. } = expr
+            && let Some(fault) = called(module, &names, rules, fcn).fault(params.len())
+        {
+            faults.push(module.fault(tree::start(fcn), fault));
+        }
+    });
+    faults
+}

@@ -1,0 +1,68 @@
+//! Faults that the engine does not see before it meets them, and one that ends it: a function that calls itself.
+
+mod calls;
+mod recursion;
+mod safety;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use regorus::unstable::Rule;
+
+use super::fault::Fault;
+use super::module::Module;
+use super::tree;
+
+/// Faults of `modules`, which count as one bundle.
+#[must_use]
+pub fn check(modules: &[Module]) -> Vec<Fault> {
+    let rules = Rules::of(modules);
+    let mut faults = recursion::faults(modules, &rules);
+    for module in modules {
+        faults.extend(calls::faults(module, &rules));
+        faults.extend(safety::faults(module, &rules));
+    }
+    faults
+}
+
+/// The rules of a bundle.
+pub(super) struct Rules<'m> {
+    /// By their whole constant path, `["data", "lib", "labels"]`.
+    by_path: BTreeMap<Vec<String>, Vec<(&'m Module, &'m Rule)>>,
+    /// How many arguments each function takes.
+    functions: HashMap<Vec<String>, BTreeSet<usize>>,
+    /// The first names of the rules of each package.
+    names: HashMap<&'m [String], BTreeSet<String>>,
+}
+
+impl<'m> Rules<'m> {
+    pub(super) fn of(modules: &'m [Module]) -> Self {
+        let mut rules = Self { by_path: BTreeMap::new(), functions: HashMap::new(), names: HashMap::new() };
+        for module in modules {
+            let names = rules.names.entry(module.package.as_slice()).or_default();
+            for rule in &module.tree.policy {
+                let constants = tree::constants(tree::reference(rule));
+                names.extend(constants.first().cloned());
+                let path: Vec<String> = module.package.iter().cloned().chain(constants).collect();
+                if let Some(arity) = tree::arity(rule) {
+                    rules.functions.entry(path.clone()).or_default().insert(arity);
+                }
+                rules.by_path.entry(path).or_default().push((module, rule));
+            }
+        }
+        rules
+    }
+
+    /// Whether a rule of `module`'s package has this first name.
+    pub(super) fn names(&self, module: &Module, name: &str) -> bool {
+        self.names.get(module.package.as_slice()).is_some_and(|names| names.contains(name))
+    }
+
+    /// How many arguments the function at `path` takes.
+    pub(super) fn arities(&self, path: &[String]) -> Option<&BTreeSet<usize>> {
+        self.functions.get(path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! Rules and functions that come back to themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regorus::unstable::{Expr, Rule};
+
+use super::Rules;
+use super::variables::declared;
+use crate::rego::fault::Fault;
+use crate::rego::module::{Module, place};
+use crate::rego::names::{Names, Path};
+use crate::rego::tree;
+
+/// What a rule refers to, by the number of its path.
+type References = Vec<BTreeSet<usize>>;
+
+pub(super) fn faults(modules: &[Module], rules: &Rules<'_>) -> Vec<Fault> {
+    let paths: Vec<&Vec<String>> = rules.by_path.keys().collect();
+    let numbers: BTreeMap<&[String], usize> =
+        paths.iter().enumerate().map(|(number, path)| (path.as_slice(), number)).collect();
+    let names: BTreeMap<_, _> = modules.iter().map(|module| (module.id(), Names::of(module))).collect();
+    let references: References = rules
+        .by_path
+        .values()
+        .map(|written| {
+            let of_one =
+                |(module, rule): &(&Module, &Rule)| references_of(rule, &names[module.id()], &numbers);
+            written.iter().flat_map(of_one).collect()
+        })
+        .collect();
+    let circles = circles(&references).into_iter();
+    circles
+        .filter_map(|circle| {
+            let (module, rule) = rules.by_path[paths[*circle.first()?]].first()?;
+            let called = circle.iter().map(|number| paths[*number][1..].join(".")).collect::<Vec<_>>();
+            let text = match called.as_slice() {
+                [one] => format!("{one} refers to itself"),
+                [one, others @ ..] => format!("{one} refers to itself, through {}", others.join(", ")),
+                [] => return None,
+            };
+            Some(Fault::new(module.id(), place(tree::start(tree::reference(rule))), text))
+        })
+        .collect()
+}
+
+/// What `rule` refers to. A variable of its own that is called like a rule is none.
+fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], usize>) -> BTreeSet<usize> {
+    let variables = declared(rule);
+    let mut found = BTreeSet::new();
+    let mut refer = |path: Option<Path<'_>>| {
+        let Some(path) = path else { return };
+        let path = path.constants;
+        // To a rule, or into what it gives.
+        found.extend((1..=path.len()).filter_map(|length| numbers.get(&path[..length])));
+        // To a package, or to all rules that begin so.
+        let below = numbers.range(path.as_slice()..);
+        found.extend(below.take_while(|(below, _)| below.starts_with(&path)).map(|(_, number)| number));
+    };
+    let head = tree::reference(rule);
+    tree::each_of_rule(rule, &mut |expr| match expr {
+        Expr::Call { fcn, .. } => refer(names.path_of_rule(fcn)),
+        Expr::Var { span, .. } if variables.contains(span.text()) => {}
+        Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } if !std::ptr::eq(expr, head) => {
+            let (root, _) = tree::steps(expr);
+            if !matches!(root, Expr::Var { span, .. } if variables.contains(span.text())) {
+                refer(names.path_of_rule(expr));
+            }
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Circles of rules that refer to each other: each rule that comes back to itself is in one, or refers into one.
+fn circles(references: &References) -> Vec<Vec<usize>> {
+    let mut left: BTreeSet<usize> = (0..references.len()).collect();
+    let mut circles = Vec::new();
+    loop {
+        // Whoever refers to nothing that is left does not come back.
+        while let Some(last) = left.iter().copied().find(|rule| references[*rule].is_disjoint(&left)) {
+            left.remove(&last);
+        }
+        let Some(mut rule) = left.first().copied() else { return circles };
+        let mut walked = Vec::new();
+        while !walked.contains(&rule) {
+            walked.push(rule);
+            rule = references[rule].intersection(&left).copied().next().unwrap_or(rule);
+        }
+        let circle = walked.split_off(walked.iter().position(|walked| *walked == rule).unwrap_or_default());
+        left.retain(|rule| !circle.contains(rule));
+        circles.push(circle);
+    }
+}

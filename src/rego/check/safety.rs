@@ -1,0 +1,118 @@
+//! Variables that nothing gives a value. The engine finds those of statements that it comes to, and none under `not`.
+
+use std::collections::BTreeSet;
+
+use regorus::unstable::{Expr, Literal, Query, Rule, Span};
+
+use super::Rules;
+use super::variables::Bindings;
+use crate::rego::fault::Fault;
+use crate::rego::module::Module;
+use crate::rego::names::Names;
+use crate::rego::tree::{self, Part, pattern};
+
+pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
+    let bindings = Bindings { module, names: Names::of(module), rules };
+    let mut safety = Safety { bindings, faults: Vec::new() };
+    module.tree.policy.iter().for_each(|rule| safety.rule(rule));
+    safety.faults
+}
+
+/// Names that have a value.
+type Bound<'t> = BTreeSet<&'t str>;
+
+struct Safety<'m> {
+    bindings: Bindings<'m>,
+    faults: Vec<Fault>,
+}
+
+impl<'m> Safety<'m> {
+    fn rule(&mut self, rule: &'m Rule) {
+        let mut arguments = Bound::new();
+        tree::arguments(rule).iter().for_each(|argument| pattern(argument, &mut arguments));
+        let bodies = match rule {
+            Rule::Spec { bodies, .. } => bodies.as_slice(),
+            Rule::Default { .. } => &[],
+        };
+        if bodies.is_empty() {
+            self.head(rule, &arguments);
+        }
+        for body in bodies {
+            let bound = self.query(&body.query, &arguments);
+            if let Some(assign) = &body.assign {
+                self.uses(&assign.value, &bound, false);
+            }
+            if !body.is_else {
+                self.head(rule, &bound);
+            }
+        }
+    }
+
+    fn head(&mut self, rule: &'m Rule, bound: &Bound<'m>) {
+        for index in tree::parts(tree::reference(rule)) {
+            self.part(index, bound, false);
+        }
+        if let Some(given) = tree::given(rule) {
+            self.uses(given, bound, false);
+        }
+    }
+
+    /// Looks at `query`, where `outer` have a value, and returns what has one in it.
+    fn query(&mut self, query: &'m Query, outer: &Bound<'m>) -> Bound<'m> {
+        let mut bound = self.bindings.of(query);
+        bound.extend(outer);
+        for statement in &query.stmts {
+            let negated = matches!(statement.literal, Literal::NotExpr { .. });
+            for expr in tree::expressions(statement) {
+                self.uses(expr, &bound, negated);
+            }
+            if let Literal::Every { key, value, query, .. } = &statement.literal {
+                let mut inner = bound.clone();
+                inner.extend(key.iter().chain([value]).map(|span| span.text()));
+                self.query(query, &inner);
+            }
+        }
+        bound
+    }
+
+    fn uses(&mut self, expr: &'m Expr, bound: &Bound<'m>, negated: bool) {
+        match expr {
+            Expr::Var { span, .. } => self.variable(span, bound, negated),
+            Expr::RefDot { .. } | Expr::RefBrack { .. } => {
+                if let (Expr::Var { span, .. }, _) = tree::steps(expr) {
+                    self.variable(span, bound, negated);
+                }
+            }
+            _ => {}
+        }
+        for part in tree::parts(expr) {
+            self.part(part, bound, negated);
+        }
+    }
+
+    fn part(&mut self, part: Part<'m>, bound: &Bound<'m>, negated: bool) {
+        match part {
+            Part::Expr(expr) => self.uses(expr, bound, negated),
+            Part::Comprehension(query, terms) => {
+                let inner = self.query(query, bound);
+                terms.into_iter().for_each(|term| self.uses(term, &inner, negated));
+            }
+        }
+    }
+
+    fn variable(&mut self, span: &'m Span, bound: &Bound<'m>, negated: bool) {
+        let name = span.text();
+        let Bindings { module, names, rules } = &self.bindings;
+        let is_known = matches!(name, "data" | "input")
+            || bound.contains(name)
+            || names.import(name).is_some()
+            || rules.names(module, name);
+        if !is_known {
+            let where_else = if negated { " outside of not" } else { "" };
+            self.faults.push(
+                module
+                    .fault(span, format!("variable {name} is unsafe: nothing{where_else} gives it a value")),
+            );
+        }
+    }
+}

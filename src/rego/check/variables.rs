@@ -1,0 +1,73 @@
+//! The variables of a rule: which it declares, and which statements give them a value.
+
+use std::collections::BTreeSet;
+
+use regorus::unstable::{Expr, Literal, LiteralStmt, Query, Rule};
+
+use super::Rules;
+use super::calls::called;
+use crate::rego::module::Module;
+use crate::rego::names::Names;
+use crate::rego::tree::{self, Part, Step, pattern};
+
+/// The names that `rule` declares for itself, whatever else is called so.
+pub(super) fn declared(rule: &Rule) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    tree::arguments(rule).iter().for_each(|argument| pattern(argument, &mut names));
+    tree::each_statement(rule, &mut |statement| tree::declared(statement, &mut names));
+    names
+}
+
+/// What gives variables a value, in one module.
+pub(super) struct Bindings<'m> {
+    pub(super) module: &'m Module,
+    pub(super) names: Names<'m>,
+    pub(super) rules: &'m Rules<'m>,
+}
+
+impl Bindings<'_> {
+    /// The variables that `query` gives a value, those of queries in it left out. Nothing under `not` does.
+    pub(super) fn of<'t>(&self, query: &'t Query) -> BTreeSet<&'t str> {
+        let mut names = BTreeSet::new();
+        query.stmts.iter().for_each(|statement| self.statement(statement, &mut names));
+        names
+    }
+
+    fn statement<'t>(&self, statement: &'t LiteralStmt, names: &mut BTreeSet<&'t str>) {
+        match &statement.literal {
+            Literal::SomeIn { key, value, collection, .. } => {
+                key.iter().chain([value]).for_each(|expr| pattern(expr, names));
+                self.expression(collection, names);
+            }
+            Literal::Expr { expr, .. } => self.expression(expr, names),
+            Literal::Every { domain, .. } => self.expression(domain, names),
+            Literal::SomeVars { .. } | Literal::NotExpr { .. } => {}
+        }
+    }
+
+    fn expression<'t>(&self, expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
+        match expr {
+            Expr::AssignExpr { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(|side| pattern(side, names)),
+            Expr::Call { fcn, params, .. } => {
+                if called(self.module, &self.names, self.rules, fcn).has_output(params.len())
+                    && let Some(output) = params.last()
+                {
+                    pattern(output, names);
+                }
+            }
+            Expr::RefDot { .. } | Expr::RefBrack { .. } => {
+                for step in tree::steps(expr).1 {
+                    if let Step::Index(index) = step {
+                        pattern(index, names);
+                    }
+                }
+            }
+            _ => {}
+        }
+        for part in tree::parts(expr) {
+            if let Part::Expr(expr) = part {
+                self.expression(expr, names);
+            }
+        }
+    }
+}

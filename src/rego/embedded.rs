@@ -1,0 +1,110 @@
+//! The engine that is part of this process.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use regorus::utils::limits::ExecutionTimerConfig;
+use regorus::{Engine, LimitError, QueryResults, Value};
+
+use super::bundle::Bundle;
+use super::extensions;
+use super::fault::Fault;
+
+/// How long an evaluation may take.
+const LIMIT: Duration = Duration::from_secs(1);
+/// After how many steps of one the clock is looked at.
+const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+
+/// Modules and data, ready to be asked by many at once.
+#[derive(Clone, Debug)]
+pub struct Embedded {
+    engine: Engine,
+    bundle: Arc<Bundle>,
+}
+
+/// What an evaluation comes to.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// Each way in which the query holds; none where it is undefined.
+    pub results: QueryResults,
+    /// What `print` was called with.
+    pub prints: Vec<String>,
+}
+
+/// An evaluation that gives no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct Failure {
+    /// Whether it took more than a second.
+    pub too_long: bool,
+    /// What is wrong, and where.
+    pub fault: Fault,
+}
+
+impl Embedded {
+    /// An engine for `bundle`, with this `data`.
+    ///
+    /// # Errors
+    ///
+    /// Where a module does not fit the others, or `data` is no object.
+    pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
+        let of = |error: &anyhow::Error| bundle.original(Fault::of_engine(&bundle.some_module(), error));
+        let mut engine = bundle.engine()?;
+        extensions::add_to(&mut engine).map_err(|error| of(&error))?;
+        // Builtins that fail are undefined, as in OPA.
+        engine.set_strict_builtin_errors(false);
+        engine.set_gather_prints(true);
+        engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
+        engine.add_data(data).map_err(|error| of(&error))?;
+        // Prepares it, once for all clones.
+        engine.eval_query("true".to_owned(), false).map_err(|error| of(&error))?;
+        Ok(Self { engine, bundle: Arc::new(bundle.clone()) })
+    }
+
+    /// Evaluates `query`, such as `data.admission.deny`, of `input`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be evaluated, or takes more than a second.
+    pub fn evaluate(&self, query: &str, input: &Value) -> Result<Evaluated, Failure> {
+        let mut engine = self.engine.clone();
+        engine.set_input(input.clone());
+        let results =
+            engine.eval_query(query.to_owned(), false).map_err(|error| self.failure(query, &error))?;
+        let prints = engine.take_prints().unwrap_or_default();
+        Ok(Evaluated { results, prints })
+    }
+
+    /// The value of `query`, `None` where it is undefined.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::evaluate`].
+    pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
+        let results = self.evaluate(query, input)?.results;
+        let expressions = results.result.into_iter().next().map(|result| result.expressions);
+        let value = expressions.and_then(|expressions| expressions.into_iter().next()).map(|last| last.value);
+        Ok(value.filter(|value| *value != Value::Undefined))
+    }
+
+    fn failure(&self, query: &str, error: &anyhow::Error) -> Failure {
+        let limit = error.downcast_ref::<LimitError>();
+        let too_long = matches!(limit, Some(LimitError::TimeLimitExceeded { .. }));
+        let mut fault = self.bundle.original(Fault::of_engine(&self.bundle.some_module(), error));
+        if too_long {
+            fault = Fault::new(&fault.module, None, format!("{query} took more than {} s", LIMIT.as_secs()));
+        }
+        Failure { too_long, fault }
+    }
+}
+
+/// The query for all that `package` gives. Its parts are quoted, whatever is in them.
+#[must_use]
+pub fn query(package: &str) -> String {
+    let parts = package.split('.').map(|part| format!("[{}]", Value::from(part)));
+    ["data".to_owned()].into_iter().chain(parts).collect()
+}
+
+#[cfg(test)]
+mod tests;

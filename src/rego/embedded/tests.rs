@@ -1,0 +1,71 @@
+use serde_json::json;
+
+use super::*;
+use crate::rego::module::{ModuleId, Text};
+
+fn engine(text: &str, data: serde_json::Value) -> Embedded {
+    let text = Text { id: ModuleId::new("m.rego"), text: text.into() };
+    Embedded::new(&Bundle::read(&[text]).unwrap(), data.into()).unwrap()
+}
+
+fn ask(text: &str, query: &str, input: serde_json::Value) -> Result<Option<serde_json::Value>, String> {
+    let engine = engine(text, json!({"kubernetes": {"clusters": {"c1": {"zone": "eu"}}}}));
+    let answer = engine.ask(query, &input.into()).map_err(|failure| failure.to_string())?;
+    Ok(answer.map(|value| serde_json::to_value(value).unwrap()))
+}
+
+#[test]
+fn a_query_gives_its_value_or_is_undefined() {
+    let text =
+        "package a\nzones contains c.zone if { some c in data.kubernetes.clusters }\nbig if { input.x > 1 }";
+    assert_eq!(ask(text, "data.a.zones", json!({})), Ok(Some(json!(["eu"]))));
+    assert_eq!(ask(text, "data.a.big", json!({"x": 2})), Ok(Some(json!(true))));
+    assert_eq!(ask(text, "data.a.big", json!({"x": 1})), Ok(None));
+    assert_eq!(ask(text, "data.nothing", json!({})), Ok(None));
+    assert_eq!(ask(text, &query("a"), json!({})), Ok(Some(json!({"zones": ["eu"]}))));
+}
+
+#[test]
+fn what_fails_says_where() {
+    let conflict = "package a\np := x if { some x in input.all }";
+    assert_eq!(
+        ask(conflict, "data.a.p", json!({"all": [1, 2]})),
+        Err("m.rego:2:1: rules must not produce multiple outputs".to_owned())
+    );
+    // A builtin that fails is undefined.
+    assert_eq!(ask("package a\np := 1 / input.x", "data.a.p", json!({"x": 0})), Ok(None));
+    assert_eq!(
+        ask("package a\np := 1", "data.a.p[", json!({})).unwrap_err().split(':').next(),
+        Some("<query.rego>")
+    );
+}
+
+#[test]
+fn an_evaluation_that_takes_more_than_a_second_ends() {
+    let text = "package a\np if { some x, y in numbers.range(1, 100000); some z in numbers.range(1, 100000); x * y + z == 0 }";
+    let begun = std::time::Instant::now();
+    let failure = engine(text, json!({})).ask("data.a.p", &json!({}).into()).unwrap_err();
+    assert!(failure.too_long, "{failure}");
+    assert_eq!(failure.to_string(), "m.rego: data.a.p took more than 1 s");
+    assert!(begun.elapsed() < LIMIT * 4, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn one_evaluation_leaves_nothing_for_the_next() {
+    let engine = engine("package a\np := input.x", json!({}));
+    assert_eq!(engine.ask("data.a.p", &json!({"x": 1}).into()).unwrap(), Some(Value::from(1)));
+    assert_eq!(engine.ask("data.a.p", &json!({}).into()).unwrap(), None);
+}
+
+#[test]
+fn what_is_printed_is_returned() {
+    let engine = engine("package a\np if { print(\"seen\", input.x) }", json!({}));
+    let prints = engine.evaluate("data.a.p", &json!({"x": 1}).into()).unwrap().prints;
+    assert!(prints.len() == 1 && prints[0].contains("seen") && prints[0].contains('1'), "{prints:?}");
+}
+
+#[test]
+fn names_are_only_ever_strings_in_a_query() {
+    assert_eq!(query("a.b"), "data[\"a\"][\"b\"]");
+    assert_eq!(query("a\"] with input as {}"), "data[\"a\\\"] with input as {}\"]");
+}

@@ -1,0 +1,133 @@
+//! What policies that stand today call and the engine lacks, and its functions that could take all memory, with a limit.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail, ensure};
+use regorus::unstable::{BUILTINS, Expr, Ref, Source, Span};
+use regorus::{Engine, Value};
+
+/// The most elements that a function may make of numbers.
+const ELEMENTS: u64 = 100_000;
+/// The furthest that a number may be shifted, in bits.
+const SHIFT: f64 = 65_536.0;
+
+/// A function, with how many arguments it takes.
+type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
+
+/// What an error of them ends is the whole evaluation; what OPA has as an error of a builtin is [`Value::Undefined`].
+const FUNCTIONS: [Function; 15] = [
+    ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
+    ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
+    ("bits.lsh", 2, shift),
+    ("cast_array", 1, cast_array),
+    ("cast_boolean", 1, |values| cast(values, |value| matches!(value, Value::Bool(_)))),
+    ("cast_null", 1, |values| cast(values, |value| matches!(value, Value::Null))),
+    ("cast_object", 1, |values| cast(values, |value| matches!(value, Value::Object(_)))),
+    ("cast_set", 1, cast_set),
+    ("cast_string", 1, |values| cast(values, |value| matches!(value, Value::String(_)))),
+    ("net.cidr_expand", 1, expand),
+    ("net.cidr_overlap", 2, |values| engine("net.cidr_contains", &values)),
+    ("numbers.range", 2, |values| range("numbers.range", values)),
+    ("numbers.range_step", 3, |values| range("numbers.range_step", values)),
+    ("re_match", 2, |values| engine("regex.match", &values)),
+    ("set_diff", 2, difference),
+];
+
+/// How many arguments the function of this name takes, where it is one of these.
+pub(super) fn arity(name: &str) -> Option<usize> {
+    FUNCTIONS.iter().find(|(function, ..)| *function == name).map(|(_, arity, _)| *arity)
+}
+
+/// Gives them to `engine`.
+///
+/// # Errors
+///
+/// Where it has them already.
+pub(super) fn add_to(engine: &mut Engine) -> Result<()> {
+    for (name, arity, function) in FUNCTIONS {
+        engine.add_extension(name.to_owned(), u8::try_from(arity)?, Box::new(function))?;
+    }
+    Ok(())
+}
+
+/// What the engine's own function gives; it takes the place of each argument for what it says of errors, of which nobody
+/// hears.
+fn engine(name: &str, values: &[Value]) -> Result<Value> {
+    let Some((function, _)) = BUILTINS.get(name) else { bail!("{name} is missing") };
+    let span = Span {
+        source: Source::from_contents(String::new(), String::new())?,
+        line: 1,
+        col: 1,
+        start: 0,
+        end: 0,
+    };
+    let argument = Ref::new(Expr::Null { span: span.clone(), value: Value::Null, eidx: 0 });
+    let arguments = vec![argument; values.len()];
+    Ok(function(&span, &arguments, values, false).unwrap_or(Value::Undefined))
+}
+
+fn is_true(value: &Value) -> bool {
+    *value == Value::Bool(true)
+}
+
+fn truths(value: &Value) -> Option<Box<dyn Iterator<Item = &Value> + '_>> {
+    match value {
+        Value::Array(items) => Some(Box::new(items.iter())),
+        Value::Set(items) => Some(Box::new(items.iter())),
+        _ => None,
+    }
+}
+
+fn cast(values: Vec<Value>, is: fn(&Value) -> bool) -> Result<Value> {
+    Ok(values.into_iter().next().filter(is).unwrap_or(Value::Undefined))
+}
+
+fn cast_array(values: Vec<Value>) -> Result<Value> {
+    match &values[0] {
+        Value::Set(items) => Ok(items.iter().cloned().collect::<Vec<_>>().into()),
+        _ => cast(values, |value| matches!(value, Value::Array(_))),
+    }
+}
+
+fn cast_set(values: Vec<Value>) -> Result<Value> {
+    match &values[0] {
+        Value::Array(items) => Ok(items.iter().cloned().collect::<BTreeSet<_>>().into()),
+        _ => cast(values, |value| matches!(value, Value::Set(_))),
+    }
+}
+
+fn difference(values: Vec<Value>) -> Result<Value> {
+    let [Value::Set(all), Value::Set(without)] = values.as_slice() else { return Ok(Value::Undefined) };
+    Ok(all.iter().filter(|item| !without.contains(item)).cloned().collect::<BTreeSet<_>>().into())
+}
+
+fn shift(values: Vec<Value>) -> Result<Value> {
+    if let Ok(bits) = values[1].as_f64() {
+        ensure!(bits <= SHIFT, "bits.lsh: {bits} bits are more than {SHIFT}");
+    }
+    engine("bits.lsh", &values)
+}
+
+fn range(name: &str, values: Vec<Value>) -> Result<Value> {
+    if let (Ok(first), Ok(last)) = (values[0].as_f64(), values[1].as_f64()) {
+        let step = values.get(2).and_then(|step| step.as_f64().ok()).unwrap_or(1.0);
+        let elements = (last - first).abs() / step.max(1.0);
+        ensure!(elements < ELEMENTS as f64, "{name}: more than {ELEMENTS} elements");
+    }
+    engine(name, &values)
+}
+
+fn expand(values: Vec<Value>) -> Result<Value> {
+    if let Value::String(network) = &values[0]
+        && let Some((address, length)) = network.rsplit_once('/')
+        && let Ok(length) = length.parse::<u32>()
+    {
+        let bits = if address.contains(':') { 128_u32 } else { 32 };
+        let addresses = 1_u64.checked_shl(bits.saturating_sub(length)).unwrap_or(u64::MAX);
+        ensure!(addresses <= ELEMENTS, "net.cidr_expand: {network} has more than {ELEMENTS} addresses");
+    }
+    engine("net.cidr_expand", &values)
+}
+
+#[cfg(test)]
+mod tests;

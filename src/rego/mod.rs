@@ -1,0 +1,23 @@
+//! Rego: policies that administrators write, checked, and asked by an engine that is part of this process.
+//!
+//! ```text
+//! text ──parse──▶ module ──check──▶ bundle ──edit──▶ engine ──query, input, data──▶ answer
+//!                   └──▶ which kinds of the hub it reads
+//! ```
+//!
+//! Nothing here knows what an answer is for, nor any object of Kubernetes. The parser takes twice the time for each nested
+//! literal, and the engine overflows its stack on a function that calls itself: so a text is checked in a process of its
+//! own ([`confined`]) before this one parses it.
+
+pub mod builtins;
+pub mod bundle;
+pub mod check;
+pub mod confined;
+pub mod embedded;
+mod extensions;
+pub mod fault;
+pub mod module;
+mod names;
+pub mod reads;
+pub mod review;
+mod tree;

@@ -1,0 +1,157 @@
+//! A module: a text of Rego, and what it says.
+
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+
+use regorus::unstable::{Expr, Module as Tree, Ref, Span};
+use regorus::{Engine, PolicyLengthConfig};
+use serde::{Deserialize, Serialize};
+
+use super::fault::{Fault, Place};
+use super::tree;
+use crate::api::text::grouped;
+
+/// The most bytes, lines and columns of a module.
+pub(super) const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
+    max_file_bytes: NonZeroUsize::new(1 << 20).unwrap(),
+    max_lines: NonZeroUsize::new(20_000).unwrap(),
+    max_col: NonZeroU32::new(4_096).unwrap(),
+};
+
+/// What a module is called: `<namespace>/<name>/<key>` of a ConfigMap, `regopolicies/<name>`, or the path of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ModuleId(Arc<str>);
+
+impl ModuleId {
+    /// The module of this name.
+    #[must_use]
+    pub fn new(id: &str) -> Self {
+        Self(id.into())
+    }
+
+    /// As text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ModuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is to become a module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// Its module.
+    pub id: ModuleId,
+    /// What is written.
+    pub text: Arc<str>,
+}
+
+/// Which Rego a module is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// Before OPA 1.0: `deny[msg] { … }`.
+    V0,
+    /// Since OPA 1.0: `deny contains msg if { … }`.
+    V1,
+}
+
+/// A module that parses.
+#[derive(Clone)]
+pub struct Module {
+    pub(super) id: ModuleId,
+    pub(super) text: Arc<str>,
+    pub(super) syntax: Syntax,
+    pub(super) tree: Ref<Tree>,
+    /// Where its rules are: `["data", "admission"]`.
+    pub(super) package: Vec<String>,
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("id", &self.id).field("syntax", &self.syntax).finish_non_exhaustive()
+    }
+}
+
+impl Module {
+    /// Parses `text`: as it is written since OPA 1.0 where that succeeds, else as before.
+    ///
+    /// The time doubles with each nested literal: call it only for what was [checked](super::confined), or in the process that
+    /// checks.
+    ///
+    /// # Errors
+    ///
+    /// Where it parses as neither: what the reading says that came further.
+    pub fn parse(text: &Text) -> Result<Self, Fault> {
+        let too_much = |count: usize, limit: NonZeroUsize, what: &str| {
+            let fault = format!("has {} {what}, {} are allowed", grouped(count), grouped(limit.get()));
+            if count > limit.get() { Err(Fault::new(&text.id, None, fault)) } else { Ok(()) }
+        };
+        too_much(text.text.len(), LENGTH.max_file_bytes, "bytes")?;
+        too_much(text.text.lines().count(), LENGTH.max_lines, "lines")?;
+        let of = |syntax| parse_as(text, syntax).map(|tree| (syntax, tree));
+        let (syntax, tree) = of(Syntax::V1).or_else(|newer| {
+            of(Syntax::V0).map_err(|older| if older.place >= newer.place { older } else { newer })
+        })?;
+        let package = ["data".to_owned()].into_iter().chain(tree::constants(&tree.package.refr)).collect();
+        Ok(Self { id: text.id.clone(), text: text.text.clone(), syntax, tree, package })
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn id(&self) -> &ModuleId {
+        &self.id
+    }
+
+    /// Its package, without `data`: `io.k8s.federation.admission`.
+    #[must_use]
+    pub fn package(&self) -> String {
+        self.package[1..].join(".")
+    }
+
+    pub(super) fn fault(&self, span: &Span, text: impl AsRef<str>) -> Fault {
+        Fault::new(&self.id, place(span), text)
+    }
+
+    /// What stands at `span`.
+    pub(super) fn slice(&self, span: &Span) -> &str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or_default()
+    }
+}
+
+fn parse_as(text: &Text, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
+    let mut engine = engine_for(syntax);
+    engine
+        .add_policy(text.id.as_str().to_owned(), text.text.as_ref().to_owned())
+        .map_err(|error| Fault::of_engine(&text.id, &error))?;
+    Ok(engine.get_modules()[0].clone())
+}
+
+/// An engine that reads one syntax.
+pub(super) fn engine_for(syntax: Syntax) -> Engine {
+    let mut engine = Engine::new();
+    engine.set_policy_length_config(LENGTH);
+    engine.set_rego_v0(syntax == Syntax::V0);
+    engine
+}
+
+/// Where `span` begins.
+pub(super) fn place(span: &Span) -> Place {
+    Place { line: span.line, column: span.col }
+}
+
+/// The name that a variable or a constant key has.
+pub(super) fn name_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Var { span, .. } => Some(span.text()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Module, Fault> {
+    Module::parse(&Text { id: ModuleId::new("shop/policy/main.rego"), text: text.into() })
+}
+
+fn fault(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn a_module_is_of_the_newer_syntax_where_it_parses_so() {
+    for (text, syntax) in [
+        ("package a\np contains 1 if { input.x }", Syntax::V1),
+        ("package a\np := 1", Syntax::V1),
+        ("package a\np[1] { input.x }", Syntax::V0),
+        ("package a\nimport future.keywords.if\np if { input.x }\nq { input.y }", Syntax::V0),
+    ] {
+        assert_eq!(parse(text).unwrap().syntax, syntax, "{text}");
+    }
+}
+
+#[test]
+fn a_package_is_what_its_parts_say() {
+    assert_eq!(
+        parse("package io.k8s.federation.admission").unwrap().package(),
+        "io.k8s.federation.admission"
+    );
+    assert_eq!(parse("package a[\"b\"].c").unwrap().package(), "a.b.c");
+}
+
+#[test]
+fn what_does_not_parse_says_where() {
+    for (text, expected) in [
+        ("", "1:1: expecting `package` Missing package declaration."),
+        ("p := 1", "1:1: expecting `package` Missing package declaration."),
+        // The reading that came further.
+        ("package a\np contains x if {\n  x := )\n}", "3:5: expecting `}` while parsing set"),
+        ("package a\np[x] {\n  x := )\n}", "2:6: expecting }"),
+        ("package a\np := \"open", "2:6: unmatched \""),
+    ] {
+        assert_eq!(fault(text), format!("shop/policy/main.rego:{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn a_module_has_a_size() {
+    let lines = "package a\n".to_owned() + &"#\n".repeat(20_000);
+    assert_eq!(fault(&lines), "shop/policy/main.rego: has 20,001 lines, 20,000 are allowed");
+    let bytes = "package a\n".to_owned() + &format!("# {}\n", "x".repeat(1000)).repeat(1100);
+    assert_eq!(fault(&bytes), "shop/policy/main.rego: has 1,103,310 bytes, 1,048,576 are allowed");
+    let columns = format!("package a\np := \"{}\"", "x".repeat(5000));
+    assert_eq!(fault(&columns), "shop/policy/main.rego:2:7: line exceeds maximum column width of 4096");
+    assert!(parse(&format!("package a\np := \"{}\"", "x".repeat(4000))).is_ok());
+}
+
+#[test]
+fn a_fault_quotes_no_more_than_a_line() {
+    let fault = Fault::new(&ModuleId::new("a"), None, "x".repeat(5000));
+    assert!(fault.text.len() <= 1024 && fault.text.ends_with('…'));
+}

@@ -1,0 +1,91 @@
+//! What names in a module stand for: imports, rules of its package, and what variables there are.
+
+use std::collections::HashMap;
+
+use regorus::unstable::{Expr, Import};
+
+use super::module::Module;
+use super::tree::{self, Step};
+
+/// The imports of a module, by the name that each has there.
+pub(super) struct Names<'t> {
+    imports: HashMap<&'t str, Vec<String>>,
+    pub(super) package: &'t [String],
+}
+
+/// A reference, as it stands for something in `data` or `input`.
+pub(super) struct Path<'t> {
+    /// The constant steps that it begins with, `data` or `input` first.
+    pub(super) constants: Vec<String>,
+    /// The steps after these, the first of which is no constant.
+    pub(super) rest: Vec<Step<'t>>,
+}
+
+impl<'t> Names<'t> {
+    pub(super) fn of(module: &'t Module) -> Self {
+        let imports = module.tree.imports.iter();
+        let named = imports.filter_map(|import| {
+            let path = tree::constants(&import.refr);
+            let first = path.first()?;
+            (first == "data" || first == "input").then_some((alias(module, import)?, path))
+        });
+        Self { imports: named.collect(), package: &module.package }
+    }
+
+    /// What the import of this name stands for.
+    pub(super) fn import(&self, name: &str) -> Option<&[String]> {
+        self.imports.get(name).map(Vec::as_slice)
+    }
+
+    /// What the reference `expr` stands for where its root is an import, `data` or `input`.
+    pub(super) fn path(&self, expr: &'t Expr) -> Option<Path<'t>> {
+        let (root, steps) = tree::steps(expr);
+        let Expr::Var { span, .. } = root else { return None };
+        let root = match span.text() {
+            root @ ("data" | "input") => vec![root.to_owned()],
+            name => self.import(name)?.to_vec(),
+        };
+        Some(Path::new(root, steps))
+    }
+
+    /// The same, where a root that is nothing else is a rule of the module's package.
+    pub(super) fn path_of_rule(&self, expr: &'t Expr) -> Option<Path<'t>> {
+        self.path(expr).or_else(|| {
+            let (root, steps) = tree::steps(expr);
+            let Expr::Var { span, .. } = root else { return None };
+            let mut rule = self.package.to_vec();
+            rule.push(span.text().to_owned());
+            Some(Path::new(rule, steps))
+        })
+    }
+}
+
+impl<'t> Path<'t> {
+    fn new(mut constants: Vec<String>, steps: Vec<Step<'t>>) -> Self {
+        let mut steps = steps.into_iter().peekable();
+        while let Some(Step::Key(key)) = steps.peek() {
+            constants.push((*key).to_owned());
+            steps.next();
+        }
+        Self { constants, rest: steps.collect() }
+    }
+
+    /// The same below `root` instead of below a rule of a module's package.
+    pub(super) fn replanted(mut self, package: &[String], root: &[&str]) -> Self {
+        self.constants.splice(..=package.len(), root.iter().map(|step| (*step).to_owned()));
+        self
+    }
+}
+
+/// The name that `import` has in its module. The tree has no text of one that is written out: it is cut out of the module's.
+fn alias<'t>(module: &'t Module, import: &'t Import) -> Option<&'t str> {
+    match &import.r#as {
+        Some(span) => Some(module.slice(span)),
+        None => match import.refr.as_ref() {
+            Expr::Var { span, .. } => Some(span.text()),
+            Expr::RefDot { field, .. } => Some(field.0.text()),
+            Expr::RefBrack { index, .. } => tree::constant(index),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,73 @@
+//! Which kinds of the hub a module reads: the constants after `data.kubernetes`, and the kinds in `matches`.
+
+use std::collections::BTreeSet;
+
+use regorus::unstable::Expr;
+
+use super::fault::{Fault, Place};
+use super::module::{Module, place};
+use super::names::Names;
+use super::review::Matches;
+use super::tree;
+
+/// Where the objects of the hub are in `data`.
+pub const OBJECTS: [&str; 2] = ["data", "kubernetes"];
+
+/// What a module reads of the hub.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Plurals: `pods`, `gateways.networking.istio.io`.
+    pub kinds: BTreeSet<String>,
+    /// Where it reads kinds that it does not name: these have to be replicated on purpose.
+    pub any: Vec<Place>,
+}
+
+impl Reads {
+    /// What `module` reads.
+    #[must_use]
+    pub fn of(module: &Module) -> Self {
+        let names = Names::of(module);
+        let matches = Matches::of(module, &names);
+        let mut reads = Self::default();
+        tree::each(&module.tree, &mut |expr| reads.see(expr, &names, &matches));
+        for import in &module.tree.imports {
+            let path = tree::constants(&import.refr);
+            if let [data, kubernetes, kind, ..] = path.as_slice()
+                && [data.as_str(), kubernetes.as_str()] == OBJECTS
+            {
+                reads.kinds.insert(kind.clone());
+            }
+        }
+        reads
+    }
+
+    fn see<'t>(&mut self, expr: &'t Expr, names: &Names<'t>, matches: &Matches) {
+        if !matches!(expr, Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. }) {
+            return;
+        }
+        if let Some(kind) = matches.kind_of(expr, names) {
+            match tree::constant(kind) {
+                Some(kind) => drop(self.kinds.insert(kind.to_owned())),
+                None => self.any.push(place(tree::start(kind))),
+            }
+            return;
+        }
+        let Some(path) = names.path(expr) else { return };
+        match path.constants.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["data", "kubernetes", kind, ..] => drop(self.kinds.insert((*kind).to_owned())),
+            ["data", "kubernetes"] | ["data"] => self.any.push(place(tree::start(expr))),
+            _ => {}
+        }
+    }
+
+    /// What is wrong with reading kinds that are not named, where nothing is replicated on purpose.
+    #[must_use]
+    pub fn faults(&self, module: &Module) -> Vec<Fault> {
+        let text =
+            "reads objects of kinds that it does not name: name them, or replicate them with --replicate";
+        self.any.iter().map(|place| Fault::new(module.id(), *place, text)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

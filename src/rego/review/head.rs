@@ -1,0 +1,113 @@
+//! The object that the head of a `deny` names.
+
+use std::collections::BTreeSet;
+
+use regorus::unstable::{Expr, Query, Ref, Rule};
+
+use super::edit::{Edit, offset_of};
+use super::{ADMISSION, AUTHORIZATION, term};
+use crate::rego::module::{Module, name_of, place};
+use crate::rego::tree;
+
+/// The rule that is asked.
+const DENY: &str = "deny";
+
+/// What the `resource` in a `deny`'s head says, kind, namespace and name, each a variable or a constant, or `_`.
+pub(super) struct Reviewed<'t> {
+    head: &'t Expr,
+    terms: [Term<'t>; 3],
+}
+
+enum Term<'t> {
+    Variable(&'t str),
+    Constant(String),
+    Any,
+}
+
+impl<'t> Term<'t> {
+    fn of(expr: &'t Expr) -> Self {
+        match (name_of(expr), term(expr)) {
+            (Some(name), _) => Self::Variable(name),
+            (None, Some(constant)) => Self::Constant(constant),
+            (None, None) => Self::Any,
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Variable(name) => name,
+            Self::Constant(constant) => constant,
+            Self::Any => "_",
+        }
+    }
+}
+
+impl<'t> Reviewed<'t> {
+    /// What `rule` says of it, `None` where it is no `deny`, or names no object.
+    pub(super) fn of(module: &Module, rule: &'t Rule) -> Option<Self> {
+        let package = module.package();
+        if (package != ADMISSION && package != AUTHORIZATION)
+            || tree::constants(tree::reference(rule)) != [DENY]
+        {
+            return None;
+        }
+        let head = tree::given(rule)?;
+        let resource = field(head, "resource")?;
+        let of = |name| field(resource, name).map(Term::of);
+        Some(Self { head, terms: [of("kind")?, of("namespace")?, of("name")?] })
+    }
+
+    /// Whether `terms` of a `matches` are those of the head.
+    pub(super) fn is(&self, terms: &[Ref<Expr>]) -> bool {
+        let is_same = |(head, expr): (&Term<'_>, &Ref<Expr>)| match head {
+            Term::Variable(name) => name_of(expr) == Some(name),
+            Term::Constant(constant) => name_of(expr).is_some() || term(expr).as_ref() == Some(constant),
+            Term::Any => false,
+        };
+        self.terms.iter().zip(terms).all(is_same)
+    }
+
+    /// What is under review is what the head names.
+    pub(super) fn statement(&self) -> String {
+        let [kind, namespace, name] = self.terms.each_ref().map(Term::text);
+        format!("[{kind}, {namespace}, {name}, _] = input.reviewed")
+    }
+
+    /// Has the head carry the id of its module.
+    pub(super) fn names_policy(&self, module: &Module) -> Option<Edit> {
+        // The tree has another start of an object of several fields; its line and column are right.
+        let start = offset_of(&module.text, place(self.head.span()));
+        let is_object = module.text[start..].starts_with('{');
+        let start = u32::try_from(start).ok()?;
+        let id = serde_json::to_string(module.id().as_str()).ok()?;
+        (is_object && field(self.head, "policy").is_none())
+            .then(|| Edit::insert(start + 1, format!("\"policy\": {id}, ")))
+    }
+
+    /// Has `query` say it too: where it begins, or where it ends where it declares a variable of these.
+    pub(super) fn begins(&self, query: &Query) -> Vec<Edit> {
+        let statement = self.statement();
+        let (span, first) = (&query.span, query.stmts.first().map(|statement| statement.span.start));
+        if first == Some(span.start) {
+            // A statement without braces.
+            return vec![
+                Edit::insert(span.start, format!("{{ {statement}; ")),
+                Edit::insert(span.end, " }".to_owned()),
+            ];
+        }
+        let mut declared = BTreeSet::new();
+        query.stmts.iter().for_each(|statement| tree::declared(statement, &mut declared));
+        let declares = |term: &Term<'_>| matches!(term, Term::Variable(name) if declared.contains(name));
+        if self.terms.iter().any(declares) {
+            vec![Edit::insert(span.end - 1, format!("; {statement} "))]
+        } else {
+            vec![Edit::insert(span.start + 1, format!(" {statement};"))]
+        }
+    }
+}
+
+fn field<'t>(object: &'t Expr, name: &str) -> Option<&'t Expr> {
+    let Expr::Object { fields, .. } = object else { return None };
+    let field = fields.iter().find(|(_, key, _)| tree::constant(key) == Some(name))?;
+    Some(&field.2)
+}

@@ -1,0 +1,287 @@
+//! What a module's tree is made of, without what each part means.
+
+use std::collections::BTreeSet;
+
+use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span};
+
+/// What an expression directly has in it.
+pub(super) enum Part<'t> {
+    Expr(&'t Expr),
+    /// A comprehension's body, and the terms that it gives.
+    Comprehension(&'t Query, Vec<&'t Expr>),
+}
+
+/// The parts of `expr`. Those of a reference are its indexes, and its root where that is no variable.
+pub(super) fn parts(expr: &Expr) -> Vec<Part<'_>> {
+    match expr {
+        Expr::String { .. }
+        | Expr::RawString { .. }
+        | Expr::Number { .. }
+        | Expr::Bool { .. }
+        | Expr::Null { .. }
+        | Expr::Var { .. } => Vec::new(),
+        Expr::Array { items, .. } | Expr::Set { items, .. } => {
+            items.iter().map(|item| Part::Expr(item)).collect()
+        }
+        Expr::Object { fields, .. } => {
+            fields.iter().flat_map(|(_, key, value)| [Part::Expr(key), Part::Expr(value)]).collect()
+        }
+        Expr::ArrayCompr { term, query, .. } | Expr::SetCompr { term, query, .. } => {
+            vec![Part::Comprehension(query, vec![term])]
+        }
+        Expr::ObjectCompr { key, value, query, .. } => vec![Part::Comprehension(query, vec![key, value])],
+        Expr::Call { params, .. } => params.iter().map(|param| Part::Expr(param)).collect(),
+        Expr::UnaryExpr { expr, .. } => vec![Part::Expr(expr)],
+        Expr::RefDot { .. } | Expr::RefBrack { .. } => {
+            let (root, steps) = steps(expr);
+            let root = (!matches!(root, Expr::Var { .. })).then_some(Part::Expr(root));
+            let indexes = steps.into_iter().filter_map(|step| match step {
+                Step::Index(index) => Some(Part::Expr(index)),
+                Step::Key(_) => None,
+            });
+            root.into_iter().chain(indexes).collect()
+        }
+        Expr::BinExpr { lhs, rhs, .. }
+        | Expr::BoolExpr { lhs, rhs, .. }
+        | Expr::ArithExpr { lhs, rhs, .. }
+        | Expr::AssignExpr { lhs, rhs, .. } => vec![Part::Expr(lhs), Part::Expr(rhs)],
+        Expr::Membership { key, value, collection, .. } => {
+            key.iter().chain([value, collection]).map(|part| Part::Expr(part)).collect()
+        }
+    }
+}
+
+/// The expressions that `statement` has beside a query of its own, those of its `with` included.
+pub(super) fn expressions(statement: &LiteralStmt) -> Vec<&Expr> {
+    let mut expressions: Vec<&Expr> = match &statement.literal {
+        Literal::SomeVars { .. } => Vec::new(),
+        Literal::SomeIn { key, value, collection, .. } => {
+            key.iter().chain([value, collection]).map(AsRef::as_ref).collect()
+        }
+        Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => vec![expr],
+        Literal::Every { domain, .. } => vec![domain],
+    };
+    expressions.extend(statement.with_mods.iter().map(|with| with.r#as.as_ref()));
+    expressions
+}
+
+/// The query that `statement` has: that of an `every`.
+pub(super) fn query_of(statement: &LiteralStmt) -> Option<&Query> {
+    match &statement.literal {
+        Literal::Every { query, .. } => Some(query),
+        _ => None,
+    }
+}
+
+/// The reference in `rule`'s head: what it is called.
+pub(super) fn reference(rule: &Rule) -> &Expr {
+    match rule {
+        Rule::Default { refr, .. } => refr,
+        Rule::Spec { head, .. } => match head {
+            RuleHead::Compr { refr, .. } | RuleHead::Set { refr, .. } | RuleHead::Func { refr, .. } => refr,
+        },
+    }
+}
+
+/// The arguments of a function, none of another rule.
+pub(super) fn arguments(rule: &Rule) -> &[Ref<Expr>] {
+    match rule {
+        Rule::Default { args, .. } | Rule::Spec { head: RuleHead::Func { args, .. }, .. } => args,
+        Rule::Spec { .. } => &[],
+    }
+}
+
+/// What the head of `rule` gives, beside its reference.
+pub(super) fn given(rule: &Rule) -> Option<&Expr> {
+    match rule {
+        Rule::Default { value, .. } => Some(value),
+        Rule::Spec { head, .. } => match head {
+            RuleHead::Compr { assign, .. } | RuleHead::Func { assign, .. } => {
+                assign.as_ref().map(|assign| assign.value.as_ref())
+            }
+            RuleHead::Set { key, .. } => key.as_deref(),
+        },
+    }
+}
+
+/// Adds the variables that take what stands at their place in `expr`.
+pub(super) fn pattern<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
+    match expr {
+        Expr::Var { span, .. } => drop(names.insert(span.text())),
+        Expr::Array { items, .. } => items.iter().for_each(|item| pattern(item, names)),
+        Expr::Object { fields, .. } => fields.iter().for_each(|(_, _, value)| pattern(value, names)),
+        _ => {}
+    }
+}
+
+/// Adds the names that `statement` declares, whatever else is called so.
+pub(super) fn declared<'t>(statement: &'t LiteralStmt, names: &mut BTreeSet<&'t str>) {
+    match &statement.literal {
+        Literal::SomeVars { vars, .. } => names.extend(vars.iter().map(|span| span.text())),
+        Literal::SomeIn { key, value, .. } => key.iter().chain([value]).for_each(|expr| pattern(expr, names)),
+        Literal::Every { key, value, .. } => names.extend(key.iter().chain([value]).map(|span| span.text())),
+        Literal::Expr { expr, .. } => {
+            if let Expr::AssignExpr { op: AssignOp::ColEq, lhs, .. } = expr.as_ref() {
+                pattern(lhs, names);
+            }
+        }
+        Literal::NotExpr { .. } => {}
+    }
+}
+
+/// Visits each expression of `module`, whatever contains one before what it contains.
+pub(super) fn each<'t>(module: &'t Module, visit: &mut impl FnMut(&'t Expr)) {
+    for rule in &module.policy {
+        each_of_rule(rule, visit);
+    }
+}
+
+/// Visits each expression of `rule`, that of its head included.
+pub(super) fn each_of_rule<'t>(rule: &'t Rule, visit: &mut impl FnMut(&'t Expr)) {
+    each_in(reference(rule), visit);
+    arguments(rule).iter().for_each(|argument| each_in(argument, visit));
+    if let Some(given) = given(rule) {
+        each_in(given, visit);
+    }
+    if let Rule::Spec { bodies, .. } = rule {
+        for body in bodies {
+            if let Some(assign) = &body.assign {
+                each_in(&assign.value, visit);
+            }
+            each_of_query(&body.query, visit);
+        }
+    }
+}
+
+/// Visits each statement of `rule`, those of comprehensions and of `every` included.
+pub(super) fn each_statement<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t LiteralStmt)) {
+    let outer: Vec<&Expr> =
+        arguments(rule).iter().map(AsRef::as_ref).chain([reference(rule)]).chain(given(rule)).collect();
+    outer.into_iter().for_each(|expr| each_statement_in(expr, visit));
+    if let Rule::Spec { bodies, .. } = rule {
+        for body in bodies {
+            if let Some(assign) = &body.assign {
+                each_statement_in(&assign.value, visit);
+            }
+            each_statement_of(&body.query, visit);
+        }
+    }
+}
+
+fn each_statement_of<'t>(query: &'t Query, visit: &mut dyn FnMut(&'t LiteralStmt)) {
+    for statement in &query.stmts {
+        visit(statement);
+        expressions(statement).into_iter().for_each(|expr| each_statement_in(expr, visit));
+        if let Some(query) = query_of(statement) {
+            each_statement_of(query, visit);
+        }
+    }
+}
+
+fn each_statement_in<'t>(expr: &'t Expr, visit: &mut dyn FnMut(&'t LiteralStmt)) {
+    for part in parts(expr) {
+        match part {
+            Part::Expr(expr) => each_statement_in(expr, visit),
+            Part::Comprehension(query, terms) => {
+                terms.into_iter().for_each(|term| each_statement_in(term, visit));
+                each_statement_of(query, visit);
+            }
+        }
+    }
+}
+
+fn each_of_query<'t>(query: &'t Query, visit: &mut impl FnMut(&'t Expr)) {
+    for statement in &query.stmts {
+        expressions(statement).into_iter().for_each(|expr| each_in(expr, visit));
+        if let Some(query) = query_of(statement) {
+            each_of_query(query, visit);
+        }
+    }
+}
+
+fn each_in<'t>(expr: &'t Expr, visit: &mut impl FnMut(&'t Expr)) {
+    visit(expr);
+    for part in parts(expr) {
+        match part {
+            Part::Expr(expr) => each_in(expr, visit),
+            Part::Comprehension(query, terms) => {
+                terms.into_iter().for_each(|term| each_in(term, visit));
+                each_of_query(query, visit);
+            }
+        }
+    }
+}
+
+/// Where `expr` begins. The tree has the place of what is longer than a name at its last part.
+pub(super) fn start(expr: &Expr) -> &Span {
+    match expr {
+        Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } => start(refr),
+        Expr::Call { fcn, .. } => start(fcn),
+        Expr::BinExpr { lhs, .. }
+        | Expr::BoolExpr { lhs, .. }
+        | Expr::ArithExpr { lhs, .. }
+        | Expr::AssignExpr { lhs, .. } => start(lhs),
+        Expr::Membership { key, value, .. } => start(key.as_ref().unwrap_or(value)),
+        _ => expr.span(),
+    }
+}
+
+/// A step of a reference, after its root.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'t> {
+    /// A constant key, as it is written in the tree.
+    Key(&'t str),
+    /// Any other index.
+    Index(&'t Expr),
+}
+
+/// The root of the reference `expr` and its steps.
+pub(super) fn steps(expr: &Expr) -> (&Expr, Vec<Step<'_>>) {
+    let (mut root, mut steps) = (expr, Vec::new());
+    loop {
+        match root {
+            Expr::RefDot { refr, field, .. } => {
+                steps.push(Step::Key(field.0.text()));
+                root = refr;
+            }
+            Expr::RefBrack { refr, index, .. } => {
+                steps.push(constant(index).map_or(Step::Index(index), Step::Key));
+                root = refr;
+            }
+            _ => {
+                steps.reverse();
+                return (root, steps);
+            }
+        }
+    }
+}
+
+/// The text of a string that is constant.
+pub(super) fn constant(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::String { value, .. } | Expr::RawString { value, .. } => {
+            value.as_string().ok().map(AsRef::as_ref)
+        }
+        _ => None,
+    }
+}
+
+/// The constant steps that a reference begins with, its root included: `["io", "k8s"]` of `io.k8s[x].y`.
+pub(super) fn constants(expr: &Expr) -> Vec<String> {
+    let (root, steps) = steps(expr);
+    let Expr::Var { span, .. } = root else { return Vec::new() };
+    let keys = steps.into_iter().map_while(|step| match step {
+        Step::Key(key) => Some(key.to_owned()),
+        Step::Index(_) => None,
+    });
+    [span.text().to_owned()].into_iter().chain(keys).collect()
+}
+
+/// How many arguments a function takes, `None` of another rule.
+pub(super) fn arity(rule: &Rule) -> Option<usize> {
+    match rule {
+        Rule::Spec { head: RuleHead::Func { args, .. }, .. } => Some(args.len()),
+        Rule::Default { args, .. } if !args.is_empty() => Some(args.len()),
+        Rule::Default { .. } | Rule::Spec { .. } => None,
+    }
+}

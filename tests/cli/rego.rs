@@ -1,0 +1,287 @@
+//! `policy-sync rego`: of files alone.
+
+use std::fs;
+
+use policy_sync_testenv::bad_input::{self, code};
+use tempfile::TempDir;
+
+use crate::run::{Ran, command, finish, run, run_with};
+
+/// Checks `text`, on standard input.
+fn check(text: &str) -> Ran {
+    run_with(&["rego", "check", "-"], text)
+}
+
+#[test]
+fn the_published_policies_load_and_their_tests_hold() {
+    let ran = run(&["rego", "check", "policies"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "2 modules: ok\n", ""));
+    let ran = run(&["rego", "test", "policies"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "5 tests, 0 failed\n", ""));
+}
+
+#[test]
+fn an_app_with_card_data_goes_to_the_certified_cluster_of_the_eu() {
+    let eval = |query: &str| {
+        let files = ["--data", "policies/clusters.yaml", "--input", "policies/app.yaml"];
+        run(&[&["rego", "eval", query, "-f", "policies"], &files[..]].concat())
+    };
+    let ran = eval("data.io.k8s.federation.admission");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let preferences = &answer["annotations"]["federation.kubernetes.io/replica-set-preferences"];
+    assert_eq!(*preferences, serde_json::json!({"clusters": {"c1": {"weight": 1}}, "rebalance": true}));
+
+    let ran = eval("name := input.metadata.name; count(data.kubernetes.clusters, n)");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "{\n  \"n\": 2,\n  \"name\": \"shop\"\n}\n"));
+    let ran = eval("data.nothing");
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (1, "", "undefined\n"));
+    let ran = eval("input.metadata.[");
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.starts_with("<query.rego>:1:"), "{}", ran.stderr);
+}
+
+/// What is wrong, the text, and what is said of it after the module's name.
+const REFUSED: [(&str, &str, &str); 33] = [
+    ("no text", "", ":1:1: expecting `package` Missing package declaration."),
+    ("no package", "p := 1", ":1:1: expecting `package` Missing package declaration."),
+    ("JSON", "{\"a\": 1}", ":1:1: expecting `package` Missing package declaration."),
+    ("a body that does not parse", "package a\np if { x := ) }", ":2:10: expecting `}` while parsing set"),
+    (
+        "a body of the old syntax in a module of the new one",
+        "package a\nimport rego.v1\np { input.x }",
+        ":3:3: `if` keyword is required before rule body",
+    ),
+    ("a text that is not closed", "package a\np := \"open", ":2:6: unmatched \""),
+    ("a character that is none of Rego's", "package a\np := ü", ":2:6: invalid character"),
+    (
+        "an import of nothing",
+        "package a\nimport x.y\np := 1",
+        ":2:8: import path must begin with one of: {data, future, input, rego}",
+    ),
+    ("a line of 5,000 columns", "", ":2:7: line exceeds maximum column width of 4096"),
+    ("20,001 lines", "", ": has 20,001 lines, 20,000 are allowed"),
+    ("1,100,010 bytes", "", ": has 1,100,010 bytes, 1,048,576 are allowed"),
+    ("40 parentheses", "", ":2:38: expression nesting too deep (>32)"),
+    (
+        "a call of nothing",
+        "package a\np if { input.never; nothing.at_all(1) }",
+        ":2:21: unknown function nothing.at_all",
+    ),
+    (
+        "a call of a function of another package without its import",
+        "package a\np if { lib.f(1) }",
+        ":2:8: unknown function lib.f",
+    ),
+    (
+        "too many arguments of a builtin",
+        "package a\np if { count(1, 2, 3) }",
+        ":2:8: count takes 1 argument, found 3",
+    ),
+    (
+        "too few arguments of a function",
+        "package a\nf(x, y) := x + y\np := f(1)",
+        ":3:6: f takes 2 arguments, found 1",
+    ),
+    (
+        "an output of a builtin that is limited",
+        "package a\np if { numbers.range(1, 2, x); x }",
+        ":2:8: numbers.range takes 2 arguments, found 3",
+    ),
+    (
+        "a request",
+        "package a\np := http.send({\"url\": \"http://example.com\"})",
+        ":2:6: http.send may not be called: a policy does not wait for the network",
+    ),
+    (
+        "a lookup",
+        "package a\np := net.lookup_ip_addr(\"example.com\")",
+        ":2:6: net.lookup_ip_addr may not be called: a policy does not wait for the network",
+    ),
+    (
+        "the environment",
+        "package a\np := opa.runtime().env",
+        ":2:6: opa.runtime may not be called: a policy does not read the environment",
+    ),
+    (
+        "dice",
+        "package a\np := rand.intn(\"a\", 6)",
+        ":2:6: rand.intn may not be called: a policy gives the same answer each time",
+    ),
+    (
+        "a random id",
+        "package a\np := uuid.rfc4122(\"a\")",
+        ":2:6: uuid.rfc4122 may not be called: a policy gives the same answer each time",
+    ),
+    (
+        "a builtin that the embedded engine lacks",
+        "package a\np := io.jwt.decode(input.token)",
+        ":2:6: the embedded engine has no io.jwt.decode: an OPA has it, see --opa-url",
+    ),
+    (
+        "a rule that refers to itself",
+        "package a\np if q\nq if not p",
+        ":2:1: a.p refers to itself, through a.q",
+    ),
+    ("a function that calls itself", "package a\nf(x) := f(x - 1)", ":2:1: a.f refers to itself"),
+    (
+        "a variable that only not gives a value",
+        "package a\np if { not input.x[y] }",
+        ":2:20: variable y is unsafe: nothing outside of not gives it a value",
+    ),
+    (
+        "a variable that nothing gives a value",
+        "package a\ndeny contains x if { input.y }",
+        ":2:15: variable x is unsafe: nothing gives it a value",
+    ),
+    (
+        "a variable used before it is declared",
+        "package a\np if { x == 1; x := 1 }",
+        ":2:8: var `x` used before definition below.",
+    ),
+    ("two values of one rule", "package a\np := 1\np := 2", ":3:1: rule conflicts with rule at stdin:2:1"),
+    (
+        "a rule that is a value and a set",
+        "package a\np := 1\np contains 2",
+        ":3:1: previous value is not a set",
+    ),
+    (
+        "`matches` that is no statement",
+        "package admission\nimport data.k8s.matches\nx := matches[[\"pods\", a, b, c]]",
+        ":3:6: matches can only be a statement of four variables or constants, matches[[kind, namespace, name, object]]: read data.kubernetes instead",
+    ),
+    (
+        "more numbers than memory holds",
+        "package a\np := numbers.range(1, 1e10)",
+        ":2:19: numbers.range: more than 100000 elements",
+    ),
+    ("25 lists in each other", "", ": the check took more than 2 s"),
+];
+
+/// The texts that are made.
+fn text(what: &str, text: &str) -> String {
+    match what {
+        "a line of 5,000 columns" => format!("package a\np := \"{}\"", "x".repeat(5_000)),
+        "20,001 lines" => format!("package a\n{}", "#\n".repeat(20_000)),
+        "1,100,010 bytes" => format!("package a\n{}", format!("#{}\n", "x".repeat(998)).repeat(1_100)),
+        "40 parentheses" => format!("package a\np := {}1{}", "(".repeat(40), ")".repeat(40)),
+        "25 lists in each other" => format!("package a\np := {}1{}", "[".repeat(25), "]".repeat(25)),
+        _ => text.to_owned(),
+    }
+}
+
+#[test]
+fn what_is_refused_is_in_the_documentation() {
+    let mut table = "| module | answer |\n|---|---|\n".to_owned();
+    for (what, written, expected) in REFUSED {
+        let ran = check(&text(what, written));
+        assert_eq!((ran.code, ran.stderr.as_str()), (1, ""), "{what}: {}", ran.stdout);
+        assert_eq!(ran.stdout, format!("stdin{expected}\n"), "{what}");
+        table += &format!("| {what} | {} |\n", code(&format!("ID{expected}")));
+    }
+    bad_input::holds("rego", &table).unwrap();
+}
+
+#[test]
+fn what_kills_the_check_kills_nothing_else_and_is_named() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("fine.rego", "package fine\np := 1");
+    // More memory than the check may take.
+    write("large.rego", "package large\np := sprintf(\"%0900000000d\", [1])");
+    write("slow.rego", &text("25 lists in each other", ""));
+    let path = folder.path().to_str().unwrap();
+    let ran = run(&["rego", "check", path]);
+    let expected = format!(
+        "{path}/large.rego: the check ended by signal 6\n{path}/slow.rego: the check took more than 2 s\n"
+    );
+    assert_eq!((ran.code, ran.stdout), (1, expected));
+    let ran = run(&["rego", "eval", "data.fine.p", "-f", path]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.contains("/slow.rego: the check took more than 2 s"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_text_that_is_nested_deeply_does_not_overflow_what_parses_it_later() {
+    // Each index is a level of what walks the tree.
+    let deep = format!("package a\np := {}1{}", "input[".repeat(31), "]".repeat(31));
+    let long = format!("package a\np := input{}", ".a".repeat(2_000));
+    for text in [deep, long] {
+        let ran = run_with(&["rego", "eval", "data.a.p", "-f", "-"], &text);
+        assert!(ran.code == 1 && !ran.stderr.contains("signal"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn kinds_that_are_not_named_are_told_and_are_no_fault() {
+    let ran = check("package a\np if data.kubernetes[input.kind]");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 module: ok\n"));
+    let expected = "stdin:2:6: reads objects of kinds that it does not name: name them, or replicate them with --replicate\n";
+    assert_eq!(ran.stderr, expected);
+}
+
+#[test]
+fn a_test_that_is_not_true_is_told_with_its_place() {
+    let tests = "package a_test\n\ntest_true if 1 == 1\n\ntest_false if 1 == 2\n\ntest_value := 3\n\ntest_fails if { numbers.range(1, input.x) }\n";
+    let ran = run_with(&["rego", "test", "-"], tests);
+    let expected = "stdin:5:1: test_false is not true\nstdin:7:1: test_value is not true\n\
+                    stdin:9:1: test_fails is not true\n4 tests, 3 failed\n";
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (1, expected, ""));
+    let ran = run_with(&["rego", "test", "-"], "package a\np := 1");
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, "no rule is called test_…\n"));
+}
+
+#[test]
+fn what_is_printed_goes_to_standard_error() {
+    let ran = run_with(&["rego", "eval", "data.a.p", "-f", "-"], "package a\np := 1 if { print(\"seen\") }");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "1\n"));
+    assert!(ran.stderr.contains("seen"), "{}", ran.stderr);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let folder = TempDir::new().unwrap();
+    let empty = folder.path().to_str().unwrap();
+    for (arguments, expected) in [
+        (&["rego", "check", empty][..], format!("policy-sync: no file in {empty} ends in .rego\n")),
+        (
+            &["rego", "check", "nowhere.rego"],
+            "policy-sync: cannot read nowhere.rego: No such file or directory (os error 2)\n".to_owned(),
+        ),
+        (
+            &["rego", "eval", "data", "-f", "-", "--data", "-"],
+            "policy-sync: standard input can only be one of these\n".to_owned(),
+        ),
+    ] {
+        let ran = run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (2, "", expected));
+    }
+    let data = folder.path().join("data.json");
+    for (text, expected) in
+        [("[1]", "--data: data must be object"), ("", "is empty"), ("{} {}", "has more than one document")]
+    {
+        fs::write(&data, text).unwrap();
+        let mut eval = command(&["rego", "eval", "data", "-f", "policies", "--data"]);
+        eval.arg(&data);
+        let ran = finish(eval, "");
+        assert!(ran.code == 2 && ran.stderr.contains(expected), "{text}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn every_command_of_the_page_does_what_it_says() {
+    let page = include_str!("../../docs/rego.md");
+    let commands: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("    policy-sync ")).collect();
+    assert_eq!(commands.len(), 3, "{commands:#?}");
+    for line in commands {
+        let mut command = command(&line.split(' ').collect::<Vec<_>>());
+        command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples/rego"));
+        let ran = finish(command, "");
+        assert!(ran.code == 0 && ran.stderr.is_empty() && !ran.stdout.is_empty(), "{line}: {ran:?}");
+    }
+    // The fault that the page shows.
+    let policy = include_str!("../../docs/examples/rego/placement/pci.rego");
+    let ran = check(&policy.replace("json.unmarshal", "json.parse"));
+    let fault = ran.stdout.replacen("stdin", "    placement/pci.rego", 1);
+    assert!(ran.code == 1 && page.contains(&fault), "{fault}");
+}
