@@ -10,7 +10,7 @@ use policy_sync_testenv::tenant::{Answer, LIMIT, Tenant};
 use policy_sync_testenv::{Fleet, wait};
 use serde_json::{Value, json};
 
-use crate::BINARY;
+use crate::binary;
 use crate::helm::{Helm, Release, chart, required};
 use crate::prometheus::{Pod, Rules, check_rules, give_something, is_of_what_was_served, target_labels};
 
@@ -95,7 +95,7 @@ async fn the_chart_brings_it_as_it_is_for_grafanas_sidecar() -> Result<()> {
 /// What a leader and a follower serve on a hub with a policy that is on its clusters, and another that is frozen.
 async fn served() -> Result<Vec<Pod>> {
     let hub = Fleet::shared_hub().await?.hub();
-    let tenant = Tenant::new(hub, BINARY.as_ref(), "watched", &["eu-1", "us-1"]).await?;
+    let tenant = Tenant::new(hub, binary(), "watched", &["eu-1", "us-1"]).await?;
     let controller = tenant.controller().await?;
     let follower = tenant.follower().await?;
     let mut frozen = rate_limit_policy(tenant.name(), "frozen", "web");

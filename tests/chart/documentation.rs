@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,7 +14,7 @@ use policy_sync_testenv::{Fleet, FleetOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{BINARY, played};
+use crate::{binary, played};
 
 /// In the order in which they are read.
 const PAGES: [&str; 2] = ["docs/install.md", "docs/quick-start.md"];
@@ -106,7 +106,7 @@ impl Desk {
         let tools = chart_tools().await?;
         let kubectl = &fleet.hub().binaries().kubectl;
         for (program, name) in
-            [(&tools.helm, "helm"), (kubectl, "kubectl"), (&PathBuf::from(BINARY), "policy-sync")]
+            [(tools.helm.as_path(), "helm"), (kubectl.as_path(), "kubectl"), (binary(), "policy-sync")]
         {
             symlink(program, programs.join(name)).context(name)?;
         }

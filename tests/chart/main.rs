@@ -16,5 +16,14 @@ mod uninstall;
 mod upgrade;
 mod values;
 
-/// The controller, as it was built for tests.
-const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// The controller: what `POLICY_SYNC_BINARY` names, as that of an image, or as it was built for tests.
+fn binary() -> &'static Path {
+    static BINARY: LazyLock<PathBuf> = LazyLock::new(|| {
+        std::env::var_os("POLICY_SYNC_BINARY")
+            .map_or_else(|| env!("CARGO_BIN_EXE_policy-sync").into(), PathBuf::from)
+    });
+    &BINARY
+}

@@ -9,7 +9,7 @@ use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::{ControlPlane, Fleet, fixtures};
 use serde_json::{Value, json};
 
-use crate::BINARY;
+use crate::binary;
 use crate::helm::{Helm, Release, Rendered, chart, required};
 use crate::prometheus::{definition, prometheus_rules};
 
@@ -200,7 +200,7 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
     let helm = Helm::alone().await?;
     let rendered = helm.template(Release("flags", "flags"), &everything())?;
     // It goes as far as the hub, which is not configured: with a flag that it does not know, it would say so.
-    let output = std::process::Command::new(BINARY)
+    let output = std::process::Command::new(binary())
         .arg("controller")
         .args(rendered.arguments()?)
         .args(["--kubeconfig", "/does/not/exist"])

@@ -17,7 +17,7 @@ use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::{ControlPlane, Controller, fixtures, wait};
 use serde_json::{Value, json};
 
-use crate::BINARY;
+use crate::binary;
 use crate::helm::{Helm, Release, Rendered, required};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -102,7 +102,7 @@ pub(crate) async fn replica(
     arguments.extend(rendered.arguments()?);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let user = service_account(release, rendered)?;
-    let mut controller = Controller::launch(BINARY.as_ref(), hub, &arguments, Some(user))?;
+    let mut controller = Controller::launch(binary(), hub, &arguments, Some(user))?;
     controller.ready().await?;
     Ok(controller)
 }
@@ -248,7 +248,7 @@ pub(crate) async fn of_the_viewer_suffice(hub: &ControlPlane, rendered: &Rendere
     apply(&hub.client()?, &binding).await?;
     let kubeconfig = hub.kubeconfig_for(&viewer)?;
     let command = |arguments: &str| {
-        let mut command = tokio::process::Command::new(BINARY);
+        let mut command = tokio::process::Command::new(binary());
         command.arg("--kubeconfig").arg(&kubeconfig).args(arguments.split(' ')).kill_on_drop(true);
         command
     };

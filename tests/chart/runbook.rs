@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::BINARY;
+use crate::binary;
 use crate::helm::{Helm, Release, required};
 use crate::prometheus::Rules;
 
@@ -86,7 +86,7 @@ impl Reader {
         let bin = home.path().join("bin");
         fs::create_dir(&bin)?;
         let helm = chart_tools().await?.helm;
-        let programs: [&Path; 3] = [&hub.binaries().kubectl, Path::new(BINARY), &helm];
+        let programs: [&Path; 3] = [&hub.binaries().kubectl, binary(), &helm];
         for (name, program) in PROGRAMS.iter().zip(programs) {
             symlink(program, bin.join(name))?;
         }

@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::helm::{Helm, Release, required};
 use crate::kubectl::kubectl;
-use crate::{BINARY, rights};
+use crate::{binary, rights};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -69,7 +69,7 @@ async fn a_team_adds_a_kind_and_no_upgrade_takes_a_right_away() -> Result<()> {
     let options = FleetOptions { agents: false, policy_controllers: false, ..FleetOptions::spokes(["eu-1"]) };
     let fleet = Fleet::start(options).await?;
     let hub = fleet.hub();
-    let tenant = Tenant::new(hub, BINARY.as_ref(), "team", &["eu-1"]).await?;
+    let tenant = Tenant::new(hub, binary(), "team", &["eu-1"]).await?;
     let mut values = required();
     values["controller"] = json!({ "name": tenant.controller_name() });
     values["rbac"] = json!({

@@ -15,7 +15,10 @@ static PAGE: Mutex<()> = Mutex::new(());
 pub fn code(text: &str) -> String {
     match text {
         "" => String::new(),
-        text => format!("`{}`", text.replace('|', "\\|").replace('\n', " ")),
+        text => {
+            let text = text.replace('|', "\\|").replace('\n', " ");
+            if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
+        }
     }
 }
 
