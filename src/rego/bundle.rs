@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use regorus::unstable::Rule;
 use regorus::{Engine, Value};
 
+use super::advice;
 use super::check::check;
 use super::embedded;
 use super::fault::{Fault, Faults};
@@ -69,21 +70,16 @@ impl Bundle {
         self.modules.iter().map(|loaded| &loaded.module)
     }
 
-    /// What they read of the hub.
+    /// The kinds of the hub that they name, by their plurals.
     #[must_use]
-    pub fn reads(&self) -> Reads {
-        let mut all = Reads::default();
-        for reads in self.modules().map(Reads::of) {
-            all.kinds.extend(reads.kinds);
-            all.any.extend(reads.any);
-        }
-        all
+    pub fn reads(&self) -> BTreeSet<String> {
+        self.modules().flat_map(|module| Reads::of(module).kinds.into_keys()).collect()
     }
 
-    /// Where modules read kinds that they do not name.
+    /// What they most likely do not mean.
     #[must_use]
-    pub fn unnamed(&self) -> Vec<Fault> {
-        self.modules().flat_map(|module| Reads::of(module).faults(module)).collect()
+    pub fn advice(&self) -> Vec<Fault> {
+        advice::advice(&self.modules().collect::<Vec<_>>())
     }
 
     /// The rules that are tests: called `test_…`, without arguments.

@@ -9,6 +9,7 @@
 //! literal, and the engine overflows its stack on a function that calls itself: so a text is checked in a process of its
 //! own ([`confined`]) before this one parses it.
 
+pub mod advice;
 pub mod builtins;
 pub mod bundle;
 pub mod check;

@@ -1,6 +1,6 @@
 //! Which kinds of the hub a module reads: the constants after `data.kubernetes`, and the kinds in `matches`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use regorus::unstable::Expr;
 
@@ -16,8 +16,8 @@ pub const OBJECTS: [&str; 2] = ["data", "kubernetes"];
 /// What a module reads of the hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Plurals: `pods`, `gateways.networking.istio.io`.
-    pub kinds: BTreeSet<String>,
+    /// Plurals, `pods` or `gateways.networking.istio.io`, each with the first place that names it.
+    pub kinds: BTreeMap<String, Place>,
     /// Where it reads kinds that it does not name: these have to be replicated on purpose.
     pub any: Vec<Place>,
 }
@@ -35,7 +35,7 @@ impl Reads {
             if let [data, kubernetes, kind, ..] = path.as_slice()
                 && [data.as_str(), kubernetes.as_str()] == OBJECTS
             {
-                reads.kinds.insert(kind.clone());
+                reads.reads(kind, place(tree::start(&import.refr)));
             }
         }
         reads
@@ -47,17 +47,21 @@ impl Reads {
         }
         if let Some(kind) = matches.kind_of(expr, names) {
             match tree::constant(kind) {
-                Some(kind) => drop(self.kinds.insert(kind.to_owned())),
+                Some(name) => self.reads(name, place(kind.span())),
                 None => self.any.push(place(tree::start(kind))),
             }
             return;
         }
         let Some(path) = names.path(expr) else { return };
         match path.constants.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["data", "kubernetes", kind, ..] => drop(self.kinds.insert((*kind).to_owned())),
+            ["data", "kubernetes", kind, ..] => self.reads(kind, place(tree::start(expr))),
             ["data", "kubernetes"] | ["data"] => self.any.push(place(tree::start(expr))),
             _ => {}
         }
+    }
+
+    fn reads(&mut self, kind: &str, place: Place) {
+        self.kinds.entry(kind.to_owned()).or_insert(place);
     }
 
     /// What is wrong with reading kinds that are not named, where nothing is replicated on purpose.

@@ -285,3 +285,10 @@ pub(super) fn arity(rule: &Rule) -> Option<usize> {
         Rule::Default { .. } | Rule::Spec { .. } => None,
     }
 }
+
+/// The value of the constant key `name` in an object that is written out.
+pub(super) fn field<'t>(object: &'t Expr, name: &str) -> Option<&'t Expr> {
+    let Expr::Object { fields, .. } = object else { return None };
+    let field = fields.iter().find(|(_, key, _)| constant(key) == Some(name))?;
+    Some(&field.2)
+}

@@ -213,10 +213,12 @@ fn a_text_that_is_nested_deeply_does_not_overflow_what_parses_it_later() {
 }
 
 #[test]
-fn kinds_that_are_not_named_are_told_and_are_no_fault() {
-    let ran = check("package a\np if data.kubernetes[input.kind]");
+fn what_is_most_likely_not_meant_is_told_and_is_no_fault() {
+    let ran = check("package a\np if data.kubernetes[input.kind]\nq if data.kubernetes.Pod");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 module: ok\n"));
-    let expected = "stdin:2:6: reads objects of kinds that it does not name: name them, or replicate them with --replicate\n";
+    let expected = "stdin:1:9: warning: package a is neither asked nor imported\n\
+        stdin:2:6: warning: reads objects of kinds that it does not name: name them, or replicate them with --replicate\n\
+        stdin:3:6: warning: \"Pod\": use the plural: pods\n";
     assert_eq!(ran.stderr, expected);
 }
 

@@ -10,6 +10,7 @@ use crate::cli::output::{print, say};
 use crate::cli::text::printable;
 use crate::rego::bundle::Bundle;
 use crate::rego::confined;
+use crate::rego::fault::Fault;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -42,8 +43,9 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         return Ok(Answer::No);
     }
     let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{}", faults[0]))?;
-    for fault in bundle.unnamed() {
-        say(printable(&format!("{fault}")));
+    for Fault { module, place, text } in bundle.advice() {
+        let fault = Fault { module, place, text: format!("warning: {text}") };
+        say(printable(&fault.to_string()));
     }
     print(&format!("{}: ok\n", counted(texts.len(), "module")))?;
     Ok(Answer::Fine)

@@ -59,7 +59,6 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
     let head = tree::reference(rule);
     tree::each_of_rule(rule, &mut |expr| match expr {
         Expr::Call { fcn, .. } => refer(names.path_of_rule(fcn)),
-        Expr::Var { span, .. } if variables.contains(span.text()) => {}
         Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } if !std::ptr::eq(expr, head) => {
             let (root, _) = tree::steps(expr);
             if !matches!(root, Expr::Var { span, .. } if variables.contains(span.text())) {

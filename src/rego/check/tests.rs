@@ -70,6 +70,7 @@ fn what_refers_to_itself_is_found() {
     itself(&["f(x) := g(x)", "g(x) := data.a.f(x)"], "1.rego:3:1: a.f refers to itself, through a.g");
     itself(&["p if q\nq if not p"], "1.rego:3:1: a.p refers to itself, through a.q");
     itself(&["p if data.a"], "1.rego:3:1: a.p refers to itself");
+    itself(&["p := {\"x\": 1} if data.a.p.x"], "1.rego:3:1: a.p refers to itself");
     itself(&["p contains x if { some x in data.a[input.rule] }"], "1.rego:3:1: a.p refers to itself");
     itself(&["p[x] := y if { x := 1; y := p[2] }"], "1.rego:3:1: a.p refers to itself");
     // What is called like a rule, and is none.
@@ -133,6 +134,8 @@ fn a_variable_has_a_value_from_somewhere_else_than_not() {
         ("p[x] := y if { some x, y in input.z }", ""),
         ("p.a[x] := y if { some x, y in input.z }", ""),
         ("deny contains x if { x := input.z with input.y as 1 }", ""),
+        ("deny contains y if { f(1, y) }\nf(x) := x", ""),
+        ("deny contains x if { some x in input.z; every y in input.a { y > x } }", ""),
         ("default p := false", ""),
     ] {
         let text = format!("package a\nimport data.lib as imported\n{rule}");

@@ -79,6 +79,7 @@ fn what_could_take_all_memory_ends_the_evaluation() {
         "net.cidr_expand(\"2001:db8::/64\")",
         "net.cidr_expand: 2001:db8::/64 has more than 100000 addresses",
     );
+    ends("net.cidr_expand(\"10.0.0.0/15\")", "more than 100000 addresses");
     ends("bits.lsh(1, 1e10)", "bits.lsh: 10000000000 bits are more than 65536");
     ends("bits.lsh(1, 65537)", "bits.lsh: 65537 bits are more than 65536");
     is("count(numbers.range(1, 100000))", "100000");

@@ -5,7 +5,7 @@ fn reads(text: &str) -> (Vec<String>, Vec<String>) {
     let module = Module::parse(&Text { id: ModuleId::new("m"), text: text.into() }).unwrap();
     let reads = Reads::of(&module);
     let place = |place: &Place| format!("{}:{}", place.line, place.column);
-    (reads.kinds.into_iter().collect(), reads.any.iter().map(place).collect())
+    (reads.kinds.into_keys().collect(), reads.any.iter().map(place).collect())
 }
 
 #[test]

@@ -52,8 +52,8 @@ impl<'t> Reviewed<'t> {
             return None;
         }
         let head = tree::given(rule)?;
-        let resource = field(head, "resource")?;
-        let of = |name| field(resource, name).map(Term::of);
+        let resource = tree::field(head, "resource")?;
+        let of = |name| tree::field(resource, name).map(Term::of);
         Some(Self { head, terms: [of("kind")?, of("namespace")?, of("name")?] })
     }
 
@@ -80,7 +80,7 @@ impl<'t> Reviewed<'t> {
         let is_object = module.text[start..].starts_with('{');
         let start = u32::try_from(start).ok()?;
         let id = serde_json::to_string(module.id().as_str()).ok()?;
-        (is_object && field(self.head, "policy").is_none())
+        (is_object && tree::field(self.head, "policy").is_none())
             .then(|| Edit::insert(start + 1, format!("\"policy\": {id}, ")))
     }
 
@@ -106,8 +106,10 @@ impl<'t> Reviewed<'t> {
     }
 }
 
-fn field<'t>(object: &'t Expr, name: &str) -> Option<&'t Expr> {
-    let Expr::Object { fields, .. } = object else { return None };
-    let field = fields.iter().find(|(_, key, _)| tree::constant(key) == Some(name))?;
-    Some(&field.2)
+/// What `rule` adds to the denials that are asked for, where it is written out.
+pub(in crate::rego) fn denial<'t>(module: &Module, rule: &'t Rule) -> Option<&'t Expr> {
+    let package = module.package();
+    let is_asked = (package == ADMISSION || package == AUTHORIZATION)
+        && tree::constants(tree::reference(rule)) == [DENY];
+    tree::given(rule).filter(|_| is_asked)
 }

@@ -60,6 +60,12 @@ fn a_deny_begins_with_what_its_head_names() {
             "deny contains {\"policy\": 1, \"resource\": {\"kind\": \"pods\", \"namespace\": lower(ns), \"name\": n}} if { \
              [\"pods\", _, n, _] = input.reviewed; data.kubernetes.pods[ns][n] }",
         ),
+        (
+            "deny contains {\"policy\": 1, \"resource\": {\"kind\": \"pods\", \"namespace\": lower(ns), \"name\": n}} if { \
+             matches[[\"pods\", ns, n, o]] }",
+            "deny contains {\"policy\": 1, \"resource\": {\"kind\": \"pods\", \"namespace\": lower(ns), \"name\": n}} if { \
+             [\"pods\", _, n, _] = input.reviewed; o = data.kubernetes[\"pods\"][ns][n] }",
+        ),
     ] {
         let text = before.replace("HEAD", HEAD);
         assert_eq!(edited_deny(&text), after.replace("POLICY", POLICY), "{text}");
@@ -137,7 +143,7 @@ fn a_place_leads_back_to_where_it_was_written() {
         let number = |count: usize| u32::try_from(count + 1).unwrap();
         Place { line: number(before.matches('\n').count()), column: number(line.chars().count()) }
     };
-    for part in ["package", "deny", "{\"kind\"", "\"name\": b", "u := c", "ü\"]", "d := c", "}\n"] {
+    for part in ["package", "deny", "{\"kind\"", "\"name\": b", "; u", "u := c", "ü\"]", "d := c", "}\n"] {
         assert_eq!(edited.original(place_of(edited.text(), part)), place_of(text, part), "{part}");
     }
     // What was put there is where it was put.
