@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
-use regorus::unstable::{Expr, Module as Tree, Ref, Span};
+use regorus::unstable::{Expr, Module as Tree, Ref, Rule, RuleHead, Span};
 use regorus::{Engine, PolicyLengthConfig};
 use serde::{Deserialize, Serialize};
 
@@ -129,7 +129,19 @@ fn parse_as(text: &Text, syntax: Syntax) -> Result<Ref<Tree>, Fault> {
     engine
         .add_policy(text.id.as_str().to_owned(), text.text.as_ref().to_owned())
         .map_err(|error| Fault::of_engine(&text.id, &error))?;
-    Ok(engine.get_modules()[0].clone())
+    let tree = engine.get_modules()[0].clone();
+    match tree.policy.iter().find(|rule| is_none(rule)) {
+        Some(rule) => Err(Fault::new(&text.id, place(rule.span()), "a rule has a value or a body")),
+        None => Ok(tree),
+    }
+}
+
+/// Whether `rule` is a lone word, or called `if`: the older syntax reads `p if { … }` as the rules `p` and `if`.
+fn is_none(rule: &Rule) -> bool {
+    let Rule::Spec { head, bodies, .. } = rule else { return false };
+    let is_alone = matches!(head, RuleHead::Compr { assign: None, .. }) && bodies.is_empty();
+    let name = name_of(tree::reference(rule));
+    name == Some("if") || (is_alone && name.is_some())
 }
 
 /// An engine that reads one syntax.

@@ -31,7 +31,7 @@ pub struct Arguments {
     /// Modules, or folders with files that end in .rego; - for standard input.
     #[arg(short, long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// What is in data, as JSON or YAML: objects of a hub at kubernetes.<plural>.<namespace>.<name>.
+    /// What is in data, as JSON or YAML: objects of a hub at kubernetes.PLURAL.NAMESPACE.NAME.
     #[arg(long, value_name = "FILE|-")]
     data: Option<PathBuf>,
     /// What is in input, as JSON or YAML.

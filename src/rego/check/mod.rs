@@ -18,6 +18,7 @@ use super::tree;
 pub fn check(modules: &[Module]) -> Vec<Fault> {
     let rules = Rules::of(modules);
     let mut faults = recursion::faults(modules, &rules);
+    faults.extend(rules.mixed());
     for module in modules {
         faults.extend(calls::faults(module, &rules));
         faults.extend(safety::faults(module, &rules));
@@ -51,6 +52,22 @@ impl<'m> Rules<'m> {
             }
         }
         rules
+    }
+
+    /// Functions that are called like another rule, or take another number of arguments elsewhere.
+    fn mixed(&self) -> Vec<Fault> {
+        let fault = |rules: &Vec<(&Module, &Rule)>| {
+            let (_, first) = rules.first()?;
+            let (module, rule) = rules.iter().find(|(_, rule)| tree::arity(rule) != tree::arity(first))?;
+            let reference = tree::start(tree::reference(rule));
+            let text = match (tree::arity(rule), tree::arity(first)) {
+                (Some(_), Some(_)) => "is a function of another number of arguments elsewhere",
+                (Some(_), None) => "is elsewhere a rule, which is no function",
+                (None, _) => "is elsewhere a function",
+            };
+            Some(module.fault(reference, format!("{} {text}", reference.text())))
+        };
+        self.by_path.values().filter_map(fault).collect()
     }
 
     /// Whether a rule of `module`'s package has this first name.

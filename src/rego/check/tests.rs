@@ -143,3 +143,17 @@ fn a_variable_has_a_value_from_somewhere_else_than_not() {
         assert_eq!(faults(&[&text]), expected, "{rule}");
     }
 }
+
+#[test]
+fn a_function_is_nothing_else() {
+    for (rules, expected) in [
+        ("p(x) := x\np := 2", "3:1: p is elsewhere a function"),
+        ("p := 2\np(x) := x", "3:1: p is elsewhere a rule, which is no function"),
+        ("p(x) := x\np(x, y) := y", "3:1: p is a function of another number of arguments elsewhere"),
+        ("p(1) := 2\np(x) := x if x > 1", ""),
+        ("default p(_) := 1\np(x) := x if x > 1", ""),
+    ] {
+        let expected = if expected.is_empty() { vec![] } else { vec![format!("1.rego:{expected}")] };
+        assert_eq!(faults(&[&format!("package a\n{rules}")]), expected, "{rules}");
+    }
+}

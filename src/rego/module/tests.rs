@@ -37,6 +37,13 @@ fn what_does_not_parse_says_where() {
         // The reading that came further.
         ("package a\np contains x if {\n  x := )\n}", "3:5: expecting `}` while parsing set"),
         ("package a\np[x] {\n  x := )\n}", "2:6: expecting }"),
+        // In the older syntax these are rules called `p`, `if`, `contains` and `x`.
+        ("package a\np if { input := 1 }", "2:14: input cannot be shadowed"),
+        (
+            "package a\np contains x if { x := 1 } else := 2 if { input.y }",
+            "2:28: else cannot be used with set rules",
+        ),
+        ("package a\np", "2:1: a rule has a value or a body"),
         ("package a\np := \"open", "2:6: unmatched \""),
     ] {
         assert_eq!(fault(text), format!("shop/policy/main.rego:{expected}"), "{text}");
