@@ -58,8 +58,7 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).with_context(unreadable)? {
         let path = entry.with_context(unreadable)?.path();
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        if extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) && !path.is_dir() {
+        if is_named_like_one(&path) && !path.is_dir() {
             files.push(path);
         }
     }
@@ -68,6 +67,12 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Whether a file of this name holds manifests.
+pub(in crate::cli) fn is_named_like_one(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Vec<Manifest>> {

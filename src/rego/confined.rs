@@ -23,7 +23,7 @@ const MEMORY: u64 = 512 << 20;
 /// How deep it may recurse, in bytes: half of what any thread has that parses later what was checked.
 const STACK: usize = 1 << 20;
 /// How long it may take on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What is to be checked.
 #[derive(Debug, Serialize, Deserialize)]

@@ -62,6 +62,16 @@ impl Embedded {
         Ok(Self { engine, bundle: Arc::new(bundle.clone()) })
     }
 
+    /// Adds `more` data.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no object, or something else is at a place already.
+    pub fn add(&mut self, more: Value) -> Result<(), Fault> {
+        let module = self.bundle.some_module();
+        self.engine.add_data(more).map_err(|error| Fault::of_engine(&module, &error))
+    }
+
     /// Evaluates `query`, such as `data.admission.deny`, of `input`.
     ///
     /// # Errors

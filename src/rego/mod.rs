@@ -12,6 +12,7 @@
 pub mod advice;
 pub mod builtins;
 pub mod bundle;
+pub mod carrier;
 pub mod check;
 pub mod confined;
 pub mod embedded;

@@ -234,6 +234,59 @@ fn a_test_that_is_not_true_is_told_with_its_place() {
 }
 
 #[test]
+fn manifests_are_checked_as_they_are_applied() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("policies.yaml");
+    let check = |manifests: &str| {
+        fs::write(&file, manifests).unwrap();
+        let mut check = command(&["rego", "check"]);
+        check.arg(&file);
+        let ran = finish(check, "");
+        (ran.code, ran.stdout, ran.stderr)
+    };
+    let manifests = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: pci, namespace: policies, labels: {openpolicyagent.org/policy: rego}}
+data:
+  main: |
+    package io.k8s.federation.admission
+    errors contains \"no\" if not input.metadata.name in data.policies.settings.names
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: policies, labels: {openpolicyagent.org/data: opa}}
+data: {names: '[\"shop\"]'}
+---
+apiVersion: policysync.kuadrant.io/v1alpha1
+kind: RegoPolicy
+metadata: {name: labels}
+spec: {rego: \"package admission\\ndeny contains 1 if input.x\"}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: policies}
+";
+    assert_eq!(check(manifests), (0, "2 modules: ok\n".to_owned(), String::new()));
+    let eval = |name: &str| {
+        let mut eval = command(&["rego", "eval", "data.io.k8s.federation.admission.errors", "-f"]);
+        eval.arg(&file).args(["--input", "-"]);
+        finish(eval, &format!("{{\"metadata\": {{\"name\": \"{name}\"}}}}")).stdout
+    };
+    assert_eq!((eval("shop").as_str(), eval("other").as_str()), ("[]\n", "[\n  \"no\"\n]\n"));
+
+    let wrong = manifests
+        .replace("if not input", "if not unput")
+        .replace("[\"shop\"]", "[")
+        .replace("spec: {rego", "spec: {text");
+    let expected = "policies/settings/names: not JSON: EOF while parsing a list at line 1 column 1\n\
+        regopolicies/labels: spec.rego is required\n\
+        policies/pci/main:2:29: variable unput is unsafe: nothing outside of not gives it a value\n";
+    assert_eq!(check(&wrong), (1, expected.to_owned(), String::new()));
+    let (code, stdout, stderr) = check("{apiVersion: v1, kind: Namespace, metadata: {name: a}}");
+    assert!(code == 2 && stdout.is_empty() && stderr.contains("there is no module in "), "{stderr}");
+}
+
+#[test]
 fn what_is_printed_goes_to_standard_error() {
     let ran = run_with(&["rego", "eval", "data.a.p", "-f", "-"], "package a\np := 1 if { print(\"seen\") }");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1\n"));
@@ -245,7 +298,10 @@ fn files_that_cannot_be_read_are_named() {
     let folder = TempDir::new().unwrap();
     let empty = folder.path().to_str().unwrap();
     for (arguments, expected) in [
-        (&["rego", "check", empty][..], format!("policy-sync: no file in {empty} ends in .rego\n")),
+        (
+            &["rego", "check", empty][..],
+            format!("policy-sync: there is no module in {empty}: files of modules end in .rego\n"),
+        ),
         (
             &["rego", "check", "nowhere.rego"],
             "policy-sync: cannot read nowhere.rego: No such file or directory (os error 2)\n".to_owned(),

@@ -23,7 +23,7 @@ Examples:
 /// Arguments of `policy-sync rego check`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Modules, or folders with files that end in .rego; - for standard input.
+    /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Check in this process, within its limits, what standard input has as JSON: how this program checks.
@@ -36,18 +36,18 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         print(&confined::serve()?)?;
         return Ok(Answer::Fine);
     }
-    let texts = files::texts(&arguments.paths)?;
-    let faults = files::check(&texts).await?;
+    let files = files::read(&arguments.paths)?;
+    let faults = files.check().await?;
     if !faults.is_empty() {
         print(&files::lines(&faults))?;
         return Ok(Answer::No);
     }
-    let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{}", faults[0]))?;
+    let bundle = Bundle::read(&files.texts).map_err(|faults| anyhow::anyhow!("{}", faults[0]))?;
     for Fault { module, place, text } in bundle.advice() {
         let fault = Fault { module, place, text: format!("warning: {text}") };
         say(printable(&fault.to_string()));
     }
-    print(&format!("{}: ok\n", counted(texts.len(), "module")))?;
+    print(&format!("{}: ok\n", counted(files.texts.len(), "module")))?;
     Ok(Answer::Fine)
 }
 

@@ -28,7 +28,7 @@ pub struct Arguments {
     /// What to evaluate, such as data.admission.deny.
     #[arg(value_name = "QUERY")]
     query: String,
-    /// Modules, or folders with files that end in .rego; - for standard input.
+    /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
     #[arg(short, long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
     /// What is in data, as JSON or YAML: objects of a hub at kubernetes.PLURAL.NAMESPACE.NAME.
@@ -47,9 +47,12 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     );
     let document = |file: &Option<PathBuf>| file.as_deref().map(document).transpose();
     let (data, input) = (document(&arguments.data)?, document(&arguments.input)?);
-    let Some(bundle) = files::bundle(&files::texts(&arguments.files)?).await? else { return Ok(Answer::No) };
-    let data = data.unwrap_or_else(Value::new_object);
-    let engine = Embedded::new(&bundle, data).map_err(|fault| anyhow::anyhow!("--data: {}", fault.text))?;
+    let files = files::read(&arguments.files)?;
+    let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
+    let mut engine = Embedded::new(&bundle, files.data.into())?;
+    if let Some(data) = data {
+        engine.add(data).map_err(|fault| anyhow::anyhow!("--data: {}", fault.text))?;
+    }
     let evaluated = match engine.evaluate(&arguments.query, &input.unwrap_or(Value::Undefined)) {
         Ok(evaluated) => evaluated,
         Err(failure) => {

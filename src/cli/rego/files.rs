@@ -1,41 +1,103 @@
-//! Modules in files.
+//! Modules in files, and in manifests as they are applied to a hub.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde_json::{Value, json};
 
-use crate::cli::documents;
 use crate::cli::output::say;
 use crate::cli::text::printable;
+use crate::cli::{documents, manifests};
 use crate::rego::bundle::Bundle;
+use crate::rego::carrier::Carried;
 use crate::rego::confined::Checker;
-use crate::rego::fault::Faults;
+use crate::rego::fault::{Fault, Faults};
 use crate::rego::module::{ModuleId, Text};
 
 /// The ending of a file that is a module.
 const ENDING: &str = "rego";
 
-/// Reads the modules of `paths`: each file, of a folder all files below it that end in `.rego`, `-` standard input.
+/// What files hold.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    /// Modules.
+    pub(super) texts: Vec<Text>,
+    /// What ConfigMaps bring of `data`.
+    pub(super) data: Value,
+    faults: Vec<Fault>,
+}
+
+/// Reads `paths`: modules, of a folder all files below it that end in `.rego`, and manifests whose ConfigMaps and RegoPolicies
+/// carry modules; `-` is a module on standard input.
 ///
 /// # Errors
 ///
-/// Where one cannot be read, or there is none.
-pub(super) fn texts(paths: &[PathBuf]) -> anyhow::Result<Vec<Text>> {
-    let mut files = Vec::new();
+/// Where one cannot be read, or has no module.
+pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
+    let mut modules = Vec::new();
+    let mut files = Files { data: json!({}), ..Files::default() };
     for path in paths {
-        if path.is_dir() { below(path, &mut files)? } else { files.push(path.clone()) }
+        if path.is_dir() {
+            below(path, &mut modules)?;
+        } else if manifests::is_named_like_one(path) {
+            files.carried(path)?;
+        } else {
+            modules.push(path.clone());
+        }
     }
-    files.sort();
-    files.dedup();
-    if files.is_empty() {
-        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        anyhow::bail!("no file in {} ends in .rego", paths.join(", "));
-    }
-    let text = |file: &PathBuf| {
+    modules.sort();
+    modules.dedup();
+    for file in &modules {
         let (name, text) = documents::read(file)?;
-        anyhow::Ok(Text { id: ModuleId::new(&name), text: text.into() })
-    };
-    files.iter().map(text).collect()
+        files.texts.push(Text { id: ModuleId::new(&name), text: text.into() });
+    }
+    if files.texts.is_empty() && files.faults.is_empty() {
+        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        anyhow::bail!("there is no module in {}: files of modules end in .rego", paths.join(", "));
+    }
+    Ok(files)
+}
+
+impl Files {
+    fn carried(&mut self, path: &Path) -> anyhow::Result<()> {
+        for manifest in manifests::read(&[path.to_owned()])? {
+            let Some(carried) = Carried::by(&manifest.object) else { continue };
+            self.texts.extend(carried.texts);
+            self.faults.extend(carried.faults);
+            for ([namespace, name, key], value) in carried.data {
+                self.data[namespace][name][key] = value;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with all of this, found in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// Where that cannot be done.
+    pub(super) async fn check(&self) -> anyhow::Result<Faults> {
+        let mut faults = Checker::this_program()?.check(&self.texts).await?;
+        faults.told.splice(..0, self.faults.iter().cloned());
+        Ok(faults)
+    }
+
+    /// The bundle; where something is wrong with it, that is said, and there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::check`].
+    pub(super) async fn bundle(&self) -> anyhow::Result<Option<Bundle>> {
+        let mut faults = self.check().await?;
+        if faults.is_empty() {
+            match Bundle::read(&self.texts) {
+                Ok(bundle) => return Ok(Some(bundle)),
+                Err(found) => faults.told = found,
+            }
+        }
+        say(lines(&faults).trim_end());
+        Ok(None)
+    }
 }
 
 fn below(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
@@ -50,32 +112,6 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Checks `texts` in a process of its own.
-///
-/// # Errors
-///
-/// Where that cannot be done.
-pub(super) async fn check(texts: &[Text]) -> anyhow::Result<Faults> {
-    Ok(Checker::this_program()?.check(texts).await?)
-}
-
-/// The bundle of `texts`; where something is wrong with it, that is said, and there is none.
-///
-/// # Errors
-///
-/// As [`check`].
-pub(super) async fn bundle(texts: &[Text]) -> anyhow::Result<Option<Bundle>> {
-    let mut faults = check(texts).await?;
-    if faults.is_empty() {
-        match Bundle::read(texts) {
-            Ok(bundle) => return Ok(Some(bundle)),
-            Err(found) => faults.told = found,
-        }
-    }
-    say(lines(&faults).trim_end());
-    Ok(None)
 }
 
 /// A line for each of `faults`.

@@ -23,14 +23,15 @@ Examples:
 /// Arguments of `policy-sync rego test`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Modules, or folders with files that end in .rego; - for standard input.
+    /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
-    let Some(bundle) = files::bundle(&files::texts(&arguments.paths)?).await? else { return Ok(Answer::No) };
-    let engine = Embedded::new(&bundle, Value::new_object())?;
+    let files = files::read(&arguments.paths)?;
+    let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
+    let engine = Embedded::new(&bundle, files.data.into())?;
     let tests = bundle.tests();
     let mut failed = 0;
     for test in &tests {
