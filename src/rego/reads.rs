@@ -18,7 +18,7 @@ pub const OBJECTS: [&str; 2] = ["data", "kubernetes"];
 pub struct Reads {
     /// Plurals, `pods` or `gateways.networking.istio.io`, each with the first place that names it.
     pub kinds: BTreeMap<String, Place>,
-    /// Where it reads kinds that it does not name: these have to be replicated on purpose.
+    /// Where it reads kinds that it does not name.
     pub any: Vec<Place>,
 }
 
@@ -64,11 +64,10 @@ impl Reads {
         self.kinds.entry(kind.to_owned()).or_insert(place);
     }
 
-    /// What is wrong with reading kinds that are not named, where nothing is replicated on purpose.
+    /// Where it reads kinds that it does not name, in words.
     #[must_use]
     pub fn faults(&self, module: &Module) -> Vec<Fault> {
-        let text =
-            "reads objects of kinds that it does not name: name them, or replicate them with --replicate";
+        let text = "reads objects of kinds that it does not name";
         self.any.iter().map(|place| Fault::new(module.id(), *place, text)).collect()
     }
 }

@@ -116,7 +116,7 @@ const REFUSED: [(&str, &str, &str); 33] = [
     (
         "a builtin that the embedded engine lacks",
         "package a\np := io.jwt.decode(input.token)",
-        ":2:6: the embedded engine has no io.jwt.decode: an OPA has it, see --opa-url",
+        ":2:6: the embedded engine has no io.jwt.decode",
     ),
     (
         "a rule that refers to itself",
@@ -217,7 +217,7 @@ fn what_is_most_likely_not_meant_is_told_and_is_no_fault() {
     let ran = check("package a\np if data.kubernetes[input.kind]\nq if data.kubernetes.Pod");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 module: ok\n"));
     let expected = "stdin:1:9: warning: package a is neither asked nor imported\n\
-        stdin:2:6: warning: reads objects of kinds that it does not name: name them, or replicate them with --replicate\n\
+        stdin:2:6: warning: reads objects of kinds that it does not name\n\
         stdin:3:6: warning: \"Pod\": use the plural: pods\n";
     assert_eq!(ran.stderr, expected);
 }

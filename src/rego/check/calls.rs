@@ -62,9 +62,7 @@ impl Called<'_> {
         match &self.what {
             None => Some(format!("unknown function {name}")),
             Some(What::Builtin(Builtin::Forbidden(why))) => Some(format!("{name} may not be called: {why}")),
-            Some(What::Builtin(Builtin::Lacking)) => {
-                Some(format!("the embedded engine has no {name}: an OPA has it, see --opa-url"))
-            }
+            Some(What::Builtin(Builtin::Lacking)) => Some(format!("the embedded engine has no {name}")),
             Some(What::Builtin(Builtin::Variadic)) => None,
             Some(What::Builtin(Builtin::Known { arity, output })) => {
                 let fits = arguments == *arity || (*output && arguments == arity + 1);
