@@ -87,13 +87,13 @@ impl Bundle {
     pub fn tests(&self) -> Vec<Test> {
         let of_module = |module: &Module| {
             let rules = module.tree.policy.iter();
-            let tests = rules.filter_map(|rule| Test::of(module, rule));
-            tests.collect::<Vec<_>>()
+            rules.filter_map(|rule| Test::of(module, rule)).collect::<Vec<_>>()
         };
         let mut tests: Vec<Test> = self.modules().flat_map(of_module).collect();
-        tests.sort_by(|one, other| (&one.query, &one.fault).cmp(&(&other.query, &other.fault)));
-        tests.dedup_by(|one, other| one.query == other.query);
         tests.sort_by(|one, other| one.fault.cmp(&other.fault));
+        // A rule that is written twice is one.
+        let mut asked = BTreeSet::new();
+        tests.retain(|test| asked.insert(test.query.clone()));
         tests
     }
 
