@@ -9,7 +9,7 @@ use super::advice;
 use super::check::check;
 use super::embedded;
 use super::fault::{Fault, Faults};
-use super::module::{self, LENGTH, Module, ModuleId, Syntax, Text};
+use super::module::{self, Module, ModuleId, Syntax, Text};
 use super::reads::Reads;
 use super::review::{self, Edited};
 use super::tree;
@@ -106,6 +106,10 @@ impl Bundle {
     fn faults(&self) -> Vec<Fault> {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
         for Loaded { module, edited } in &self.modules {
+            if *edited.text() == module.text {
+                modules.push(module.clone());
+                continue;
+            }
             match Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() }) {
                 Ok(module) => modules.push(module),
                 Err(fault) => faults.push(fault),
@@ -136,8 +140,7 @@ impl Bundle {
 
     /// An engine with all modules.
     pub(super) fn engine(&self) -> Result<Engine, Fault> {
-        let mut engine = Engine::new();
-        engine.set_policy_length_config(LENGTH);
+        let mut engine = module::engine_for(Syntax::V1);
         for Loaded { module, edited } in &self.modules {
             engine.set_rego_v0(module.syntax == Syntax::V0);
             engine

@@ -6,7 +6,6 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
@@ -24,12 +23,6 @@ const MEMORY: u64 = 512 << 20;
 const STACK: usize = 1 << 20;
 /// How long it may take on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// What is to be checked.
-#[derive(Debug, Serialize, Deserialize)]
-struct Request {
-    texts: Vec<Text>,
-}
 
 /// Why a check could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -92,7 +85,7 @@ impl Checker {
     }
 
     async fn run(&self, texts: &[Text]) -> Result<End, CheckError> {
-        let request = serde_json::to_vec(&Request { texts: texts.to_vec() }).map_err(CheckError::Answer)?;
+        let request = serde_json::to_vec(texts).map_err(CheckError::Answer)?;
         let mut child = Command::new(&self.program)
             .args(ARGUMENTS)
             .env_clear()
@@ -143,7 +136,7 @@ pub fn serve() -> anyhow::Result<String> {
     setrlimit(Resource::Core, limit(0))?;
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request)?;
-    let Request { texts } = serde_json::from_slice(&request)?;
+    let texts: Vec<Text> = serde_json::from_slice(&request)?;
     let check = move || Bundle::checked(&texts).err().unwrap_or_default();
     let checking = std::thread::Builder::new().stack_size(STACK).spawn(check)?;
     let faults = checking.join().map_err(|_| anyhow::anyhow!("the check panicked"))?;

@@ -32,6 +32,16 @@ pub struct Evaluated {
     pub prints: Vec<String>,
 }
 
+impl Evaluated {
+    /// The value of the query's first expression, `None` where it is undefined.
+    #[must_use]
+    pub fn into_value(self) -> Option<Value> {
+        let expressions = self.results.result.into_iter().next()?.expressions;
+        let value = expressions.into_iter().next()?.value;
+        (value != Value::Undefined).then_some(value)
+    }
+}
+
 /// An evaluation that gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
@@ -92,10 +102,7 @@ impl Embedded {
     ///
     /// As [`Self::evaluate`].
     pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, Failure> {
-        let results = self.evaluate(query, input)?.results;
-        let expressions = results.result.into_iter().next().map(|result| result.expressions);
-        let value = expressions.and_then(|expressions| expressions.into_iter().next()).map(|last| last.value);
-        Ok(value.filter(|value| *value != Value::Undefined))
+        Ok(self.evaluate(query, input)?.into_value())
     }
 
     fn failure(&self, query: &str, error: &anyhow::Error) -> Failure {

@@ -13,7 +13,7 @@ use super::tree;
 use crate::api::text::grouped;
 
 /// The most bytes, lines and columns of a module.
-pub(super) const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
+const LENGTH: PolicyLengthConfig = PolicyLengthConfig {
     max_file_bytes: NonZeroUsize::new(1 << 20).unwrap(),
     max_lines: NonZeroUsize::new(20_000).unwrap(),
     max_col: NonZeroU32::new(4_096).unwrap(),

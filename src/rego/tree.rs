@@ -129,84 +129,71 @@ pub(super) fn declared<'t>(statement: &'t LiteralStmt, names: &mut BTreeSet<&'t 
     }
 }
 
+/// What a walk comes to.
+enum Node<'t> {
+    Expr(&'t Expr),
+    Statement(&'t LiteralStmt),
+}
+
 /// Visits each expression of `module`, whatever contains one before what it contains.
-pub(super) fn each<'t>(module: &'t Module, visit: &mut impl FnMut(&'t Expr)) {
+pub(super) fn each<'t>(module: &'t Module, visit: &mut dyn FnMut(&'t Expr)) {
     for rule in &module.policy {
         each_of_rule(rule, visit);
     }
 }
 
 /// Visits each expression of `rule`, that of its head included.
-pub(super) fn each_of_rule<'t>(rule: &'t Rule, visit: &mut impl FnMut(&'t Expr)) {
-    each_in(reference(rule), visit);
-    arguments(rule).iter().for_each(|argument| each_in(argument, visit));
-    if let Some(given) = given(rule) {
-        each_in(given, visit);
-    }
-    if let Rule::Spec { bodies, .. } = rule {
-        for body in bodies {
-            if let Some(assign) = &body.assign {
-                each_in(&assign.value, visit);
-            }
-            each_of_query(&body.query, visit);
+pub(super) fn each_of_rule<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t Expr)) {
+    walk(rule, &mut |node| {
+        if let Node::Expr(expr) = node {
+            visit(expr);
         }
-    }
+    });
 }
 
 /// Visits each statement of `rule`, those of comprehensions and of `every` included.
 pub(super) fn each_statement<'t>(rule: &'t Rule, visit: &mut dyn FnMut(&'t LiteralStmt)) {
-    let outer: Vec<&Expr> =
-        arguments(rule).iter().map(AsRef::as_ref).chain([reference(rule)]).chain(given(rule)).collect();
-    outer.into_iter().for_each(|expr| each_statement_in(expr, visit));
+    walk(rule, &mut |node| {
+        if let Node::Statement(statement) = node {
+            visit(statement);
+        }
+    });
+}
+
+fn walk<'t>(rule: &'t Rule, visit: &mut dyn FnMut(Node<'t>)) {
+    walk_expr(reference(rule), visit);
+    arguments(rule).iter().for_each(|argument| walk_expr(argument, visit));
+    if let Some(given) = given(rule) {
+        walk_expr(given, visit);
+    }
     if let Rule::Spec { bodies, .. } = rule {
         for body in bodies {
             if let Some(assign) = &body.assign {
-                each_statement_in(&assign.value, visit);
+                walk_expr(&assign.value, visit);
             }
-            each_statement_of(&body.query, visit);
+            walk_query(&body.query, visit);
         }
     }
 }
 
-fn each_statement_of<'t>(query: &'t Query, visit: &mut dyn FnMut(&'t LiteralStmt)) {
+fn walk_query<'t>(query: &'t Query, visit: &mut dyn FnMut(Node<'t>)) {
     for statement in &query.stmts {
-        visit(statement);
-        expressions(statement).into_iter().for_each(|expr| each_statement_in(expr, visit));
+        visit(Node::Statement(statement));
+        expressions(statement).into_iter().for_each(|expr| walk_expr(expr, visit));
         if let Some(query) = query_of(statement) {
-            each_statement_of(query, visit);
+            walk_query(query, visit);
         }
     }
 }
 
-fn each_statement_in<'t>(expr: &'t Expr, visit: &mut dyn FnMut(&'t LiteralStmt)) {
+fn walk_expr<'t>(expr: &'t Expr, visit: &mut dyn FnMut(Node<'t>)) {
+    visit(Node::Expr(expr));
     for part in parts(expr) {
         match part {
-            Part::Expr(expr) => each_statement_in(expr, visit),
+            Part::Expr(expr) => walk_expr(expr, visit),
             Part::Comprehension(query, terms) => {
-                terms.into_iter().for_each(|term| each_statement_in(term, visit));
-                each_statement_of(query, visit);
-            }
-        }
-    }
-}
-
-fn each_of_query<'t>(query: &'t Query, visit: &mut impl FnMut(&'t Expr)) {
-    for statement in &query.stmts {
-        expressions(statement).into_iter().for_each(|expr| each_in(expr, visit));
-        if let Some(query) = query_of(statement) {
-            each_of_query(query, visit);
-        }
-    }
-}
-
-fn each_in<'t>(expr: &'t Expr, visit: &mut impl FnMut(&'t Expr)) {
-    visit(expr);
-    for part in parts(expr) {
-        match part {
-            Part::Expr(expr) => each_in(expr, visit),
-            Part::Comprehension(query, terms) => {
-                terms.into_iter().for_each(|term| each_in(term, visit));
-                each_of_query(query, visit);
+                terms.into_iter().for_each(|term| walk_expr(term, visit));
+                walk_query(query, visit);
             }
         }
     }

@@ -38,15 +38,10 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         let said = match engine.evaluate(&test.query, &Value::Undefined) {
             Ok(evaluated) => {
                 evaluated.prints.iter().for_each(|line| say(printable(line)));
-                let results = evaluated.results.result;
-                let is_true = |value: Option<Value>| value == Some(Value::Bool(true));
-                let value =
-                    results.into_iter().next().and_then(|result| result.expressions.into_iter().next());
-                if is_true(value.map(|expression| expression.value)) {
+                if evaluated.into_value() == Some(Value::Bool(true)) {
                     continue;
-                } else {
-                    test.fault.to_string()
                 }
+                test.fault.to_string()
             }
             Err(failure) => format!("{}: {failure}", test.fault),
         };
