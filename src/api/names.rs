@@ -107,9 +107,12 @@ impl GroupResource {
 }
 
 impl fmt::Display for GroupResource {
-    /// `resource.group`, the name that the kind's CustomResourceDefinition has.
+    /// `resource.group`, the name that the kind's CustomResourceDefinition has; of the core group the resource alone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.resource, self.group)
+        match &*self.group {
+            "" => f.write_str(&self.resource),
+            group => write!(f, "{}.{group}", self.resource),
+        }
     }
 }
 

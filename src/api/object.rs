@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -97,9 +97,33 @@ pub struct HubObject {
     /// What a ConfigMap or a Secret holds.
     #[serde(default)]
     pub data: Option<Box<RawValue>>,
+    /// What a ConfigMap holds that is no text.
+    #[serde(default)]
+    pub binary_data: Option<Box<RawValue>>,
     /// What type a Secret is of.
     #[serde(default, rename = "type")]
     pub object_type: Option<Box<RawValue>>,
+    /// All of it, where that was [asked for](WithText).
+    #[serde(skip)]
+    pub text: Option<Box<RawValue>>,
+}
+
+/// An object that keeps its text.
+#[derive(Clone)]
+pub struct WithText(HubObject);
+
+impl<'de> Deserialize<'de> for WithText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let object: HubObject = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        Ok(Self(HubObject { text: Some(text), ..object }))
+    }
+}
+
+impl From<WithText> for HubObject {
+    fn from(WithText(object): WithText) -> Self {
+        object
+    }
 }
 
 /// By its name alone: it may be a Secret, or hold one.
@@ -133,6 +157,13 @@ impl HubObject {
     #[must_use]
     pub fn data_as<T: DeserializeOwned + Default>(&self) -> T {
         decode(self.data.as_deref())
+    }
+
+    /// The keys of what a ConfigMap holds that is no text.
+    #[must_use]
+    pub fn binary_keys(&self) -> Vec<String> {
+        let keys = decode::<BTreeMap<String, IgnoredAny>>(self.binary_data.as_deref());
+        keys.into_keys().collect()
     }
 
     /// Whether it is a Secret of the type `wanted`.

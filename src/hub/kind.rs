@@ -96,6 +96,13 @@ impl<R: Pruned> Family<R> {
         self.line.extent = Extent::Metadata;
         self
     }
+
+    /// Their whole text is read.
+    #[must_use]
+    pub const fn with_text(mut self) -> Self {
+        self.line.extent = Extent::Text;
+        self
+    }
 }
 
 impl<R: Row> Family<R> {

@@ -25,7 +25,8 @@ pub use connection::{IDLE_TIMEOUT, watching};
 pub use error::{HubError, innermost};
 pub use kind::{Family, Kind};
 pub use mirror::{
-    Change, Changed, Changes, Failing, Failure, FailureKind, Index, Mirror, MirrorGuard, Table, Tables,
+    Cascade, Change, Changed, Changes, Failing, Failure, FailureKind, Index, Mirror, MirrorGuard, Table,
+    Tables,
 };
 pub use pages::Pages;
 pub use request_timeout::RequestTimeout;

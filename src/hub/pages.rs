@@ -48,7 +48,7 @@ impl Pages {
     pub fn request(&self) -> Result<Request<Vec<u8>>, request::Error> {
         match self.extent {
             Extent::Metadata => self.of.list_metadata(&self.params),
-            Extent::Whole => self.of.list(&self.params),
+            Extent::Whole | Extent::Text => self.of.list(&self.params),
         }
     }
 

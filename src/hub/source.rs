@@ -60,8 +60,10 @@ impl fmt::Debug for Line {
 pub enum Extent {
     /// Its metadata.
     Metadata,
-    /// All of it.
+    /// What decisions read of it.
     Whole,
+    /// The same, and its text.
+    Text,
 }
 
 /// A line of a capability's registry: what is watched, and what is kept of each object. It is told from others by where it

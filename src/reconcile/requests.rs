@@ -133,7 +133,7 @@ impl Requests {
         request: Result<Request<Vec<u8>>, request::Error>,
         extent: Extent,
     ) -> Result<HubObject, RequestError> {
-        let accept = if extent == Extent::Whole { WHOLE } else { METADATA_ONLY };
+        let accept = if extent == Extent::Metadata { METADATA_ONLY } else { WHOLE };
         self.send(request, accept).await
     }
 
@@ -172,7 +172,7 @@ impl Requests {
         request: Result<Request<Vec<u8>>, request::Error>,
         extent: Extent,
     ) -> Result<(Vec<HubObject>, Option<String>), RequestError> {
-        let accept = if extent == Extent::Whole { WHOLE } else { METADATA_LIST };
+        let accept = if extent == Extent::Metadata { METADATA_LIST } else { WHOLE };
         let listed: ObjectList<HubObject> = self.send(request, accept).await?;
         Ok((listed.items, listed.metadata.continue_.filter(|token| !token.is_empty())))
     }

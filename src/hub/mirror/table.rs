@@ -39,6 +39,12 @@ impl<R> Table<R> {
         self.rows.get(key).map(|entry| &*entry.row)
     }
 
+    /// How many rows there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
     /// All rows, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &R)> {
         self.rows.iter().map(|(key, entry)| (key, &*entry.row))

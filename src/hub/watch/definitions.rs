@@ -55,6 +55,12 @@ impl Definitions {
         }
     }
 
+    /// Returns when any definition came, went or changed.
+    pub async fn any_changed(&mut self) {
+        // What was missed was one.
+        let _ = self.receiver.recv().await;
+    }
+
     /// Watches them for ever.
     pub(super) fn follow(&self, client: Client) -> impl Future<Output = ()> + Send + 'static {
         follow(client, self.sender.clone())

@@ -8,17 +8,18 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use kube::Client;
 use kube::api::WatchParams;
-use kube::core::{Request, WatchEvent};
+use kube::core::{ObjectList, Request, TypeMeta, WatchEvent};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
 use super::answer::answered;
 use super::feed::Feed;
 use crate::api::names::GroupVersionResource;
-use crate::api::object::HubObject;
+use crate::api::object::{HubObject, WithText};
 use crate::api::text::with_causes;
 use crate::hub::mirror::{Change, Failure, FailureKind};
 use crate::hub::pages::{Page, Pages};
@@ -162,11 +163,32 @@ impl Followed {
     }
 
     async fn page(&self, client: &Client, pages: &Pages) -> Result<Page, FollowError> {
+        match self.source.extent() {
+            Extent::Text => self.page_of::<WithText>(client, pages).await,
+            Extent::Metadata | Extent::Whole => self.page_of::<HubObject>(client, pages).await,
+        }
+    }
+
+    async fn page_of<O: Wire>(&self, client: &Client, pages: &Pages) -> Result<Page, FollowError> {
         let request = pages.request().map_err(FollowError::Build)?;
-        answered(client.request(request)).await.map_err(FollowError::Request)
+        let page = answered(client.request::<ObjectList<O>>(request)).await.map_err(FollowError::Request)?;
+        let items = page.items.into_iter().map(|object| typed(object.into(), &page.types)).collect();
+        Ok(Page { types: page.types, metadata: page.metadata, items })
     }
 
     async fn watch(
+        &self,
+        client: &Client,
+        feed: &Feed,
+        version: &mut String,
+    ) -> Result<WatchEnd, FollowError> {
+        match self.source.extent() {
+            Extent::Text => self.watch_of::<WithText>(client, feed, version).await,
+            Extent::Metadata | Extent::Whole => self.watch_of::<HubObject>(client, feed, version).await,
+        }
+    }
+
+    async fn watch_of<O: Wire>(
         &self,
         client: &Client,
         feed: &Feed,
@@ -178,10 +200,10 @@ impl Followed {
         let of = Request::new(self.gvr.path(self.source.namespace()));
         let request = match self.source.extent() {
             Extent::Metadata => of.watch_metadata(&params, version),
-            Extent::Whole => of.watch(&params, version),
+            Extent::Whole | Extent::Text => of.watch(&params, version),
         };
         let request = request.map_err(FollowError::Build)?;
-        let events = match answered(client.request_events::<HubObject>(request)).await {
+        let events = match answered(client.request_events::<O>(request)).await {
             Ok(events) => events,
             Err(kube::Error::Api(status)) if status.code == 410 => return Ok(WatchEnd::Expired),
             Err(error) => return Err(FollowError::Request(error)),
@@ -196,10 +218,12 @@ impl Followed {
             };
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    let object: HubObject = object.into();
                     version.clone_from(&object.metadata.resource_version);
                     feed.applied(&self.source, &object);
                 }
                 WatchEvent::Deleted(object) => {
+                    let object: HubObject = object.into();
                     version.clone_from(&object.metadata.resource_version);
                     feed.deleted(&self.source, &object);
                 }
@@ -216,6 +240,20 @@ impl Followed {
             }
         }
     }
+}
+
+/// An object, as a page or an event brings it.
+trait Wire: DeserializeOwned + Clone + Into<HubObject> + 'static {}
+
+impl<O: DeserializeOwned + Clone + Into<HubObject> + 'static> Wire for O {}
+
+/// `object` with its kind: an item of a list may leave that to the list, which is of the type `types`.
+fn typed(mut object: HubObject, types: &TypeMeta) -> HubObject {
+    if object.kind.is_empty() {
+        object.kind = types.kind.strip_suffix("List").unwrap_or_default().to_owned();
+        object.api_version.clone_from(&types.api_version);
+    }
+    object
 }
 
 /// At which version a page shows the hub.

@@ -326,7 +326,8 @@ impl MemoryServer {
         let unreadable = |error: BoxError| Refusal::bad_request(&error.to_string());
         let asked = &request.asked;
         if asked.resource.is_empty() {
-            return unary(200, &read::discovery(store, &request.path)?).map_err(unreadable);
+            return unary(200, &read::discovery(store, &request.path, request.aggregated)?)
+                .map_err(unreadable);
         }
         let kind = store.kinds.get(&(asked.group.clone(), asked.resource.clone())).cloned();
         let kind = kind.filter(|kind| {

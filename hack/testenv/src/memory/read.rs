@@ -1,5 +1,6 @@
 //! Requests that change nothing: objects, lists, discovery, access reviews.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -94,7 +95,10 @@ pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, Refusal> {
 }
 
 /// Which groups there are, or which kinds a group has.
-pub(super) fn discovery(store: &Store, path: &str) -> Result<Value, Refusal> {
+pub(super) fn discovery(store: &Store, path: &str, aggregated: bool) -> Result<Value, Refusal> {
+    if aggregated && matches!(path, "api" | "apis") {
+        return Ok(all(store, path == "api"));
+    }
     let groups = |kind: &&Arc<Kind>| !kind.group.is_empty();
     let mut steps = path.split('/');
     match (steps.next(), steps.next(), steps.next()) {
@@ -125,6 +129,27 @@ pub(super) fn discovery(store: &Store, path: &str) -> Result<Value, Refusal> {
         (Some("apis"), Some(group), Some(version)) => resources(store, group, version),
         _ => Err(Refusal::unknown_path()),
     }
+}
+
+/// All groups with their kinds: the core group, or the others.
+fn all(store: &Store, core: bool) -> Value {
+    let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<Value>>> = BTreeMap::new();
+    for kind in store.kinds.values().filter(|kind| kind.group.is_empty() == core) {
+        let scope = if kind.namespaced { "Namespaced" } else { "Cluster" };
+        let response = json!({"group": kind.group, "version": "", "kind": kind.kind});
+        let served =
+            json!({"resource": kind.resource, "responseKind": response, "scope": scope, "verbs": []});
+        for version in &kind.versions {
+            groups.entry(&kind.group).or_default().entry(version).or_default().push(served.clone());
+        }
+    }
+    let group = |(name, versions): (&str, BTreeMap<&str, Vec<Value>>)| {
+        let version = |(version, resources)| json!({"version": version, "resources": resources});
+        let versions: Vec<Value> = versions.into_iter().map(version).collect();
+        json!({"metadata": {"name": name}, "versions": versions})
+    };
+    let items: Vec<Value> = groups.into_iter().map(group).collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
 fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal> {

@@ -74,6 +74,8 @@ pub(super) struct Request {
     pub(super) body: Vec<u8>,
     /// Not of an API: discovery.
     pub(super) path: String,
+    /// Whether discovery is to be of all groups at once.
+    pub(super) aggregated: bool,
 }
 
 impl Request {
@@ -126,7 +128,8 @@ impl Request {
         };
         let manager = query.get("fieldManager").cloned().unwrap_or_else(|| user.to_owned());
         let metadata_only = header("accept").contains("as=PartialObjectMetadata");
-        Self { asked, query, content: header("content-type"), metadata_only, manager, body, path }
+        let aggregated = header("accept").contains("as=APIGroupDiscoveryList");
+        Self { asked, query, content: header("content-type"), metadata_only, manager, body, path, aggregated }
     }
 
     pub(super) fn parameter(&self, name: &str) -> &str {
