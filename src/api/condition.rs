@@ -1,6 +1,10 @@
 //! What the API takes as a condition
 //! ([API conventions](https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties)).
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::moment::Moment;
+
 /// The statuses of a condition.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 /// The most characters of a reason.
@@ -20,4 +24,11 @@ pub fn is_reason(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         && text.chars().all(inner)
+}
+
+/// When a condition got this status: what is there knows, or it is now.
+#[must_use]
+pub fn transition(found: &[Condition], name: &str, status: &str, now: Moment) -> Time {
+    let same = found.iter().find(|found| found.type_ == name && found.status == status);
+    same.map_or_else(|| Time(now.whole_seconds()), |found| found.last_transition_time.clone())
 }

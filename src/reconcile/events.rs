@@ -38,8 +38,8 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Starts telling events until the last clone of this is gone.
-    pub(crate) fn start(client: Client, tasks: &Tasks, metrics: Metrics) -> Self {
+    /// Starts telling events of one action, such as `Sync`, until the last clone of this is gone.
+    pub(crate) fn start(client: Client, tasks: &Tasks, metrics: Metrics, action: &'static str) -> Self {
         let (queue, mut events) = mpsc::channel::<Queued>(WAITING);
         let dropped = metrics.clone();
         tokio::spawn(tasks.clone().watch("events", async move {
@@ -55,7 +55,7 @@ impl Events {
                     type_: severity,
                     reason: reason.into(),
                     note: Some(note),
-                    action: "Sync".into(),
+                    action: action.into(),
                     secondary: None,
                 };
                 if let Err(error) = recorder.publish(&event, &object).await {

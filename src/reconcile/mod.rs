@@ -9,6 +9,7 @@
 //! Nothing here knows what a key stands for. Only the process that leads carries keys out; see [`Leadership`]. The others
 //! drop those that come, and carry out every key there is when they begin to lead.
 
+pub(crate) mod apply;
 mod events;
 mod expectations;
 mod leadership;

@@ -11,7 +11,6 @@
 //! [desired] and [status] are the plan: no client, no runtime, no clock. The controller, `policy-sync plan` and the tests call
 //! the same functions, and [explain] tells people what they came to. [`mod@write`] carries it out, and is the only one with a client.
 
-mod condition;
 mod counts;
 pub(crate) mod definitions;
 pub mod desired;
@@ -25,6 +24,7 @@ mod interned;
 mod key;
 pub mod kinds;
 pub mod metrics;
+mod named;
 mod offline;
 pub mod problem;
 mod recent;

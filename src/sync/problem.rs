@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::condition::named;
+use super::named::named;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey};
 use crate::api::text::{capped, grouped};
 

@@ -3,8 +3,8 @@
 use super::{CLUSTER, Explainer, Reason, When};
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::names::{ClusterName, Origin};
-use crate::sync::condition::NAMED;
 use crate::sync::desired::{PlannedWork, Waiting};
+use crate::sync::named::NAMED;
 use crate::sync::status::gateway::lacks;
 
 impl Explainer<'_> {

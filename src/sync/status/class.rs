@@ -5,11 +5,12 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::reason::{ClassAccepted, PoliciesResolved};
+use crate::api::condition::transition;
 use crate::api::names::ObjectKey;
 use crate::api::params::Params;
 use crate::api::text::capped;
-use crate::sync::condition::{named, transition};
 use crate::sync::desired::eligibility::{conflict, not_resolved};
+use crate::sync::named::named;
 use crate::sync::problem::TEXT_LIMIT;
 use crate::sync::rows::kind::{KindReason, Resolution};
 use crate::sync::{ClassParams, View};

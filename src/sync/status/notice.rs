@@ -8,7 +8,7 @@ use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
 use crate::sync::View;
-use crate::sync::condition::named;
+use crate::sync::named::named;
 
 /// After so long without a word from a cluster, what is sent there counts as stuck.
 pub(in crate::sync) const STUCK: Duration = Duration::from_secs(300);

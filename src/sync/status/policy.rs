@@ -18,9 +18,9 @@ use crate::api::annotations::{
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, Origin};
-use crate::sync::condition::named;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind};
 use crate::sync::desired::plan_works;
+use crate::sync::named::named;
 use crate::sync::rows::policy::PolicyFields;
 use crate::sync::rows::work::Work;
 use crate::sync::{Problem, Settings, View, diff};

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use tracing::{debug, info};
 
 use crate::api::names::ClusterName;
-use crate::sync::condition::named;
 use crate::sync::diff::WorkAction;
+use crate::sync::named::named;
 
 /// What was written of one object. It is logged once this is dropped, also where the rest was given up.
 pub(super) struct Log {

@@ -1,21 +1,18 @@
-//! Writes users' objects: by server-side apply, our fields alone, and always with the uid that was seen, because
-//! without it an object that was deleted in between would be created anew, empty.
+//! Writes users' objects.
 
 use std::collections::BTreeMap;
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{GetParams, Patch, PatchParams};
+use kube::api::PatchParams;
 use kube::core::request;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tracing::info;
 
 use super::WriteError;
 use crate::api::gateway::GatewayStatus;
 use crate::api::names::{GroupVersionResource, ObjectKey, Origin};
-use crate::api::object;
-use crate::reconcile::{RequestError, Requests, of_kind};
+use crate::reconcile::{Requests, apply, of_kind};
 use crate::sync::kinds::{CLASSES, GATEWAYS};
 use crate::sync::status::gateway::Metadata;
 
@@ -38,7 +35,7 @@ pub fn annotating(
         "metadata": {"name": key.name, "namespace": key.namespace, "uid": uid, "annotations": annotations},
     });
     let params = PatchParams::apply(manager).force();
-    of_kind(gvr, &key.namespace).patch(&key.name, &params, &Patch::Apply(as_yaml(&body)?))
+    of_kind(gvr, &key.namespace).patch(&key.name, &params, &apply::body(&body)?)
 }
 
 /// Writes our annotations of a policy; returns its new resource version.
@@ -51,7 +48,7 @@ pub(super) async fn annotate(
     annotations: &BTreeMap<&'static str, String>,
 ) -> Result<u64, WriteError> {
     let request = annotating(manager, (gvr, kind), origin, uid, annotations);
-    let written = write(requests, gvr, origin.object(), uid, request).await;
+    let written = apply::apply(requests, gvr, origin.object(), uid, request).await;
     let metadata = written.map_err(|source| WriteError::Request {
         verb: "annotate",
         object: origin.to_string(),
@@ -80,7 +77,7 @@ pub fn labelling(
     }
     let params = PatchParams::apply(manager).force();
     let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
-    gateways.patch(&gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
+    gateways.patch(&gateway.name, &params, &apply::body(&body)?)
 }
 
 /// The request that writes the status of a Gateway, as far as it is ours.
@@ -98,7 +95,7 @@ pub fn telling(
     body["status"] = json!(status);
     let params = PatchParams::apply(manager).force();
     let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
-    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
+    gateways.patch_subresource("status", &gateway.name, &params, &apply::body(&body)?)
 }
 
 /// The request that leaves only `conditions` of our status of a Gateway.
@@ -119,7 +116,7 @@ pub fn parting(
     }
     let params = PatchParams::apply(manager).force();
     let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
-    gateways.patch_subresource("status", &gateway.name, &params, &Patch::Apply(as_yaml(&body)?))
+    gateways.patch_subresource("status", &gateway.name, &params, &apply::body(&body)?)
 }
 
 fn gateway_body(gateway: &ObjectKey, uid: &str) -> Value {
@@ -139,7 +136,7 @@ pub(super) async fn write_gateway(
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> Result<u64, WriteError> {
     let object = format!("Gateway {gateway}");
-    let written = write(requests, &GATEWAYS.gvr(), gateway, uid, request).await;
+    let written = apply::apply(requests, &GATEWAYS.gvr(), gateway, uid, request).await;
     let metadata =
         written.map_err(|source| WriteError::Request { verb: action, object: object.clone(), source })?;
     info!(object, action, "wrote what a Gateway says of its clusters");
@@ -162,10 +159,9 @@ pub(super) async fn class_status(
         "status": {"conditions": conditions},
     });
     let params = PatchParams::apply(manager).force();
-    let request = as_yaml(&body).and_then(|body| {
-        of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &Patch::Apply(body))
-    });
-    let written = write(requests, &gvr, class, uid, request).await;
+    let request = apply::body(&body)
+        .and_then(|body| of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &body));
+    let written = apply::apply(requests, &gvr, class, uid, request).await;
     let metadata = written.map_err(|source| WriteError::Request {
         verb: "update",
         object: format!("GatewayClass {class}"),
@@ -173,34 +169,4 @@ pub(super) async fn class_status(
     })?;
     info!(object = %format!("GatewayClass {class}"), action = "status", "wrote a class's status");
     Ok(metadata.version())
-}
-
-/// Sends an apply for the object `key` of this uid.
-async fn write(
-    requests: &Requests,
-    gvr: &GroupVersionResource,
-    key: &ObjectKey,
-    uid: &str,
-    request: Result<Request<Vec<u8>>, request::Error>,
-) -> Result<object::Metadata, RequestError> {
-    let get = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
-    requests.write_guarded(request, get, |found| found.uid != *uid).await
-}
-
-/// `value` as JSON that is YAML, too. The server reads an apply as YAML, which allows fewer characters than JSON does;
-/// one that a spoke put into a message would have the whole apply refused.
-fn as_yaml(value: &Value) -> Result<Box<RawValue>, request::Error> {
-    let breaks_yaml = |c: char| {
-        matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
-    };
-    let mut text = String::new();
-    for c in value.to_string().chars() {
-        if breaks_yaml(c) {
-            // Such characters stand in strings only, where this means the same.
-            text.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            text.push(c);
-        }
-    }
-    RawValue::from_string(text).map_err(request::Error::SerializeBody)
 }

@@ -117,7 +117,7 @@ impl PolicySync {
         let controller = mirror.read().view(clock.now()).controller().clone();
         let requests = Requests::new(client.clone(), leadership);
         Self {
-            reports: Reports::new(Events::start(client, &tasks, metrics), hub_metrics.clone()),
+            reports: Reports::new(Events::start(client, &tasks, metrics, "Sync"), hub_metrics.clone()),
             metrics: hub_metrics,
             rivals: Rivals::new(requests.clone(), controller.clone()),
             live_reads: LiveReads::start(requests.clone(), controller, tasks),

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Reported;
 use crate::api::condition::is_reason;
+use crate::api::condition::transition;
 use crate::api::gateway::{
     ADDRESSES_LIMIT, Address, KINDS_LIMIT, LISTENERS_LIMIT, ListenerStatus, MULTI_CLUSTER_HOSTNAME_ADDRESS,
     MULTI_CLUSTER_IP_ADDRESS, RouteKind,
@@ -15,7 +16,6 @@ use crate::api::gateway::{
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
 use crate::api::syntax::is_dns_subdomain;
-use crate::sync::condition::transition;
 use crate::sync::feedback::{AnsweredListener, ListenerCondition};
 use crate::sync::rows::gateway::Gateway;
 

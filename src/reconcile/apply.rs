@@ -1,0 +1,42 @@
+//! Writes users' objects: by server-side apply, our fields alone, and always with the uid that was seen, because without it an
+//! object that was deleted in between would be created anew, empty.
+
+use http::Request;
+use kube::api::{GetParams, Patch};
+use kube::core::request;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{RequestError, Requests, of_kind};
+use crate::api::names::{GroupVersionResource, ObjectKey};
+use crate::api::object::Metadata;
+
+/// Sends an apply for the object `key` of this uid.
+pub(crate) async fn apply(
+    requests: &Requests,
+    gvr: &GroupVersionResource,
+    key: &ObjectKey,
+    uid: &str,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> Result<Metadata, RequestError> {
+    let get = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
+    requests.write_guarded(request, get, |found| found.uid != *uid).await
+}
+
+/// `value` as the body of an apply. The server reads it as YAML, which allows fewer characters than JSON does; one that a spoke
+/// put into a message would have the whole apply refused.
+pub(crate) fn body(value: &Value) -> Result<Patch<Box<RawValue>>, request::Error> {
+    let breaks_yaml = |c: char| {
+        matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if breaks_yaml(c) {
+            // Such characters stand in strings only, where this means the same.
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    RawValue::from_string(text).map(Patch::Apply).map_err(request::Error::SerializeBody)
+}
