@@ -12,6 +12,7 @@ pub mod moment;
 pub mod names;
 pub mod object;
 pub mod params;
+pub mod rego_policy;
 pub mod schema;
 pub mod secret;
 pub mod syntax;

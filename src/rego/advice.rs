@@ -44,7 +44,7 @@ fn is_test(rule: &Rule) -> bool {
 }
 
 /// The constant paths that `module` refers to outside of its package.
-fn referred(module: &Module) -> BTreeSet<Vec<String>> {
+pub(super) fn referred(module: &Module) -> BTreeSet<Vec<String>> {
     let names = Names::of(module);
     let imports = module.tree.imports.iter().map(|import| tree::constants(&import.refr));
     let mut paths: BTreeSet<Vec<String>> = imports.collect();

@@ -28,15 +28,15 @@ struct Loaded {
 }
 
 impl Bundle {
-    /// Reads and checks `texts`, one bundle, and evaluates each of its packages once, of an empty review.
+    /// Checks `modules`, one bundle, of which others are `unread`, and evaluates each of its packages once, of an empty review.
     ///
     /// It may take minutes and all memory, and may end the process: see [`confined`](super::confined).
     ///
     /// # Errors
     ///
     /// All that is wrong.
-    pub fn checked(texts: &[Text]) -> Result<Self, Faults> {
-        let bundle = Self::read(texts).map_err(Faults::new)?;
+    pub(super) fn checked(modules: Vec<Module>, unread: Vec<Fault>) -> Result<Self, Faults> {
+        let bundle = Self::of(modules, unread).map_err(Faults::new)?;
         let faults = bundle.faults();
         if !faults.is_empty() {
             return Err(Faults::new(faults));
@@ -45,29 +45,36 @@ impl Bundle {
         if faults.is_empty() { Ok(bundle) } else { Err(Faults::new(faults)) }
     }
 
-    /// Reads `texts` that were [checked](Self::checked).
+    /// Reads `texts` that were [checked](super::confined).
     ///
     /// # Errors
     ///
     /// What does not parse, and what cannot be edited.
     pub fn read(texts: &[Text]) -> Result<Self, Vec<Fault>> {
-        let (mut modules, mut faults) = (Vec::new(), Vec::new());
-        for text in texts {
-            match Module::parse(text) {
-                Ok(module) if review::is_built_in(&module) => {}
-                Ok(module) => match review::edit(&module) {
-                    Ok(edited) => modules.push(Loaded { module, edited }),
-                    Err(found) => faults.extend(found),
-                },
-                Err(fault) => faults.push(fault),
+        let (modules, faults) = parsed(texts);
+        Self::of(modules, faults)
+    }
+
+    fn of(modules: Vec<Module>, mut faults: Vec<Fault>) -> Result<Self, Vec<Fault>> {
+        let mut loaded = Vec::new();
+        for module in modules.into_iter().filter(|module| !review::is_built_in(module)) {
+            match review::edit(&module) {
+                Ok(edited) => loaded.push(Loaded { module, edited }),
+                Err(found) => faults.extend(found),
             }
         }
-        if faults.is_empty() { Ok(Self { modules }) } else { Err(faults) }
+        if faults.is_empty() { Ok(Self { modules: loaded }) } else { Err(faults) }
     }
 
     /// The modules, as they were written.
     pub fn modules(&self) -> impl Iterator<Item = &Module> {
         self.modules.iter().map(|loaded| &loaded.module)
+    }
+
+    /// The module `id`.
+    #[must_use]
+    pub fn module(&self, id: &ModuleId) -> Option<&Module> {
+        self.modules().find(|module| module.id == *id)
     }
 
     /// The kinds of the hub that they name, by their plurals.
@@ -101,6 +108,31 @@ impl Bundle {
     #[must_use]
     pub fn packages(&self) -> BTreeSet<String> {
         self.modules().map(Module::package).collect()
+    }
+
+    /// The packages that refer to `package`, by others or by themselves.
+    #[must_use]
+    pub fn reaching(&self, package: &str) -> BTreeSet<String> {
+        let path = |package: &str| -> Vec<String> {
+            ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect()
+        };
+        let refers: Vec<_> =
+            self.modules().map(|module| (&module.package, advice::referred(module))).collect();
+        let mut reached = BTreeSet::from([path(package)]);
+        loop {
+            let to_one = |paths: &BTreeSet<Vec<String>>| {
+                paths.iter().any(|to| reached.iter().any(|one| to.starts_with(one) || one.starts_with(to)))
+            };
+            let more: Vec<Vec<String>> = refers
+                .iter()
+                .filter(|(package, paths)| !reached.contains(*package) && to_one(paths))
+                .map(|(package, _)| (*package).clone())
+                .collect();
+            if more.is_empty() {
+                return reached.iter().map(|path| path[1..].join(".")).collect();
+            }
+            reached.extend(more);
+        }
     }
 
     fn faults(&self) -> Vec<Fault> {
@@ -156,6 +188,18 @@ impl Bundle {
     pub(super) fn some_module(&self) -> ModuleId {
         self.modules.first().map_or_else(|| ModuleId::new("bundle"), |loaded| loaded.module.id.clone())
     }
+}
+
+/// The modules that `texts` are, and what keeps others from being one.
+pub(super) fn parsed(texts: &[Text]) -> (Vec<Module>, Vec<Fault>) {
+    let (mut modules, mut faults) = (Vec::new(), Vec::new());
+    for text in texts {
+        match Module::parse(text) {
+            Ok(module) => modules.push(module),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    (modules, faults)
 }
 
 /// A rule that should be true.

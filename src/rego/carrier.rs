@@ -8,18 +8,19 @@ use super::fault::Fault;
 use super::module::{ModuleId, Text};
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
+use crate::api::rego_policy::{Enforcement, GROUP};
 
 /// Of a ConfigMap each key of which is a module: this label, with this value.
 pub const POLICY: (&str, &str) = ("openpolicyagent.org/policy", "rego");
 /// Of a ConfigMap each key of which is JSON, in `data.<namespace>.<name>.<key>`.
 pub const DATA: (&str, &str) = ("openpolicyagent.org/data", "opa");
+/// On a ConfigMap with policies: what their denials come to.
+pub const ENFORCEMENT: &str = "kuadrant.io/enforcement";
 /// The end of a key that is a module without that label: `kubectl create configmap --from-file` sets none.
 const ENDING: &str = ".rego";
-/// The group of RegoPolicies.
-const GROUP: &str = "policysync.kuadrant.io/";
 
 /// What an object carries.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
     /// Modules.
     pub texts: Vec<Text>,
@@ -27,6 +28,17 @@ pub struct Carried {
     pub data: BTreeMap<[String; 3], Value>,
     /// What does not count, and why.
     pub faults: Vec<Fault>,
+    /// What is ignored, and why.
+    pub ignored: Vec<Fault>,
+    /// What the denials of its modules come to, or why nobody knows.
+    pub enforcement: Result<Enforcement, String>,
+}
+
+impl Default for Carried {
+    fn default() -> Self {
+        let (texts, data, faults, ignored) = Default::default();
+        Self { texts, data, faults, ignored, enforcement: Ok(Enforcement::default()) }
+    }
 }
 
 impl Carried {
@@ -35,8 +47,18 @@ impl Carried {
     pub fn by(object: &HubObject) -> Option<Self> {
         match object.kind.as_str() {
             "ConfigMap" if object.api_version == "v1" => Self::by_config_map(object),
-            "RegoPolicy" if object.api_version.starts_with(GROUP) => Some(Self::by_rego_policy(object)),
+            "RegoPolicy" if group_of(object) == GROUP => Some(Self::by_rego_policy(object)),
             _ => None,
+        }
+    }
+
+    /// Keeps of `before` the data that is no JSON any more.
+    pub fn keep_good_data(&mut self, before: &Self) {
+        for (path, value) in &before.data {
+            let id = ModuleId::new(&path.join("/"));
+            if !self.data.contains_key(path) && self.faults.iter().any(|fault| fault.module == id) {
+                self.data.insert(path.clone(), value.clone());
+            }
         }
     }
 
@@ -47,8 +69,18 @@ impl Carried {
         let (is_policy, is_data) = (has(POLICY), has(DATA));
         let ObjectKey { namespace, name } = object.key();
         let mut carried = Self::default();
+        if let Some(text) = object.metadata.annotations.get(ENFORCEMENT) {
+            let fault = |fault| format!("annotation {ENFORCEMENT}: {fault}");
+            carried.enforcement = text.parse().map_err(fault);
+        }
+        let id = |key: &str| ModuleId::new(&format!("{namespace}/{name}/{key}"));
+        for key in object.binary_keys() {
+            if is_policy || is_data || key.ends_with(ENDING) {
+                carried.faults.push(Fault::new(&id(&key), None, "is binary: a text is expected"));
+            }
+        }
         for (key, text) in object.data_as::<BTreeMap<String, String>>() {
-            let id = ModuleId::new(&format!("{namespace}/{name}/{key}"));
+            let id = id(&key);
             if is_policy || key.ends_with(ENDING) {
                 carried.texts.push(Text { id, text: text.into() });
             } else if is_data {
@@ -58,22 +90,40 @@ impl Carried {
                     }
                     Err(error) => carried.faults.push(Fault::new(&id, None, format!("not JSON: {error}"))),
                 }
+            } else {
+                let label = format!("{}: {}", POLICY.0, POLICY.1);
+                let text = format!("is ignored: it does not end in {ENDING}, and there is no label {label}");
+                carried.ignored.push(Fault::new(&id, None, text));
             }
         }
-        (is_policy || is_data || !carried.texts.is_empty()).then_some(carried)
+        let carries = is_policy || is_data || !carried.texts.is_empty() || !carried.faults.is_empty();
+        carries.then_some(carried)
     }
 
     fn by_rego_policy(object: &HubObject) -> Self {
         let id = ModuleId::new(&format!("regopolicies/{}", object.metadata.name));
-        let fault = match object.spec_value().get("rego") {
+        let spec = object.spec_value();
+        let enforcement = match spec.get("enforcement") {
+            None => Ok(Enforcement::default()),
+            Some(word) => {
+                let word = word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+                word.parse().map_err(|fault| format!("spec.enforcement: {fault}"))
+            }
+        };
+        let fault = match spec.get("rego") {
             Some(Value::String(text)) => {
-                return Self { texts: vec![Text { id, text: text.as_str().into() }], ..Self::default() };
+                let texts = vec![Text { id, text: text.as_str().into() }];
+                return Self { texts, enforcement, ..Self::default() };
             }
             Some(_) => "spec.rego: expected a text",
             None => "spec.rego is required",
         };
         Self { faults: vec![Fault::new(&id, None, fault)], ..Self::default() }
     }
+}
+
+fn group_of(object: &HubObject) -> &str {
+    object.api_version.split('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]

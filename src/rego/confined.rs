@@ -1,15 +1,20 @@
 //! The check of a bundle in a process of its own, with limits: what dies there is refused, and this process lives on.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::bundle::Bundle;
+use super::bundle::{self, Bundle};
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
 
@@ -41,9 +46,24 @@ pub struct Checker {
     program: PathBuf,
 }
 
+/// What a check finds.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Checked {
+    /// What is wrong.
+    pub faults: Faults,
+    /// The package of each module that parses.
+    pub packages: BTreeMap<ModuleId, String>,
+    /// The modules that end the check, each by itself.
+    #[serde(skip)]
+    pub deadly: BTreeSet<ModuleId>,
+}
+
+/// Checks texts, one bundle, somewhere.
+pub type Check = Arc<dyn Fn(Vec<Text>) -> BoxFuture<'static, Result<Checked, CheckError>> + Send + Sync>;
+
 /// How a check ended.
 enum End {
-    Checked(Faults),
+    Checked(Checked),
     Died(String),
 }
 
@@ -58,7 +78,13 @@ impl Checker {
         let itself = PathBuf::from("/proc/self/exe");
         let program =
             if itself.exists() { itself } else { std::env::current_exe().map_err(CheckError::Process)? };
-        Ok(Self { program })
+        Ok(Self::running(program))
+    }
+
+    /// One that runs `program`, which is `policy-sync`.
+    #[must_use]
+    pub fn running(program: PathBuf) -> Self {
+        Self { program }
     }
 
     /// Checks `texts`, one bundle. Where that ends the process, each is checked by itself to find which does it.
@@ -66,22 +92,38 @@ impl Checker {
     /// # Errors
     ///
     /// Where the check cannot be made.
-    pub async fn check(&self, texts: &[Text]) -> Result<Faults, CheckError> {
+    pub async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
         let died = match self.run(texts).await? {
-            End::Checked(faults) => return Ok(faults),
+            End::Checked(checked) => return Ok(checked),
             End::Died(how) => how,
         };
-        let mut faults = Vec::new();
+        let (mut faults, mut checked) = (Vec::new(), Checked::default());
         for text in texts.iter().filter(|_| texts.len() > 1) {
-            if let End::Died(how) = self.run(std::slice::from_ref(text)).await? {
-                faults.push(Fault::new(&text.id, None, how));
+            match self.run(std::slice::from_ref(text)).await? {
+                End::Died(how) => {
+                    faults.push(Fault::new(&text.id, None, how));
+                    checked.deadly.insert(text.id.clone());
+                }
+                End::Checked(alone) => checked.packages.extend(alone.packages),
             }
+        }
+        if let [text] = texts {
+            checked.deadly.insert(text.id.clone());
         }
         if faults.is_empty() {
             let module = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
             faults.push(Fault::new(&module, None, died));
         }
-        Ok(Faults::new(faults))
+        Ok(Checked { faults: Faults::new(faults), ..checked })
+    }
+
+    /// The same for whoever is not to know where.
+    #[must_use]
+    pub fn into_check(self) -> Check {
+        Arc::new(move |texts| {
+            let checker = self.clone();
+            async move { checker.check(&texts).await }.boxed()
+        })
     }
 
     async fn run(&self, texts: &[Text]) -> Result<End, CheckError> {
@@ -122,7 +164,7 @@ fn died(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// The process that checks: reads what to check from standard input, and returns its faults as JSON.
+/// The process that checks: reads what to check from standard input, and returns what it finds as JSON.
 ///
 /// # Errors
 ///
@@ -137,8 +179,16 @@ pub fn serve() -> anyhow::Result<String> {
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request)?;
     let texts: Vec<Text> = serde_json::from_slice(&request)?;
-    let check = move || Bundle::checked(&texts).err().unwrap_or_default();
-    let checking = std::thread::Builder::new().stack_size(STACK).spawn(check)?;
-    let faults = checking.join().map_err(|_| anyhow::anyhow!("the check panicked"))?;
-    Ok(serde_json::to_string(&faults)?)
+    let checking = std::thread::Builder::new().stack_size(STACK).spawn(move || checked(&texts))?;
+    let checked = checking.join().map_err(|_| anyhow::anyhow!("the check panicked"))?;
+    Ok(serde_json::to_string(&checked)?)
+}
+
+/// Checks `texts`, one bundle, in this process. It may take minutes and all memory, and may end it.
+#[must_use]
+pub fn checked(texts: &[Text]) -> Checked {
+    let (modules, unread) = bundle::parsed(texts);
+    let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
+    let faults = Bundle::checked(modules, unread).err().unwrap_or_default();
+    Checked { faults, packages, ..Checked::default() }
 }

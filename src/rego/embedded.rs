@@ -72,6 +72,20 @@ impl Embedded {
         Ok(Self { engine, bundle: Arc::new(bundle.clone()) })
     }
 
+    /// The same modules with other data.
+    ///
+    /// # Errors
+    ///
+    /// Where `data` is no object.
+    pub fn with_data(&self, data: Value) -> Result<Self, Fault> {
+        let of = |error: &anyhow::Error| Fault::of_engine(&self.bundle.some_module(), error);
+        let mut engine = self.engine.clone();
+        engine.clear_data();
+        engine.add_data(data).map_err(|error| of(&error))?;
+        engine.eval_query("true".to_owned(), false).map_err(|error| of(&error))?;
+        Ok(Self { engine, bundle: self.bundle.clone() })
+    }
+
     /// Adds `more` data.
     ///
     /// # Errors

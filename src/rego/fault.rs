@@ -45,7 +45,9 @@ impl fmt::Display for At {
 }
 
 impl Fault {
-    pub(super) fn new(module: &ModuleId, place: impl Into<Option<Place>>, text: impl AsRef<str>) -> Self {
+    /// That `text` is wrong at this place of `module`, or of the whole.
+    #[must_use]
+    pub fn new(module: &ModuleId, place: impl Into<Option<Place>>, text: impl AsRef<str>) -> Self {
         let text = capped(text.as_ref(), TEXT_LIMIT).into_owned();
         Self { module: module.clone(), place: place.into(), text }
     }

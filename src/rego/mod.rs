@@ -5,9 +5,10 @@
 //!                   └──▶ which kinds of the hub it reads
 //! ```
 //!
-//! Nothing here knows what an answer is for, nor any object of Kubernetes. The parser takes twice the time for each nested
-//! literal, and the engine overflows its stack on a function that calls itself: so a text is checked in a process of its
-//! own ([`confined`]) before this one parses it.
+//! [`loading`] brings texts and data from a hub, [`settle`] decides which texts count, and who asks gets a
+//! [`snapshot`]. Nothing here knows what an answer is for, nor any object of Kubernetes but those that carry policies. The
+//! parser takes twice the time for each nested literal, and the engine overflows its stack on a function that calls itself: so a
+//! text is checked in a process of its own ([`confined`]) before this one parses it.
 
 pub mod advice;
 pub mod builtins;
@@ -16,10 +17,14 @@ pub mod carrier;
 pub mod check;
 pub mod confined;
 pub mod embedded;
+pub mod enforcement;
 mod extensions;
 pub mod fault;
+pub mod loading;
 pub mod module;
 mod names;
 pub mod reads;
 pub mod review;
+pub mod settle;
+pub mod snapshot;
 mod tree;

@@ -67,7 +67,8 @@ impl Reads {
     /// Where it reads kinds that it does not name, in words.
     #[must_use]
     pub fn faults(&self, module: &Module) -> Vec<Fault> {
-        let text = "reads objects of kinds that it does not name";
+        let text =
+            "reads objects of kinds that it does not name: there are only those that --replicate names";
         self.any.iter().map(|place| Fault::new(module.id(), *place, text)).collect()
     }
 }

@@ -22,7 +22,7 @@ use regorus::unstable::{Expr, Literal, LiteralStmt, Ref, Rule};
 use edit::Edit;
 pub use edit::Edited;
 use head::Reviewed;
-pub(super) use head::denial;
+pub(super) use head::{denial, is_denial};
 
 use super::fault::Fault;
 use super::module::{Module, Syntax, name_of};

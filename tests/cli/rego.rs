@@ -217,7 +217,7 @@ fn what_is_most_likely_not_meant_is_told_and_is_no_fault() {
     let ran = check("package a\np if data.kubernetes[input.kind]\nq if data.kubernetes.Pod");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 module: ok\n"));
     let expected = "stdin:1:9: warning: package a is neither asked nor imported\n\
-        stdin:2:6: warning: reads objects of kinds that it does not name\n\
+        stdin:2:6: warning: reads objects of kinds that it does not name: there are only those that --replicate names\n\
         stdin:3:6: warning: \"Pod\": use the plural: pods\n";
     assert_eq!(ran.stderr, expected);
 }

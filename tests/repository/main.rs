@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod command_line;
+mod crds;
 mod dependencies;
 mod documentation;
 mod logging;

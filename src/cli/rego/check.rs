@@ -43,11 +43,12 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         return Ok(Answer::No);
     }
     let bundle = Bundle::read(&files.texts).map_err(|faults| anyhow::anyhow!("{}", faults[0]))?;
-    for Fault { module, place, text } in bundle.advice() {
+    let count = files.texts.len();
+    for Fault { module, place, text } in files.ignored.into_iter().chain(bundle.advice()) {
         let fault = Fault { module, place, text: format!("warning: {text}") };
         say(printable(&fault.to_string()));
     }
-    print(&format!("{}: ok\n", counted(files.texts.len(), "module")))?;
+    print(&format!("{}: ok\n", counted(count, "module")))?;
     Ok(Answer::Fine)
 }
 

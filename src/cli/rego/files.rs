@@ -1,16 +1,19 @@
 //! Modules in files, and in manifests as they are applied to a hub.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use crate::api::rego_policy::Enforcement;
 use crate::cli::output::say;
 use crate::cli::text::printable;
 use crate::cli::{documents, manifests};
 use crate::rego::bundle::Bundle;
 use crate::rego::carrier::Carried;
 use crate::rego::confined::Checker;
+use crate::rego::enforcement;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::module::{ModuleId, Text};
 
@@ -25,6 +28,9 @@ pub(super) struct Files {
     /// What ConfigMaps bring of `data`.
     pub(super) data: Value,
     faults: Vec<Fault>,
+    /// What is ignored.
+    pub(super) ignored: Vec<Fault>,
+    enforcements: BTreeMap<ModuleId, Enforcement>,
 }
 
 /// Reads `paths`: modules, of a folder all files below it that end in `.rego`, and manifests whose ConfigMaps and RegoPolicies
@@ -62,8 +68,15 @@ impl Files {
     fn carried(&mut self, path: &Path) -> anyhow::Result<()> {
         for manifest in manifests::read(&[path.to_owned()])? {
             let Some(carried) = Carried::by(&manifest.object) else { continue };
+            for text in &carried.texts {
+                match &carried.enforcement {
+                    Ok(enforcement) => drop(self.enforcements.insert(text.id.clone(), *enforcement)),
+                    Err(fault) => self.faults.push(Fault::new(&text.id, None, fault)),
+                }
+            }
             self.texts.extend(carried.texts);
             self.faults.extend(carried.faults);
+            self.ignored.extend(carried.ignored);
             for ([namespace, name, key], value) in carried.data {
                 self.data[namespace][name][key] = value;
             }
@@ -77,8 +90,14 @@ impl Files {
     ///
     /// Where that cannot be done.
     pub(super) async fn check(&self) -> anyhow::Result<Faults> {
-        let mut faults = Checker::this_program()?.check(&self.texts).await?;
+        let mut faults = Checker::this_program()?.check(&self.texts).await?.faults;
         faults.told.splice(..0, self.faults.iter().cloned());
+        if faults.is_empty() {
+            faults.told = match Bundle::read(&self.texts) {
+                Ok(bundle) => enforcement::faults(&bundle, &self.enforcements),
+                Err(found) => found,
+            };
+        }
         Ok(faults)
     }
 

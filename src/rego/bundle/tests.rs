@@ -8,8 +8,13 @@ fn texts(texts: &[&str]) -> Vec<Text> {
     texts.iter().enumerate().map(text).collect()
 }
 
+fn checked(written: &[&str]) -> Result<Bundle, Faults> {
+    let (modules, unread) = parsed(&texts(written));
+    Bundle::checked(modules, unread)
+}
+
 fn faults(written: &[&str]) -> Vec<String> {
-    let faults = Bundle::checked(&texts(written)).err().unwrap_or_default();
+    let faults = checked(written).err().unwrap_or_default();
     faults.told.iter().map(ToString::to_string).collect()
 }
 
@@ -20,7 +25,7 @@ const OLDER: &str = "package lib\nis_bad(request) { request.bad }";
 #[test]
 fn modules_of_both_syntaxes_are_one_bundle() {
     assert_eq!(faults(&[NEWER, OLDER]), [""; 0]);
-    let bundle = Bundle::checked(&texts(&[NEWER, OLDER])).unwrap();
+    let bundle = checked(&[NEWER, OLDER]).unwrap();
     assert_eq!(bundle.packages().into_iter().collect::<Vec<_>>(), ["admission", "lib"]);
 }
 
@@ -30,7 +35,7 @@ fn the_published_matches_is_left_out() {
     let deny =
         "package admission\nimport data.k8s.matches\ndeny[\"no\"] { matches[[\"pods\", ns, n, o]]; o.bad }";
     assert_eq!(faults(&[matches, deny]), [""; 0]);
-    let bundle = Bundle::checked(&texts(&[matches, deny])).unwrap();
+    let bundle = checked(&[matches, deny]).unwrap();
     assert_eq!(bundle.packages().into_iter().collect::<Vec<_>>(), ["admission"]);
     assert_eq!(bundle.reads().into_iter().collect::<Vec<_>>(), ["pods"]);
 }
@@ -66,7 +71,7 @@ fn a_fault_on_a_line_that_is_edited_is_told_where_it_was_written() {
 #[test]
 fn of_many_faults_the_first_twenty_are_told() {
     let many = "package a\n".to_owned() + &"p if { foo(1) }\n".repeat(30);
-    let faults = Bundle::checked(&texts(&[&many])).unwrap_err();
+    let faults = checked(&[&many]).unwrap_err();
     assert_eq!((faults.told.len(), faults.more), (20, 10));
     assert!(faults.to_string().ends_with("1.rego:21:8: unknown function foo\nand 10 more\n"), "{faults}");
 }
@@ -81,4 +86,15 @@ fn tests_are_the_rules_that_are_called_so() {
         tests,
         [("data[\"a\"][\"b\"].test_one".to_owned(), "1.rego:2:1: test_one is not true".to_owned())]
     );
+}
+
+#[test]
+fn who_refers_to_a_package_is_reached_through_others() {
+    let user = "package user\ndenied { data.lib.is_bad(1) }";
+    let asked = "package admission\nimport data.user\ndeny[\"no\"] { user.denied }";
+    let bundle = checked(&[OLDER, user, asked, "package io.other\np { input.x }"]).unwrap();
+    let reaching = |package| bundle.reaching(package).into_iter().collect::<Vec<_>>().join(" ");
+    assert_eq!(reaching("lib"), "admission lib user");
+    assert_eq!(reaching("io.other"), "io.other");
+    assert_eq!(reaching("missing"), "missing");
 }

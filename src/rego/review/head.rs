@@ -45,13 +45,7 @@ impl<'t> Term<'t> {
 impl<'t> Reviewed<'t> {
     /// What `rule` says of it, `None` where it is no `deny`, or names no object.
     pub(super) fn of(module: &Module, rule: &'t Rule) -> Option<Self> {
-        let package = module.package();
-        if (package != ADMISSION && package != AUTHORIZATION)
-            || tree::constants(tree::reference(rule)) != [DENY]
-        {
-            return None;
-        }
-        let head = tree::given(rule)?;
+        let head = denial(module, rule)?;
         let resource = tree::field(head, "resource")?;
         let of = |name| tree::field(resource, name).map(Term::of);
         Some(Self { head, terms: [of("kind")?, of("namespace")?, of("name")?] })
@@ -106,10 +100,13 @@ impl<'t> Reviewed<'t> {
     }
 }
 
-/// What `rule` adds to the denials that are asked for, where it is written out.
-pub(in crate::rego) fn denial<'t>(module: &Module, rule: &'t Rule) -> Option<&'t Expr> {
+/// Whether `rule` adds to the denials that are asked for.
+pub(in crate::rego) fn is_denial(module: &Module, rule: &Rule) -> bool {
     let package = module.package();
-    let is_asked = (package == ADMISSION || package == AUTHORIZATION)
-        && tree::constants(tree::reference(rule)) == [DENY];
-    tree::given(rule).filter(|_| is_asked)
+    (package == ADMISSION || package == AUTHORIZATION) && tree::constants(tree::reference(rule)) == [DENY]
+}
+
+/// What it adds, where it does, and where that is written out.
+pub(in crate::rego) fn denial<'t>(module: &Module, rule: &'t Rule) -> Option<&'t Expr> {
+    tree::given(rule).filter(|_| is_denial(module, rule))
 }

@@ -1,0 +1,107 @@
+//! The wire type of this project's own kind: a policy in Rego that is one object.
+
+use std::fmt;
+use std::str::FromStr;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The group of this project's own kinds.
+pub const GROUP: &str = "policysync.kuadrant.io";
+
+/// A policy in Rego.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "policysync.kuadrant.io",
+    version = "v1alpha1",
+    kind = "RegoPolicy",
+    plural = "regopolicies",
+    doc = "A policy in Rego, for all of the hub.",
+    status = "RegoPolicyStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    category = "policy-sync",
+    printcolumn = r#"{"name": "Enforcement", "type": "string", "jsonPath": ".spec.enforcement"}"#,
+    printcolumn = r#"{"name": "Loaded", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Loaded')].status"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Loaded')].reason"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RegoPolicySpec {
+    /// A module of Rego.
+    #[schemars(length(max = 1_048_576))]
+    pub rego: String,
+    /// What its denials come to: `deny`, `warn` (who writes is warned) or `dryrun` (they are counted).
+    #[serde(default)]
+    pub enforcement: Enforcement,
+}
+
+/// What a policy's denials come to.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Enforcement {
+    /// What it denies is denied.
+    #[default]
+    Deny,
+    /// Who writes is warned.
+    Warn,
+    /// They are counted, and found by audits.
+    Dryrun,
+}
+
+impl Enforcement {
+    const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Dryrun];
+
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Warn => "warn",
+            Self::Dryrun => "dryrun",
+        }
+    }
+}
+
+impl fmt::Display for Enforcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Enforcement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|enforcement| enforcement.as_str() == text);
+        known.ok_or_else(|| format!("expected deny, warn or dryrun, found {text:?}"))
+    }
+}
+
+/// Whether it counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RegoPolicyStatus {
+    /// `Loaded`: it is in force; else the reason is `Pending` or `Refused`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_enforcement_is_one_of_three_words() {
+        for enforcement in Enforcement::ALL {
+            assert_eq!(enforcement.as_str().parse(), Ok(enforcement));
+        }
+        let error = "Warn".parse::<Enforcement>().unwrap_err();
+        assert_eq!(error, "expected deny, warn or dryrun, found \"Warn\"");
+    }
+}

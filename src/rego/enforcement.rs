@@ -1,0 +1,34 @@
+//! Which modules can have denials that deny nothing.
+
+use std::collections::BTreeMap;
+
+use regorus::unstable::Expr;
+
+use super::bundle::Bundle;
+use super::fault::Fault;
+use super::module::{Module, ModuleId};
+use super::review;
+use crate::api::rego_policy::Enforcement;
+
+/// Which modules of `bundle` cannot have the enforcement that they are to have, and why.
+#[must_use]
+pub fn faults(bundle: &Bundle, enforcements: &BTreeMap<ModuleId, Enforcement>) -> Vec<Fault> {
+    let with = enforcements.iter().filter_map(|(id, enforcement)| Some((bundle.module(id)?, *enforcement)));
+    with.filter_map(|(module, enforcement)| fault(module, enforcement)).collect()
+}
+
+/// Why `module` cannot have this enforcement: only denials that are objects say whose they are.
+fn fault(module: &Module, enforcement: Enforcement) -> Option<Fault> {
+    if enforcement == Enforcement::Deny {
+        return None;
+    }
+    let rules = module.tree.policy.iter().filter(|rule| review::is_denial(module, rule));
+    let mut heads = rules.map(|rule| review::denial(module, rule)).peekable();
+    let is_object = |head: Option<&Expr>| matches!(head, Some(Expr::Object { .. }));
+    let fits = heads.peek().is_some() && heads.all(is_object);
+    let text = format!("enforcement {enforcement} needs the rule deny, each head of which is an object");
+    (!fits).then(|| Fault::new(module.id(), None, text))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+use serde_json::json;
+
+use super::*;
+
+fn groups() -> Vec<APIGroupDiscovery> {
+    let group = |name: &str, versions: &[(&str, &[&str])]| {
+        let version = |(version, plurals): &(&str, &[&str])| {
+            let resources: Vec<_> = plurals.iter().map(|plural| json!({"resource": plural})).collect();
+            json!({"version": version, "resources": resources})
+        };
+        let versions: Vec<_> = versions.iter().map(version).collect();
+        serde_json::from_value(json!({"metadata": {"name": name}, "versions": versions})).unwrap()
+    };
+    vec![
+        group("", &[("v1", &["pods", "events"])]),
+        group("events.k8s.io", &[("v1", &["events"])]),
+        group("gateway.networking.k8s.io", &[("v1", &["gateways"]), ("v1beta1", &["gateways", "grants"])]),
+        group("networking.istio.io", &[("v1", &["gateways"])]),
+    ]
+}
+
+#[test]
+fn a_plural_is_what_it_is_to_kubectl() {
+    let of = |group, version, plural| Served::As(GroupVersionResource::new(group, version, plural));
+    for (name, expected) in [
+        ("pods", of("", "v1", "pods")),
+        ("events", of("", "v1", "events")),
+        ("events.events.k8s.io", of("events.k8s.io", "v1", "events")),
+        ("gateways", of("gateway.networking.k8s.io", "v1", "gateways")),
+        ("gateways.networking.istio.io", of("networking.istio.io", "v1", "gateways")),
+        // Not in the preferred version.
+        ("grants", of("gateway.networking.k8s.io", "v1beta1", "grants")),
+        ("Pod", Served::Nowhere),
+        ("pods.apps", Served::Nowhere),
+        ("widgets", Served::Nowhere),
+        ("", Served::Nowhere),
+    ] {
+        assert_eq!(served(&groups(), name), expected, "{name}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Starts all that loads policies.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::discovery::look_up;
+use super::key::Key;
+use super::loaded::Loaded;
+use super::loader::Loader;
+use super::settings::Settings;
+use super::triggers;
+use crate::api::names::ControllerName;
+use crate::clock::Clock;
+use crate::hub::Wanted;
+use crate::hub::watch::{Feed, Supervisor};
+use crate::reconcile::{Events, Expectations, Leadership, Queue, Requests, Worker};
+use crate::rego::confined::Check;
+use crate::rego::fault::Fault;
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+
+/// Changes within this time are loaded together.
+const WINDOW: Duration = Duration::from_millis(50);
+
+/// What loads policies, not started yet.
+pub struct Loading {
+    loaded: Loaded,
+    controller: ControllerName,
+    check: Check,
+}
+
+impl std::fmt::Debug for Loading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loading").field("loaded", &self.loaded).finish_non_exhaustive()
+    }
+}
+
+impl Loading {
+    /// What loads policies for `controller` as `settings` say, and has them checked by `check`.
+    ///
+    /// # Errors
+    ///
+    /// Where no engine can be made.
+    pub fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        check: Check,
+    ) -> Result<Self, Fault> {
+        let loaded = Loaded::new(controller.clone(), settings, clock)?;
+        Ok(Self { loaded, controller, check })
+    }
+
+    /// What is loaded, for whoever asks.
+    #[must_use]
+    pub fn loaded(&self) -> Loaded {
+        self.loaded.clone()
+    }
+
+    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    pub(crate) fn start(
+        self,
+        client: Client,
+        leadership: Leadership,
+        metrics: &Metrics,
+        tasks: &Tasks,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        let shared = self.loaded.0;
+        let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
+        let affected = queue.clone();
+        let feed = Feed::new(shared.mirror.clone(), self.controller, shared.clock, move |changes| {
+            affected.affect(triggers::affected(changes));
+        });
+        let (wanted, watched) = watch::channel(Wanted::new());
+        let (plurals, looked_up) = watch::channel(BTreeSet::new());
+        let mut supervisor = Supervisor::new(client.clone(), feed.clone(), tasks.clone());
+        let definitions = supervisor.definitions();
+        let aliases = shared.settings.aliases.clone();
+        supervisor.spawn(look_up(looked_up, aliases, client.clone(), feed, definitions));
+        tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
+        let loader = Loader {
+            shared,
+            check: self.check,
+            requests: Requests::new(client.clone(), leadership.clone()),
+            events: Events::start(client, tasks, metrics.clone(), "Load"),
+            queue: queue.clone(),
+            written: Expectations::default(),
+            wanted,
+            plurals,
+        };
+        queue.add(Key::Watches);
+        Worker::new(loader, queue, leadership, metrics.clone(), tasks.clone()).run(stop).boxed()
+    }
+}

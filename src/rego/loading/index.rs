@@ -1,0 +1,114 @@
+//! What is derived from rows: the objects of each kind as one value, of which a change copies only the way to it.
+
+use std::collections::BTreeMap;
+
+use regorus::Value;
+
+use super::kinds::{CONFIG_MAPS, DOCUMENTS};
+use super::rows::{Carrier, Document};
+use super::sharing::Sharing;
+use super::view::View;
+use crate::api::moment::Moment;
+use crate::api::names::{ControllerName, GroupResource, ObjectKey};
+use crate::hub::{self, AnyRow, Cascade, Changed, Line, Source, Tables};
+
+/// What is derived from rows.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    controller: ControllerName,
+    /// By kind: `{"<namespace>": {"<name>": {…}}}`, cluster-scoped `{"<name>": {…}}`.
+    documents: BTreeMap<GroupResource, Value>,
+    sharing: Sharing,
+}
+
+impl Index {
+    pub(super) fn controller(&self) -> &ControllerName {
+        &self.controller
+    }
+
+    pub(super) fn documents(&self, kind: &GroupResource) -> Option<&Value> {
+        self.documents.get(kind)
+    }
+
+    fn put(&mut self, kind: &GroupResource, key: &ObjectKey, document: Value) {
+        let objects = self.documents.entry(kind.clone()).or_insert_with(Value::new_object);
+        let objects = match &*key.namespace {
+            "" => Some(objects),
+            namespace => below(objects, namespace, true),
+        };
+        if let Some(Ok(objects)) = objects.map(Value::as_object_mut) {
+            objects.insert(self.sharing.share(&(&*key.name).into()), document);
+        }
+    }
+
+    fn take(&mut self, kind: &GroupResource, key: &ObjectKey) {
+        let Some(objects) = self.documents.get_mut(kind) else { return };
+        let (name, namespace) = (Value::from(&*key.name), &*key.namespace);
+        if namespace.is_empty() {
+            remove(objects, &name);
+        } else if let Some(named) = below(objects, namespace, false) {
+            remove(named, &name);
+            if named.as_object().is_ok_and(|named| named.is_empty()) {
+                remove(objects, &namespace.into());
+            }
+        }
+        if objects.as_object().is_ok_and(|objects| objects.is_empty()) {
+            self.documents.remove(kind);
+        }
+    }
+}
+
+fn remove(objects: &mut Value, key: &Value) {
+    if let Ok(objects) = objects.as_object_mut() {
+        objects.remove(key);
+    }
+}
+
+/// What is at `key` of `objects`, which is made where it is not there and `make` says so.
+fn below<'v>(objects: &'v mut Value, key: &str, make: bool) -> Option<&'v mut Value> {
+    let (objects, key) = (objects.as_object_mut().ok()?, Value::from(key));
+    if make && !objects.contains_key(&key) {
+        objects.insert(key.clone(), Value::new_object());
+    }
+    objects.get_mut(&key)
+}
+
+impl hub::Index for Index {
+    /// Where policies come from, only settings say.
+    const NEEDED: &'static [&'static Line] = &[];
+    type View<'m> = View<'m>;
+
+    fn new(controller: ControllerName) -> Self {
+        Self { controller, documents: BTreeMap::new(), sharing: Sharing::default() }
+    }
+
+    fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> View<'m> {
+        View::new(tables, self, now)
+    }
+
+    fn complete(&mut self, tables: &Tables, source: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
+        if let Some(Document(value)) = row.get_mut::<Document>() {
+            *value = self.sharing.share(value);
+        } else if source.is(&CONFIG_MAPS)
+            && let Some(Carrier { carried: Some(carried), .. }) = row.get_mut::<Carrier>()
+            && let Some(before) = tables.row::<Carrier>(source, key).and_then(|row| row.carried.as_ref())
+        {
+            carried.keep_good_data(before);
+        }
+    }
+
+    fn changed(&mut self, tables: &Tables, changed: &Changed, _: Moment) -> Vec<Cascade> {
+        if let Changed::Object { source, key, .. } = changed
+            && let Some(kind) = DOCUMENTS.resource_of(source)
+        {
+            match tables.row::<Document>(source, key) {
+                Some(Document(document)) => self.put(kind, key, document.clone()),
+                None => self.take(kind, key),
+            }
+        }
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

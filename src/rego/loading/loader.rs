@@ -1,0 +1,258 @@
+//! The capability that loads policies: finds out what counts, publishes it, and says on each carrier what becomes of its modules.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::key::{CarrierKey, Key};
+use super::loaded::Shared;
+use super::plan;
+use super::plan::reading;
+use super::plan::status::{told, told_at};
+use super::told::telling;
+use super::verdict::{Verdict, Verdicts};
+use crate::hub::Wanted;
+use crate::reconcile::{
+    Capability, Events, Expectations, Failure, LastWrite, Queue, RequestError, Requests, Slot, apply,
+};
+use crate::rego::bundle::Bundle;
+use crate::rego::confined::{Check, CheckError, Checked};
+use crate::rego::embedded::Embedded;
+use crate::rego::fault::Fault;
+use crate::rego::module::{ModuleId, Text};
+use crate::rego::settle::{Awaited, Judge, Outcome, Settled, settle};
+
+/// How long a kind with too many objects is left alone.
+const LEFT_ALONE: Duration = Duration::from_secs(600);
+/// The reason of an Event.
+const REFUSED: &str = "PolicyRefused";
+
+/// Loads policies.
+pub(super) struct Loader {
+    pub(super) shared: Arc<Shared>,
+    pub(super) check: Check,
+    pub(super) requests: Requests,
+    pub(super) events: Events,
+    pub(super) queue: Arc<Queue<Key>>,
+    pub(super) written: Expectations<Key, LastWrite>,
+    pub(super) wanted: watch::Sender<Wanted>,
+    pub(super) plurals: watch::Sender<BTreeSet<String>>,
+}
+
+/// Why something could not be loaded or told. It is tried again, after a backoff.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error("the engine does not take what was checked: {0}")]
+    Engine(#[from] Fault),
+    #[error("cannot write the status of {object}")]
+    Write { object: String, source: RequestError },
+}
+
+impl Failure for LoadError {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Check(_) => "check",
+            Self::Engine(_) => "engine",
+            Self::Write { source, .. } => source.category(),
+        }
+    }
+
+    fn is_routine(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.is_routine())
+    }
+}
+
+impl Capability for Loader {
+    type Key = Key;
+    type Error = LoadError;
+
+    fn everything(&self) -> BTreeSet<Key> {
+        let guard = self.shared.mirror.read();
+        let view = guard.view(self.shared.clock.now());
+        let carriers = view.carriers(&self.shared.settings).map(|(key, _)| Key::Told(key));
+        carriers.chain([Key::Watches, Key::Bundle]).collect()
+    }
+
+    /// Each process loads and answers; only the leader writes.
+    fn is_for_followers(&self, key: &Key) -> bool {
+        !matches!(key, Key::Told(_))
+    }
+
+    async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), LoadError> {
+        match key {
+            Key::Watches => self.watch(),
+            Key::Bundle => self.load().await?,
+            Key::Documents => {
+                self.limit();
+                self.shared.publish()?;
+            }
+            Key::Told(carrier) => self.tell(key, carrier).await?,
+        }
+        Ok(())
+    }
+}
+
+impl Loader {
+    fn watch(&self) {
+        let (guard, found) = (self.shared.mirror.read(), self.shared.found.lock());
+        let view = guard.view(self.shared.clock.now());
+        let settings = &self.shared.settings;
+        let plurals = plan::plurals(settings, &found.verdicts);
+        let wanted = plan::watches(view, settings, &found.verdicts, &found.too_large);
+        replace(&self.plurals, plurals);
+        replace(&self.wanted, wanted);
+    }
+
+    /// Finds out what counts, and publishes it.
+    async fn load(&self) -> Result<(), LoadError> {
+        self.forgive();
+        let before = self.shared.verdicts();
+        let candidates = {
+            let guard = self.shared.mirror.read();
+            let view = guard.view(self.shared.clock.now());
+            // Later on, what cannot be read holds up no others.
+            let is_unread = !before.is_whole && view.unread(&self.shared.settings).is_some();
+            (!is_unread).then(|| plan::candidates(view, &self.shared.settings, &before))
+        };
+        let Some(candidates) = candidates else { return Ok(self.shared.publish()?) };
+        let settled = settle(&candidates, self).await?;
+        let texts = candidates.into_iter().map(|candidate| candidate.text).collect();
+        let (engine, verdicts) = (
+            Embedded::new(&settled.bundle, regorus::Value::new_object())?,
+            self.judge(settled, texts, &before),
+        );
+        if verdicts.modules != before.modules {
+            let in_force = verdicts.modules.values().filter(|verdict| verdict.in_force.is_some()).count();
+            info!(modules = verdicts.modules.len(), in_force, "loaded policies");
+        }
+        let changed: BTreeSet<CarrierKey> = verdicts
+            .modules
+            .iter()
+            .filter(|(id, verdict)| before.modules.get(id) != Some(verdict))
+            .filter_map(|(id, _)| CarrierKey::of(id))
+            .collect();
+        {
+            let mut found = self.shared.found.lock();
+            found.verdicts = Arc::new(verdicts);
+            found.engine = engine;
+        }
+        self.watch();
+        self.shared.publish()?;
+        self.queue.affect(changed.into_iter().map(Key::Told));
+        Ok(())
+    }
+
+    fn judge(&self, settled: Settled, texts: Vec<Text>, before: &Verdicts) -> Verdicts {
+        let Settled { mut outcomes, mut in_force, mut packages, bundle, wanted } = settled;
+        let guard = self.shared.mirror.read();
+        let view = guard.view(self.shared.clock.now());
+        let mut advice: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
+        for fault in bundle.advice().into_iter().chain(reading::advice(view, &self.shared.settings, &bundle))
+        {
+            advice.entry(fault.module.clone()).or_default().push(fault);
+        }
+        let mut modules = BTreeMap::new();
+        for Text { id, text } in texts {
+            let Some(outcome) = outcomes.remove(&id) else { continue };
+            let known =
+                before.modules.get(&id).filter(|known| known.text == text && known.outcome == outcome);
+            let since = known.map_or(view.now, |known| known.since);
+            let package = packages.remove(&id).or_else(|| known.and_then(|known| known.package.clone()));
+            let (in_force, advice) = (in_force.remove(&id), advice.remove(&id).unwrap_or_default());
+            let notes = bundle.module(&id).map(|module| reading::notes(&self.shared.settings, module));
+            let notes = notes.unwrap_or_default();
+            modules.insert(id, Verdict { text, outcome, since, package, in_force, advice, notes });
+        }
+        let waits = modules.values().any(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
+        Verdicts { modules, bundle, wanted, is_whole: before.is_whole || !waits }
+    }
+
+    /// Stops watching the kind that has the most objects, where all have too many.
+    fn limit(&self) {
+        let limit = self.shared.settings.limit;
+        let (all, largest) = {
+            let guard = self.shared.mirror.read();
+            let counts = guard.view(self.shared.clock.now()).counts();
+            let all: usize = counts.values().sum();
+            let largest = counts.into_iter().max_by_key(|(_, count)| *count);
+            (all, largest.filter(|_| all > limit).map(|(kind, count)| (kind.clone(), count)))
+        };
+        let is_near = reading::is_near(all, limit);
+        if std::mem::replace(&mut self.shared.found.lock().is_near, is_near) != is_near {
+            self.queue.add(Key::Bundle);
+        }
+        let Some((kind, count)) = largest else { return };
+        warn!(%kind, count, limit, "too many objects: the kind is watched no longer");
+        let now = self.shared.clock.now();
+        self.shared.found.lock().too_large.insert(kind, (count, now));
+        self.watch();
+        self.queue.add(Key::Bundle);
+        self.queue.add_after(Key::Bundle, LEFT_ALONE);
+    }
+
+    /// Lets kinds be watched again that had too many objects long ago.
+    fn forgive(&self) {
+        let now = self.shared.clock.now();
+        self.shared.found.lock().too_large.retain(|_, (_, since)| since.after(LEFT_ALONE) > now);
+    }
+
+    async fn tell(&self, key: &Key, carrier: &CarrierKey) -> Result<(), LoadError> {
+        let verdicts = self.shared.verdicts();
+        let (told, uid, seen, later, manager) = {
+            let guard = self.shared.mirror.read();
+            let view = guard.view(self.shared.clock.now());
+            let later = told_at(view, &verdicts, carrier).map(|at| at.since(view.now));
+            let uid = view.carrier(carrier).map(|carrier| carrier.uid.clone()).unwrap_or_default();
+            let manager = view.controller().hub_field_manager();
+            (told(view, &verdicts, carrier), uid, view.version(&carrier.source()), later, manager)
+        };
+        let is_visible = self.written.with(key, |last| last.is_visible(seen));
+        if let Some(later) = later {
+            self.queue.add_after(key.clone(), later);
+        }
+        let Some((told, fare)) = told else { return Ok(()) };
+        if !is_visible {
+            self.queue.add_later(key.clone());
+            return Ok(());
+        }
+        let request = telling(&manager, carrier, &uid, &told);
+        let written = apply::apply(&self.requests, &carrier.gvr(), &carrier.0, &uid, request).await;
+        let written = written.map_err(|source| LoadError::Write { object: carrier.to_string(), source })?;
+        self.written.note(key, |last| last.wrote(written.version()));
+        if let Some(note) = fare.and_then(|fare| fare.note()) {
+            self.events.warn(carrier.reference(&uid), REFUSED, note);
+        }
+        Ok(())
+    }
+}
+
+impl Judge for Loader {
+    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
+        (self.check)(texts.to_vec()).await
+    }
+
+    fn faults(&self, bundle: &Bundle) -> Vec<Fault> {
+        let (guard, found) = (self.shared.mirror.read(), self.shared.found.lock());
+        let view = guard.view(self.shared.clock.now());
+        reading::faults(view, &self.shared.settings, &found.too_large, bundle)
+    }
+
+    fn awaited(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
+        let guard = self.shared.mirror.read();
+        plan::awaited(guard.view(self.shared.clock.now()), &self.shared.settings, bundle)
+    }
+}
+
+/// Tells only what is another.
+fn replace<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
+    sender.send_if_modified(|known| {
+        let differs = *known != value;
+        *known = value;
+        differs
+    });
+}

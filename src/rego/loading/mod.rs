@@ -1,0 +1,35 @@
+//! From the hub to what is in force: carriers of policies and documents are watched, what fits is loaded, and who asks gets one
+//! [`Snapshot`](crate::rego::snapshot::Snapshot) of both.
+//!
+//! ```text
+//! kinds ─▶ rows ─▶ index ─▶ View ──▶ plan: candidates, kinds to watch, what is told ──▶ loader ─▶ hub (the leader)
+//!            ▲                                                                           │ ╰─▶ Snapshot (each replica)
+//!   discovery (what a plural is)                                          settle (checks in a process of their own)
+//! ```
+//!
+//! It has a mirror of its own: documents are many and large, and the sync must not wait for them.
+
+mod discovery;
+mod flow;
+mod index;
+mod key;
+mod kinds;
+mod loaded;
+mod loader;
+mod metrics;
+mod plan;
+mod rows;
+mod settings;
+mod sharing;
+mod told;
+mod triggers;
+mod verdict;
+mod view;
+
+pub use flow::Loading;
+pub use loaded::Loaded;
+pub use metrics::RegoMetrics;
+pub use settings::{DEFAULT_ALIAS, Settings};
+
+#[cfg(test)]
+mod tests;

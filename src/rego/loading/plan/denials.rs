@@ -1,0 +1,51 @@
+//! Which packages cannot be asked: a policy that is there but cannot be asked permits nothing.
+
+use std::collections::BTreeMap;
+
+use crate::rego::loading::verdict::{Verdict, Verdicts};
+use crate::rego::review::ASKED;
+use crate::rego::settle::{Awaited, Outcome};
+
+/// Why packages cannot be asked, by package.
+#[must_use]
+pub(crate) fn denials(verdicts: &Verdicts) -> BTreeMap<&'static str, String> {
+    let mut denials = BTreeMap::new();
+    for (id, verdict) in &verdicts.modules {
+        let Some(why) = unasked(verdict) else { continue };
+        for package in affected(verdicts, verdict.package.as_deref()) {
+            denials.entry(package).or_insert_with(|| format!("policy {id} cannot be asked: {why}"));
+        }
+    }
+    denials
+}
+
+/// Why a module cannot be asked of which no text is in force.
+fn unasked(verdict: &Verdict) -> Option<String> {
+    match &verdict.outcome {
+        _ if verdict.in_force.is_some() => None,
+        // Another module takes its place.
+        Outcome::Loaded => None,
+        // As if it were not written yet.
+        Outcome::Pending(awaited) if awaited.iter().all(|awaited| awaited.why.is_none()) => None,
+        Outcome::Pending(awaited) => Some(waits(awaited)),
+        Outcome::Refused { faults, .. } => {
+            Some(faults.told.first().map_or_else(|| "it is refused".to_owned(), |fault| fault.to_string()))
+        }
+    }
+}
+
+/// That a module waits for this.
+pub(super) fn waits(awaited: &[Awaited]) -> String {
+    let awaited: Vec<String> = awaited.iter().map(ToString::to_string).collect();
+    format!("it waits for {}", awaited.join(", "))
+}
+
+/// The packages that are asked to which a module of `package` may matter: all where it is not known.
+fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
+    let Some(package) = package else { return ASKED.to_vec() };
+    let reached = verdicts.bundle.reaching(package);
+    ASKED.into_iter().filter(|asked| *asked == package || reached.contains(*asked)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::api::moment::Moment;
+use crate::api::rego_policy::Enforcement;
+use crate::rego::bundle::Bundle;
+use crate::rego::fault::{Fault, Faults};
+use crate::rego::module::{ModuleId, Text};
+use crate::rego::settle::InForce;
+
+const ADMISSION: &str = "package admission\nimport data.lib\ndeny[\"no\"] { lib.bad }";
+
+fn refused() -> Outcome {
+    let fault =
+        Fault { module: ModuleId::new("policies/a/a.rego"), place: None, text: "is wrong".to_owned() };
+    Outcome::Refused { faults: Faults { told: vec![fault], more: 0 }, deadly: false }
+}
+
+fn pending(why: Option<&str>) -> Outcome {
+    Outcome::Pending(vec![Awaited { what: "pods".to_owned(), why: why.map(str::to_owned) }])
+}
+
+/// What is denied where a module of this package has this outcome and `ADMISSION` is in force.
+fn denied(outcome: Outcome, package: Option<&str>, good: bool) -> Vec<(&'static str, String)> {
+    let in_force = good.then(|| InForce { text: "…".into(), enforcement: Enforcement::Deny });
+    let (text, since, advice, notes) = (Arc::from("…"), Moment(0), Vec::new(), Default::default());
+    let verdict =
+        Verdict { text, outcome, since, package: package.map(str::to_owned), in_force, advice, notes };
+    let text = Text { id: ModuleId::new("policies/b/b.rego"), text: ADMISSION.into() };
+    let verdicts = Verdicts {
+        modules: [(ModuleId::new("policies/a/a.rego"), verdict)].into(),
+        bundle: Bundle::read(&[text]).unwrap(),
+        ..Verdicts::default()
+    };
+    denials(&verdicts).into_iter().collect()
+}
+
+fn packages(outcome: Outcome, package: Option<&str>, good: bool) -> Vec<&'static str> {
+    denied(outcome, package, good).into_iter().map(|(package, _)| package).collect()
+}
+
+#[test]
+fn the_packages_of_a_policy_that_cannot_be_asked_are_denied() {
+    for asked in ASKED {
+        assert_eq!(packages(refused(), Some(asked), false), [asked]);
+    }
+    assert_eq!(packages(refused(), None, false).len(), ASKED.len(), "whose package is not known: all");
+    assert_eq!(packages(refused(), Some("lib"), false), ["admission"], "who refers to it");
+    assert_eq!(packages(refused(), Some("other"), false), [""; 0]);
+    let why = "policy policies/a/a.rego cannot be asked: policies/a/a.rego: is wrong";
+    assert_eq!(denied(refused(), Some("authorization"), false), [("authorization", why.to_owned())]);
+}
+
+#[test]
+fn a_last_good_text_is_asked_and_what_waits_for_a_moment_is_not_there_yet() {
+    assert_eq!(packages(refused(), None, true), [""; 0]);
+    assert_eq!(packages(Outcome::Loaded, Some("admission"), false), [""; 0], "another takes its place");
+    assert_eq!(packages(pending(None), Some("admission"), false), [""; 0]);
+    let why = "policy policies/a/a.rego cannot be asked: it waits for pods (no answer)";
+    assert_eq!(denied(pending(Some("no answer")), Some("admission"), false), [("admission", why.to_owned())]);
+    assert_eq!(packages(pending(Some("no answer")), Some("admission"), true), [""; 0]);
+}

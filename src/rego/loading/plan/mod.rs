@@ -1,0 +1,152 @@
+//! What should be, by what is known: which kinds are watched, which texts are judged, what is in `data`, and what everybody is
+//! told.
+
+pub(super) mod denials;
+pub(super) mod reading;
+pub(super) mod status;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regorus::Value;
+
+use super::kinds::{self, REGO_POLICIES, documents};
+use super::rows::Served;
+use super::settings::Settings;
+use super::verdict::Verdicts;
+use super::view::{KindState, View};
+use crate::api::moment::Moment;
+use crate::api::names::GroupResource;
+use crate::hub::Wanted;
+use crate::rego::bundle::Bundle;
+use crate::rego::module::ModuleId;
+use crate::rego::reads::Reads;
+use crate::rego::settle::{Awaited, Candidate, Outcome};
+
+/// The texts that are there, the oldest first, each with what is in force of its module.
+#[must_use]
+pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for (_, carrier) in view.carriers(settings) {
+        let Some(carried) = &carrier.carried else { continue };
+        for text in &carried.texts {
+            let verdict = verdicts.modules.get(&text.id);
+            let deadly = verdict.and_then(|verdict| match &verdict.outcome {
+                Outcome::Refused { faults, deadly: true } if verdict.text == text.text => {
+                    Some(faults.clone())
+                }
+                _ => None,
+            });
+            let candidate = Candidate {
+                text: text.clone(),
+                enforcement: carried.enforcement.clone(),
+                in_force: verdict.and_then(|verdict| verdict.in_force.clone()),
+                deadly,
+            };
+            candidates.push((carrier.created, candidate));
+        }
+    }
+    candidates.sort_by(|(one, first), (other, second)| {
+        one.cmp(other).then_with(|| first.text.id.cmp(&second.text.id))
+    });
+    candidates.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// The plurals that have to be looked up.
+#[must_use]
+pub(super) fn plurals(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
+    let mut plurals = read(settings, &verdicts.bundle);
+    plurals.extend(verdicts.wanted.reads());
+    plurals.insert(kinds::rego_policies());
+    plurals
+}
+
+/// The plurals that are in `data.kubernetes`.
+fn read(settings: &Settings, bundle: &Bundle) -> BTreeSet<String> {
+    bundle.reads().into_iter().chain(settings.replicate.iter().cloned()).collect()
+}
+
+/// What should be watched; of the kinds that modules read all but those that have too many objects.
+#[must_use]
+pub(super) fn watches(
+    view: View<'_>,
+    settings: &Settings,
+    verdicts: &Verdicts,
+    too_large: &BTreeMap<GroupResource, (usize, Moment)>,
+) -> Wanted {
+    let mut wanted = Wanted::new();
+    for source in view.sources(settings) {
+        wanted.extend(source.gvr().map(|gvr| (source, gvr)));
+    }
+    for plural in plurals(settings, verdicts) {
+        if let Some(Served::As(gvr)) = view.served(&plural)
+            && gvr.kind != REGO_POLICIES.gvr().kind
+            && !too_large.contains_key(&gvr.kind)
+            && !is_withheld(view, settings, &plural)
+        {
+            wanted.insert(documents(&gvr.kind), gvr.clone());
+        }
+    }
+    wanted
+}
+
+/// Whether `plural` are Secrets, which are read only where that was asked for.
+#[must_use]
+pub(super) fn is_withheld(view: View<'_>, settings: &Settings, plural: &str) -> bool {
+    let is_secrets = |plural: &str| view.resource(plural) == Some(&GroupResource::secrets());
+    is_secrets(plural) && !settings.replicate.iter().any(|replicated| is_secrets(replicated))
+}
+
+/// What modules of `bundle` wait for: kinds that are not listed yet.
+#[must_use]
+pub(super) fn awaited(
+    view: View<'_>,
+    settings: &Settings,
+    bundle: &Bundle,
+) -> BTreeMap<ModuleId, Vec<Awaited>> {
+    let of = |plural: &String| match view.kind(plural) {
+        KindState::Awaited(why) => Some(Awaited { what: plural.clone(), why }),
+        KindState::Listed(_) | KindState::Nowhere | KindState::Forbidden(_) => None,
+    };
+    let modules = bundle.modules().map(|module| {
+        let Reads { kinds, any } = Reads::of(module);
+        let mut plurals: BTreeSet<String> = kinds.into_keys().collect();
+        if !any.is_empty() {
+            plurals.extend(settings.replicate.iter().cloned());
+        }
+        (module.id().clone(), plurals.iter().filter_map(of).collect::<Vec<_>>())
+    });
+    modules.filter(|(_, awaited)| !awaited.is_empty()).collect()
+}
+
+/// What is in `data` for `bundle`: the objects that it reads, and what ConfigMaps bring.
+#[must_use]
+pub(super) fn data(view: View<'_>, settings: &Settings, bundle: &Bundle) -> Value {
+    let mut objects = BTreeMap::new();
+    for plural in read(settings, bundle) {
+        let of_kind = match view.kind(&plural) {
+            KindState::Listed(kind) => view.documents(&kind),
+            _ => Value::new_object(),
+        };
+        objects.insert(Value::from(plural), of_kind);
+    }
+    let mut data = BTreeMap::from([(Value::from("kubernetes"), Value::from(objects))]);
+    let mut brought: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, Value>>> = BTreeMap::new();
+    for carried in view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref()) {
+        for ([namespace, name, key], value) in &carried.data {
+            brought.entry(namespace).or_default().entry(name).or_default().insert(key, value.clone().into());
+        }
+    }
+    for (namespace, by_name) in brought {
+        let by_name = by_name.into_iter().map(|(name, by_key)| (name.into(), object(by_key)));
+        data.insert(namespace.into(), Value::from(by_name.collect::<BTreeMap<Value, Value>>()));
+    }
+    data.into()
+}
+
+fn object(fields: BTreeMap<&str, Value>) -> Value {
+    let fields = fields.into_iter().map(|(key, value)| (key.into(), value));
+    fields.collect::<BTreeMap<Value, Value>>().into()
+}
+
+#[cfg(test)]
+mod tests;

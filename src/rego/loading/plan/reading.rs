@@ -1,0 +1,81 @@
+//! What is wrong with the kinds that modules read, and what is said of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::is_withheld;
+use crate::api::moment::Moment;
+use crate::api::names::GroupResource;
+use crate::api::text::grouped;
+use crate::rego::bundle::Bundle;
+use crate::rego::fault::Fault;
+use crate::rego::loading::settings::Settings;
+use crate::rego::loading::view::{KindState, View};
+use crate::rego::module::Module;
+use crate::rego::reads::Reads;
+
+/// Where `bundle` reads kinds that may not be listed, are withheld, or have too many objects.
+#[must_use]
+pub(in crate::rego::loading) fn faults(
+    view: View<'_>,
+    settings: &Settings,
+    too_large: &BTreeMap<GroupResource, (usize, Moment)>,
+    bundle: &Bundle,
+) -> Vec<Fault> {
+    where_read(bundle, |plural| match view.kind(plural) {
+        _ if is_withheld(view, settings, plural) => {
+            Some(format!("{plural} are read only where --replicate names them"))
+        }
+        KindState::Forbidden(words) => Some(format!("{plural} may not be listed: {words}")),
+        KindState::Awaited(_) => {
+            let (count, _) = too_large.get(view.resource(plural)?)?;
+            let (count, limit) = (grouped(*count), grouped(settings.limit));
+            Some(format!("{plural} have {count} objects, all kinds may have {limit} (--replicate-limit)"))
+        }
+        KindState::Listed(_) | KindState::Nowhere => None,
+    })
+}
+
+/// What is said of the kinds that `bundle` reads, which counts all the same.
+#[must_use]
+pub(in crate::rego::loading) fn advice(view: View<'_>, settings: &Settings, bundle: &Bundle) -> Vec<Fault> {
+    let counts = view.counts();
+    let all: usize = counts.values().sum();
+    let largest = counts.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind);
+    where_read(bundle, |plural| match view.kind(plural) {
+        KindState::Nowhere => Some(format!("{plural}: the hub serves no such kind, so there are none")),
+        KindState::Listed(kind) if is_near(all, settings.limit) && largest == Some(&kind) => {
+            let (count, all, limit) = (grouped(counts[&kind]), grouped(all), grouped(settings.limit));
+            Some(format!(
+                "{plural} have {count} objects: all kinds have {all}, and may have {limit} (--replicate-limit)"
+            ))
+        }
+        _ => None,
+    })
+}
+
+/// What the kinds are that `module` reads by other names than the hub has.
+#[must_use]
+pub(in crate::rego::loading) fn notes(settings: &Settings, module: &Module) -> BTreeSet<String> {
+    let plurals = Reads::of(module).kinds.into_keys();
+    plurals.filter_map(|plural| Some(format!("{plural} are {}", settings.aliases.get(&plural)?))).collect()
+}
+
+/// Whether so many objects are nearly too many.
+#[must_use]
+pub(in crate::rego::loading) fn is_near(objects: usize, limit: usize) -> bool {
+    objects > limit / 5 * 4
+}
+
+/// What `said` has to say of each kind, at each first place that names it.
+fn where_read(bundle: &Bundle, said: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for module in bundle.modules() {
+        for (plural, place) in Reads::of(module).kinds {
+            faults.extend(said(&plural).map(|text| Fault::new(module.id(), place, text)));
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+use super::*;
+use crate::api::names::GroupVersionResource;
+use crate::hub::{Change, Failure, FailureKind};
+use crate::rego::loading::kinds::documents;
+use crate::rego::loading::rows::Served;
+use crate::rego::loading::tests::{Hub, NOW, object, settings};
+use crate::rego::module::{ModuleId, Text};
+
+fn bundle(kind: &str) -> Bundle {
+    let text = format!("package admission\ndeny[\"no\"] {{ data.kubernetes[\"{kind}\"][_][_].bad }}");
+    Bundle::read(&[Text { id: ModuleId::new("a"), text: text.into() }]).unwrap()
+}
+
+fn faults_of(hub: &Hub, kind: &str, settings: &Settings, too_large: &[(&str, usize)]) -> Vec<String> {
+    let too_large = too_large.iter().map(|(kind, count)| (GroupResource::new("", kind), (*count, NOW)));
+    let guard = hub.0.read();
+    let faults = faults(guard.view(NOW), settings, &too_large.collect(), &bundle(kind));
+    faults.iter().map(ToString::to_string).collect()
+}
+
+fn advice_of(hub: &Hub, kind: &str, settings: &Settings) -> Vec<String> {
+    let guard = hub.0.read();
+    advice(guard.view(NOW), settings, &bundle(kind)).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_kind_that_may_not_be_listed_is_a_fault_at_the_place_that_reads_it() {
+    let hub = Hub::new();
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);
+    let pods = documents(&GroupResource::new("", "pods"));
+    let failing = |kind| Change::Failing(pods.clone(), Some(Failure { text: "no (403)".to_owned(), kind }));
+    hub.0.change(failing(FailureKind::Passing), NOW);
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0], "it may pass");
+    hub.0.change(failing(FailureKind::Refused), NOW);
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), ["a:2:14: pods may not be listed: no (403)"]);
+    // What was listed once is known, whatever is refused later.
+    hub.documents("pods", &[]);
+    hub.0.change(failing(FailureKind::Refused), NOW);
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[]), [""; 0]);
+}
+
+#[test]
+fn secrets_are_read_only_where_that_is_asked_for_by_whatever_name() {
+    let hub = Hub::new();
+    let secrets = Served::As(GroupVersionResource::new("", "v1", "secrets"));
+    hub.serves("secrets", secrets.clone());
+    hub.serves("passwords", secrets);
+    for kind in ["secrets", "passwords"] {
+        let expected = format!("a:2:14: {kind} are read only where --replicate names them");
+        assert_eq!(faults_of(&hub, kind, &settings(), &[]), [expected]);
+        let replicate = Settings { replicate: ["secrets".to_owned()].into(), ..settings() };
+        assert_eq!(faults_of(&hub, kind, &replicate, &[]), [""; 0]);
+    }
+}
+
+#[test]
+fn a_kind_with_too_many_objects_is_a_fault_and_one_with_nearly_as_many_is_told() {
+    let hub = Hub::new();
+    let expected = "a:2:14: pods have 1,200 objects, all kinds may have 100 (--replicate-limit)";
+    assert_eq!(faults_of(&hub, "pods", &settings(), &[("pods", 1200)]), [expected]);
+    assert_eq!(faults_of(&hub, "nodes", &settings(), &[("pods", 1200)]), [""; 0]);
+    let pods: Vec<_> = (0..80).map(|n| object("Pod", Some("shop"), &format!("p{n}"))).collect();
+    hub.documents("pods", &pods);
+    hub.documents("nodes", &[]);
+    assert_eq!(advice_of(&hub, "pods", &settings()), [""; 0]);
+    hub.documents("nodes", &[object("Node", None, "n1")]);
+    let expected = "a:2:14: pods have 80 objects: all kinds have 81, and may have 100 (--replicate-limit)";
+    assert_eq!(advice_of(&hub, "pods", &settings()), [expected]);
+    assert_eq!(advice_of(&hub, "nodes", &settings()), [""; 0], "others are larger");
+}

@@ -1,0 +1,218 @@
+//! What carriers say of their modules: an annotation as kube-mgmt writes it on a ConfigMap, a condition on a RegoPolicy.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+use crate::api::condition::transition;
+use crate::api::moment::Moment;
+use crate::api::text::capped;
+use crate::rego::fault::{Fault, Faults};
+use crate::rego::loading::key::CarrierKey;
+use crate::rego::loading::rows::{Carrier, Told};
+use crate::rego::loading::verdict::{Verdict, Verdicts};
+use crate::rego::loading::view::View;
+use crate::rego::module::ModuleId;
+use crate::rego::settle::Outcome;
+
+/// The condition of a RegoPolicy.
+pub(crate) const LOADED: &str = "Loaded";
+/// The most bytes of a condition's message.
+const MESSAGE: usize = 16 * 1024;
+/// For how long a module waits before that is told.
+const MOMENT: Duration = Duration::from_secs(1);
+/// The most faults that are told one by one.
+const TOLD: usize = 20;
+
+/// How a carrier's modules fare.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Fare {
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+    /// How many more faults there are.
+    pub more: usize,
+    /// What modules wait for.
+    pub waits: Vec<String>,
+    /// Whether a last good text stays in force for each that is refused or waits.
+    pub good_stays: bool,
+    /// What counts all the same.
+    pub warnings: Vec<Fault>,
+    /// What else their owner may want to know.
+    pub notes: BTreeSet<String>,
+}
+
+/// How the modules of `carrier` fare; `None` while one of its texts was not judged yet, and where it carries nothing.
+#[must_use]
+pub(crate) fn fare(carrier: &Carrier, verdicts: &Verdicts) -> Option<Fare> {
+    let carried = carrier.carried.as_ref()?;
+    let mut fare = Fare { good_stays: true, ..Fare::default() };
+    fare.faults.extend(carried.faults.iter().cloned());
+    fare.warnings.extend(carried.ignored.iter().cloned());
+    for text in &carried.texts {
+        let verdict = verdicts.modules.get(&text.id).filter(|verdict| verdict.text == text.text)?;
+        fare.add(verdict);
+    }
+    fare.more += fare.faults.len().saturating_sub(TOLD);
+    fare.faults.truncate(TOLD);
+    Some(fare)
+}
+
+impl Fare {
+    fn add(&mut self, verdict: &Verdict) {
+        self.notes.extend(verdict.notes.iter().cloned());
+        match &verdict.outcome {
+            Outcome::Loaded => self.warnings.extend(verdict.advice.iter().cloned()),
+            Outcome::Pending(awaited) => {
+                self.waits.extend(awaited.iter().map(ToString::to_string));
+                self.good_stays &= verdict.in_force.is_some();
+            }
+            Outcome::Refused { faults: Faults { told, more }, .. } => {
+                self.faults.extend(told.iter().cloned());
+                self.more += more;
+                self.good_stays &= verdict.in_force.is_some();
+            }
+        }
+    }
+
+    /// Whether all of them count.
+    #[must_use]
+    pub(crate) fn is_ok(&self) -> bool {
+        self.faults.is_empty() && self.waits.is_empty()
+    }
+
+    /// That they do not, in one sentence.
+    fn message(&self) -> String {
+        let what = if self.faults.is_empty() {
+            let mut waits = self.waits.clone();
+            waits.dedup();
+            format!("not in force yet: waits for {}", waits.join(", "))
+        } else {
+            "refused".to_owned()
+        };
+        let then = match (self.good_stays, self.faults.is_empty()) {
+            (true, _) => "what was in force before stays",
+            (false, true) => return what,
+            (false, false) => "what it would decide is denied",
+        };
+        format!("{what}; {then}")
+    }
+
+    /// As kube-mgmt writes it.
+    #[must_use]
+    pub(crate) fn annotation(&self) -> String {
+        let mut status = match self.is_ok() {
+            true => json!({"status": "ok"}),
+            false => {
+                json!({"status": "error", "error": {"message": self.message(), "errors": entries(&self.faults)}})
+            }
+        };
+        if self.more > 0 {
+            status["error"]["more"] = self.more.into();
+        }
+        if !self.warnings.is_empty() {
+            status["warnings"] = entries(&self.warnings);
+        }
+        if !self.notes.is_empty() {
+            status["notes"] = json!(self.notes);
+        }
+        status.to_string()
+    }
+
+    /// The condition of a RegoPolicy of this generation, which had `before`.
+    #[must_use]
+    pub(crate) fn condition(&self, generation: i64, before: &[Condition], now: Moment) -> Condition {
+        let (status, reason) = match (self.faults.is_empty(), self.waits.is_empty()) {
+            (true, true) => ("True", "Loaded"),
+            (true, false) => ("False", "Pending"),
+            (false, _) => ("False", "Refused"),
+        };
+        let mut message = if self.is_ok() { "in force".to_owned() } else { self.message() };
+        for fault in &self.faults {
+            // Writing to a String cannot fail.
+            let _ = write!(message, "\n{fault}");
+        }
+        if self.more > 0 {
+            let _ = write!(message, "\nand {} more", self.more);
+        }
+        for warning in &self.warnings {
+            let _ = write!(message, "\nwarning: {warning}");
+        }
+        for note in &self.notes {
+            let _ = write!(message, "\n{note}");
+        }
+        Condition {
+            type_: LOADED.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: capped(&message, MESSAGE).into_owned(),
+            observed_generation: Some(generation),
+            last_transition_time: transition(before, LOADED, status, now),
+        }
+    }
+
+    /// What an Event says of a refusal.
+    #[must_use]
+    pub(crate) fn note(&self) -> Option<String> {
+        let first = self.faults.first()?;
+        let more = self.faults.len() - 1 + self.more;
+        Some(match more {
+            0 => format!("{}: {first}", self.message()),
+            more => format!("{}: {first}, and {more} more", self.message()),
+        })
+    }
+}
+
+fn entries(faults: &[Fault]) -> Value {
+    let entry = |fault: &Fault| {
+        let mut location = json!({"file": file(&fault.module)});
+        if let Some(place) = fault.place {
+            location["row"] = place.line.into();
+            location["col"] = place.column.into();
+        }
+        json!({"message": fault.text, "location": location})
+    };
+    faults.iter().map(entry).collect()
+}
+
+/// The key of a ConfigMap that a module is, or the whole where it is none.
+fn file(id: &ModuleId) -> &str {
+    id.as_str().splitn(3, '/').nth(2).unwrap_or(id.as_str())
+}
+
+/// When it will be told that a module of `key` waits: what is there in a moment is not told.
+#[must_use]
+pub(crate) fn told_at(view: View<'_>, verdicts: &Verdicts, key: &CarrierKey) -> Option<Moment> {
+    let carried = view.carrier(key)?.carried.as_ref()?;
+    let verdicts = carried.texts.iter().filter_map(|text| verdicts.modules.get(&text.id));
+    let waiting = verdicts.filter(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
+    waiting.map(|verdict| verdict.since.after(MOMENT)).max().filter(|at| *at > view.now)
+}
+
+/// What `key` should say; `None` where it should stay as it is.
+#[must_use]
+pub(crate) fn told(view: View<'_>, verdicts: &Verdicts, key: &CarrierKey) -> Option<(Told, Option<Fare>)> {
+    let carrier = view.carrier(key)?;
+    if carrier.carried.is_none() {
+        // It may be another's who reads such a ConfigMap, too.
+        return carrier.told.is_ours.then(|| (Told::default(), None));
+    }
+    if told_at(view, verdicts, key).is_some() {
+        return None;
+    }
+    let fare = fare(carrier, verdicts)?;
+    let told = if key.is_rego_policy() {
+        let condition = fare.condition(carrier.generation, &carrier.told.conditions, view.now);
+        Told { conditions: vec![condition], ..Told::default() }
+    } else {
+        Told { annotation: Some(fare.annotation()), is_ours: true, conditions: Vec::new() }
+    };
+    let differs = told.annotation != carrier.told.annotation
+        || told.conditions.iter().any(|condition| !carrier.told.conditions.contains(condition));
+    differs.then_some((told, Some(fare)))
+}
+
+#[cfg(test)]
+mod tests;

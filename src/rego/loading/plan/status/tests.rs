@@ -1,0 +1,140 @@
+use serde_json::json;
+
+use super::*;
+use crate::api::names::ObjectKey;
+use crate::api::rego_policy::Enforcement;
+use crate::rego::fault::Place;
+use crate::rego::loading::kinds::REGO_POLICIES;
+use crate::rego::loading::rows::Served;
+use crate::rego::loading::tests::{Hub, NOW, POLICIES, policy};
+use crate::rego::settle::{Awaited, InForce};
+
+const OLD: &str = "2026-01-01T00:00:00Z";
+
+fn verdict(text: &str, outcome: Outcome, good: bool) -> Verdict {
+    let in_force = good.then(|| InForce { text: "…".into(), enforcement: Enforcement::Deny });
+    Verdict {
+        text: text.into(),
+        outcome,
+        since: Moment(0),
+        package: None,
+        in_force,
+        advice: Vec::new(),
+        notes: BTreeSet::new(),
+    }
+}
+
+fn refused(id: &str, count: usize) -> Outcome {
+    let fault = |n: usize| {
+        let place = Place { line: u32::try_from(n).unwrap() + 1, column: 3 };
+        Fault::new(&ModuleId::new(id), place, "is wrong")
+    };
+    Outcome::Refused { faults: Faults { told: (0..count).map(fault).collect(), more: 0 }, deadly: false }
+}
+
+fn pending(what: &str) -> Outcome {
+    Outcome::Pending(vec![Awaited { what: what.to_owned(), why: None }])
+}
+
+/// What the ConfigMap `a` says where its keys have these verdicts.
+fn says(verdicts: &[(&str, Verdict)]) -> Value {
+    let hub = Hub::new();
+    let data: Vec<(&str, &str)> = verdicts.iter().map(|(key, _)| (*key, "text")).collect();
+    hub.config_maps(&[policy("a", OLD, &data)]);
+    let modules = verdicts
+        .iter()
+        .map(|(key, verdict)| (ModuleId::new(&format!("{POLICIES}/a/{key}")), verdict.clone()));
+    let verdicts = Verdicts { modules: modules.collect(), ..Verdicts::default() };
+    let key = CarrierKey(ObjectKey::new(POLICIES, "a"));
+    let guard = hub.0.read();
+    let told = told(guard.view(NOW), &verdicts, &key);
+    told.and_then(|(told, _)| told.annotation)
+        .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn it_is_ok_once_all_of_it_counts() {
+    assert_eq!(says(&[("a.rego", verdict("text", Outcome::Loaded, true))]), json!({"status": "ok"}));
+    let mut advised = verdict("text", Outcome::Loaded, true);
+    let id = ModuleId::new("policies/a/a.rego");
+    advised.advice = vec![Fault::new(&id, Place { line: 1, column: 9 }, "pods are sheep")];
+    let warning = json!({"message": "pods are sheep", "location": {"file": "a.rego", "row": 1, "col": 9}});
+    assert_eq!(says(&[("a.rego", advised)]), json!({"status": "ok", "warnings": [warning]}));
+    // Nobody has looked at it, or at another text.
+    assert_eq!(says(&[("a.rego", verdict("other", Outcome::Loaded, true))]), Value::Null);
+}
+
+#[test]
+fn a_refusal_names_each_place_and_what_is_in_force() {
+    let id = "policies/a/a.rego";
+    let error = |message: &str| {
+        let location = json!({"file": "a.rego", "row": 1, "col": 3});
+        let errors = json!([{"message": "is wrong", "location": location}]);
+        json!({"status": "error", "error": {"message": message, "errors": errors}})
+    };
+    let found = says(&[("a.rego", verdict("text", refused(id, 1), true))]);
+    assert_eq!(found, error("refused; what was in force before stays"));
+    let loaded = || ("b.rego", verdict("text", Outcome::Loaded, true));
+    let found = says(&[("a.rego", verdict("text", refused(id, 1), false)), loaded()]);
+    assert_eq!(found, error("refused; what it would decide is denied"));
+    let many = says(&[
+        ("a.rego", verdict("text", refused(id, 20), true)),
+        ("b.rego", verdict("text", refused(id, 7), true)),
+    ]);
+    assert_eq!(many["error"]["errors"].as_array().map(Vec::len), Some(20));
+    assert_eq!(many["error"]["more"], 7);
+}
+
+#[test]
+fn what_waits_is_told_after_a_second() {
+    let of = |since: i64| {
+        let mut waits = verdict("text", pending("pods"), false);
+        waits.since = Moment(since);
+        says(&[("a.rego", waits)])
+    };
+    assert_eq!(of(NOW.0 - 999), Value::Null);
+    let expected = json!({"message": "not in force yet: waits for pods", "errors": []});
+    assert_eq!(of(NOW.0 - 1_000)["error"], expected);
+}
+
+#[test]
+fn a_rego_policy_has_a_condition_that_keeps_its_moment() {
+    let hub = Hub::new();
+    hub.serves("regopolicies.policysync.kuadrant.io", Served::As(REGO_POLICIES.gvr()));
+    let mut object = json!({
+        "apiVersion": "policysync.kuadrant.io/v1alpha1", "kind": "RegoPolicy", "spec": {"rego": "text"},
+        "metadata": {"name": "a", "uid": "a", "generation": 3, "creationTimestamp": OLD},
+    });
+    let id = ModuleId::new("regopolicies/a");
+    let says = |object: &Value, outcome: Outcome, now: Moment| {
+        hub.list(&REGO_POLICIES.all(), std::slice::from_ref(object));
+        let verdicts = Verdicts {
+            modules: [(id.clone(), verdict("text", outcome, false))].into(),
+            ..Verdicts::default()
+        };
+        let guard = hub.0.read();
+        let told = told(guard.view(now), &verdicts, &CarrierKey(ObjectKey::new("", "a")));
+        told.map(|(told, _)| serde_json::to_value(&told.conditions[0]).unwrap())
+    };
+    let first = says(&object, refused("regopolicies/a", 1), NOW).unwrap();
+    let expected = json!({
+        "type": "Loaded", "status": "False", "reason": "Refused", "observedGeneration": 3,
+        "lastTransitionTime": "1970-01-01T00:16:40Z",
+        "message": "refused; what it would decide is denied\nregopolicies/a:1:3: is wrong",
+    });
+    assert_eq!(first, expected);
+    object["status"] = json!({"conditions": [first]});
+    let later = NOW.after(Duration::from_secs(60));
+    assert_eq!(says(&object, refused("regopolicies/a", 1), later), None, "nothing is new");
+    let waits = says(&object, pending("pods"), later).unwrap();
+    assert_eq!(
+        (&waits["reason"], &waits["lastTransitionTime"]),
+        (&json!("Pending"), &first["lastTransitionTime"])
+    );
+    let loaded = says(&object, Outcome::Loaded, later).unwrap();
+    let expected = json!({
+        "type": "Loaded", "status": "True", "reason": "Loaded", "observedGeneration": 3,
+        "lastTransitionTime": "1970-01-01T00:17:40Z", "message": "in force",
+    });
+    assert_eq!(loaded, expected);
+}

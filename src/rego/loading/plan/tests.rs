@@ -1,0 +1,118 @@
+use serde_json::json;
+
+use super::*;
+use crate::rego::loading::kinds::config_maps;
+use crate::rego::loading::tests::{Hub, NOW, POLICIES, object, policy, settings};
+use crate::rego::module::Text;
+
+const PODS: &str = "package admission\ndeny[\"no\"] { data.kubernetes.pods[_][_].bad }";
+
+fn bundle(text: &str) -> Bundle {
+    Bundle::read(&[Text { id: ModuleId::new("policies/a/a.rego"), text: text.into() }]).unwrap()
+}
+
+#[test]
+fn the_older_carrier_comes_first_and_then_the_name() {
+    let hub = Hub::new();
+    let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    hub.config_maps(&[
+        policy("b", new, &[("x.rego", "package b")]),
+        policy("c", old, &[("y.rego", "package c"), ("x.rego", "package d"), ("readme", "…")]),
+        policy("a", new, &[("x.rego", "package a")]),
+    ]);
+    let guard = hub.0.read();
+    let candidates = candidates(guard.view(NOW), &settings(), &Verdicts::default());
+    let ids: Vec<&str> = candidates.iter().map(|candidate| candidate.text.id.as_str()).collect();
+    assert_eq!(ids, ["policies/c/x.rego", "policies/c/y.rego", "policies/a/x.rego", "policies/b/x.rego"]);
+}
+
+#[test]
+fn a_kind_is_watched_while_a_module_reads_it() {
+    let hub = Hub::new();
+    let watched = |verdicts: &Verdicts, settings: &Settings| {
+        let guard = hub.0.read();
+        let wanted = watches(guard.view(NOW), settings, verdicts, &BTreeMap::new());
+        wanted.into_keys().map(|source| source.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(watched(&Verdicts::default(), &settings()), ["configmaps in policies"]);
+    for verdicts in [
+        Verdicts { wanted: bundle(PODS), ..Verdicts::default() },
+        Verdicts { bundle: bundle(PODS), ..Verdicts::default() },
+    ] {
+        assert_eq!(watched(&verdicts, &settings()), ["configmaps in policies", "pods"]);
+    }
+    let replicate = Settings { replicate: BTreeSet::from(["nodes".to_owned()]), ..settings() };
+    assert_eq!(watched(&Verdicts::default(), &replicate), ["configmaps in policies", "nodes"]);
+    assert!(plurals(&replicate, &Verdicts::default()).contains("nodes"));
+}
+
+#[test]
+fn rego_policies_are_read_where_the_hub_serves_them() {
+    let hub = Hub::new();
+    let sources = || {
+        let guard = hub.0.read();
+        let view = guard.view(NOW);
+        let sources: Vec<String> = view.sources(&settings()).iter().map(ToString::to_string).collect();
+        (sources.join(", "), view.unread(&settings()))
+    };
+    let unread = |what: &str| Some(format!("{what} are not listed"));
+    assert_eq!(sources(), ("configmaps in policies".to_owned(), unread("configmaps in policies")));
+    hub.config_maps(&[]);
+    assert_eq!(sources().1, None);
+    let plural = "regopolicies.policysync.kuadrant.io";
+    hub.serves(plural, Served::As(REGO_POLICIES.gvr()));
+    assert_eq!(sources(), ("configmaps in policies, regopolicies".to_owned(), unread("regopolicies")));
+    hub.list(&REGO_POLICIES.all(), &[]);
+    assert_eq!(sources().1, None);
+    hub.serves(plural, Served::Unknown("no answer".to_owned()));
+    assert_eq!(sources().1, Some("regopolicies are not listed: no answer".to_owned()));
+}
+
+#[test]
+fn a_module_waits_for_the_kinds_that_it_reads() {
+    let hub = Hub::new();
+    let waits = |text: &str, settings: &Settings| {
+        let guard = hub.0.read();
+        let awaited = awaited(guard.view(NOW), settings, &bundle(text));
+        awaited.into_values().flatten().map(|awaited| awaited.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(waits(PODS, &settings()), ["pods"]);
+    let unknown = "package admission\ndeny[\"no\"] { data.kubernetes.widgets[_][_].bad }";
+    assert_eq!(waits(unknown, &settings()), ["widgets"], "nobody has looked it up");
+    hub.serves("widgets", Served::Nowhere);
+    assert_eq!(waits(unknown, &settings()), [""; 0], "there are none, which is known");
+    let any = "package admission\ndeny[\"no\"] { data.kubernetes[_][_][_].bad }";
+    let replicate = Settings { replicate: BTreeSet::from(["nodes".to_owned()]), ..settings() };
+    assert_eq!(waits(any, &replicate), ["nodes"]);
+    hub.documents("pods", &[]);
+    hub.documents("nodes", &[]);
+    assert_eq!((waits(PODS, &settings()), waits(any, &replicate)), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn data_has_the_kinds_that_are_read_and_what_config_maps_bring() {
+    let hub = Hub::new();
+    let pod = object("Pod", Some("shop"), "web");
+    hub.documents("pods", std::slice::from_ref(&pod));
+    hub.documents("nodes", &[object("Node", None, "n1")]);
+    let mut zones = policy("geo", "2026-01-01T00:00:00Z", &[("zones", "[\"eu\"]"), ("bad", "{")]);
+    zones["metadata"]["labels"] = json!({"openpolicyagent.org/data": "opa"});
+    hub.config_maps(std::slice::from_ref(&zones));
+    let found = |text: &str| {
+        let guard = hub.0.read();
+        serde_json::to_value(data(guard.view(NOW), &settings(), &bundle(text))).unwrap()
+    };
+    let brought = json!({"geo": {"zones": ["eu"]}});
+    let expected = json!({"kubernetes": {"pods": {"shop": {"web": pod}}}, "policies": brought});
+    assert_eq!(found(PODS), expected);
+    assert_eq!(found("package admission\ndeny[\"no\"] { input.x }")["kubernetes"], json!({}));
+    // What is no JSON any more stays as it was; what is gone goes.
+    zones["data"] = json!({"zones": "[", "more": "1"});
+    hub.config_maps(std::slice::from_ref(&zones));
+    assert_eq!(found(PODS)["policies"], json!({"geo": {"zones": ["eu"], "more": 1}}));
+    zones["data"] = json!({"more": "1"});
+    hub.config_maps(&[zones]);
+    assert_eq!(found(PODS)["policies"], json!({"geo": {"more": 1}}));
+    hub.list(&config_maps(POLICIES), &[]);
+    assert_eq!(found(PODS)["policies"], json!(null));
+}

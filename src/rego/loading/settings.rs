@@ -1,0 +1,19 @@
+//! How Rego is set up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the design's policies call ManagedClusters, as `--data-alias` writes it.
+pub const DEFAULT_ALIAS: &str = "clusters=managedclusters.cluster.open-cluster-management.io";
+
+/// How Rego is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The namespaces whose ConfigMaps carry policies; never empty.
+    pub namespaces: BTreeSet<String>,
+    /// Kinds that are in `data.kubernetes` whether or not a module names them, as modules name them: `deployments.apps`.
+    pub replicate: BTreeSet<String>,
+    /// What plurals stand for: `clusters` for `managedclusters.cluster.open-cluster-management.io`.
+    pub aliases: BTreeMap<String, String>,
+    /// How many objects all of them may have together.
+    pub limit: usize,
+}

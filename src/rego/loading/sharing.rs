@@ -1,0 +1,111 @@
+//! Parts of documents of which equal ones share their memory: a hundred pods of one template are little more than one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::Arc;
+
+use regorus::Value;
+
+/// So few parts are not worth looking for those that nobody uses any more.
+const FEW: usize = 4_096;
+
+/// The parts that are there, by a hash that nobody can foresee. Of two that have the same, one is not shared.
+#[derive(Clone, Debug)]
+pub(super) struct Sharing {
+    parts: HashMap<u64, Value>,
+    hashes: RandomState,
+    /// How many there may be before unused ones go.
+    limit: usize,
+}
+
+impl Default for Sharing {
+    fn default() -> Self {
+        Self { parts: HashMap::new(), hashes: RandomState::new(), limit: FEW }
+    }
+}
+
+impl Sharing {
+    /// The same value, in the memory of equal ones.
+    pub(super) fn share(&mut self, value: &Value) -> Value {
+        if self.parts.len() > self.limit {
+            self.sweep();
+        }
+        self.shared(value)
+    }
+
+    fn shared(&mut self, value: &Value) -> Value {
+        let whole = match value {
+            Value::Array(items) => items.iter().map(|item| self.shared(item)).collect::<Vec<_>>().into(),
+            Value::Object(fields) => {
+                let fields = fields.iter().map(|(key, value)| (self.shared(key), self.shared(value)));
+                fields.collect::<BTreeMap<_, _>>().into()
+            }
+            Value::String(_) => value.clone(),
+            _ => return value.clone(),
+        };
+        let hash = self.hash(&whole);
+        match self.parts.get(&hash) {
+            Some(known) if *known == whole => known.clone(),
+            Some(_) => whole,
+            None => {
+                self.parts.insert(hash, whole.clone());
+                whole
+            }
+        }
+    }
+
+    /// Of a value whose parts are shared: equal ones have the same address, most of the time.
+    fn hash(&self, value: &Value) -> u64 {
+        let mut hasher = self.hashes.build_hasher();
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| identify(item, &mut hasher)),
+            Value::Object(fields) => {
+                for (key, value) in fields.iter() {
+                    identify(key, &mut hasher);
+                    identify(value, &mut hasher);
+                }
+            }
+            Value::String(text) => text.hash(&mut hasher),
+            _ => {}
+        }
+        std::mem::discriminant(value).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Lets those go that nobody uses any more: first what is whole, then what only that had.
+    fn sweep(&mut self) {
+        loop {
+            let before = self.parts.len();
+            self.parts.retain(|_, value| is_used(value));
+            if self.parts.len() == before {
+                break;
+            }
+        }
+        self.parts.shrink_to(2 * self.parts.len());
+        self.limit = self.parts.len() + FEW.max(self.parts.len() / 4);
+    }
+}
+
+fn identify(value: &Value, hasher: &mut impl Hasher) {
+    std::mem::discriminant(value).hash(hasher);
+    match value {
+        Value::String(text) => Arc::as_ptr(text).addr().hash(hasher),
+        Value::Array(items) => Arc::as_ptr(items).addr().hash(hasher),
+        Value::Object(fields) => Arc::as_ptr(fields).addr().hash(hasher),
+        Value::Bool(value) => value.hash(hasher),
+        Value::Number(number) => number.as_f64().unwrap_or_default().to_bits().hash(hasher),
+        Value::Null | Value::Set(_) | Value::Undefined => {}
+    }
+}
+
+fn is_used(value: &Value) -> bool {
+    match value {
+        Value::String(text) => Arc::strong_count(text) > 1,
+        Value::Array(items) => Arc::strong_count(items) > 1,
+        Value::Object(fields) => Arc::strong_count(fields) > 1,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The mirror as plans see it.
+
+use std::collections::BTreeMap;
+
+use regorus::Value;
+
+use super::index::Index;
+use super::key::CarrierKey;
+use super::kinds::{self, CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, SERVED, documents, served_key};
+use super::rows::{Carrier, Served};
+use super::settings::Settings;
+use crate::api::moment::Moment;
+use crate::api::names::{ControllerName, GroupResource};
+use crate::hub::{FailureKind, Source, Tables};
+
+/// The mirror at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'m> {
+    tables: &'m Tables,
+    index: &'m Index,
+    /// The moment.
+    pub now: Moment,
+}
+
+/// What is known of a kind that modules name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum KindState {
+    /// All its objects are known.
+    Listed(GroupResource),
+    /// The hub has no such kind: there are no objects of it.
+    Nowhere,
+    /// It is not known yet; why, where that is more than a moment's.
+    Awaited(Option<String>),
+    /// The hub refuses to list it, in its words.
+    Forbidden(String),
+}
+
+impl<'m> View<'m> {
+    pub(super) fn new(tables: &'m Tables, index: &'m Index, now: Moment) -> Self {
+        Self { tables, index, now }
+    }
+
+    /// For whom this mirror is.
+    #[must_use]
+    pub(super) fn controller(&self) -> &'m ControllerName {
+        self.index.controller()
+    }
+
+    /// Whether `source` was listed whole.
+    #[must_use]
+    pub(super) fn is_listed(&self, source: &Source) -> bool {
+        self.tables.synced(source).is_some()
+    }
+
+    /// The highest version that `source` has seen.
+    #[must_use]
+    pub(super) fn version(&self, source: &Source) -> u64 {
+        self.tables.version(source)
+    }
+
+    /// Why `source` cannot be listed or watched, in the hub's words.
+    #[must_use]
+    pub(super) fn failure(&self, source: &Source) -> Option<&'m str> {
+        self.tables.failure(source).map(|failing| failing.text.as_str())
+    }
+
+    /// Where policies come from, as far as that is known: RegoPolicies where the hub serves them.
+    pub(super) fn sources(&self, settings: &Settings) -> Vec<Source> {
+        let rego_policies = matches!(self.served(&kinds::rego_policies()), Some(Served::As(_)));
+        kinds::carriers(settings).chain(rego_policies.then(|| REGO_POLICIES.all())).collect()
+    }
+
+    /// What is not known yet without which nobody knows all policies: `configmaps in policies: no answer`.
+    #[must_use]
+    pub(super) fn unread(&self, settings: &Settings) -> Option<String> {
+        let why = |what: String, failure: Option<&str>| match failure {
+            Some(failure) => format!("{what} are not listed: {failure}"),
+            None => format!("{what} are not listed"),
+        };
+        match self.served(&kinds::rego_policies()) {
+            Some(Served::Unknown(fault)) => return Some(why("regopolicies".into(), Some(fault))),
+            None => return Some(why("regopolicies".into(), None)),
+            Some(_) => {}
+        }
+        let unread = self.sources(settings).into_iter().find(|source| !self.is_listed(source))?;
+        Some(why(unread.to_string(), self.failure(&unread)))
+    }
+
+    /// All objects that may carry policies.
+    pub(super) fn carriers(&self, settings: &Settings) -> impl Iterator<Item = (CarrierKey, &'m Carrier)> {
+        let tables = self.tables;
+        let sources = self.sources(settings).into_iter();
+        let rows = sources.filter_map(move |source| tables.table::<Carrier>(&source));
+        rows.flat_map(|table| table.iter()).map(|(key, carrier)| (CarrierKey(key.clone()), carrier))
+    }
+
+    /// One of them.
+    #[must_use]
+    pub(super) fn carrier(&self, key: &CarrierKey) -> Option<&'m Carrier> {
+        self.tables.row(&key.source(), &key.0)
+    }
+
+    /// What `plural` is on this hub, where that is known.
+    #[must_use]
+    pub(super) fn served(&self, plural: &str) -> Option<&'m Served> {
+        self.tables.get(&SERVED, &served_key(plural))
+    }
+
+    /// The kind that modules call `plural`.
+    #[must_use]
+    pub(super) fn resource(&self, plural: &str) -> Option<&'m GroupResource> {
+        match self.served(plural)? {
+            Served::As(gvr) => Some(&gvr.kind),
+            Served::Nowhere | Served::Unknown(_) => None,
+        }
+    }
+
+    /// What is known of the kind that modules call `plural`.
+    #[must_use]
+    pub(super) fn kind(&self, plural: &str) -> KindState {
+        let gvr = match self.served(plural) {
+            None => return KindState::Awaited(None),
+            Some(Served::Unknown(fault)) => return KindState::Awaited(Some(fault.clone())),
+            Some(Served::Nowhere) => return KindState::Nowhere,
+            Some(Served::As(gvr)) => gvr,
+        };
+        let source = documents(&gvr.kind);
+        if self.is_listed(&source) {
+            return KindState::Listed(gvr.kind.clone());
+        }
+        match self.tables.failure(&source) {
+            Some(failing) if failing.kind == FailureKind::Refused => {
+                KindState::Forbidden(failing.text.clone())
+            }
+            Some(failing) => KindState::Awaited(failing.lasting.then(|| failing.text.clone())),
+            None => KindState::Awaited(None),
+        }
+    }
+
+    /// How many objects there are of each kind that is watched.
+    #[must_use]
+    pub(super) fn counts(&self) -> BTreeMap<&'m GroupResource, usize> {
+        let tables = self.tables.resources(&DOCUMENTS);
+        tables.map(|(kind, table)| (kind, table.count())).collect()
+    }
+
+    /// The objects of `kind`, as they are in `data.kubernetes`.
+    #[must_use]
+    pub(super) fn documents(&self, kind: &GroupResource) -> Value {
+        self.index.documents(kind).cloned().unwrap_or_else(Value::new_object)
+    }
+
+    /// What is watched beside carriers, and what cannot be.
+    pub(super) fn failing(&self) -> impl Iterator<Item = (&'m Source, &'m str)> {
+        let failing = self.tables.failing().into_iter();
+        failing.filter(|(source, _)| {
+            source.is(&DOCUMENTS) || source.is(&CONFIG_MAPS) || source.is(&REGO_POLICIES)
+        })
+    }
+}

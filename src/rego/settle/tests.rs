@@ -1,0 +1,174 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::rego::confined;
+use crate::rego::module::Module;
+
+/// Checks in this process, and knows what else is wrong and what is waited for, by a word in the text.
+#[derive(Default)]
+struct InProcess {
+    checks: AtomicUsize,
+}
+
+impl Judge for InProcess {
+    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
+        Ok(confined::checked(texts))
+    }
+
+    fn faults(&self, bundle: &Bundle) -> Vec<Fault> {
+        let secret = bundle.modules().filter(|module| module.text.contains("secrets"));
+        secret.map(|module| Fault::new(module.id(), None, "secrets may not be listed")).collect()
+    }
+
+    fn awaited(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
+        let waits = bundle.modules().filter(|module| module.text.contains("pods"));
+        waits
+            .map(|module| (module.id().clone(), vec![Awaited { what: "pods".to_owned(), why: None }]))
+            .collect()
+    }
+}
+
+/// A text, and the last good one of its module.
+type Written<'t> = (&'t str, &'t str, Option<&'t str>);
+
+fn settled(written: &[Written<'_>]) -> Settled {
+    let candidate = |(id, text, good): &Written<'_>| Candidate {
+        text: Text { id: ModuleId::new(id), text: (*text).into() },
+        enforcement: Ok(Enforcement::Deny),
+        in_force: good.map(|text| InForce { text: text.into(), enforcement: Enforcement::Deny }),
+        deadly: None,
+    };
+    let candidates: Vec<Candidate> = written.iter().map(candidate).collect();
+    futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap()
+}
+
+/// What becomes of each text, and what is in force of its module.
+fn fates(written: &[Written<'_>]) -> Vec<(String, Option<String>)> {
+    let settled = settled(written);
+    let in_force: BTreeSet<&ModuleId> = settled.bundle.modules().map(Module::id).collect();
+    assert_eq!(in_force, settled.in_force.keys().collect(), "the bundle is what is in force");
+    let fate = |(id, _, _): &Written<'_>| {
+        let id = ModuleId::new(id);
+        let outcome = match &settled.outcomes[&id] {
+            Outcome::Loaded => "loaded".to_owned(),
+            Outcome::Pending(awaited) => format!("waits for {}", awaited[0]),
+            Outcome::Refused { faults, .. } => faults.to_string().trim_end().to_owned(),
+        };
+        (outcome, settled.in_force.get(&id).map(|good| good.text.to_string()))
+    };
+    written.iter().map(fate).collect()
+}
+
+fn fate(outcome: &str, in_force: Option<&str>) -> (String, Option<String>) {
+    (outcome.to_owned(), in_force.map(str::to_owned))
+}
+
+const LIB: &str = "package lib\nis_bad(x) { x.bad }";
+const USER: &str = "package admission\nimport data.lib\ndeny[\"no\"] { lib.is_bad(input.request) }";
+const OTHER: &str = "package admission\ndeny[\"never\"] { input.request.never }";
+const PODS: &str = "package admission\ndeny[\"pod\"] { data.kubernetes.pods[_][_].bad }";
+
+#[test]
+fn all_that_fits_counts() {
+    let expected = [USER, LIB, OTHER].map(|text| fate("loaded", Some(text)));
+    // Also where what is needed is newer.
+    assert_eq!(fates(&[("a", USER, None), ("b", LIB, None), ("c", OTHER, None)]), expected);
+    assert_eq!(fates(&[]), []);
+}
+
+#[test]
+fn what_is_wrong_leaves_its_last_good_text_and_all_others_be() {
+    let fault = "a:2:1: unknown function foo.bar";
+    let wrong = "package admission\ndeny[\"no\"] { foo.bar(1) }";
+    let found = fates(&[("a", wrong, Some(OTHER)), ("b", LIB, None), ("c", USER, Some(USER))]);
+    assert!(found[0].0.contains("foo.bar"), "{found:?} for {fault}");
+    assert_eq!(found[0].1.as_deref(), Some(OTHER));
+    assert_eq!(found[1..], [LIB, USER].map(|text| fate("loaded", Some(text))));
+    let found = fates(&[("a", wrong, None), ("b", OTHER, None)]);
+    assert_eq!((found[0].1.as_deref(), &found[1]), (None, &fate("loaded", Some(OTHER))));
+}
+
+#[test]
+fn of_two_that_conflict_the_older_stays() {
+    let (function, rule) = ("package a\nf(x) = x { true }", "package a\nf = 1 { true }");
+    for (older, newer) in [(function, rule), (rule, function)] {
+        // Whatever they are called, by which the engine finds them.
+        for (first, second) in [("a", "b"), ("b", "a")] {
+            let found = fates(&[(first, older, None), (second, newer, None)]);
+            assert_eq!(found[0], fate("loaded", Some(older)));
+            assert!(found[1].0.starts_with(second) && found[1].1.is_none(), "{found:?}");
+        }
+        // What is in force was there before any change.
+        let found = fates(&[("a", newer, Some(OTHER)), ("b", older, Some(older))]);
+        assert!(found[0].0.starts_with("a") && found[0].1.as_deref() == Some(OTHER), "{found:?}");
+        assert_eq!(found[1], fate("loaded", Some(older)));
+    }
+}
+
+#[test]
+fn a_library_that_no_longer_has_what_is_used_of_it_is_refused() {
+    let changed = "package lib\nis_worse(x) { x.bad }";
+    let found = fates(&[("lib", changed, Some(LIB)), ("user", USER, Some(USER)), ("new", OTHER, None)]);
+    let fault = "lib: does not go with what was there before: user:3:14: unknown function data.lib.is_bad";
+    assert!(
+        found[0].0.starts_with("lib: does not go with what was there before: user:3:"),
+        "{found:?} {fault}"
+    );
+    assert_eq!(found[0].1.as_deref(), Some(LIB));
+    assert_eq!(found[1..], [USER, OTHER].map(|text| fate("loaded", Some(text))));
+    // One that is gone takes its own modules along: who uses it cannot be asked.
+    let found = fates(&[("user", USER, Some(USER)), ("new", OTHER, None)]);
+    assert!(found[0].0.starts_with("user:3:") && found[0].1.is_none(), "{found:?}");
+    assert_eq!(found[1], fate("loaded", Some(OTHER)));
+}
+
+#[test]
+fn what_waits_holds_up_nothing_but_what_needs_it() {
+    let lib = "package lib\nis_bad(x) { data.kubernetes.pods[_][_].bad == x }";
+    let found = fates(&[("a", OTHER, None), ("lib", lib, None), ("user", USER, None)]);
+    let expected = [fate("loaded", Some(OTHER)), fate("waits for pods", None), fate("waits for lib", None)];
+    assert_eq!(found, expected);
+    let found = fates(&[("lib", lib, Some(LIB)), ("user", USER, Some(USER)), ("pods", PODS, None)]);
+    let expected =
+        [fate("waits for pods", Some(LIB)), fate("loaded", Some(USER)), fate("waits for pods", None)];
+    assert_eq!(found, expected);
+    let wanted = settled(&[("pods", PODS, None)]).wanted;
+    assert_eq!(wanted.reads().into_iter().collect::<Vec<_>>(), ["pods"], "else nobody would list them");
+}
+
+#[test]
+fn what_the_judge_finds_is_a_fault_like_any() {
+    let secret = "package admission\ndeny[\"s\"] { data.kubernetes.secrets[_][_].bad }";
+    let found = fates(&[("a", secret, None), ("b", OTHER, None)]);
+    assert_eq!(found, [fate("a: secrets may not be listed", None), fate("loaded", Some(OTHER))]);
+}
+
+#[test]
+fn what_ends_the_check_is_tried_once() {
+    let faults = Faults::new(vec![Fault::new(&ModuleId::new("a"), None, "the check took more than 2 s")]);
+    let text = Text { id: ModuleId::new("a"), text: OTHER.into() };
+    let deadly = Some(faults.clone());
+    let candidate = Candidate { text, enforcement: Ok(Enforcement::Deny), in_force: None, deadly };
+    let judge = InProcess::default();
+    let settled = futures::executor::block_on(settle(&[candidate], &judge)).unwrap();
+    assert_eq!(settled.outcomes[&ModuleId::new("a")], Outcome::Refused { faults, deadly: true });
+    assert_eq!(judge.checks.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn an_enforcement_that_is_none_leaves_the_last_good_one() {
+    let text = Text { id: ModuleId::new("a"), text: OTHER.into() };
+    let good = InForce { text: OTHER.into(), enforcement: Enforcement::Deny };
+    let of = |enforcement: Result<Enforcement, String>| {
+        let (text, in_force) = (text.clone(), Some(good.clone()));
+        let candidates = [Candidate { text, enforcement, in_force, deadly: None }];
+        futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap()
+    };
+    for enforcement in [Err("expected deny".to_owned()), Ok(Enforcement::Warn)] {
+        let settled = of(enforcement);
+        let id = ModuleId::new("a");
+        assert!(matches!(settled.outcomes[&id], Outcome::Refused { .. }), "{settled:?}");
+        assert_eq!(settled.in_force[&id], good);
+    }
+}

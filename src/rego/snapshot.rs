@@ -1,0 +1,85 @@
+//! What is asked: modules and data of one moment. Who asks reads it and nothing else.
+
+use std::collections::BTreeMap;
+
+use regorus::Value;
+
+use super::embedded::{Embedded, Failure};
+use super::fault::Fault;
+use super::module::ModuleId;
+use crate::api::rego_policy::Enforcement;
+
+/// Modules and data of one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    engine: Embedded,
+    /// What the denials of each module come to.
+    pub enforcement: BTreeMap<ModuleId, Enforcement>,
+    denials: BTreeMap<&'static str, String>,
+    /// Why nothing can be asked yet.
+    starting: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// Nothing can be asked yet.
+    #[error("policies are not loaded yet: {0}")]
+    Starting(String),
+    /// A policy is there that cannot be asked.
+    #[error("{0}")]
+    Unasked(String),
+    /// It was asked, and failed.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+impl Snapshot {
+    /// One in which `package` cannot be asked where `denials` say so.
+    #[must_use]
+    pub fn new(
+        engine: Embedded,
+        enforcement: BTreeMap<ModuleId, Enforcement>,
+        denials: BTreeMap<&'static str, String>,
+    ) -> Self {
+        Self { engine, enforcement, denials, starting: None }
+    }
+
+    /// The same while nothing can be asked yet, for this reason.
+    #[must_use]
+    pub fn starting(self, why: String) -> Self {
+        Self { starting: Some(why), ..self }
+    }
+
+    /// One before anything is known.
+    ///
+    /// # Errors
+    ///
+    /// Where the engine cannot be made.
+    pub fn empty() -> Result<Self, Fault> {
+        let engine = Embedded::new(&super::bundle::Bundle::default(), Value::new_object())?;
+        let empty = Self::new(engine, BTreeMap::new(), BTreeMap::new());
+        Ok(empty.starting("nothing is listed".to_owned()))
+    }
+
+    /// Why nothing can be asked yet.
+    #[must_use]
+    pub fn is_starting(&self) -> Option<&str> {
+        self.starting.as_deref()
+    }
+
+    /// The value of `query`, which is about `package`; `None` where it is undefined.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be asked, or the evaluation fails.
+    pub fn ask(&self, package: &str, query: &str, input: &Value) -> Result<Option<Value>, Unanswered> {
+        if let Some(why) = &self.starting {
+            return Err(Unanswered::Starting(why.clone()));
+        }
+        if let Some(why) = self.denials.get(package) {
+            return Err(Unanswered::Unasked(why.clone()));
+        }
+        Ok(self.engine.ask(query, input)?)
+    }
+}
