@@ -16,6 +16,7 @@ use crate::api::names::ControllerName;
 use crate::clock::Clock;
 use crate::hub::watch::{Feed, Supervisor};
 use crate::reconcile::{Elector, Leadership, Queue, Worker};
+use crate::rego::loading::{Loading, RegoMetrics};
 use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
 use crate::sync::kinds::{NEEDED, POLICIES};
 use crate::sync::metrics::HubMetrics;
@@ -48,6 +49,8 @@ pub struct Flow {
     pub elector: Option<Elector>,
     /// What notices that a task of it panics.
     pub tasks: Tasks,
+    /// What loads policies in Rego, and where that is counted; none where nobody wants it.
+    pub rego: Option<(Loading, RegoMetrics)>,
 }
 
 impl Flow {
@@ -77,6 +80,10 @@ impl Flow {
             tokio::spawn(tasks.clone().watch("election", electing))
         });
         let (leadership, metrics) = (self.leadership, self.metrics);
+        let loading = self.rego.map(|(loading, _)| {
+            let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
+            loading.start(client, leadership, &metrics, &tasks, stop)
+        });
         let options = PolicySyncOptions {
             settings: self.settings,
             leadership: leadership.clone(),
@@ -89,7 +96,9 @@ impl Flow {
             PolicySync::new(self.client, self.mirror, queue.clone(), self.clock, metrics.clone(), options);
         let worker = Worker::new(sync, queue, leadership, metrics, tasks.clone());
         tokio::spawn(async move {
-            let mut working = std::pin::pin!(tasks.clone().watch("queue", worker.run(stop.clone())));
+            let loading = tasks.clone().watch("rego queue", OptionFuture::from(loading));
+            let syncing = tasks.clone().watch("queue", worker.run(stop.clone()));
+            let mut working = std::pin::pin!(futures::future::join(syncing, loading));
             let ended = tokio::select! {
                 _ = &mut working => true,
                 () = tasks.ended() => false,

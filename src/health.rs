@@ -22,6 +22,17 @@ pub enum Health {
     Starting(String),
 }
 
+impl Health {
+    /// The same, and ready only where something else is as well, of which `more` tells.
+    #[must_use]
+    pub fn and(self, (ready, more): (bool, String)) -> Self {
+        match self {
+            Self::Ready(text) if ready => Self::Ready(text + &more),
+            Self::Ready(text) | Self::Starting(text) => Self::Starting(text + &more),
+        }
+    }
+}
+
 /// The health that `view` shows.
 #[must_use]
 pub fn health(view: View<'_>) -> Health {

@@ -18,9 +18,10 @@
 //!   [desired](sync::desired) on each cluster and what the hub [says](sync::status) of them.
 //! - [`sync::write`] owns effects: it writes the [difference](sync::diff) between plan and mirror.
 //!
-//! Nothing flows back against the arrows. A *capability* is one room: [`sync`] is the one that there is. [`hub`] knows no kind
+//! Nothing flows back against the arrows. A *capability* is one room, as [`sync`] is. [`hub`] knows no kind
 //! of objects: [`sync::kinds`] is the registry. [`reconcile`] is what any capability needs to have its keys carried out: a
-//! queue, workers, leadership, requests and Events. [`rego`] reads, checks and asks policies in Rego, and knows no hub.
+//! queue, workers, leadership, requests and Events. [`rego`] reads, checks and asks policies in Rego,
+//! and [loads](rego::loading) them from the hub, which is a capability as well.
 //! [`report`] is what people see of a hub. [`flow`] starts all of it, and [`api`] holds the wire types that all of them share.
 
 pub mod api;

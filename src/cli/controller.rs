@@ -1,6 +1,7 @@
 //! `policy-sync controller`: runs until SIGTERM or SIGINT.
 
 mod election;
+mod rego;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Level, info};
 
 use self::election::ElectionArguments;
+use self::rego::RegoArguments;
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
@@ -20,6 +22,8 @@ use super::{Answer, duration};
 use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::hub::watching;
+use crate::rego::confined::Checker;
+use crate::rego::loading::{Loading, RegoMetrics};
 use crate::server::{self, Served};
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
@@ -55,6 +59,8 @@ pub struct Arguments {
     settings: SettingsArguments,
     #[command(flatten)]
     election: ElectionArguments,
+    #[command(flatten)]
+    rego: RegoArguments,
     /// Batch changes of the spokes' status for this long.
     #[arg(long, default_value = "1s", value_parser = status_window, value_name = "DURATION")]
     status_window: Duration,
@@ -109,6 +115,15 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let (elector, leadership) = arguments.election.stand(&client, &controller, namespace, clock);
     let tasks = Tasks::new(metrics.clone());
     let name = controller.as_str().to_owned();
+    let rego = match arguments.rego.settings() {
+        Some(settings) => {
+            let metrics = RegoMetrics::new(&metrics).context("cannot set metrics up")?;
+            let loading =
+                Loading::new(controller.clone(), settings, clock, Checker::this_program()?.into_check())?;
+            Some((loading, metrics))
+        }
+        None => None,
+    };
     let flow = Flow {
         client,
         mirror,
@@ -121,6 +136,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         leadership,
         elector,
         tasks: tasks.clone(),
+        rego,
     };
     let served = Served::new(&flow);
     let servers = [

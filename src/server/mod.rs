@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::health::{self, Health};
 use crate::reconcile::Leadership;
+use crate::rego::loading::{Loaded, RegoMetrics};
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
 use crate::telemetry::metrics::Metrics;
@@ -32,6 +33,7 @@ pub struct Served {
     hub_metrics: HubMetrics,
     leadership: Leadership,
     clock: Clock,
+    rego: Option<(Loaded, RegoMetrics)>,
 }
 
 impl Served {
@@ -44,6 +46,7 @@ impl Served {
             hub_metrics: flow.hub_metrics.clone(),
             leadership: flow.leadership.clone(),
             clock: flow.clock,
+            rego: flow.rego.as_ref().map(|(loading, metrics)| (loading.loaded(), metrics.clone())),
         }
     }
 
@@ -54,7 +57,14 @@ impl Served {
             let (guard, leads) = (self.mirror.read(), self.leadership.leads());
             let view = guard.view(self.clock.now());
             self.metrics.leader(leads);
-            self.metrics.watches(health::watches(view).iter().map(|(resource, up)| (resource.as_str(), *up)));
+            let mut watches = health::watches(view);
+            if let Some((loaded, metrics)) = &self.rego {
+                for (resource, is_up) in loaded.watches() {
+                    *watches.entry(resource).or_insert(true) &= is_up;
+                }
+                loaded.measure(metrics);
+            }
+            self.metrics.watches(watches.iter().map(|(resource, up)| (resource.as_str(), *up)));
             self.hub_metrics.measure(view, leads);
         })
     }
@@ -71,7 +81,11 @@ pub fn metrics(served: Served) -> Router {
 }
 
 async fn ready(State(served): State<Served>) -> (StatusCode, String) {
-    match health::health(served.mirror.read().view(served.clock.now())) {
+    let mut health = health::health(served.mirror.read().view(served.clock.now()));
+    if let Some((loaded, _)) = &served.rego {
+        health = health.and(loaded.health());
+    }
+    match health {
         Health::Ready(text) => (StatusCode::OK, text),
         Health::Starting(text) => (StatusCode::SERVICE_UNAVAILABLE, text),
     }

@@ -33,5 +33,6 @@ pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
         status_window: Duration::from_secs(1),
         leadership: Leadership::always(),
         elector: None,
+        rego: None,
     })
 }

@@ -1,0 +1,74 @@
+//! The arguments of Rego.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::Args;
+
+use crate::api::syntax::{is_dns_label, is_dns_subdomain};
+use crate::rego::loading::{DEFAULT_ALIAS, Settings};
+
+/// Places in `data` that are not a namespace's.
+const TAKEN: [&str; 6] = ["admission", "authorization", "io", "k8s", "kubernetes", "policysync"];
+
+/// Policies in Rego. Without a namespace of policies nothing of it is watched, served or asked.
+#[derive(Debug, Args)]
+pub(super) struct RegoArguments {
+    /// Load policies in Rego from the ConfigMaps of this namespace, and from RegoPolicies; may be given again.
+    #[arg(long, value_parser = namespace, value_name = "NAMESPACE")]
+    policy_namespace: Vec<String>,
+    /// Objects of these kinds are in data.kubernetes whether or not a policy names them, such as deployments.apps.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = plural,
+        value_name = "RESOURCE",
+        requires = "policy_namespace"
+    )]
+    replicate: Vec<String>,
+    /// What policies call a kind that is called otherwise on the hub; may be given again.
+    #[arg(
+        long,
+        value_parser = alias,
+        value_name = "NAME=RESOURCE",
+        default_value = DEFAULT_ALIAS,
+        requires = "policy_namespace"
+    )]
+    data_alias: Vec<(String, String)>,
+    /// How many objects may be in data.kubernetes at most.
+    #[arg(long, default_value_t = 100_000, value_name = "NUMBER", requires = "policy_namespace")]
+    replicate_limit: usize,
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    if TAKEN.contains(&text) {
+        return Err("data has something else at that name: choose another namespace".to_owned());
+    }
+    if is_dns_label(text) { Ok(text.to_owned()) } else { Err("expected the name of a namespace".to_owned()) }
+}
+
+fn plural(text: &str) -> Result<String, String> {
+    if is_dns_subdomain(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a resource, such as pods or deployments.apps".to_owned())
+    }
+}
+
+fn alias(text: &str) -> Result<(String, String), String> {
+    let (name, resource) = text.split_once('=').ok_or("expected NAME=RESOURCE")?;
+    Ok((plural(name)?, plural(resource)?))
+}
+
+impl RegoArguments {
+    /// How Rego is set up, `None` where it is off.
+    pub(super) fn settings(&self) -> Option<Settings> {
+        let namespaces: BTreeSet<String> = self.policy_namespace.iter().cloned().collect();
+        let aliases: BTreeMap<String, String> = self.data_alias.iter().cloned().collect();
+        (!namespaces.is_empty()).then(|| Settings {
+            namespaces,
+            replicate: self.replicate.iter().cloned().collect(),
+            aliases,
+            limit: self.replicate_limit,
+        })
+    }
+}

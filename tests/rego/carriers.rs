@@ -1,0 +1,177 @@
+//! ConfigMaps that carry policies: what counts, what does not, and what is said of it.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use kube::api::{Patch, PatchParams};
+use policy_sync_testenv::wait;
+use serde_json::json;
+
+use crate::world::{LIMIT, World, denies, modules, place, until_loaded};
+
+#[tokio::test]
+async fn a_fault_is_told_with_its_place_and_once_it_is_mended_the_policy_counts_within_a_second() -> Result<()>
+{
+    let world = World::new("rego-mended").await?;
+    let controller = world.controller(&[]).await?;
+    world
+        .write("pci", json!({"pci.rego": "package admission\ndeny[\"no\"] { foo.bar(input.request) }"}))
+        .await?;
+    let status = world.until_refused("pci").await?;
+    ensure!(place(&status)? == ("pci.rego".to_owned(), 2, 14), "{status}");
+    let message = &status["error"]["errors"][0]["message"];
+    ensure!(message.as_str().is_some_and(|text| text.contains("foo.bar")), "{status}");
+    ensure!(status["error"]["message"] == "refused; what it would decide is denied", "{status}");
+    let told = wait::until("the Event", LIMIT, || async {
+        let told = world.events("PolicyRefused", "pci").await?;
+        ensure!(!told.is_empty(), "none is there");
+        Ok(told)
+    })
+    .await?;
+    ensure!(told.len() == 1 && told[0].contains("pci.rego:2:14"), "{told:?}");
+    let (code, text) = controller.readiness().await?;
+    ensure!(code == 200 && text.contains("[!]rego: 1 of 1 modules are refused"), "{code} {text}");
+
+    let began = Instant::now();
+    world.write("pci", json!({"pci.rego": denies("bad")})).await?;
+    world.until_ok("pci").await?;
+    let took = began.elapsed();
+    ensure!(took.as_millis() < 1_000, "it took {took:?}");
+    ensure!(modules(&controller, "refused").await? == 0.0 && modules(&controller, "loaded").await? == 1.0);
+    // A faulty text after a good one: that stays, and what it would decide is not denied.
+    world.write("pci", json!({"pci.rego": "package admission\ndeny["})).await?;
+    let status = world.until_refused("pci").await?;
+    ensure!(status["error"]["message"] == "refused; what was in force before stays", "{status}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_bad_module_blocks_no_others_and_a_removed_key_takes_no_others_along() -> Result<()> {
+    let world = World::new("rego-others").await?;
+    let controller = world.controller(&[]).await?;
+    world.write("mixed", json!({"a.rego": denies("a"), "b.rego": "package b\n{", "notes": "…"})).await?;
+    world.write("good", json!({"c.rego": denies("c"), "d.rego": denies("d")})).await?;
+    world.until_ok("good").await?;
+    let status = world.until_refused("mixed").await?;
+    ensure!(place(&status)?.0 == "b.rego", "{status}");
+    ensure!(status["warnings"][0]["location"]["file"] == "notes", "{status}");
+    until_loaded(&controller, 3).await?;
+    ensure!(modules(&controller, "ignored").await? >= 1.0, "the key notes is counted");
+
+    world.write("good", json!({"c.rego": denies("c")})).await?;
+    until_loaded(&controller, 2).await?;
+    world.delete("good").await?;
+    until_loaded(&controller, 1).await?;
+    ensure!(modules(&controller, "refused").await? == 1.0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_text_that_hangs_its_check_is_refused_and_holds_up_no_others() -> Result<()> {
+    let world = World::new("rego-hangs").await?;
+    let nested = format!("package admission\nx = {}1{}", "[".repeat(25), "]".repeat(25));
+    let recursive = "package r\nf(x) = f(x) { true }";
+    let range = "package admission\ndeny[\"r\"] { count(numbers.range(1, 10000000000)) > 0 }";
+    // At the start, too.
+    world
+        .write("hangs", json!({"nested.rego": nested, "recursive.rego": recursive, "range.rego": range}))
+        .await?;
+    world.write("before", json!({"a.rego": denies("a")})).await?;
+    let controller = world.controller(&[]).await?;
+    let status = world.until_refused("hangs").await?;
+    let told = status["error"]["errors"].to_string();
+    for part in ["the check took more than 2 s", "recursive", "100000"] {
+        ensure!(told.contains(part), "{part} is missing: {status}");
+    }
+    world.until_ok("before").await?;
+    // Known by now, it is not tried again with each other change.
+    let began = Instant::now();
+    world.write("after", json!({"b.rego": denies("b")})).await?;
+    world.until_ok("after").await?;
+    let took = began.elapsed();
+    ensure!(took.as_millis() < 2_000, "it took {took:?}");
+    until_loaded(&controller, 2).await
+}
+
+#[tokio::test]
+async fn of_two_that_conflict_the_older_stays_and_the_newer_counts_once_it_can() -> Result<()> {
+    let world = World::new("rego-conflict").await?;
+    world
+        .write("older", json!({"f.rego": "package shared\nf(x) = x { true }\nuser = f(1) { true }"}))
+        .await?;
+    // The API keeps whole seconds.
+    let created = world.config_maps().get("older").await?.metadata.creation_timestamp;
+    wait::until("a later second", LIMIT, || async {
+        world.write("clock", json!({})).await?;
+        let now = world.config_maps().get("clock").await?.metadata.creation_timestamp;
+        world.delete("clock").await?;
+        ensure!(now > created, "it is not there");
+        Ok(())
+    })
+    .await?;
+    world.write("an-newer", json!({"f.rego": "package shared\nf = 1 { true }"})).await?;
+    let _controller = world.controller(&[]).await?;
+    world.until_ok("older").await?;
+    world.until_refused("an-newer").await?;
+    world.delete("older").await?;
+    world.until_ok("an-newer").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_carries_nothing_any_more_says_nothing_any_more() -> Result<()> {
+    let world = World::new("rego-label").await?;
+    let _controller = world.controller(&[]).await?;
+    let mut object = world.config_map("main", &json!({"main": denies("a")}));
+    object["metadata"]["labels"] = json!({"openpolicyagent.org/policy": "rego"});
+    policy_sync_testenv::apply::apply(&world.client, &object).await?;
+    world.until_ok("main").await?;
+    // Somebody else's word is put right.
+    let forged = json!({"metadata": {"annotations": {"openpolicyagent.org/kube-mgmt-status": "{\"status\":\"forged\"}"}}});
+    let config_maps = world.config_maps();
+    config_maps.patch("main", &PatchParams::default(), &Patch::Merge(&forged)).await?;
+    world.until_ok("main").await?;
+    let label = json!({"metadata": {"labels": {"openpolicyagent.org/policy": null}}});
+    config_maps.patch("main", &PatchParams::default(), &Patch::Merge(&label)).await?;
+    world.until_status("main", serde_json::Value::is_null).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_enforcement_that_is_none_is_told() -> Result<()> {
+    let world = World::new("rego-enforcement").await?;
+    let _controller = world.controller(&[]).await?;
+    let annotated = |enforcement: &str| {
+        let mut object = world.config_map("soft", &json!({"a.rego": denies("a")}));
+        object["metadata"]["annotations"] = json!({"kuadrant.io/enforcement": enforcement});
+        object
+    };
+    policy_sync_testenv::apply::apply(&world.client, &annotated("loud")).await?;
+    let status = world.until_refused("soft").await?;
+    let expected = "annotation kuadrant.io/enforcement: expected deny, warn or dryrun, found \"loud\"";
+    ensure!(status["error"]["errors"][0]["message"] == expected, "{status}");
+    policy_sync_testenv::apply::apply(&world.client, &annotated("warn")).await?;
+    world.until_ok("soft").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn each_replica_loads_and_the_leader_alone_writes_and_a_new_one_repeats_nothing() -> Result<()> {
+    let world = World::new("rego-replicas").await?;
+    world.write("one", json!({"a.rego": denies("a")})).await?;
+    let first = world.controller(&[]).await?;
+    world.until_ok("one").await?;
+    let mut second = world
+        .launch(policy_sync_testenv::certificates::User::new("second").in_group("system:masters"), &[])?;
+    second.ready().await?;
+    until_loaded(&second, 1).await?;
+    let before = world.config_maps().get("one").await?.metadata.resource_version;
+    first.kill();
+    second.leads().await?;
+    let writes = second.settled(world.hub).await?;
+    ensure!(writes.is_empty(), "{writes:?}");
+    ensure!(world.config_maps().get("one").await?.metadata.resource_version == before);
+    world.write("two", json!({"b.rego": denies("b")})).await?;
+    world.until_ok("two").await?;
+    Ok(())
+}

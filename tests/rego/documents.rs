@@ -1,0 +1,259 @@
+//! Objects of the hub as policies read them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::PodTemplate;
+use kube::api::{Api, DeleteParams};
+use policy_sync::clock::Clock;
+use policy_sync::rego::confined::Checker;
+use policy_sync::rego::loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::{Controller, flow, wait};
+use regorus::Value as Rego;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{BINARY, LIMIT, World, until_loaded};
+
+/// The flow in this process, until the guard goes.
+struct Here {
+    loaded: Loaded,
+    stop: CancellationToken,
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Here {
+    fn start(world: &World) -> Result<Self> {
+        let settings = Settings {
+            namespaces: BTreeSet::from([world.namespace.clone()]),
+            replicate: BTreeSet::new(),
+            aliases: BTreeMap::from([(
+                "clusters".to_owned(),
+                "managedclusters.cluster.open-cluster-management.io".to_owned(),
+            )]),
+            limit: 100_000,
+        };
+        let mut flow =
+            flow::flow(world.client.clone(), &format!("example.com/{}", world.namespace), Clock::start())?;
+        let check = Checker::running(PathBuf::from(BINARY)).into_check();
+        let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
+        let loaded = loading.loaded();
+        flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
+        let stop = CancellationToken::new();
+        flow.start(stop.clone());
+        Ok(Self { loaded, stop })
+    }
+
+    /// Waits until the query gives something that `is` so.
+    async fn until(&self, query: &str, is: impl Fn(Option<&Rego>) -> bool) -> Result<()> {
+        wait::until(query, LIMIT, || async {
+            let answer = self.loaded.snapshot().ask("admission", query, &Rego::new_object())?;
+            ensure!(is(answer.as_ref()), "it gives {answer:?}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn template(world: &World, name: &str) -> Value {
+    let spec = json!({"containers": [{"name": "c", "image": "i"}]});
+    json!({
+        "apiVersion": "v1", "kind": "PodTemplate", "template": {"spec": spec},
+        "metadata": {"name": name, "namespace": world.namespace, "finalizers": [], "annotations": {"a": "b"}},
+    })
+}
+
+#[tokio::test]
+async fn an_object_is_in_data_whole_from_a_list_as_from_a_watch_and_goes_with_it() -> Result<()> {
+    let world = World::new("rego-documents").await?;
+    let rule = "found = data.kubernetes.podtemplates[\"rego-documents\"].web { true }";
+    world.write("reads", json!({"a.rego": format!("package admission\n{rule}\n")})).await?;
+    let watched = Here::start(&world)?;
+    world.until_ok("reads").await?;
+    let query = "data.admission.found";
+    watched.until(query, |answer| answer.is_none()).await?;
+    apply(&world.client, &template(&world, "web")).await?;
+    watched.until(query, |answer| answer.is_some()).await?;
+    let listed = Here::start(&world)?;
+    listed.until(query, |answer| answer.is_some()).await?;
+    let (api, name) = api_for(&world.client, &template(&world, "web")).await?;
+    let mut stored = serde_json::to_value(api.get(&name).await?)?;
+    stored["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+    for here in [&watched, &listed] {
+        let found = here.loaded.snapshot().ask("admission", query, &Rego::new_object())?;
+        let found = serde_json::to_value(found)?;
+        ensure!(found == stored, "{found}\nis not\n{stored}");
+    }
+    api.delete(&name, &DeleteParams::default()).await?;
+    watched.until(query, |answer| answer.is_none()).await?;
+    listed.until(query, |answer| answer.is_none()).await
+}
+
+#[tokio::test]
+async fn clusters_are_managed_clusters_and_data_of_config_maps_is_by_their_names() -> Result<()> {
+    let world = World::new("rego-data").await?;
+    let mut data = world.config_map("geo", &json!({"zones": "[\"eu\"]"}));
+    data["metadata"]["labels"] = json!({"openpolicyagent.org/data": "opa"});
+    apply(&world.client, &data).await?;
+    let rules = "eu[name] { some name; data.kubernetes.clusters[name].metadata.labels.region == data[\"rego-data\"].geo.zones[_] }";
+    world.write("reads", json!({"a.rego": format!("package admission\n{rules}\n")})).await?;
+    let here = Here::start(&world)?;
+    let status = world.until_ok("reads").await?;
+    let alias = "clusters are managedclusters.cluster.open-cluster-management.io";
+    ensure!(status["notes"] == json!([alias]), "{status}");
+    world.until_ok("geo").await?;
+    let cluster = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": "rego-eu-1", "labels": {"region": "eu"}}, "spec": {"hubAcceptsClient": true},
+    });
+    apply(&world.client, &cluster).await?;
+    let has = |answer: Option<&Rego>| {
+        answer.and_then(|answer| answer.as_set().ok()).is_some_and(|set| set.contains(&"rego-eu-1".into()))
+    };
+    here.until("data.admission.eu", has).await?;
+    // What is no JSON leaves the last good data in force, and says so.
+    data["data"]["zones"] = "[\"eu\"".into();
+    apply(&world.client, &data).await?;
+    let status = world.until_refused("geo").await?;
+    ensure!(status["error"]["errors"][0]["location"]["file"] == "zones", "{status}");
+    here.until("data.admission.eu", has).await?;
+    data["data"]["zones"] = "[]".into();
+    apply(&world.client, &data).await?;
+    here.until("data.admission.eu", |answer| !has(answer)).await
+}
+
+async fn kinds(controller: &Controller) -> Result<BTreeSet<String>> {
+    let metrics = controller.metrics().await?;
+    Ok(metrics.labels("policy_sync_rego_documents", "kind").into_iter().map(str::to_owned).collect())
+}
+
+#[tokio::test]
+async fn a_kind_is_watched_as_long_as_a_policy_reads_it() -> Result<()> {
+    let world = World::new("rego-kinds").await?;
+    let controller = world.controller(&[]).await?;
+    ensure!(kinds(&controller).await?.is_empty());
+    let reads =
+        |kind: &str| format!("package admission\ndeny[\"x\"] {{ data.kubernetes.{kind}[_][_].bad }}\n");
+    world.write("reads", json!({"a.rego": reads("services"), "b.rego": reads("endpoints")})).await?;
+    world.until_ok("reads").await?;
+    let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    ensure!(kinds(&controller).await? == expected(&["endpoints", "services"]));
+    world.write("reads", json!({"a.rego": reads("services")})).await?;
+    wait::until("endpoints are not watched", LIMIT, || async {
+        let kinds = kinds(&controller).await?;
+        ensure!(kinds == expected(&["services"]), "{kinds:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_kind_that_may_not_be_listed_is_refused_until_it_may_be() -> Result<()> {
+    let world = World::new("rego-forbidden").await?;
+    let groups = json!([
+        "gateway.networking.k8s.io",
+        "cluster.open-cluster-management.io",
+        "work.open-cluster-management.io",
+        "apiextensions.k8s.io",
+        "authorization.k8s.io",
+        "coordination.k8s.io",
+        "events.k8s.io",
+        "kuadrant.io",
+    ]);
+    let role = |name: &str, rules: Value| {
+        let api = "rbac.authorization.k8s.io/v1";
+        let subject =
+            json!({"kind": "User", "name": "rego-forbidden", "apiGroup": "rbac.authorization.k8s.io"});
+        let role = json!({"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"});
+        [
+            json!({"apiVersion": api, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}),
+            json!({
+                "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+                "roleRef": role, "subjects": [subject],
+            }),
+        ]
+    };
+    let rules = json!([
+        {"apiGroups": groups, "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "patch"]},
+    ]);
+    for object in role("rego-forbidden", rules) {
+        apply(&world.client, &object).await?;
+    }
+    let mut controller = world.launch(User::new("rego-forbidden"), &[])?;
+    controller.ready().await?;
+    controller.leads().await?;
+    let reads = "package admission\ndeny[\"x\"] { data.kubernetes.limitranges[_][_].bad }\n";
+    world.write("reads", json!({"a.rego": reads})).await?;
+    let status = world.until_refused("reads").await?;
+    let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
+    ensure!(message.starts_with("limitranges may not be listed: limitranges is forbidden"), "{status}");
+    ensure!(status["error"]["errors"][0]["location"]["row"] == 2, "{status}");
+    let rules = json!([{"apiGroups": [""], "resources": ["limitranges"], "verbs": ["list", "watch"]}]);
+    for object in role("rego-forbidden-more", rules) {
+        apply(&world.client, &object).await?;
+    }
+    world.until_ok("reads").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kind_with_too_many_objects_is_refused_with_both_numbers() -> Result<()> {
+    let world = World::new("rego-many").await?;
+    for number in 0..20 {
+        let endpoint = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": [],
+            "metadata": {"name": format!("s-{number}"), "namespace": world.namespace},
+        });
+        apply(&world.client, &endpoint).await?;
+    }
+    let controller = world.controller(&["--replicate-limit=10"]).await?;
+    let reads = "package admission\ndeny[\"x\"] { data.kubernetes.endpointslices[_][_].bad }\n";
+    world.write("reads", json!({"a.rego": reads})).await?;
+    let status = world.until_refused("reads").await?;
+    let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
+    ensure!(
+        message.starts_with("endpointslices have ") && message.contains("may have 10 (--replicate-limit)"),
+        "{status}"
+    );
+    ensure!(kinds(&controller).await?.is_empty(), "nothing of it is kept");
+    let templates: Api<PodTemplate> = Api::namespaced(world.client.clone(), &world.namespace);
+    ensure!(templates.list(&Default::default()).await?.items.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kind_that_the_hub_does_not_serve_has_no_objects_until_it_is_there() -> Result<()> {
+    let world = World::new("rego-later").await?;
+    let reads = "package admission\ndeny[\"x\"] { data.kubernetes.quotas[_][_].bad }\n";
+    world.write("reads", json!({"a.rego": reads})).await?;
+    let controller = world.controller(&[]).await?;
+    let status = world.until_ok("reads").await?;
+    let expected = "quotas: the hub serves no such kind, so there are none";
+    ensure!(status["warnings"][0]["message"] == expected, "{status}");
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "quotas.rego-later.example.com"},
+        "spec": {
+            "group": "rego-later.example.com", "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            "names": {"kind": "Quota", "listKind": "QuotaList", "plural": "quotas", "singular": "quota"},
+        },
+    });
+    apply(&world.client, &definition).await?;
+    world.until_status("reads", |status| *status == json!({"status": "ok"})).await?;
+    ensure!(kinds(&controller).await?.contains("quotas.rego-later.example.com"));
+    let (api, name) = api_for(&world.client, &definition).await?;
+    api.delete(&name, &DeleteParams::default()).await?;
+    world.until_status("reads", |status| status["warnings"][0]["message"] == expected).await?;
+    until_loaded(&controller, 1).await
+}

@@ -1,0 +1,240 @@
+//! Whatever goes wrong with a request or with an event, what is in force is what is written: on an API server in memory, in
+//! paused time.
+
+#[path = "../faults/plan.rs"]
+#[allow(dead_code, reason = "the sync's own sweep needs more of it")]
+mod plan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::FutureExt;
+use kube::api::DeleteParams;
+use policy_sync::rego::confined;
+use policy_sync::rego::loading::{Loaded, Loading, RegoMetrics, Settings};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::fixtures;
+use policy_sync_testenv::memory::{Asked, MemoryServer};
+use regorus::Value as Rego;
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use plan::{Faults, OF_EVENTS, OF_REQUESTS, Plan};
+
+const USER: &str = "rego";
+/// Longer than a watch lasts.
+const LIMIT: Duration = Duration::from_secs(300);
+/// How soon everything is as it should be, where nothing goes wrong any more.
+const SOON: Duration = Duration::from_secs(65);
+/// The kind that policies read: the server has no others of its own that nobody else writes.
+const READS: &str = "package admission\nnames[name] { some name; data.kubernetes.secrets.shop[name] }\n";
+
+/// What somebody does.
+#[derive(Clone, Copy)]
+enum Act {
+    Policy(&'static str, &'static str),
+    Unpolicy(&'static str),
+    Secret(&'static str),
+    Unsecret(&'static str),
+}
+
+const STORY: [Act; 9] = [
+    Act::Policy("reads", READS),
+    Act::Secret("one"),
+    Act::Policy("says", "package admission\nsays = 1 { true }\n"),
+    Act::Secret("two"),
+    Act::Unsecret("one"),
+    Act::Policy("says", "package admission\nsays = 2 { true }\n"),
+    Act::Policy("bad", "package bad\np = foo.bar(1) { true }\n"),
+    Act::Unpolicy("says"),
+    Act::Policy("bad", "package admission\nbad = 3 { true }\n"),
+];
+
+/// What should be in force.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Expected {
+    policies: BTreeMap<&'static str, &'static str>,
+    secrets: BTreeSet<&'static str>,
+}
+
+impl Expected {
+    fn reads(&self) -> bool {
+        self.policies.contains_key("reads")
+    }
+
+    /// The value of `data.admission`.
+    fn answer(&self) -> Value {
+        let mut answer = json!({});
+        if self.reads() {
+            answer["names"] = json!(self.secrets);
+        }
+        for (name, text) in &self.policies {
+            let value = text.split(&format!("{name} = ")).nth(1).and_then(|rest| rest.split(' ').next());
+            if let Some(value) = value.and_then(|value| value.parse::<i64>().ok()) {
+                answer[*name] = value.into();
+            }
+        }
+        answer
+    }
+
+    fn status(&self, name: &str) -> &'static str {
+        if self.policies[name].contains("foo.bar") { "error" } else { "ok" }
+    }
+}
+
+struct Hub {
+    server: MemoryServer,
+    loaded: Loaded,
+}
+
+impl Hub {
+    async fn act(&self, act: Act, expected: &mut Expected) -> Result<()> {
+        let policy = |name: &str, text: &str| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.rego": text},
+                "metadata": {"name": name, "namespace": "policies"}})
+        };
+        let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "shop"}});
+        let client = self.server.client();
+        match act {
+            Act::Policy(name, text) => {
+                apply(&client, &policy(name, text)).await?;
+                expected.policies.insert(name, text);
+            }
+            Act::Unpolicy(name) => {
+                let (api, name) = api_for(&client, &policy(name, "")).await?;
+                api.delete(&name, &DeleteParams::default()).await?;
+                expected.policies.remove(&*name);
+            }
+            Act::Secret(name) => {
+                apply(&client, &secret(name)).await?;
+                expected.secrets.insert(name);
+            }
+            Act::Unsecret(name) => {
+                let (api, name) = api_for(&client, &secret(name)).await?;
+                api.delete(&name, &DeleteParams::default()).await?;
+                expected.secrets.remove(&*name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until that is in force, and told.
+    async fn until(&self, expected: &Expected, limit: Duration) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let wrong = self.wrong(expected);
+            let Some(wrong) = wrong else { return Ok(()) };
+            ensure!(start.elapsed() < limit, "{wrong}");
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    fn wrong(&self, expected: &Expected) -> Option<String> {
+        let asked = self.loaded.snapshot().ask("admission", "data.admission", &Rego::new_object());
+        let found = match asked {
+            Ok(found) => serde_json::to_value(found.unwrap_or_else(Rego::new_object)).unwrap_or_default(),
+            Err(error) => return Some(error.to_string()),
+        };
+        let answer = expected.answer();
+        if found != answer {
+            return Some(format!("{found} is in force, and {answer} is expected"));
+        }
+        let objects = self.server.objects();
+        for name in expected.policies.keys() {
+            let object = objects.values().find(|object| object["metadata"]["name"] == *name)?;
+            let status = &object["metadata"]["annotations"]["openpolicyagent.org/kube-mgmt-status"];
+            let status: Value = serde_json::from_str(status.as_str().unwrap_or("null")).unwrap_or_default();
+            if status["status"] != expected.status(name) {
+                return Some(format!("{name} says {status}"));
+            }
+        }
+        None
+    }
+
+    fn writes(&self) -> usize {
+        self.server
+            .count(|asked: &Asked| asked.user == USER && asked.is_write() && asked.resource == "configmaps")
+    }
+}
+
+async fn play(faults: &Faults) -> Result<()> {
+    let server = MemoryServer::hub()?;
+    for name in ["policies", "shop"] {
+        apply(&server.client(), &fixtures::namespace(name)).await?;
+    }
+    let mut flow = server.flow_of(USER, "example.com/rego", faults.clone())?;
+    let settings = Settings {
+        namespaces: BTreeSet::from(["policies".to_owned()]),
+        replicate: BTreeSet::from(["secrets".to_owned()]),
+        aliases: BTreeMap::new(),
+        limit: 100,
+    };
+    // A process does not know of paused time.
+    let check: confined::Check = Arc::new(|texts| async move { Ok(confined::checked(&texts)) }.boxed());
+    let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
+    let hub = Hub { server, loaded: loading.loaded() };
+    flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
+    let stop = CancellationToken::new();
+    flow.start(stop.clone());
+    let (mut expected, over) = (Expected::default(), faults.over(&hub.server, LIMIT));
+    let story = async {
+        for act in STORY {
+            hub.act(act, &mut expected).await?;
+            hub.until(&expected, LIMIT + SOON).await?;
+        }
+        Ok(())
+    };
+    match faults.plan() {
+        Some(_) => drop(tokio::try_join!(story, over)?),
+        None => story.await?,
+    }
+    hub.until(&expected, SOON).await?;
+    let writes = hub.writes();
+    sleep(LIMIT).await;
+    ensure!(hub.writes() == writes, "it goes on writing");
+    hub.until(&expected, Duration::ZERO).await?;
+    stop.cancel();
+    Ok(())
+}
+
+fn played(faults: &Faults) -> Result<()> {
+    Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(play(faults))
+}
+
+/// Plays each of `plans` that is about what Rego asks.
+fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
+    // Discovery is asked again and again, long after the story has ended.
+    let number = |at: &str| at.rsplit('#').next().and_then(|number| number.parse::<usize>().ok());
+    let of_rego = |plan: &&Plan| {
+        let at = &plan.at;
+        let is_discovery = at.starts_with("get #") && number(at).is_some_and(|number| number <= 10);
+        at.contains("configmaps") || at.contains("secrets") || is_discovery
+    };
+    let plans: Vec<&Plan> = plans.iter().filter(of_rego).collect();
+    let tried: BTreeSet<&str> = plans.iter().map(|plan| plan.fault).collect();
+    ensure!(tried.len() == faults.len(), "{tried:?}");
+    plans.iter().try_for_each(|plan| played(&Faults::of(plan)).with_context(|| plan.to_string()))
+}
+
+#[test]
+fn what_is_written_is_in_force_and_told() -> Result<()> {
+    played(&Faults::default())
+}
+
+#[test]
+fn whatever_goes_wrong_with_a_request_it_is_in_force_and_told() -> Result<()> {
+    let faults = Faults::default();
+    played(&faults)?;
+    sweep(&faults.request_plans(), &OF_REQUESTS.map(|(fault, _)| fault))
+}
+
+#[test]
+fn whatever_goes_wrong_with_an_event_it_is_in_force_and_told() -> Result<()> {
+    let faults = Faults::default();
+    played(&faults)?;
+    sweep(&faults.event_plans(), &OF_EVENTS.map(|(fault, _)| fault))
+}

@@ -1,0 +1,8 @@
+//! Policies in Rego on a real API server: what is loaded of them, and what their owners are told.
+
+mod carriers;
+mod documents;
+mod faults;
+mod rego_policies;
+mod switch;
+mod world;

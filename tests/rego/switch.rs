@@ -1,0 +1,71 @@
+//! With `--policy-namespace` there is Rego, and without it none.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::audit::all_requests_of;
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::{Controller, wait};
+use serde_json::json;
+
+use crate::world::{BINARY, LIMIT, World, denies};
+
+#[tokio::test]
+async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
+    let world = World::new("rego-metrics").await?;
+    let reads = "package admission\ndeny[\"x\"] { data.kubernetes.services[_][_].bad }\n";
+    world.write("one", json!({"a.rego": reads})).await?;
+    let controller = world.controller(&[]).await?;
+    world.until_ok("one").await?;
+    let metrics = controller.metrics().await?;
+    metrics.lint().await?;
+    let page = include_str!("../../docs/metrics.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `policy_sync_rego_"));
+    let documented: BTreeSet<String> = rows
+        .filter_map(|row| row.split_once('`'))
+        .map(|(name, _)| format!("policy_sync_rego_{name}"))
+        .collect();
+    let served: BTreeSet<String> =
+        metrics.names().into_iter().filter(|name| name.contains("_rego_")).map(str::to_owned).collect();
+    ensure!(served == documented, "{served:?} are served, {documented:?} are on the page");
+    let states = metrics.labels("policy_sync_rego_modules", "state");
+    ensure!(states == BTreeSet::from(["ignored", "loaded", "pending", "refused"]), "{states:?}");
+    let keys = metrics.labels("workqueue_adds_total", "name");
+    for name in keys.iter().filter(|name| name.starts_with("rego")) {
+        ensure!(page.contains(&format!("`{name}`")), "{name} is not on the page");
+    }
+    let (_, text) = controller.readiness().await?;
+    ensure!(text.contains("[+]rego ok"), "{text}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_watched_served_or_asked_without_a_policy_namespace() -> Result<()> {
+    let world = World::new("rego-off").await?;
+    world.write("one", json!({"a.rego": denies("a")})).await?;
+    let user = User::new("rego-off").in_group("system:masters");
+    let name = "--controller-name=example.com/rego-off";
+    let mut controller = Controller::launch(Path::new(BINARY), world.hub, &[name], Some(user))?;
+    controller.ready().await?;
+    controller.leads().await?;
+    controller.settled(world.hub).await?;
+    let asked = wait::until("the log of the hub", LIMIT, || async {
+        let asked = all_requests_of(world.hub, "rego-off")?;
+        ensure!(asked.iter().any(|request| request.object().resource == "gateways"), "it has none yet");
+        Ok(asked)
+    })
+    .await?;
+    for request in &asked {
+        let object = request.object();
+        ensure!(!["configmaps", "regopolicies", "pods"].contains(&object.resource.as_str()), "{request:?}");
+        ensure!(object.namespace != world.namespace, "{request:?}");
+    }
+    let metrics = controller.metrics().await?;
+    let of_rego: Vec<&str> = metrics.names().into_iter().filter(|name| name.contains("rego")).collect();
+    ensure!(of_rego.is_empty(), "{of_rego:?}");
+    let (_, text) = controller.readiness().await?;
+    ensure!(!text.contains("rego"), "{text}");
+    ensure!(world.status("one").await?.is_null());
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! A policy namespace of its own, and a controller that loads from it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::api::{Api, DeleteParams, ListParams};
+use kube::{Client, ResourceExt};
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::{ControlPlane, Controller, Fleet, fixtures, wait};
+use serde_json::{Value, json};
+
+/// The program under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
+/// What a ConfigMap says of its modules.
+const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
+/// How long anything may take on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// A policy namespace on the hub that all tests share.
+pub(crate) struct World {
+    pub(crate) hub: &'static ControlPlane,
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+}
+
+/// Denies what is called `bad`.
+pub(crate) fn denies(what: &str) -> String {
+    format!("package admission\ndeny[{{\"id\": \"{what}\"}}] {{ input.request.name == \"{what}\" }}\n")
+}
+
+impl World {
+    pub(crate) async fn new(namespace: &str) -> Result<Self> {
+        let hub = Fleet::shared_hub().await?.hub();
+        let client = hub.client()?;
+        apply(&client, &fixtures::namespace(namespace)).await?;
+        Ok(Self { hub, client, namespace: namespace.to_owned() })
+    }
+
+    /// The arguments of a controller of its own that loads from the namespace.
+    pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
+        let own = [
+            format!("--controller-name=example.com/{}", self.namespace),
+            format!("--policy-namespace={}", self.namespace),
+        ];
+        own.into_iter().chain(more.iter().map(|argument| (*argument).to_owned())).collect()
+    }
+
+    pub(crate) async fn controller(&self, more: &[&str]) -> Result<Controller> {
+        let arguments = self.arguments(more);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Controller::start(Path::new(BINARY), self.hub, &arguments).await
+    }
+
+    /// One with the rights of `user`, which need not become ready.
+    pub(crate) fn launch(&self, user: User, more: &[&str]) -> Result<Controller> {
+        let arguments = self.arguments(more);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Controller::launch(Path::new(BINARY), self.hub, &arguments, Some(user))
+    }
+
+    pub(crate) fn config_map(&self, name: &str, data: &Value) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": data,
+            "metadata": {"name": name, "namespace": self.namespace},
+        })
+    }
+
+    /// Writes the ConfigMap `name` with these keys.
+    pub(crate) async fn write(&self, name: &str, data: Value) -> Result<()> {
+        apply(&self.client, &self.config_map(name, &data)).await.map(drop)
+    }
+
+    pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) async fn delete(&self, name: &str) -> Result<()> {
+        self.config_maps().delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// What the ConfigMap `name` says of its modules, null where that is nothing.
+    pub(crate) async fn status(&self, name: &str) -> Result<Value> {
+        let object = self.config_maps().get(name).await?;
+        let status = object.annotations().get(STATUS);
+        Ok(status.map(|text| serde_json::from_str(text)).transpose()?.unwrap_or_default())
+    }
+
+    /// Waits until it says something that `is` so.
+    pub(crate) async fn until_status(&self, name: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+        wait::until(&format!("the status of {name}"), LIMIT, || async {
+            let status = self.status(name).await?;
+            ensure!(is(&status), "it says {status}");
+            Ok(status)
+        })
+        .await
+    }
+
+    pub(crate) async fn until_ok(&self, name: &str) -> Result<Value> {
+        self.until_status(name, |status| status["status"] == "ok").await
+    }
+
+    pub(crate) async fn until_refused(&self, name: &str) -> Result<Value> {
+        self.until_status(name, |status| status["status"] == "error").await
+    }
+
+    /// The Events with this reason about `name`, each as its note.
+    pub(crate) async fn events(&self, reason: &str, name: &str) -> Result<Vec<String>> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        let events = events.list(&ListParams::default()).await?.items.into_iter();
+        let about = events.filter(|event| {
+            event.reason.as_deref() == Some(reason) && event.involved_object.name.as_deref() == Some(name)
+        });
+        Ok(about.filter_map(|event| event.message).collect())
+    }
+}
+
+/// How many modules `controller` says are in this state.
+pub(crate) async fn modules(controller: &Controller, state: &str) -> Result<f64> {
+    controller.metrics().await?.value("policy_sync_rego_modules", &[("state", state)])
+}
+
+/// Waits until so many modules are loaded, and none is pending.
+pub(crate) async fn until_loaded(controller: &Controller, count: usize) -> Result<()> {
+    wait::until(&format!("{count} modules are loaded"), LIMIT, || async {
+        let (loaded, pending) = (modules(controller, "loaded").await?, modules(controller, "pending").await?);
+        ensure!((loaded, pending) == (count as f64, 0.0), "{loaded} are, {pending} are pending");
+        Ok(())
+    })
+    .await
+}
+
+/// Where the first fault of a status is: its key, row and column.
+pub(crate) fn place(status: &Value) -> Result<(String, u64, u64)> {
+    let location = &status["error"]["errors"][0]["location"];
+    let number = |name: &str| location[name].as_u64().with_context(|| format!("no {name} in {status}"));
+    Ok((location["file"].as_str().unwrap_or_default().to_owned(), number("row")?, number("col")?))
+}
