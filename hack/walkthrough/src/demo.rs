@@ -1,15 +1,13 @@
 //! What the demo runs on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 
 use super::report::Report;
+use super::{Story, placement};
 use policy_sync_testenv::{Controller, Fleet, FleetOptions};
-
-/// The spokes.
-pub(super) const SPOKES: [&str; 2] = ["eu-1", "us-1"];
 
 /// A hub, two spokes, and the controller. Dropping it stops all of it.
 #[derive(Debug)]
@@ -17,22 +15,32 @@ pub(super) struct Demo {
     // Goes before the hub that it watches.
     _controller: Controller,
     fleet: Fleet,
+    program: PathBuf,
 }
 
 impl Demo {
     /// Starts everything.
-    pub(super) async fn start(controller: &Path, report: &Report) -> Result<Self> {
+    pub(super) async fn start(story: Story, program: &Path, report: &Report) -> Result<Self> {
         ensure!(
-            controller.is_file(),
+            program.is_file(),
             "{} is no program: build it, or name one with --controller",
-            controller.display()
+            program.display()
         );
         report.step("Start a hub, two spokes and the controller");
-        let fleet = Fleet::start(FleetOptions::spokes(SPOKES)).await?;
+        let (fleet, arguments) = match story {
+            Story::Sync => (FleetOptions::spokes(story.spokes()), Vec::new()),
+            Story::Placement => (placement::fleet(), placement::arguments()),
+        };
+        let fleet = Fleet::start(fleet).await?;
         report.seen("hub and spokes are up, each with an API server of its own");
-        let controller = Controller::start(controller, fleet.hub(), &[]).await?;
+        let controller = Controller::start(program, fleet.hub(), &arguments).await?;
         report.seen("policy-sync controller is ready");
-        Ok(Self { _controller: controller, fleet })
+        Ok(Self { _controller: controller, fleet, program: program.to_owned() })
+    }
+
+    /// The program under test.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
     }
 
     /// A client of the hub.

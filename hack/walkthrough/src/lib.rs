@@ -1,10 +1,11 @@
-//! The demo: one policy's way from the hub to two spokes and back, on real servers, every step checked.
+//! The demos: one policy's way from the hub to two spokes and back, and where policies in Rego have apps run, on real servers,
+//! every step checked.
 //!
 //! ```text
-//! Demo    what runs: hub, spokes, controller
-//! story   the steps: what someone writes, and what is to follow
-//! look    what is looked at: copies on the spokes, conditions, the folded annotation, works
-//! report  what is printed
+//! Demo             what runs: hub, spokes, controller
+//! sync, placement  the steps: what someone writes, and what is to follow
+//! look             what is looked at: copies on the spokes, conditions, the folded annotation, works
+//! report           what is printed
 //! ```
 //!
 //! A step writes as a user would and then waits, with a limit, for what is to follow. What does not follow ends the
@@ -12,8 +13,9 @@
 
 mod demo;
 mod look;
+mod placement;
 mod report;
-mod story;
+mod sync;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,13 +25,42 @@ use anyhow::Result;
 use self::demo::Demo;
 use self::report::Report;
 
-/// How to run the demo.
+/// What is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Story {
+    /// A policy travels to the spokes, and their answers come back.
+    #[default]
+    Sync,
+    /// Policies in Rego say where apps may run.
+    Placement,
+}
+
+/// How to run a demo.
 #[derive(Debug)]
 pub struct Options {
+    /// What is told.
+    pub story: Story,
     /// The program `policy-sync`.
     pub controller: PathBuf,
     /// Whether all is left running at the end.
     pub keep: bool,
+}
+
+impl Story {
+    /// The names of the spokes.
+    fn spokes(self) -> [&'static str; 2] {
+        match self {
+            Self::Sync => sync::SPOKES,
+            Self::Placement => placement::SPOKES,
+        }
+    }
+
+    async fn tell(self, demo: &Demo, report: &Report) -> Result<()> {
+        match self {
+            Self::Sync => sync::tell(demo, report).await,
+            Self::Placement => placement::tell(demo, report).await,
+        }
+    }
 }
 
 /// The exit code of a program that was ended by Ctrl-C.
@@ -41,22 +72,22 @@ const INTERRUPTED: u8 = 130;
 ///
 /// What did not follow as it should.
 pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<ExitCode> {
-    let report = Report::new();
+    let report = Report::new(&format!("a hub and the spokes {}", options.story.spokes().join(" and ")));
     let mut asked = std::pin::pin!(asked);
     let demo = tokio::select! {
-        demo = Demo::start(&options.controller, &report) => demo?,
+        demo = Demo::start(options.story, &options.controller, &report) => demo?,
         () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let told = tokio::select! {
-        told = story::tell(&demo, &report) => told,
+        told = options.story.tell(&demo, &report) => told,
         () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
     };
     if let Err(error) = &told {
         report.failed(error);
     }
     if options.keep {
-        if told.is_ok() {
-            story::put_back(&demo, &report).await?;
+        if told.is_ok() && options.story == Story::Sync {
+            sync::put_back(&demo, &report).await?;
         }
         demo.say_how_to_reach(&report);
         asked.await;

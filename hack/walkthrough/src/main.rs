@@ -1,17 +1,20 @@
-//! The demo's command line; `hack/demo` builds it and runs it.
+//! The demos' command line; `hack/demo` builds it and runs it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use policy_sync_walkthrough::{self as demo, Options};
+use policy_sync_walkthrough::{self as demo, Options, Story};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A hub, the spokes eu-1 and us-1 and the controller on this machine: a policy travels, and each step is checked.
+/// A hub, two spokes and the controller on this machine: a story is told, and each step of it is checked.
 #[derive(Parser)]
 #[command(name = "demo", version)]
 struct Arguments {
+    /// What is told.
+    #[arg(value_enum, default_value_t)]
+    story: Story,
     /// Leave everything running at the end, until Ctrl-C, and print how to reach it.
     #[arg(long)]
     keep: bool,
@@ -26,7 +29,7 @@ impl Arguments {
             Some(path) => path,
             None => std::env::current_exe().context("finding this program")?.with_file_name("policy-sync"),
         };
-        Ok(Options { controller, keep: self.keep })
+        Ok(Options { story: self.story, controller, keep: self.keep })
     }
 }
 

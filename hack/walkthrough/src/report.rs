@@ -17,9 +17,9 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(what: &str) -> Self {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        println!("Policy Sync: a hub and the spokes eu-1 and us-1, on this machine alone");
+        println!("Policy Sync: {what}, on this machine alone");
         Self { colour, started: Instant::now(), step: Mutex::new((0, Instant::now())) }
     }
 

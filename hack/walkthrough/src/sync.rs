@@ -12,12 +12,14 @@ use policy_sync::api::annotations::{
 use policy_sync::sync::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
 
-use super::demo::{Demo, SPOKES};
+use super::demo::Demo;
 use super::look::{self, Fold};
 use super::report::Report;
 use policy_sync_testenv::apply::{api_for, apply, apply_all, apply_with_status};
 use policy_sync_testenv::fixtures;
 
+/// The spokes.
+pub(super) const SPOKES: [&str; 2] = ["eu-1", "us-1"];
 /// The namespace on the hub.
 const SHOP: &str = "shop";
 /// Where it is on the spokes.
