@@ -30,6 +30,7 @@ pub mod clock;
 pub mod flow;
 pub mod health;
 pub mod hub;
+pub mod placement;
 pub mod reconcile;
 pub mod rego;
 pub mod report;

@@ -14,6 +14,8 @@ pub enum Place {
     HubPolicies,
     /// On the hub's Gateways, by the controller.
     HubGateways,
+    /// On objects that policies in Rego place, by the controller.
+    Placed,
     /// On the spokes' copies.
     Copies,
     /// On works.
@@ -67,6 +69,8 @@ keys! {
     CLUSTER_LABELS = "clusters.kuadrant.io/", Label, HubGateways;
     /// What labels of a ManagedCluster begin with that its Gateways on the hub get: `kuadrant.io/<attribute>`.
     CLUSTER_ATTRIBUTES = "kuadrant.io/", Label, ByUsers;
+    /// On an object that policies place: what of its labels and annotations is theirs, and what stood there before, as JSON.
+    PLACED_BY_POLICY = "kuadrant.io/placed-by-policy", Annotation, Placed;
     /// On a copy of a Gateway.
     MANAGED = "kuadrant.io/managed", Label, Copies;
     /// On a work: its origin, `<resource>.<group>/<namespace>/<name>`.
@@ -79,6 +83,16 @@ keys! {
     WORK_FOR = "kuadrant.io/work-for", Label, Works;
     /// On a work.
     MANAGED_BY = "app.kubernetes.io/managed-by", Label, Works;
+}
+
+/// Whether `key` is one that the controller writes itself.
+#[must_use]
+pub fn is_ours(key: &str) -> bool {
+    ALL.iter().any(|(place, _, known)| {
+        let is_it = key == *known || (known.ends_with('/') && key.starts_with(known));
+        // Others write that one as well.
+        *place != Place::ByUsers && *known != MANAGED_BY && is_it
+    })
 }
 
 /// The value of [`MANAGED_BY`].

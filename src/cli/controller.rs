@@ -2,6 +2,7 @@
 
 mod election;
 mod rego;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tracing::{Level, info};
 
 use self::election::ElectionArguments;
 use self::rego::RegoArguments;
+use self::webhooks::WebhookArguments;
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
@@ -61,6 +63,8 @@ pub struct Arguments {
     election: ElectionArguments,
     #[command(flatten)]
     rego: RegoArguments,
+    #[command(flatten)]
+    webhooks: WebhookArguments,
     /// Batch changes of the spokes' status for this long.
     #[arg(long, default_value = "1s", value_parser = status_window, value_name = "DURATION")]
     status_window: Duration,
@@ -138,6 +142,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         tasks: tasks.clone(),
         rego,
     };
+    arguments.webhooks.serve(&flow, &stop)?;
     let served = Served::new(&flow);
     let servers = [
         (arguments.metrics_bind_address, server::metrics(served.clone())),

@@ -72,6 +72,12 @@ impl Embedded {
         Ok(Self { engine, bundle: Arc::new(bundle.clone()) })
     }
 
+    /// Whether a module is of `package`.
+    #[must_use]
+    pub fn has(&self, package: &str) -> bool {
+        self.bundle.modules().any(|module| module.package() == package)
+    }
+
     /// The same modules with other data.
     ///
     /// # Errors

@@ -28,3 +28,4 @@ pub mod review;
 pub mod settle;
 pub mod snapshot;
 mod tree;
+pub mod turns;

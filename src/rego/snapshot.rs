@@ -34,6 +34,14 @@ pub enum Unanswered {
     Failed(#[from] Failure),
 }
 
+impl Unanswered {
+    /// Whether an evaluation ran out of time.
+    #[must_use]
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, Self::Failed(Failure { too_long: true, .. }))
+    }
+}
+
 impl Snapshot {
     /// One in which `package` cannot be asked where `denials` say so.
     #[must_use]
@@ -66,6 +74,12 @@ impl Snapshot {
     #[must_use]
     pub fn is_starting(&self) -> Option<&str> {
         self.starting.as_deref()
+    }
+
+    /// Whether there is a policy of `package`, be it one that cannot be asked, or nobody knows yet.
+    #[must_use]
+    pub fn is_asked(&self, package: &str) -> bool {
+        self.starting.is_some() || self.denials.contains_key(package) || self.engine.has(package)
     }
 
     /// The value of `query`, which is about `package`; `None` where it is undefined.

@@ -1,5 +1,8 @@
 //! What the controller serves: probes and metrics. Routes only; each handler asks something that knows no HTTP.
 
+pub mod tls;
+pub mod webhooks;
+
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -22,8 +25,8 @@ use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
 use crate::telemetry::metrics::Metrics;
 
-/// How many connections wait to be taken, as the standard library has it.
-const BACKLOG: i32 = 128;
+/// How many connections wait to be taken: an API server opens one for each review, all at once where many objects are written.
+const BACKLOG: i32 = 1_024;
 
 /// What the handlers ask.
 #[derive(Clone, Debug)]

@@ -5,4 +5,5 @@ mod documents;
 mod faults;
 mod rego_policies;
 mod switch;
+mod webhooks;
 mod world;

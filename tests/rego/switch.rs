@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use policy_sync_testenv::audit::all_requests_of;
 use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, wait};
 use serde_json::json;
 
@@ -16,18 +17,19 @@ async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
     let world = World::new("rego-metrics").await?;
     let reads = "package admission\ndeny[\"x\"] { data.kubernetes.services[_][_].bad }\n";
     world.write("one", json!({"a.rego": reads})).await?;
-    let controller = world.controller(&[]).await?;
+    let webhooks = Webhooks::new()?;
+    let arguments = webhooks.arguments();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let controller = world.controller(&arguments).await?;
     world.until_ok("one").await?;
     let metrics = controller.metrics().await?;
     metrics.lint().await?;
     let page = include_str!("../../docs/metrics.md");
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `policy_sync_rego_"));
-    let documented: BTreeSet<String> = rows
-        .filter_map(|row| row.split_once('`'))
-        .map(|(name, _)| format!("policy_sync_rego_{name}"))
-        .collect();
-    let served: BTreeSet<String> =
-        metrics.names().into_iter().filter(|name| name.contains("_rego_")).map(str::to_owned).collect();
+    let is_of_rego =
+        |name: &&str| name.starts_with("policy_sync_rego_") || name.starts_with("policy_sync_webhook_");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let documented: BTreeSet<&str> = rows.map(|(name, _)| name).filter(is_of_rego).collect();
+    let served: BTreeSet<&str> = metrics.names().into_iter().filter(is_of_rego).collect();
     ensure!(served == documented, "{served:?} are served, {documented:?} are on the page");
     let states = metrics.labels("policy_sync_rego_modules", "state");
     ensure!(states == BTreeSet::from(["ignored", "loaded", "pending", "refused"]), "{states:?}");
@@ -62,7 +64,11 @@ async fn nothing_is_watched_served_or_asked_without_a_policy_namespace() -> Resu
         ensure!(object.namespace != world.namespace, "{request:?}");
     }
     let metrics = controller.metrics().await?;
-    let of_rego: Vec<&str> = metrics.names().into_iter().filter(|name| name.contains("rego")).collect();
+    let of_rego: Vec<&str> = metrics
+        .names()
+        .into_iter()
+        .filter(|name| name.contains("rego") || name.contains("webhook"))
+        .collect();
     ensure!(of_rego.is_empty(), "{of_rego:?}");
     let (_, text) = controller.readiness().await?;
     ensure!(!text.contains("rego"), "{text}");

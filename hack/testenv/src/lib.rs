@@ -37,6 +37,7 @@ pub mod rights;
 pub mod spoke;
 pub mod tenant;
 pub mod wait;
+pub mod webhooks;
 
 pub use control_plane::{ControlPlane, ControlPlaneOptions};
 pub use controller::Controller;

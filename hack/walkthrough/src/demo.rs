@@ -7,6 +7,7 @@ use kube::Client;
 
 use super::report::Report;
 use super::{Story, placement};
+use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, Fleet, FleetOptions};
 
 /// A hub, two spokes, and the controller. Dropping it stops all of it.
@@ -16,6 +17,7 @@ pub(super) struct Demo {
     _controller: Controller,
     fleet: Fleet,
     program: PathBuf,
+    webhooks: Webhooks,
 }
 
 impl Demo {
@@ -27,20 +29,27 @@ impl Demo {
             program.display()
         );
         report.step("Start a hub, two spokes and the controller");
+        let webhooks = Webhooks::new()?;
         let (fleet, arguments) = match story {
             Story::Sync => (FleetOptions::spokes(story.spokes()), Vec::new()),
-            Story::Placement => (placement::fleet(), placement::arguments()),
+            Story::Placement => (placement::fleet(), placement::arguments(&webhooks)),
         };
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let fleet = Fleet::start(fleet).await?;
         report.seen("hub and spokes are up, each with an API server of its own");
         let controller = Controller::start(program, fleet.hub(), &arguments).await?;
         report.seen("policy-sync controller is ready");
-        Ok(Self { _controller: controller, fleet, program: program.to_owned() })
+        Ok(Self { _controller: controller, fleet, program: program.to_owned(), webhooks })
     }
 
     /// The program under test.
     pub(super) fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// Where its webhooks are.
+    pub(super) fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
     }
 
     /// A client of the hub.

@@ -7,11 +7,13 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use policy_sync::api::cluster::ManagedCluster;
 use policy_sync_testenv::apply::apply;
-use policy_sync_testenv::{FleetOptions, fixtures};
+use policy_sync_testenv::webhooks::Webhooks;
+use policy_sync_testenv::{FleetOptions, fixtures, wait};
 use serde_json::{Value, json};
 
 use super::demo::Demo;
@@ -22,6 +24,10 @@ use super::report::Report;
 pub(super) const SPOKES: [&str; 2] = ["c1", "c2"];
 /// Where administrators write policies.
 const POLICIES: &str = "kube-federation-scheduling-policy";
+/// Where teams write apps.
+const SHOP: &str = "shop";
+/// On an app: which clusters it is to run on, and how much of it.
+const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 /// What a carrier says of its modules.
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 /// The policy.
@@ -39,8 +45,10 @@ pub(super) fn fleet() -> FleetOptions {
 }
 
 /// How the controller is started.
-pub(super) fn arguments() -> Vec<&'static str> {
-    vec!["--policy-namespace=kube-federation-scheduling-policy"]
+pub(super) fn arguments(webhooks: &Webhooks) -> Vec<String> {
+    let mut arguments = webhooks.arguments();
+    arguments.push(format!("--policy-namespace={POLICIES}"));
+    arguments
 }
 
 /// All steps.
@@ -49,7 +57,9 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     apply(&hub, &fixtures::namespace(POLICIES)).await?;
     write_a_policy_with_a_fault(&hub, report).await?;
     mend_it(&hub, report).await?;
-    ask_where_an_app_would_go(demo, &hub, report).await
+    ask_where_an_app_would_go(demo, &hub, report).await?;
+    write_an_app(demo, &hub, report).await?;
+    wish_for_another_cluster(&hub, report).await
 }
 
 fn policy(text: &str) -> Value {
@@ -123,9 +133,60 @@ async fn ask_where_an_app_would_go(demo: &Demo, hub: &Client, report: &Report) -
     report.say(&format!("$ policy-sync {}", arguments.join(" ")));
     let answer = run(demo.program(), folder.path(), &arguments)?;
     report.excerpt(&answer["annotations"]);
-    let preferences = &answer["annotations"]["federation.kubernetes.io/replica-set-preferences"];
+    let preferences = &answer["annotations"][PREFERENCES];
     ensure!(*preferences == json!({"clusters": {"c1": {"weight": 1}}, "rebalance": true}), "{answer}");
     report.seen("to c1 alone: it is the cluster in the EU that is certified for card data");
+    Ok(())
+}
+
+/// The app of the documentation, with these annotations more.
+fn app(name: &str, annotations: &Value) -> Value {
+    let labels = json!({"app": name});
+    let container = json!({"name": "shop", "image": "registry.example/shop:1"});
+    let mut app = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": SHOP, "annotations": annotations},
+        "spec": {"replicas": 4, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+    });
+    app["metadata"]["annotations"]["requires-pci"] = "true".into();
+    app
+}
+
+async fn write_an_app(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+    report.step("A team writes the app, and says nothing of clusters");
+    apply(hub, &fixtures::namespace(SHOP)).await?;
+    apply(hub, &demo.webhooks().placement_of_deployments(SHOP)).await?;
+    let written = apply(hub, &app("shop", &json!({}))).await?;
+    let placed = written.annotations();
+    report.say("Deployment shop/shop, as it is stored:");
+    report.excerpt(&json!({"metadata": {"annotations": placed}}));
+    let preferences = placed.get(PREFERENCES).context("the policy has set nothing")?;
+    ensure!(preferences == r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#, "{preferences}");
+    report.seen("it is to run on c1");
+    Ok(())
+}
+
+async fn wish_for_another_cluster(hub: &Client, report: &Report) -> Result<()> {
+    report.step("Another team wishes for c2");
+    let wish = json!({PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
+    let error = apply(hub, &app("till", &wish)).await.err().context("it is let in")?;
+    let words = "till handles card data: cluster c2 is not certified for it";
+    let error = format!("{error:#}");
+    ensure!(error.contains(words), "{error}");
+    report.seen("the API refuses it, in the policy's words:");
+    report.excerpt(&words.into());
+    let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
+    let event = wait::until("an Event", Duration::from_secs(30), || async {
+        let events = events.list(&ListParams::default()).await?.items.into_iter();
+        events
+            .filter(|event| event.reason.as_deref() == Some("PlacementRefused"))
+            .find_map(|event| event.message)
+            .context("there is none")
+    })
+    .await?;
+    ensure!(event == words, "{event}");
+    report.seen("and an Event PlacementRefused on Deployment shop/till says the same");
     Ok(())
 }
 

@@ -118,9 +118,12 @@ fn a_library_that_no_longer_has_what_is_used_of_it_is_refused() {
     assert_eq!(found[0].1.as_deref(), Some(LIB));
     assert_eq!(found[1..], [USER, OTHER].map(|text| fate("loaded", Some(text))));
     // One that is gone takes its own modules along: who uses it cannot be asked.
-    let found = fates(&[("user", USER, Some(USER)), ("new", OTHER, None)]);
+    let written = [("user", USER, Some(USER)), ("new", OTHER, None), ("old", OTHER, Some(OTHER))];
+    let found = fates(&written);
     assert!(found[0].0.starts_with("user:3:") && found[0].1.is_none(), "{found:?}");
-    assert_eq!(found[1], fate("loaded", Some(OTHER)));
+    assert_eq!(found[1..], [OTHER, OTHER].map(|text| fate("loaded", Some(text))));
+    let packages = settled(&written).packages;
+    assert_eq!(packages[&ModuleId::new("user")], "admission", "of what is refused, too");
 }
 
 #[test]

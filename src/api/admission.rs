@@ -1,0 +1,217 @@
+//! The wire types of admission webhooks: AdmissionReview, in `admission.k8s.io/v1` and `v1beta1`, which read alike.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use json_patch::Patch;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::names::GroupResource;
+
+/// The most bytes of a message.
+const MESSAGE: usize = 32 * 1024;
+
+/// What the API server asks.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The kind of what is written.
+    pub kind: Kind,
+    /// Its resource.
+    pub resource: Resource,
+    /// Its namespace, empty for a cluster-scoped object.
+    pub namespace: String,
+    /// Its name, empty where the server will make one up.
+    pub name: String,
+    /// The object as it is to be written.
+    pub object: Value,
+    /// The object as it is stored, null where it is not.
+    pub old_object: Value,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+}
+
+/// A resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Resource {
+    /// Its group, empty for core.
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// Its plural.
+    pub resource: String,
+}
+
+/// A kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Kind {
+    /// Its group, empty for core.
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// Its name in objects.
+    pub kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Review {
+    api_version: String,
+    kind: String,
+    request: Option<Raw>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw {
+    uid: String,
+    #[serde(default)]
+    kind: Kind,
+    #[serde(default)]
+    resource: Resource,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    object: Option<Box<RawValue>>,
+    #[serde(default)]
+    old_object: Option<Box<RawValue>>,
+    #[serde(default)]
+    dry_run: Option<bool>,
+}
+
+/// A review that can be answered.
+#[derive(Debug)]
+pub struct Asked {
+    api_version: String,
+    raw: Raw,
+}
+
+impl Asked {
+    /// Reads the body of a request, but not yet the objects in it.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no AdmissionReview.
+    pub fn read(body: &[u8]) -> Result<Self, String> {
+        let review: Review = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        if review.kind != "AdmissionReview" || !review.api_version.starts_with("admission.k8s.io/v1") {
+            return Err(format!("expected an AdmissionReview, found {} {}", review.api_version, review.kind));
+        }
+        let raw = review.request.ok_or("an AdmissionReview has a request")?;
+        Ok(Self { api_version: review.api_version, raw })
+    }
+
+    /// The resource of what is written: `deployments.apps`.
+    #[must_use]
+    pub fn resource(&self) -> String {
+        GroupResource::new(&self.raw.resource.group, &self.raw.resource.resource).to_string()
+    }
+
+    /// What it asks.
+    ///
+    /// # Errors
+    ///
+    /// Where an object cannot be read: values deeper than 128 levels cannot, whatever holds them.
+    pub fn request(&self) -> Result<Request, String> {
+        let read = |raw: &Option<Box<RawValue>>, what: &str| match raw {
+            None => Ok(Value::Null),
+            Some(raw) => {
+                serde_json::from_str(raw.get()).map_err(|error| format!("{what} cannot be read: {error}"))
+            }
+        };
+        let raw = &self.raw;
+        Ok(Request {
+            kind: raw.kind.clone(),
+            resource: raw.resource.clone(),
+            namespace: raw.namespace.clone(),
+            name: raw.name.clone(),
+            object: read(&raw.object, "the object")?,
+            old_object: read(&raw.old_object, "the object that is stored")?,
+            dry_run: raw.dry_run.unwrap_or_default(),
+        })
+    }
+
+    /// The answer.
+    #[must_use]
+    pub fn answer(&self, verdict: &Verdict) -> Value {
+        let mut response = json!({"uid": self.raw.uid, "allowed": verdict.is_allowed()});
+        match verdict {
+            Verdict::Denied { code, message } => {
+                let message = super::text::capped(message, MESSAGE);
+                response["status"] = json!({"code": code, "message": message});
+            }
+            Verdict::Allowed { patch } if !patch.0.is_empty() => {
+                let patch = serde_json::to_vec(patch).unwrap_or_default();
+                response["patchType"] = "JSONPatch".into();
+                response["patch"] = STANDARD.encode(patch).into();
+            }
+            Verdict::Allowed { .. } => {}
+        }
+        json!({"apiVersion": self.api_version, "kind": "AdmissionReview", "response": response})
+    }
+}
+
+/// What becomes of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is carried out.
+    Allowed {
+        /// With these changes.
+        patch: Patch,
+    },
+    /// It is not.
+    Denied {
+        /// A status code of HTTP: 403 where policies say so, 500 where they cannot be asked.
+        code: u16,
+        /// Why not.
+        message: String,
+    },
+}
+
+impl Verdict {
+    /// It is carried out as it is.
+    #[must_use]
+    pub fn allowed() -> Self {
+        Self::Allowed { patch: Patch(Vec::new()) }
+    }
+
+    /// It is carried out with these changes, where it is.
+    #[must_use]
+    pub fn with_patch(self, patch: Patch) -> Self {
+        match self {
+            Self::Allowed { .. } => Self::Allowed { patch },
+            denied @ Self::Denied { .. } => denied,
+        }
+    }
+
+    /// Policies deny it.
+    #[must_use]
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::Denied { code: 403, message: message.into() }
+    }
+
+    /// Policies could not be asked.
+    #[must_use]
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Denied { code: 500, message: message.into() }
+    }
+
+    /// There is no room to ask them now.
+    #[must_use]
+    pub fn too_many() -> Self {
+        Self::Denied { code: 429, message: "too many reviews are waiting".to_owned() }
+    }
+
+    /// Whether it is carried out.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests;

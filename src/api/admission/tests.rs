@@ -1,0 +1,65 @@
+use super::*;
+
+fn review(version: &str, object: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/{version}","kind":"AdmissionReview","request":{{"uid":"u1",
+        "kind":{{"group":"apps","version":"v1","kind":"Deployment"}},
+        "resource":{{"group":"apps","version":"v1","resource":"deployments"}},"namespace":"shop","operation":"CREATE",
+        "object":{object},"oldObject":null,"dryRun":true,"userInfo":{{"username":"a"}}}}}}"#
+    )
+}
+
+#[test]
+fn both_versions_are_read_and_answered_alike() {
+    for version in ["v1", "v1beta1"] {
+        let asked = Asked::read(review(version, r#"{"metadata":{"name":"web"}}"#).as_bytes()).unwrap();
+        let request = asked.request().unwrap();
+        assert_eq!(asked.resource(), "deployments.apps");
+        assert_eq!(
+            (&*request.resource.resource, &*request.namespace, request.dry_run),
+            ("deployments", "shop", true)
+        );
+        assert_eq!((&request.object["metadata"]["name"], &request.old_object), (&json!("web"), &Value::Null));
+        let patch: Patch = serde_json::from_value(json!([{"op": "add", "path": "/a", "value": 1}])).unwrap();
+        let answer = asked.answer(&Verdict::allowed().with_patch(patch));
+        let encoded = STANDARD.encode(r#"[{"op":"add","path":"/a","value":1}]"#);
+        let response = json!({"uid": "u1", "allowed": true, "patchType": "JSONPatch", "patch": encoded});
+        let api_version = format!("admission.k8s.io/{version}");
+        assert_eq!(
+            answer,
+            json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
+        );
+        assert_eq!(asked.answer(&Verdict::allowed())["response"], json!({"uid": "u1", "allowed": true}));
+        let denied = json!({"uid": "u1", "allowed": false, "status": {"code": 403, "message": "no"}});
+        assert_eq!(asked.answer(&Verdict::denied("no"))["response"], denied);
+    }
+}
+
+#[test]
+fn what_is_too_deep_is_a_review_that_can_be_answered() {
+    let deep = format!(r#"{{"spec":{}1{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
+    let asked = Asked::read(review("v1", &deep).as_bytes()).unwrap();
+    let fault = asked.request().unwrap_err();
+    assert!(fault.starts_with("the object cannot be read: recursion limit exceeded"), "{fault}");
+}
+
+#[test]
+fn what_is_no_review_is_refused() {
+    for body in [
+        "",
+        "{",
+        "[]",
+        "{}",
+        r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#,
+        r#"{"apiVersion":"v1","kind":"Pod","request":{"uid":"a"}}"#,
+        r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}"#,
+    ] {
+        assert!(Asked::read(body.as_bytes()).is_err(), "{body}");
+    }
+}
+
+#[test]
+fn a_patch_never_makes_a_denial_good() {
+    let patch: Patch = serde_json::from_value(json!([{"op": "remove", "path": "/a"}])).unwrap();
+    assert_eq!(Verdict::denied("no").with_patch(patch), Verdict::denied("no"));
+}

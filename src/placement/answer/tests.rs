@@ -1,0 +1,66 @@
+use serde_json::json;
+
+use super::*;
+
+fn read(answer: serde_json::Value) -> Result<Answer, String> {
+    Answer::read(&answer.into()).map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn values_that_are_no_texts_are_compact_json_and_null_removes() {
+    let answer = read(json!({
+        "annotations": {"a": {"b": [1, "x"]}, "c": "text", "d": null, "example.com/e": true},
+        "labels": {"zone": "eu", "n": 1, "gone": null},
+        "errors": ["b", "a", "b"],
+        "helper": [1, 2],
+    }))
+    .unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    let annotations =
+        [("a", text(r#"{"b":[1,"x"]}"#)), ("c", text("text")), ("d", None), ("example.com/e", text("true"))];
+    assert_eq!(answer.annotations, annotations.map(|(key, value)| (key.to_owned(), value)).into());
+    let labels = [("zone", text("eu")), ("n", text("1")), ("gone", None)];
+    assert_eq!(answer.labels, labels.map(|(key, value)| (key.to_owned(), value)).into());
+    assert_eq!(answer.errors, ["a", "b"]);
+    assert_eq!(read(json!({})), Ok(Answer::default()));
+    // Sets, as partial rules give them.
+    let set = Value::from(std::collections::BTreeSet::from([Value::from("b"), Value::from("a")]));
+    let answer =
+        Answer::read(&std::collections::BTreeMap::from([(Value::from("errors"), set)]).into()).unwrap();
+    assert_eq!(answer.errors, ["a", "b"]);
+}
+
+#[test]
+fn what_is_of_another_shape_is_refused_with_its_place() {
+    for (answer, expected) in [
+        (json!([]), "answer: expected an object, found []"),
+        (json!({"annotations": ["a"]}), r#"annotations: expected an object, found ["a"]"#),
+        (json!({"labels": "zone"}), r#"labels: expected an object, found "zone""#),
+        (json!({"errors": "no"}), r#"errors: expected a list of texts, found "no""#),
+        (json!({"errors": ["no", 1]}), r#"errors: expected a list of texts, found ["no",1]"#),
+        (json!({"errors": {"no": 1}}), r#"errors: expected a list of texts, found {"no":1}"#),
+        (
+            json!({"annotations": {"kuadrant.io/placed-by-policy": "{}"}}),
+            "annotations.kuadrant.io/placed-by-policy: only the controller writes it",
+        ),
+        (
+            json!({"labels": {"clusters.kuadrant.io/c1_zone": "eu"}}),
+            "labels.clusters.kuadrant.io/c1_zone: only the controller writes it",
+        ),
+        (json!({"annotations": {"no key": "x"}}), "annotations.no key: is no key that the API takes"),
+        (
+            json!({"labels": {"zone": "no value"}}),
+            r#"labels.zone: "no value" is no value that a label can have"#,
+        ),
+        (
+            json!({"labels": {"zone": {"a": 1}}}),
+            r#"labels.zone: "{\"a\":1}" is no value that a label can have"#,
+        ),
+    ] {
+        assert_eq!(read(answer.clone()), Err(expected.to_owned()), "{answer}");
+    }
+    // Users' words are theirs.
+    assert!(read(json!({"annotations": {"kuadrant.io/cluster-selector": "zone=eu"}})).is_ok());
+    let fault = read(json!({"annotations": ["x".repeat(10_000)]})).unwrap_err();
+    assert!(fault.len() < 200, "{} bytes", fault.len());
+}

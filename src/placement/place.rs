@@ -1,0 +1,56 @@
+//! An object as it is stored: as its developer wants it, with what policies say of that.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::answer::{Answer, AnswerFault};
+use super::placed::{Placed, Set, Strings, put, strings, write};
+use crate::api::annotations::PLACED_BY_POLICY;
+use crate::api::text::grouped;
+
+/// How many bytes all annotations of an object may have, as the API counts them: keys and values.
+const ANNOTATIONS: usize = 256 * 1024;
+
+/// `object`, of which its developer wants `wish`, as it is stored where policies answer this of the wish.
+///
+/// # Errors
+///
+/// Where the API would not take what they set.
+pub fn place(object: &Value, wish: &Value, answer: &Answer) -> Result<Value, AnswerFault> {
+    let (mut result, mut placed) = (object.clone(), Placed::default());
+    let mut labels = strings(wish, "labels");
+    placed.labels = set(&mut labels, &answer.labels);
+    write(&mut result, "labels", &labels);
+    let mut annotations = strings(wish, "annotations");
+    placed.annotations = set(&mut annotations, &answer.annotations);
+    if !placed.is_empty() {
+        let text = serde_json::to_string(&placed).unwrap_or_default();
+        annotations.insert(PLACED_BY_POLICY.to_owned(), text);
+    }
+    write(&mut result, "annotations", &annotations);
+    let bytes: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if bytes > ANNOTATIONS && !answer.annotations.is_empty() {
+        let (bytes, limit) = (grouped(bytes), grouped(ANNOTATIONS));
+        let text = format!("the object's would have {bytes} bytes, {limit} are allowed");
+        return Err(AnswerFault::new("annotations", text));
+    }
+    Ok(result)
+}
+
+/// Sets in `strings`, which are the developer's, what policies say; returns what of it is theirs.
+fn set(strings: &mut Strings, answer: &BTreeMap<String, Option<String>>) -> BTreeMap<String, Set> {
+    let mut set = BTreeMap::new();
+    for (key, value) in answer {
+        let before = strings.get(key).cloned();
+        // Both want the same: nothing has to be kept of it.
+        if before != *value {
+            set.insert(key.clone(), Set::new(value.as_deref(), before.as_deref()));
+            put(strings, key, value.clone());
+        }
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests;

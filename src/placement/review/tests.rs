@@ -1,0 +1,139 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::rego::bundle::Bundle;
+use crate::rego::embedded::Embedded;
+use crate::rego::module::{ModuleId, Text};
+
+const PCI: &str = include_str!("../../../docs/examples/rego/placement/pci.rego");
+const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
+
+fn snapshot(rego: &str, clusters: Value) -> Snapshot {
+    let text = Text { id: ModuleId::new("policies/pci/pci.rego"), text: rego.into() };
+    let data = json!({"kubernetes": {"clusters": clusters}});
+    let engine = Embedded::new(&Bundle::read(&[text]).unwrap(), data.into()).unwrap();
+    Snapshot::new(engine, BTreeMap::new(), BTreeMap::new())
+}
+
+fn fleet() -> Value {
+    let cluster = |zone: &str| json!({"metadata": {"labels": {"zone": zone, "pci": "certified"}}});
+    json!({"c1": cluster("eu"), "c2": cluster("us")})
+}
+
+fn app(annotations: Value) -> Value {
+    json!({"kind": "Deployment", "metadata": {"name": "shop", "namespace": "shop", "annotations": annotations}})
+}
+
+/// What is stored where `object` is written over `old`, or why it is not.
+fn written(snapshot: &Snapshot, object: &Value, old: &Value) -> Result<Value, (u16, String)> {
+    let request = Request { object: object.clone(), old_object: old.clone(), ..Request::default() };
+    match review(snapshot, &request).unwrap_or_else(|error| Verdict::failed(error.to_string())) {
+        Verdict::Denied { code, message } => Err((code, message)),
+        Verdict::Allowed { patch } => {
+            let mut object = object.clone();
+            json_patch::patch(&mut object, &patch).unwrap();
+            Ok(object)
+        }
+    }
+}
+
+#[test]
+fn an_app_gets_what_the_policy_says_and_a_wish_that_it_forbids_is_denied_in_its_words() {
+    let snapshot = snapshot(PCI, fleet());
+    let stored = written(&snapshot, &app(json!({"requires-pci": "true"})), &Value::Null).unwrap();
+    let preferences = stored["metadata"]["annotations"][PREFERENCES].as_str().unwrap();
+    assert_eq!(preferences, r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#);
+    let wish = app(json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#}));
+    let denied = (403, "shop handles card data: cluster c2 is not certified for it".to_owned());
+    assert_eq!(written(&snapshot, &wish, &Value::Null), Err(denied.clone()));
+    // Also where it replaces what the policy has set.
+    assert_eq!(written(&snapshot, &wish, &stored), Err(denied));
+    let other = app(json!({"requires-pci": "false"}));
+    assert_eq!(written(&snapshot, &other, &Value::Null).unwrap(), other);
+}
+
+#[test]
+fn what_the_policy_has_set_is_no_wish_where_the_fleet_has_changed() {
+    let stored =
+        written(&snapshot(PCI, fleet()), &app(json!({"requires-pci": "true"})), &Value::Null).unwrap();
+    let mut fleet = fleet();
+    fleet["c1"]["metadata"]["labels"]["pci"] = "expired".into();
+    fleet["c3"] = json!({"metadata": {"labels": {"zone": "eu", "pci": "certified"}}});
+    let moved = written(&snapshot(PCI, fleet), &stored, &stored).unwrap();
+    let preferences = moved["metadata"]["annotations"][PREFERENCES].as_str().unwrap();
+    assert_eq!(preferences, r#"{"clusters":{"c3":{"weight":1}},"rebalance":true}"#);
+    // Without a policy its developer has what they wrote.
+    let back = written(&snapshot("package io.k8s.federation.admission", json!({})), &moved, &moved).unwrap();
+    assert_eq!(back, app(json!({"requires-pci": "true"})));
+}
+
+#[test]
+fn a_policy_sees_the_object_without_its_status_and_nothing_of_its_own() {
+    let rego = "package io.k8s.federation.admission\nannotations[\"example.com/seen\"] := input";
+    let mut object = app(json!({"a": "b"}));
+    object["status"] = json!({"replicas": 1});
+    object["metadata"]["managedFields"] = json!([{"manager": "kubectl"}]);
+    let first = written(&snapshot(rego, json!({})), &object, &Value::Null).unwrap();
+    let second = written(&snapshot(rego, json!({})), &first, &first).unwrap();
+    assert_eq!(first, second);
+    let seen: Value =
+        serde_json::from_str(first["metadata"]["annotations"]["example.com/seen"].as_str().unwrap()).unwrap();
+    assert_eq!(seen, app(json!({"a": "b"})));
+    assert_eq!(first["status"], object["status"], "it is only not shown");
+}
+
+#[test]
+fn what_cannot_be_asked_is_denied_with_the_reason() {
+    let object = app(json!({}));
+    let denied = |rego: &str| written(&snapshot(rego, json!({})), &object, &Value::Null).unwrap_err();
+    let query = "data.io.k8s.federation.admission";
+    for (rules, expected) in [
+        ("annotations := [1]", format!("{query}: annotations: expected an object, found [1]")),
+        (
+            "annotations := {\"kuadrant.io/parent\": \"x\"}",
+            format!("{query}: annotations.kuadrant.io/parent: only the controller writes it"),
+        ),
+        (
+            "annotations := {\"big\": concat(\"\", [x | some i in numbers.range(1, 40000); x := \"12345678\"])}",
+            format!("{query}: annotations: the object's would have 320,099 bytes, 262,144 are allowed"),
+        ),
+        ("errors := [1]", format!("{query}: errors: expected a list of texts, found [1]")),
+    ] {
+        let rego = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
+        assert_eq!(denied(&rego), (500, expected), "{rules}");
+    }
+    let conflict = "package io.k8s.federation.admission\nimport rego.v1\nannotations[\"a\"] := 1\nannotations[\"a\"] := 2";
+    let (code, message) = denied(conflict);
+    assert!(code == 500 && message.starts_with("policies/pci/pci.rego:"), "{message}");
+    let slow = "package io.k8s.federation.admission\nimport rego.v1\nerrors contains \"x\" if {\n\
+                some a in numbers.range(1, 90000)\nsome b in numbers.range(1, 90000)\na + b == 0\n}";
+    let (code, message) = denied(slow);
+    assert!(code == 500 && message.ends_with("took more than 1 s"), "{message}");
+}
+
+#[test]
+fn nobody_is_asked_where_there_is_no_policy_or_the_object_is_on_its_way_out() {
+    let denies = "package io.k8s.federation.admission\nimport rego.v1\nerrors contains \"no\"";
+    let object = app(json!({}));
+    assert!(written(&snapshot(denies, json!({})), &object, &Value::Null).is_err());
+    assert_eq!(written(&snapshot("package admission", json!({})), &object, &Value::Null).unwrap(), object);
+    let mut going = object;
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    assert_eq!(written(&snapshot(denies, json!({})), &going, &going).unwrap(), going);
+}
+
+#[test]
+fn before_policies_are_loaded_and_while_one_cannot_be_asked_all_is_denied() {
+    let (object, rego) = (app(json!({})), "package admission");
+    let starting = snapshot(rego, json!({})).starting("pods are not listed".to_owned());
+    let expected = (500, "policies are not loaded yet: pods are not listed".to_owned());
+    assert_eq!(written(&starting, &object, &Value::Null), Err(expected));
+    let text = Text { id: ModuleId::new("a"), text: rego.into() };
+    let engine = Embedded::new(&Bundle::read(&[text]).unwrap(), json!({}).into()).unwrap();
+    let denials = BTreeMap::from([(PACKAGE, "policy b cannot be asked: it is wrong".to_owned())]);
+    let unasked = Snapshot::new(engine, BTreeMap::new(), denials);
+    let expected = (500, "policy b cannot be asked: it is wrong".to_owned());
+    assert_eq!(written(&unasked, &object, &Value::Null), Err(expected));
+}

@@ -1,0 +1,151 @@
+//! The webhooks that the API server asks: routes only. Each body is bounded in bytes and in time, and each review is answered, with
+//! a reason, sooner than the API server gives up.
+
+mod metrics;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest, State};
+use axum::http::{HeaderMap, Request as HttpRequest, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::error;
+
+use crate::api::admission::{Asked, Verdict};
+use crate::placement::refusals::Refusals;
+use crate::placement::review::review;
+use crate::rego::loading::Loaded;
+use crate::rego::turns::Turns;
+
+pub use metrics::WebhookMetrics;
+
+/// The most bytes of a body: the API server takes objects of 3 MiB, and a review holds two.
+const BODY: usize = 8 << 20;
+/// How many KiB of bodies may be held at once.
+const BODIES: usize = 32 << 10;
+/// How long a body may take to arrive.
+const ARRIVES: Duration = Duration::from_secs(3);
+/// How long an answer may take: the API server waits for five seconds.
+const ANSWERED: Duration = Duration::from_secs(4);
+
+/// What the handlers ask.
+#[derive(Clone)]
+pub struct Webhooks {
+    loaded: Loaded,
+    turns: Turns,
+    bodies: Arc<Semaphore>,
+    refusals: Refusals,
+    metrics: WebhookMetrics,
+}
+
+impl Webhooks {
+    /// Webhooks that ask what is `loaded`, as many at once as there are cores.
+    #[must_use]
+    pub(crate) fn new(loaded: Loaded, refusals: Refusals, metrics: WebhookMetrics) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { loaded, turns: Turns::new(cores), bodies: Arc::new(Semaphore::new(BODIES)), refusals, metrics }
+    }
+}
+
+/// `/placement`.
+pub fn router(webhooks: Webhooks) -> Router {
+    Router::new().route("/placement", post(placement)).layer(DefaultBodyLimit::max(BODY)).with_state(webhooks)
+}
+
+async fn placement(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
+    let began = Instant::now();
+    let (verdict, answer) = match webhooks.asked(request, began).await {
+        Err((code, text)) => ("invalid", (code, text).into_response()),
+        Ok((asked, place)) => {
+            let asked = Arc::new(asked);
+            let verdict = webhooks.place(asked.clone(), began + ANSWERED).await;
+            drop(place);
+            (word(&verdict), Json(asked.answer(&verdict)).into_response())
+        }
+    };
+    webhooks.metrics.answered("/placement", verdict, began.elapsed());
+    answer
+}
+
+/// What metrics call a verdict.
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allowed { patch } if patch.0.is_empty() => "allowed",
+        Verdict::Allowed { .. } => "changed",
+        Verdict::Denied { code: 403, .. } => "denied",
+        Verdict::Denied { code: 429, .. } => "too_many",
+        Verdict::Denied { .. } => "failed",
+    }
+}
+
+type Refused = (StatusCode, String);
+
+impl Webhooks {
+    /// The review that a request has, and the room that it takes.
+    async fn asked(
+        &self,
+        request: HttpRequest<Body>,
+        began: Instant,
+    ) -> Result<(Asked, OwnedSemaphorePermit), Refused> {
+        let refused = |code: StatusCode, text: &str| (code, format!("{text}\n"));
+        if !is_json(request.headers()) {
+            return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json"));
+        }
+        let length = request.headers().get(header::CONTENT_LENGTH);
+        let length: Option<usize> = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length| length > BODY) {
+            return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "a review has at most 8 MiB"));
+        }
+        let kib = length.unwrap_or(BODY).div_ceil(1 << 10);
+        let room = self.bodies.clone().acquire_many_owned(u32::try_from(kib).unwrap_or(u32::MAX));
+        let too_many = || refused(StatusCode::TOO_MANY_REQUESTS, "too many reviews are waiting");
+        let Ok(Ok(room)) = timeout_at(began + ARRIVES, room).await else { return Err(too_many()) };
+        let body = match timeout(ARRIVES, Bytes::from_request(request, &())).await {
+            Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),
+            Ok(Err(rejection)) => return Err(refused(rejection.status(), &rejection.body_text())),
+            Ok(Ok(body)) => body,
+        };
+        if body.is_empty() {
+            return Err(refused(StatusCode::BAD_REQUEST, "the body is empty"));
+        }
+        let asked = Asked::read(&body).map_err(|fault| refused(StatusCode::BAD_REQUEST, &fault))?;
+        Ok((asked, room))
+    }
+
+    /// Asks policies where what is written goes.
+    async fn place(&self, asked: Arc<Asked>, until: Instant) -> Verdict {
+        let resource = asked.resource();
+        let reviewing = async {
+            let Some(turn) = self.turns.take(&resource).await else { return Verdict::too_many() };
+            let (snapshot, refusals, kind) =
+                (self.loaded.snapshot(), self.refusals.clone(), resource.clone());
+            let reviewed = tokio::task::spawn_blocking(move || {
+                let request = match asked.request() {
+                    Ok(request) => request,
+                    Err(fault) => return Verdict::failed(fault),
+                };
+                let reviewed = review(&snapshot, &request);
+                turn.ended(&kind, reviewed.as_ref().is_err_and(|error| error.is_too_long()));
+                let verdict = reviewed.unwrap_or_else(|error| Verdict::failed(error.to_string()));
+                refusals.tell(&request, &verdict);
+                verdict
+            });
+            reviewed.await.unwrap_or_else(|panic| {
+                error!(%panic, resource, "a review panicked");
+                Verdict::failed("the review panicked: see the log")
+            })
+        };
+        let late = |_| Verdict::failed(format!("no answer within {} s", ANSWERED.as_secs()));
+        timeout_at(until, reviewing).await.unwrap_or_else(late)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
+}

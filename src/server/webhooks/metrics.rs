@@ -1,0 +1,55 @@
+//! What metrics say of reviews.
+
+use std::time::Duration;
+
+use prometheus::{HistogramVec, IntCounterVec};
+
+use crate::telemetry::metrics::Metrics;
+
+/// Seconds until a review is answered: the API server waits for five.
+const SECONDS: [f64; 13] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+/// What becomes of a review.
+const VERDICTS: [&str; 6] = ["allowed", "changed", "denied", "failed", "invalid", "too_many"];
+/// What can be asked.
+const PATHS: [&str; 1] = ["/placement"];
+
+/// What metrics say of reviews. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct WebhookMetrics {
+    requests: IntCounterVec,
+    seconds: HistogramVec,
+}
+
+impl WebhookMetrics {
+    /// Puts them beside those of `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Where that has them already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let made = metrics.registering();
+        let requests = made.counters(
+            "policy_sync_webhook_requests_total",
+            "Reviews that the API server has asked for, by what became of them.",
+            &["path", "verdict"],
+        )?;
+        let seconds = made.histograms(
+            "policy_sync_webhook_seconds",
+            "Time until a review was answered.",
+            &["path"],
+            &SECONDS,
+        )?;
+        for path in PATHS {
+            seconds.with_label_values(&[path]);
+            for verdict in VERDICTS {
+                requests.with_label_values(&[path, verdict]);
+            }
+        }
+        Ok(Self { requests, seconds })
+    }
+
+    pub(super) fn answered(&self, path: &str, verdict: &str, took: Duration) {
+        self.requests.with_label_values(&[path, verdict]).inc();
+        self.seconds.with_label_values(&[path]).observe(took.as_secs_f64());
+    }
+}

@@ -1,0 +1,324 @@
+//! The webhook that places what is written, asked by a real API server and by whoever reaches its port.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::webhooks::Webhooks;
+use policy_sync_testenv::{Controller, wait};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::world::{LIMIT, World};
+
+const PCI: &str = include_str!("../../docs/examples/rego/placement/pci.rego");
+const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
+
+/// A controller with webhooks, which the API server asks about the Deployments of the world's namespace.
+struct Served {
+    world: World,
+    controller: Controller,
+    webhooks: Webhooks,
+}
+
+impl Served {
+    async fn start(namespace: &str) -> Result<Self> {
+        let (world, webhooks) = (World::new(namespace).await?, Webhooks::new()?);
+        let arguments = webhooks.arguments();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let controller = world.controller(&arguments).await?;
+        apply(&world.client, &webhooks.placement_of_deployments(namespace)).await?;
+        Ok(Self { world, controller, webhooks })
+    }
+
+    /// Ends it, and lets the API server ask no more.
+    async fn stop(self) -> Result<()> {
+        let (api, name) =
+            api_for(&self.world.client, &self.webhooks.placement_of_deployments(&self.world.namespace))
+                .await?;
+        api.delete(&name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    fn deployments(&self) -> Api<Deployment> {
+        Api::namespaced(self.world.client.clone(), &self.world.namespace)
+    }
+
+    fn app(&self, name: &str, annotations: Value) -> Result<Deployment> {
+        let labels = json!({"app": name});
+        let container = json!({"name": "c", "image": "i"});
+        Ok(serde_json::from_value(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {"selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+        }))?)
+    }
+
+    async fn connect(&self) -> Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.webhooks.authority().as_bytes())?)?;
+        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let stream = TcpStream::connect(("127.0.0.1", self.webhooks.port())).await?;
+        let name = ServerName::try_from("localhost")?;
+        Ok(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
+    }
+
+    /// What is answered to a request with this head and this body: the code and the text.
+    async fn ask(&self, head: &str, body: &[u8]) -> Result<(u16, String)> {
+        let mut stream = self.connect().await?;
+        stream
+            .write_all(format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())
+            .await?;
+        // Who is refused by its head may close before the body is sent.
+        let _ = stream.write_all(body).await;
+        let _ = stream.flush().await;
+        read(stream).await
+    }
+
+    async fn post(&self, body: &[u8]) -> Result<(u16, String)> {
+        let length = body.len();
+        let head =
+            format!("POST /placement HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}");
+        self.ask(&head, body).await
+    }
+}
+
+async fn read(mut stream: TlsStream<TcpStream>) -> Result<(u16, String)> {
+    let mut answer = Vec::new();
+    // A peer that closes at once is no fault.
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no code")?;
+    Ok((code, body.to_owned()))
+}
+
+fn cluster(name: &str, zone: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": name, "labels": {"zone": zone, "pci": "certified"}}, "spec": {"hubAcceptsClient": true},
+    })
+}
+
+/// An AdmissionReview of an object.
+fn review(object: &str) -> Vec<u8> {
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","resource":{{"group":"apps",
+        "version":"v1","resource":"deployments"}},"dryRun":true,"object":{object}}}}}"#
+    )
+    .into_bytes()
+}
+
+#[tokio::test]
+async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is_refused_in_its_words()
+-> Result<()> {
+    let served = Served::start("rego-placed").await?;
+    let policy = PCI.replace("\"eu\"", "\"rego-placed-eu\"");
+    served.world.write("pci", json!({"pci.rego": policy})).await?;
+    served.world.until_ok("pci").await?;
+    for (name, zone) in [("rego-placed-c1", "rego-placed-eu"), ("rego-placed-c2", "us")] {
+        apply(&served.world.client, &cluster(name, zone)).await?;
+    }
+    let deployments = served.deployments();
+    let shop = served.app("shop", json!({"requires-pci": "true"}))?;
+    let shop = wait::until("the fleet is known", LIMIT, || async {
+        // Before that, the policy has no cluster to choose.
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        deployments.create(&dry, &shop).await?;
+        Ok(deployments.create(&PostParams::default(), &shop).await?)
+    })
+    .await?;
+    let preferences = r#"{"clusters":{"rego-placed-c1":{"weight":1}},"rebalance":true}"#;
+    ensure!(shop.annotations()[PREFERENCES] == preferences, "{:?}", shop.annotations());
+
+    let wish =
+        json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"rego-placed-c2":{"weight":1}}}"#});
+    let error = deployments.create(&PostParams::default(), &served.app("other", wish.clone())?).await;
+    let error = error.err().context("it is let in")?.to_string();
+    let words = "other handles card data: cluster rego-placed-c2 is not certified for it";
+    ensure!(error.contains(words), "{error}");
+    wait::until("the Event", LIMIT, || async {
+        let told = served.world.events("PlacementRefused", "other").await?;
+        ensure!(told == [words], "{told:?}");
+        Ok(())
+    })
+    .await?;
+    let patch = json!({"metadata": {"annotations": wish}});
+    let error = deployments.patch("shop", &PatchParams::default(), &Patch::Merge(&patch)).await;
+    ensure!(error.is_err(), "a wish that replaces what the policy has set is let in");
+    // What somebody writes of what is the policy's does not count.
+    let forged =
+        json!({"metadata": {"annotations": {"kuadrant.io/placed-by-policy": "{}", "requires-pci": null}}});
+    let shop = deployments.patch("shop", &PatchParams::default(), &Patch::Merge(&forged)).await?;
+    ensure!(!shop.annotations().contains_key(PREFERENCES), "{:?}", shop.annotations());
+    ensure!(!shop.annotations().contains_key("kuadrant.io/placed-by-policy"), "{:?}", shop.annotations());
+
+    // A policy that cannot be asked permits nothing, and its last good text stays where there is one.
+    served.world.write("broken", json!({"b.rego": "package io.k8s.federation.admission\n{"})).await?;
+    served.world.until_refused("broken").await?;
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let error = deployments.create(&dry, &served.app("third", json!({}))?).await;
+    let error = error.err().context("it is let in")?.to_string();
+    ensure!(error.contains("policy rego-placed/broken/b.rego cannot be asked"), "{error}");
+    served.world.delete("broken").await?;
+    wait::until("it is let in", LIMIT, || async {
+        Ok(deployments.create(&dry, &served.app("third", json!({}))?).await.map(drop)?)
+    })
+    .await?;
+    ensure!(served.world.events("PlacementRefused", "third").await?.is_empty(), "a dry run is told");
+    let metrics = served.controller.metrics().await?;
+    for verdict in ["changed", "denied", "failed", "allowed"] {
+        let labels = [("path", "/placement"), ("verdict", verdict)];
+        ensure!(metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0, "none is {verdict}");
+    }
+    served.stop().await
+}
+
+#[tokio::test]
+async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_its_time() -> Result<()> {
+    let served = Served::start("rego-hostile").await?;
+    let post = "POST /placement HTTP/1.1\r\nContent-Type: application/json";
+    for (head, body, code, part) in [
+        ("GET /placement HTTP/1.1", &b""[..], 405, ""),
+        ("POST /other HTTP/1.1\r\nContent-Length: 0", b"", 404, ""),
+        ("POST /placement HTTP/1.1\r\nContent-Length: 2", b"{}", 415, "application/json"),
+        (
+            "POST /placement HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2",
+            b"{}",
+            415,
+            "application/json",
+        ),
+        (&format!("{post}\r\nContent-Length: 0"), b"", 400, "empty"),
+        (&format!("{post}\r\nContent-Length: 1"), b"{", 400, "EOF"),
+        (&format!("{post}\r\nContent-Length: 2"), b"{}", 400, "missing field"),
+        (&format!("{post}\r\nContent-Length: 20971520"), b"{", 413, "8 MiB"),
+        // A length that lies, and one byte a second: nobody waits for the rest.
+        (&format!("{post}\r\nContent-Length: 100"), b"{", 408, "3 s"),
+    ] {
+        let (found, text) = served.ask(head, body).await.with_context(|| head.to_owned())?;
+        ensure!(found == code && text.contains(part), "{head}: {found} {text}");
+    }
+    let large = vec![b' '; 20 << 20];
+    let chunked = format!("{post}\r\nTransfer-Encoding: chunked");
+    let mut body = format!("{:x}\r\n", large.len()).into_bytes();
+    body.extend(&large);
+    let (code, _) = served.ask(&chunked, &body).await?;
+    ensure!(code == 413, "{code}");
+
+    let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
+    let (code, text) = served.post(&review(&format!(r#"{{"spec":{deep}}}"#))).await?;
+    let answer: Value = serde_json::from_str(&text)?;
+    ensure!(code == 200 && answer["response"]["allowed"] == false, "{code} {text}");
+    ensure!(answer["response"]["uid"] == "u" && text.contains("recursion limit"), "{text}");
+    let odd = r#"{"metadata":{"name":"a\"] as 1 with input as {\"x\\","annotations":{"k":[1]},"labels":7}}"#;
+    let (code, text) = served.post(&review(odd)).await?;
+    ensure!(code == 200 && text.contains(r#""allowed":true"#), "{code} {text}");
+    // The API server is asked as ever.
+    served.deployments().create(&PostParams::default(), &served.app("web", json!({}))?).await?;
+    served.stop().await
+}
+
+#[tokio::test]
+async fn ten_thousand_reviews_at_once_are_each_answered_or_told_that_there_are_too_many() -> Result<()> {
+    let served = Served::start("rego-many-reviews").await?;
+    let slow = "package io.k8s.federation.admission\nimport rego.v1\nannotations[\"n\"] := count([x | some x in \
+                numbers.range(1, 500)])\n";
+    served.world.write("slow", json!({"a.rego": slow})).await?;
+    served.world.until_ok("slow").await?;
+    let before = memory(&served.controller)?;
+    let body =
+        review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(4_096)));
+    let request = {
+        let length = body.len();
+        let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+        [format!("{head}\r\nContent-Length: {length}\r\n\r\n").into_bytes(), body].concat()
+    };
+    let (mut answered, mut refused) = (0, 0);
+    // As many connections as an API server has at most, each with reviews one after another.
+    let asking = (0..600).map(|_| async {
+        let mut stream = served.connect().await?;
+        let (mut answered, mut refused) = (0, 0);
+        for _ in 0..17 {
+            stream.write_all(&request).await?;
+            stream.flush().await?;
+            let text = one(&mut stream).await?;
+            match () {
+                () if text.contains(r#""allowed":true"#) => answered += 1,
+                () if text.contains("too many reviews") => refused += 1,
+                () => bail!("{text}"),
+            }
+        }
+        Ok((answered, refused))
+    });
+    for asked in futures::future::join_all(asking).await {
+        let (of_one, not) = asked?;
+        answered += of_one;
+        refused += not;
+    }
+    ensure!(answered + refused == 600 * 17 && answered > 1_000 && refused > 0, "{answered} and {refused}");
+    let more = memory(&served.controller)?.saturating_sub(before) / 1024;
+    ensure!(more < 100, "{more} MiB more");
+    served.stop().await
+}
+
+/// One answer of a connection that stays.
+async fn one(stream: &mut TlsStream<TcpStream>) -> Result<String> {
+    let mut text = Vec::new();
+    loop {
+        let head = text.windows(4).position(|window| window == b"\r\n\r\n");
+        if let Some(head) = head {
+            let headers = String::from_utf8_lossy(&text[..head]).to_lowercase();
+            let length =
+                headers.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+            if text.len() >= head + 4 + length.context("no length")? {
+                return Ok(String::from_utf8_lossy(&text).into_owned());
+            }
+        }
+        let mut part = [0; 8 * 1024];
+        match tokio::time::timeout(Duration::from_secs(60), stream.read(&mut part)).await?? {
+            0 => bail!("the connection ended"),
+            read => text.extend(&part[..read]),
+        }
+    }
+}
+
+/// The resident memory of the controller, in KiB.
+fn memory(controller: &Controller) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", controller.pid()))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    line.trim().trim_end_matches(" kB").parse().context("no number")
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_renewed_is_served_without_one_error() -> Result<()> {
+    let served = Served::start("rego-renewed").await?;
+    let of = |stream: &TlsStream<TcpStream>| {
+        let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        certificates.first().map(|certificate| certificate.to_vec())
+    };
+    let first = of(&served.connect().await?);
+    served.webhooks.renew()?;
+    let start = std::time::Instant::now();
+    loop {
+        // Each connection works, with one or the other.
+        let found = of(&served.connect().await?);
+        let (code, _) = served.post(&review("{}")).await?;
+        ensure!(code == 200, "{code}");
+        if found != first {
+            break;
+        }
+        ensure!(start.elapsed() < LIMIT, "the old one is still served");
+    }
+    served.stop().await
+}
