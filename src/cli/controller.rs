@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use futures::future::OptionFuture;
 use tokio_util::sync::CancellationToken;
 use tracing::{Level, info};
 
@@ -142,7 +143,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         tasks: tasks.clone(),
         rego,
     };
-    arguments.webhooks.serve(&flow, &stop)?;
+    let answering = arguments.webhooks.serve(&flow, &stop)?;
     let served = Served::new(&flow);
     let servers = [
         (arguments.metrics_bind_address, server::metrics(served.clone())),
@@ -164,7 +165,8 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     }
     info!("stopping");
     stop.cancel();
-    if tokio::time::timeout(STOP_WITHIN, working).await.is_err() {
+    let ended = futures::future::join(working, OptionFuture::from(answering));
+    if tokio::time::timeout(STOP_WITHIN, ended).await.is_err() {
         info!("gave up on requests in hand: the next start carries on from the hub's state");
     }
     tasks.check()?;

@@ -30,7 +30,7 @@ pub fn place(object: &Value, wish: &Value, answer: &Answer) -> Result<Value, Ans
     }
     write(&mut result, "annotations", &annotations);
     let bytes: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
-    if bytes > ANNOTATIONS && !answer.annotations.is_empty() {
+    if bytes > ANNOTATIONS && !placed.is_empty() {
         let (bytes, limit) = (grouped(bytes), grouped(ANNOTATIONS));
         let text = format!("the object's would have {bytes} bytes, {limit} are allowed");
         return Err(AnswerFault::new("annotations", text));

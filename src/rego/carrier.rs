@@ -22,10 +22,10 @@ const ENDING: &str = ".rego";
 /// What an object carries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
-    /// Modules.
+    /// Modules, also those that [cannot be read](Self::fault_of).
     pub texts: Vec<Text>,
     /// Data, by namespace, name and key.
-    pub data: BTreeMap<[String; 3], Value>,
+    pub data: BTreeMap<[String; 3], regorus::Value>,
     /// What does not count, and why.
     pub faults: Vec<Fault>,
     /// What is ignored, and why.
@@ -56,7 +56,7 @@ impl Carried {
     pub fn keep_good_data(&mut self, before: &Self) {
         for (path, value) in &before.data {
             let id = ModuleId::new(&path.join("/"));
-            if !self.data.contains_key(path) && self.faults.iter().any(|fault| fault.module == id) {
+            if !self.data.contains_key(path) && self.fault_of(&id).is_some() {
                 self.data.insert(path.clone(), value.clone());
             }
         }
@@ -75,8 +75,10 @@ impl Carried {
         }
         let id = |key: &str| ModuleId::new(&format!("{namespace}/{name}/{key}"));
         for key in object.binary_keys() {
-            if is_policy || is_data || key.ends_with(ENDING) {
-                carried.faults.push(Fault::new(&id(&key), None, "is binary: a text is expected"));
+            if is_policy || key.ends_with(ENDING) {
+                carried.unread(id(&key), "is binary: a text is expected");
+            } else if is_data {
+                carried.faults.push(Fault::new(&id(&key), None, "is binary: JSON is expected"));
             }
         }
         for (key, text) in object.data_as::<BTreeMap<String, String>>() {
@@ -85,7 +87,8 @@ impl Carried {
                 carried.texts.push(Text { id, text: text.into() });
             } else if is_data {
                 match serde_json::from_str(&text) {
-                    Ok(value) => {
+                    Ok::<Value, _>(value) => {
+                        let value = value.into();
                         drop(carried.data.insert([namespace.to_string(), name.to_string(), key], value))
                     }
                     Err(error) => carried.faults.push(Fault::new(&id, None, format!("not JSON: {error}"))),
@@ -118,7 +121,21 @@ impl Carried {
             Some(_) => "spec.rego: expected a text",
             None => "spec.rego is required",
         };
-        Self { faults: vec![Fault::new(&id, None, fault)], ..Self::default() }
+        let mut carried = Self { enforcement, ..Self::default() };
+        carried.unread(id, fault);
+        carried
+    }
+
+    /// A module that is there, and whose text nobody can read.
+    fn unread(&mut self, id: ModuleId, fault: &str) {
+        self.faults.push(Fault::new(&id, None, fault));
+        self.texts.push(Text { id, text: "".into() });
+    }
+
+    /// Why the text of a module cannot be read.
+    #[must_use]
+    pub fn fault_of(&self, id: &ModuleId) -> Option<&Fault> {
+        self.faults.iter().find(|fault| fault.module == *id)
     }
 }
 

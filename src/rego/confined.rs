@@ -38,6 +38,9 @@ pub enum CheckError {
     /// It says something else.
     #[error("cannot read what the check of Rego says")]
     Answer(#[source] serde_json::Error),
+    /// It was ended from outside, or what was in order before ends it.
+    #[error("the check of Rego ended: {0}")]
+    Died(String),
 }
 
 /// Runs checks.
@@ -56,6 +59,9 @@ pub struct Checked {
     /// The modules that end the check, each by itself.
     #[serde(skip)]
     pub deadly: BTreeSet<ModuleId>,
+    /// How the check ended, where all of them end it together, and none by itself.
+    #[serde(skip)]
+    pub died: Option<String>,
 }
 
 /// Checks texts, one bundle, somewhere.
@@ -109,10 +115,12 @@ impl Checker {
         }
         if let [text] = texts {
             checked.deadly.insert(text.id.clone());
+            faults.push(Fault::new(&text.id, None, &died));
         }
         if faults.is_empty() {
             let module = texts.last().map_or_else(|| ModuleId::new("bundle"), |text| text.id.clone());
-            faults.push(Fault::new(&module, None, died));
+            faults.push(Fault::new(&module, None, &died));
+            checked.died = Some(died);
         }
         Ok(Checked { faults: Faults::new(faults), ..checked })
     }
@@ -142,25 +150,32 @@ impl Checker {
             let _ = stdin.write_all(&request).await;
         }
         let Ok(output) = tokio::time::timeout(PATIENCE, child.wait_with_output()).await else {
-            return Ok(End::Died(format!("the check took more than {} s", PATIENCE.as_secs())));
+            return Err(CheckError::Died(format!("no answer in {} s", PATIENCE.as_secs())));
         };
         let output = output.map_err(CheckError::Process)?;
-        match died(output.status) {
+        match died(output.status)? {
             Some(how) => Ok(End::Died(how)),
             None => serde_json::from_slice(&output.stdout).map(End::Checked).map_err(CheckError::Answer),
         }
     }
 }
 
-/// How a process ended that did not end by itself.
-fn died(status: ExitStatus) -> Option<String> {
+/// How a process ended that what it checks has ended: by its limits of time and memory, or by its stack.
+fn died(status: ExitStatus) -> Result<Option<String>, CheckError> {
     use std::os::unix::process::ExitStatusExt;
+    const SIGABRT: i32 = 6;
+    const SIGBUS: i32 = 7;
+    const SIGSEGV: i32 = 11;
     const SIGXCPU: i32 = 24;
     match (status.signal(), status.code()) {
-        (Some(SIGXCPU), _) => Some(format!("the check took more than {PROCESSOR} s")),
-        (Some(signal), _) => Some(format!("the check ended by signal {signal}")),
-        (None, Some(0)) => None,
-        (None, code) => Some(format!("the check ended with exit code {}", code.unwrap_or_default())),
+        (Some(SIGXCPU), _) => Ok(Some(format!("the check took more than {PROCESSOR} s"))),
+        (Some(signal @ (SIGABRT | SIGBUS | SIGSEGV)), _) => {
+            Ok(Some(format!("the check ended by signal {signal}")))
+        }
+        // The kernel, short of memory, or somebody: no word about the text.
+        (Some(signal), _) => Err(CheckError::Died(format!("by signal {signal}"))),
+        (None, Some(0)) => Ok(None),
+        (None, code) => Ok(Some(format!("the check ended with exit code {}", code.unwrap_or_default()))),
     }
 }
 

@@ -98,6 +98,12 @@ impl Faults {
         Self { told: faults, more }
     }
 
+    /// One.
+    #[must_use]
+    pub fn of(fault: Fault) -> Self {
+        Self::new(vec![fault])
+    }
+
     /// Whether nothing is wrong.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -39,8 +39,8 @@ pub struct Candidate {
     pub enforcement: Result<Enforcement, String>,
     /// Its last good text.
     pub in_force: Option<InForce>,
-    /// That it ends a check by itself, where that is known already.
-    pub deadly: Option<Faults>,
+    /// That it is not in order, where that is known already, and whether because it ends a check by itself.
+    pub refused: Option<(Faults, bool)>,
 }
 
 impl Candidate {
@@ -99,8 +99,8 @@ pub struct Settled {
     pub packages: BTreeMap<ModuleId, String>,
     /// All that is in force.
     pub bundle: Bundle,
-    /// The texts that wait, those that are in force and have passed all checks but the wait.
-    pub wanted: Bundle,
+    /// The kinds that all of them read that have passed the check, by their plurals: whether or not they count.
+    pub reads: BTreeSet<String>,
 }
 
 /// Who judges texts.
@@ -128,11 +128,14 @@ pub async fn settle(candidates: &[Candidate], judge: &impl Judge) -> Result<Sett
     let mut settling = Settling { candidates, judge, settled: Settled::default(), base: BTreeSet::new() };
     settling.base =
         candidates.iter().filter(|candidate| candidate.in_force.is_some()).map(Candidate::id).collect();
-    let mut changes: Vec<&Candidate> = candidates.iter().filter(|candidate| candidate.is_change()).collect();
-    changes.retain(|change| settling.may_be_tried(change));
+    let mut changes = Vec::new();
+    for change in candidates.iter().filter(|candidate| candidate.is_change()) {
+        if settling.may_be_tried(change).await? {
+            changes.push(change);
+        }
+    }
     let mut bundle = settling.until_fit(&mut changes, None).await?;
     let awaited = judge.awaited(&bundle);
-    settling.settled.wanted = bundle.clone();
     let waits = changes.iter().filter_map(|change| Some((change.id(), awaited.get(change.id())?)));
     let waits: BTreeMap<_, _> = waits.map(|(id, kinds)| (id.clone(), kinds.clone())).collect();
     if !waits.is_empty() {
@@ -157,16 +160,18 @@ struct Settling<'c, J> {
 }
 
 impl<'c, J: Judge> Settling<'c, J> {
-    /// Whether `change` is worth a check.
-    fn may_be_tried(&mut self, change: &Candidate) -> bool {
-        if let Some(faults) = &change.deadly {
-            self.refuse(change.id(), faults.clone(), true);
+    /// Whether `change` is worth a check with the others. Of one that is not, the package is found out all the same.
+    async fn may_be_tried(&mut self, change: &Candidate) -> Result<bool, CheckError> {
+        if let Some((faults, deadly)) = &change.refused {
+            self.refuse(change.id(), faults.clone(), *deadly);
         } else if let Err(fault) = &change.enforcement {
+            let checked = self.judge.check(std::slice::from_ref(&change.text)).await?;
+            self.settled.packages.extend(checked.packages);
             self.refuse(change.id(), Faults::new(vec![Fault::new(change.id(), None, fault)]), false);
         } else {
-            return true;
+            return Ok(true);
         }
-        false
+        Ok(false)
     }
 
     fn refuse(&mut self, id: &ModuleId, faults: Faults, deadly: bool) {
@@ -199,15 +204,26 @@ impl<'c, J: Judge> Settling<'c, J> {
             if checked.faults.is_empty() {
                 return Ok(bundle.unwrap_or_default());
             }
+            let is_change = |id: &ModuleId| changes.iter().any(|change| change.id() == id);
+            if let Some(how) = &checked.died {
+                // All together, or what is in force: a text that was in order is so still.
+                let Some(newest) = changes.pop() else { return Err(CheckError::Died(how.clone())) };
+                let fault = Fault::new(newest.id(), None, format!("{how}, with all others"));
+                self.refuse(newest.id(), Faults::new(vec![fault]), false);
+                continue;
+            }
+            if let Some(id) = checked.deadly.iter().find(|id| !is_change(id)) {
+                return Err(CheckError::Died(format!("{id} was in order before")));
+            }
             let before = (changes.len(), self.base.len());
             for (id, faults) in self.blamed(&checked.faults, changes).await? {
                 changes.retain(|change| *change.id() != id);
                 match &waited {
-                    // In force until now, but for what it needs.
-                    Some(waited) if !self.is_in_force(&id) => {
+                    // It did fit, with what waits.
+                    Some(waited) => {
                         self.settled.outcomes.insert(id, Outcome::Pending(waited.clone()));
                     }
-                    _ => {
+                    None => {
                         let deadly = checked.deadly.contains(&id);
                         self.refuse(&id, faults, deadly);
                     }
@@ -215,19 +231,17 @@ impl<'c, J: Judge> Settling<'c, J> {
             }
             if before == (changes.len(), self.base.len()) {
                 // A fault of no module: nobody knows what goes with what.
-                changes.drain(..).for_each(|change| self.refuse(change.id(), checked.faults.clone(), false));
+                changes.clear();
                 self.base.clear();
+                let all = self.candidates.iter().map(Candidate::id);
+                all.for_each(|id| self.refuse(id, checked.faults.clone(), false));
             }
         }
     }
 
-    fn is_in_force(&self, id: &ModuleId) -> bool {
-        self.base.contains(id)
-    }
-
     /// What the check, and then the judge, find in `texts`.
     async fn judged(
-        &self,
+        &mut self,
         texts: &[Text],
         changes: &[&Candidate],
     ) -> Result<(Checked, Option<Bundle>), CheckError> {
@@ -240,6 +254,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         }
         match Bundle::read(texts) {
             Ok(bundle) => {
+                self.settled.reads.extend(bundle.reads());
                 let mut faults = self.judge.faults(&bundle);
                 let enforcements = changes
                     .iter()
@@ -293,7 +308,7 @@ impl<'c, J: Judge> Settling<'c, J> {
     }
 
     /// Whether any of `faults` is there with these changes alone.
-    async fn has(&self, faults: &[Fault], changes: &[&Candidate]) -> Result<bool, CheckError> {
+    async fn has(&mut self, faults: &[Fault], changes: &[&Candidate]) -> Result<bool, CheckError> {
         let (checked, _) = self.judged(&self.texts(changes), changes).await?;
         Ok(checked.faults.told.iter().any(|fault| faults.contains(fault)))
     }

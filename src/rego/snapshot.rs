@@ -6,15 +6,11 @@ use regorus::Value;
 
 use super::embedded::{Embedded, Failure};
 use super::fault::Fault;
-use super::module::ModuleId;
-use crate::api::rego_policy::Enforcement;
 
 /// Modules and data of one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     engine: Embedded,
-    /// What the denials of each module come to.
-    pub enforcement: BTreeMap<ModuleId, Enforcement>,
     denials: BTreeMap<&'static str, String>,
     /// Why nothing can be asked yet.
     starting: Option<String>,
@@ -45,12 +41,8 @@ impl Unanswered {
 impl Snapshot {
     /// One in which `package` cannot be asked where `denials` say so.
     #[must_use]
-    pub fn new(
-        engine: Embedded,
-        enforcement: BTreeMap<ModuleId, Enforcement>,
-        denials: BTreeMap<&'static str, String>,
-    ) -> Self {
-        Self { engine, enforcement, denials, starting: None }
+    pub fn new(engine: Embedded, denials: BTreeMap<&'static str, String>) -> Self {
+        Self { engine, denials, starting: None }
     }
 
     /// The same while nothing can be asked yet, for this reason.
@@ -66,14 +58,8 @@ impl Snapshot {
     /// Where the engine cannot be made.
     pub fn empty() -> Result<Self, Fault> {
         let engine = Embedded::new(&super::bundle::Bundle::default(), Value::new_object())?;
-        let empty = Self::new(engine, BTreeMap::new(), BTreeMap::new());
+        let empty = Self::new(engine, BTreeMap::new());
         Ok(empty.starting("nothing is listed".to_owned()))
-    }
-
-    /// Why nothing can be asked yet.
-    #[must_use]
-    pub fn is_starting(&self) -> Option<&str> {
-        self.starting.as_deref()
     }
 
     /// Whether there is a policy of `package`, be it one that cannot be asked, or nobody knows yet.

@@ -6,16 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::debug;
+
+use crate::api::text::with_causes;
 
 pub use certificates::{CertificateError, Certificates};
 
@@ -23,11 +27,13 @@ pub use certificates::{CertificateError, Certificates};
 const CONNECTIONS: usize = 2_048;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(3);
+/// How long the first request may take to come: who connects and says nothing keeps no place.
+const FIRST: Duration = Duration::from_secs(10);
 /// How long a connection may be idle: longer than the API server keeps one that it does not use (90 s), so that none is closed just
 /// as it asks something.
 const IDLE: Duration = Duration::from_secs(100);
 
-/// Serves `router` on `listener` with `certificates` until `stop`.
+/// Serves `router` on `listener` with `certificates` until `stop`, and then what was asked before.
 pub async fn serve(
     listener: TcpListener,
     certificates: Arc<Certificates>,
@@ -37,31 +43,33 @@ pub async fn serve(
     let mut config = ServerConfig::builder().with_no_client_auth().with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (places, connections) = (Arc::new(Semaphore::new(CONNECTIONS)), TaskTracker::new());
     loop {
         let place = tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => break,
             place = places.clone().acquire_owned() => place,
         };
         let stream = tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         let stream = match stream {
             Ok((stream, _)) => stream,
             Err(error) => {
-                debug!(%error, "a connection was not taken");
+                debug!(error = with_causes(&error), "a connection was not taken");
                 // Without descriptors the next one is not taken either.
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             }
         };
         let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stop.clone());
-        tokio::spawn(async move {
+        connections.spawn(async move {
             connection(stream, acceptor, router, stop).await;
             drop(place);
         });
     }
+    connections.close();
+    connections.wait().await;
 }
 
 async fn connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router, stop: CancellationToken) {
@@ -69,22 +77,34 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router, st
     let _ = stream.set_nodelay(true);
     let stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(%error, "no handshake"),
+        Ok(Err(error)) => return debug!(error = with_causes(&error), "no handshake"),
         Err(_) => return,
     };
+    let asked = Arc::new(Notify::new());
+    let noticed = asked.clone();
+    let router = router.layer(axum::middleware::map_request(move |request: Request| {
+        noticed.notify_one();
+        std::future::ready(request)
+    }));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
+    let silent = async {
+        if timeout(FIRST, asked.notified()).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = silent => return,
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
     if let Err(error) = ended {
-        debug!(%error, "a connection ended");
+        debug!(error = with_causes(&error), "a connection ended");
     }
 }

@@ -6,14 +6,15 @@ mod metrics;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, FromRequest, State};
+use axum::body::Body;
+use axum::extract::State;
 use axum::http::{HeaderMap, Request as HttpRequest, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use futures::StreamExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tracing::error;
 
 use crate::api::admission::{Asked, Verdict};
@@ -54,7 +55,7 @@ impl Webhooks {
 
 /// `/placement`.
 pub fn router(webhooks: Webhooks) -> Router {
-    Router::new().route("/placement", post(placement)).layer(DefaultBodyLimit::max(BODY)).with_state(webhooks)
+    Router::new().route("/placement", post(placement)).with_state(webhooks)
 }
 
 async fn placement(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
@@ -101,13 +102,9 @@ impl Webhooks {
         if length.is_some_and(|length| length > BODY) {
             return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "a review has at most 8 MiB"));
         }
-        let kib = length.unwrap_or(BODY).div_ceil(1 << 10);
-        let room = self.bodies.clone().acquire_many_owned(u32::try_from(kib).unwrap_or(u32::MAX));
-        let too_many = || refused(StatusCode::TOO_MANY_REQUESTS, "too many reviews are waiting");
-        let Ok(Ok(room)) = timeout_at(began + ARRIVES, room).await else { return Err(too_many()) };
-        let body = match timeout(ARRIVES, Bytes::from_request(request, &())).await {
+        let (body, room) = match timeout_at(began + ARRIVES, self.body(request.into_body())).await {
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),
-            Ok(Err(rejection)) => return Err(refused(rejection.status(), &rejection.body_text())),
+            Ok(Err((code, text))) => return Err(refused(code, &text)),
             Ok(Ok(body)) => body,
         };
         if body.is_empty() {
@@ -115,6 +112,30 @@ impl Webhooks {
         }
         let asked = Asked::read(&body).map_err(|fault| refused(StatusCode::BAD_REQUEST, &fault))?;
         Ok((asked, room))
+    }
+
+    /// A body, and the room that it takes: what has not arrived takes none.
+    async fn body(&self, body: Body) -> Result<(Vec<u8>, OwnedSemaphorePermit), Refused> {
+        let broken = |error: String| (StatusCode::BAD_REQUEST, error);
+        let more = |kib: usize| {
+            let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+            let room = self.bodies.clone().acquire_many_owned(kib);
+            async { room.await.map_err(|error| broken(error.to_string())) }
+        };
+        let (mut chunks, mut read, mut room) = (body.into_data_stream(), Vec::new(), more(1).await?);
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| broken(error.to_string()))?;
+            let length = read.len() + chunk.len();
+            if length > BODY {
+                return Err((StatusCode::PAYLOAD_TOO_LARGE, "a review has at most 8 MiB".to_owned()));
+            }
+            let missing = length.div_ceil(1 << 10).saturating_sub(room.num_permits());
+            if missing > 0 {
+                room.merge(more(missing).await?);
+            }
+            read.extend_from_slice(&chunk);
+        }
+        Ok((read, room))
     }
 
     /// Asks policies where what is written goes.

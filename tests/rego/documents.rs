@@ -16,7 +16,7 @@ use regorus::Value as Rego;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{BINARY, LIMIT, World, until_loaded};
+use crate::world::{BINARY, LIMIT, World, modules, until_loaded};
 
 /// The flow in this process, until the guard goes.
 struct Here {
@@ -197,6 +197,12 @@ async fn a_kind_that_may_not_be_listed_is_refused_until_it_may_be() -> Result<()
     let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
     ensure!(message.starts_with("limitranges may not be listed: limitranges is forbidden"), "{status}");
     ensure!(status["error"]["errors"][0]["location"]["row"] == 2, "{status}");
+    // It is tried again, and not without end.
+    controller.settled(world.hub).await?;
+    let lists = controller.requests(world.hub)?;
+    let lists = lists.iter().filter(|request| request.object().resource == "limitranges").count();
+    ensure!((1..=8).contains(&lists), "{lists} lists");
+    ensure!(modules(&controller, "refused").await? == 1.0);
     let rules = json!([{"apiGroups": [""], "resources": ["limitranges"], "verbs": ["list", "watch"]}]);
     for object in role("rego-forbidden-more", rules) {
         apply(&world.client, &object).await?;

@@ -230,6 +230,29 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
 }
 
 #[tokio::test]
+async fn who_sends_nothing_holds_up_nobody_and_keeps_no_place() -> Result<()> {
+    let served = Served::start("rego-silent").await?;
+    let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+    let claims = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
+    let mut claiming = Vec::new();
+    for _ in 0..40 {
+        let mut stream = served.connect().await?;
+        stream.write_all(claims.as_bytes()).await?;
+        stream.flush().await?;
+        claiming.push(stream);
+    }
+    let mut silent = served.connect().await?;
+    let honest = review("{}");
+    let asking = tokio::time::timeout(Duration::from_secs(2), served.post(&honest));
+    let (code, text) = asking.await.context("the claims hold it up")??;
+    ensure!(code == 200, "{code} {text}");
+    let mut nothing = Vec::new();
+    // It ends, with or without a word.
+    let _ = tokio::time::timeout(LIMIT, silent.read_to_end(&mut nothing)).await.context("it stays")?;
+    served.stop().await
+}
+
+#[tokio::test]
 async fn ten_thousand_reviews_at_once_are_each_answered_or_told_that_there_are_too_many() -> Result<()> {
     let served = Served::start("rego-many-reviews").await?;
     let slow = "package io.k8s.federation.admission\nimport rego.v1\nannotations[\"n\"] := count([x | some x in \

@@ -63,7 +63,10 @@ impl RegoArguments {
     /// How Rego is set up, `None` where it is off.
     pub(super) fn settings(&self) -> Option<Settings> {
         let namespaces: BTreeSet<String> = self.policy_namespace.iter().cloned().collect();
-        let aliases: BTreeMap<String, String> = self.data_alias.iter().cloned().collect();
+        // One of one's own is one more.
+        let usual = alias(DEFAULT_ALIAS).ok();
+        let aliases: BTreeMap<String, String> =
+            usual.into_iter().chain(self.data_alias.iter().cloned()).collect();
         (!namespaces.is_empty()).then(|| Settings {
             namespaces,
             replicate: self.replicate.iter().cloned().collect(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -34,14 +35,20 @@ pub(super) struct WebhookArguments {
 }
 
 impl WebhookArguments {
-    /// Serves the webhooks that ask what `flow` loads, until `stop`.
+    /// Serves the webhooks that ask what `flow` loads, until `stop`; the handle ends once all that was asked is answered.
     ///
     /// # Errors
     ///
     /// Where there is no certificate, or the address cannot be opened.
-    pub(super) fn serve(&self, flow: &Flow, stop: &CancellationToken) -> anyhow::Result<()> {
-        let (Some(folder), Some((loading, _))) = (&self.webhook_cert_dir, &flow.rego) else { return Ok(()) };
-        let Bind(Some(address)) = self.webhook_bind_address else { return Ok(()) };
+    pub(super) fn serve(
+        &self,
+        flow: &Flow,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Option<JoinHandle<Option<()>>>> {
+        let (Some(folder), Some((loading, _))) = (&self.webhook_cert_dir, &flow.rego) else {
+            return Ok(None);
+        };
+        let Bind(Some(address)) = self.webhook_bind_address else { return Ok(None) };
         let certificates = Arc::new(Certificates::read(folder)?);
         let metrics = WebhookMetrics::new(&flow.metrics).context("cannot set metrics up")?;
         let (tasks, client) = (&flow.tasks, flow.client.clone());
@@ -52,7 +59,6 @@ impl WebhookArguments {
         let following = certificates.clone().follow(stop.clone());
         tokio::spawn(tasks.clone().watch("certificates", following));
         let serving = tls::serve(listener, certificates, router, stop.clone());
-        tokio::spawn(tasks.clone().watch("webhooks", serving));
-        Ok(())
+        Ok(Some(tokio::spawn(tasks.clone().watch("webhooks", serving))))
     }
 }

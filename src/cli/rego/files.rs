@@ -68,17 +68,17 @@ impl Files {
     fn carried(&mut self, path: &Path) -> anyhow::Result<()> {
         for manifest in manifests::read(&[path.to_owned()])? {
             let Some(carried) = Carried::by(&manifest.object) else { continue };
-            for text in &carried.texts {
+            for text in carried.texts.iter().filter(|text| carried.fault_of(&text.id).is_none()) {
+                self.texts.push(text.clone());
                 match &carried.enforcement {
                     Ok(enforcement) => drop(self.enforcements.insert(text.id.clone(), *enforcement)),
                     Err(fault) => self.faults.push(Fault::new(&text.id, None, fault)),
                 }
             }
-            self.texts.extend(carried.texts);
             self.faults.extend(carried.faults);
             self.ignored.extend(carried.ignored);
             for ([namespace, name, key], value) in carried.data {
-                self.data[namespace][name][key] = value;
+                self.data[namespace][name][key] = serde_json::to_value(value)?;
             }
         }
         Ok(())

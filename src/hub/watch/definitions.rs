@@ -61,6 +61,11 @@ impl Definitions {
         let _ = self.receiver.recv().await;
     }
 
+    /// Forgets what has changed until now.
+    pub fn catch_up(&mut self) {
+        self.receiver = self.sender.subscribe();
+    }
+
     /// Watches them for ever.
     pub(super) fn follow(&self, client: Client) -> impl Future<Output = ()> + Send + 'static {
         follow(client, self.sender.clone())

@@ -14,7 +14,7 @@ fn snapshot(rego: &str, clusters: Value) -> Snapshot {
     let text = Text { id: ModuleId::new("policies/pci/pci.rego"), text: rego.into() };
     let data = json!({"kubernetes": {"clusters": clusters}});
     let engine = Embedded::new(&Bundle::read(&[text]).unwrap(), data.into()).unwrap();
-    Snapshot::new(engine, BTreeMap::new(), BTreeMap::new())
+    Snapshot::new(engine, BTreeMap::new())
 }
 
 fn fleet() -> Value {
@@ -133,7 +133,7 @@ fn before_policies_are_loaded_and_while_one_cannot_be_asked_all_is_denied() {
     let text = Text { id: ModuleId::new("a"), text: rego.into() };
     let engine = Embedded::new(&Bundle::read(&[text]).unwrap(), json!({}).into()).unwrap();
     let denials = BTreeMap::from([(PACKAGE, "policy b cannot be asked: it is wrong".to_owned())]);
-    let unasked = Snapshot::new(engine, BTreeMap::new(), denials);
+    let unasked = Snapshot::new(engine, denials);
     let expected = (500, "policy b cannot be asked: it is wrong".to_owned());
     assert_eq!(written(&unasked, &object, &Value::Null), Err(expected));
 }

@@ -39,7 +39,7 @@ fn without_the_label_the_ending_of_a_key_tells() {
 fn data_is_json_by_namespace_name_and_key() {
     let labels = json!({"openpolicyagent.org/data": "opa"});
     let carried = by(&config_map(labels, json!({"zones": "[\"eu\"]", "bad": "{"}))).unwrap();
-    assert_eq!(carried.data[&["policies", "pci", "zones"].map(str::to_owned)], json!(["eu"]));
+    assert_eq!(carried.data[&["policies", "pci", "zones"].map(str::to_owned)], json!(["eu"]).into());
     let faults: Vec<String> = carried.faults.iter().map(ToString::to_string).collect();
     assert_eq!(faults, ["policies/pci/bad: not JSON: EOF while parsing an object at line 1 column 1"]);
 }
@@ -57,7 +57,10 @@ fn a_rego_policy_is_a_module() {
         (json!({"rego": 1}), "regopolicies/pci: spec.rego: expected a text"),
     ] {
         let carried = policy(spec);
-        assert!(carried.texts.is_empty() && carried.faults[0].to_string() == expected, "{carried:?}");
+        assert!(
+            ids(&carried) == ["regopolicies/pci"] && carried.faults[0].to_string() == expected,
+            "{carried:?}"
+        );
     }
 }
 
@@ -70,4 +73,15 @@ fn other_objects_carry_nothing() {
     ] {
         assert_eq!(by(&object), None, "{object}");
     }
+}
+
+#[test]
+fn what_is_no_text_is_a_module_that_cannot_be_read() {
+    let mut object = config_map(json!({}), json!({"a.rego": "package a"}));
+    object["binaryData"] = json!({"b.rego": "AA==", "logo.png": "AA=="});
+    let carried = by(&object).unwrap();
+    assert_eq!(ids(&carried), ["policies/pci/b.rego", "policies/pci/a.rego"]);
+    let fault = |key: &str| carried.fault_of(&ModuleId::new(&format!("policies/pci/{key}")));
+    assert_eq!(fault("b.rego").unwrap().text, "is binary: a text is expected");
+    assert_eq!((fault("a.rego"), fault("logo.png")), (None, None));
 }

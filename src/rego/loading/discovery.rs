@@ -20,6 +20,8 @@ use crate::hub::watch::{Definitions, Feed, answered};
 
 /// How often it is looked again at what the hub serves without a CustomResourceDefinition.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How soon it is looked again at a kind that is not served any more.
+const MISSING: Duration = Duration::from_secs(1);
 /// What definitions change within this time is looked at once.
 const SOON: Duration = Duration::from_millis(50);
 
@@ -32,6 +34,7 @@ pub(super) async fn look_up(
     mut definitions: Definitions,
 ) {
     let mut known: BTreeMap<String, Served> = BTreeMap::new();
+    let mut missing: BTreeSet<String> = BTreeSet::new();
     let mut backoff = DefaultBackoff::default();
     loop {
         let now = wanted.borrow_and_update().clone();
@@ -45,13 +48,21 @@ pub(super) async fn look_up(
         let wait = match groups(&client).await {
             Ok(groups) => {
                 backoff.reset();
+                let before = std::mem::take(&mut missing);
                 for plural in now {
                     let name = aliases.get(&plural).unwrap_or(&plural);
                     let served = served(&groups, name);
+                    // A server that has just started, or that asks another, may not have all of its kinds.
+                    let was_there = matches!(known.get(&plural), Some(Served::As(_)));
+                    let is_sure = before.contains(&plural) && !groups.iter().any(is_stale);
+                    if served == Served::Nowhere && was_there && !is_sure {
+                        missing.insert(plural);
+                        continue;
+                    }
                     feed.change(found(&plural, served.clone()));
                     known.insert(plural, served);
                 }
-                LOOK_AGAIN
+                if missing.is_empty() { LOOK_AGAIN } else { MISSING }
             }
             Err(error) => {
                 let fault = with_causes(&error);
@@ -65,7 +76,10 @@ pub(super) async fn look_up(
         };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            () = definitions.any_changed() => tokio::time::sleep(SOON).await,
+            () = definitions.any_changed() => {
+                tokio::time::sleep(SOON).await;
+                definitions.catch_up();
+            }
             changed = wanted.changed() => {
                 if changed.is_err() {
                     return;
@@ -82,6 +96,11 @@ async fn groups(client: &Client) -> Result<Vec<APIGroupDiscovery>, kube::Error> 
     Ok(groups)
 }
 
+/// Whether the server could not ask whoever serves it.
+fn is_stale(group: &APIGroupDiscovery) -> bool {
+    group.versions.iter().any(|version| version.freshness.as_deref() == Some("Stale"))
+}
+
 /// What `name` is, `pods` or `gateways.networking.istio.io`.
 fn served(groups: &[APIGroupDiscovery], name: &str) -> Served {
     let (plural, of) = name.split_once('.').map_or((name, None), |(plural, group)| (plural, Some(group)));
@@ -92,11 +111,13 @@ fn served(groups: &[APIGroupDiscovery], name: &str) -> Served {
         }
         group.versions.iter().find_map(|version| {
             let is_it = |resource: &Option<String>| resource.as_deref() == Some(plural);
-            version.resources.iter().find(|served| is_it(&served.resource))?;
-            Some(GroupVersionResource::new(name, version.version.as_deref()?, plural))
+            let found = version.resources.iter().find(|served| is_it(&served.resource))?;
+            let has = |verb: &str| found.verbs.iter().any(|found| found == verb);
+            let gvr = GroupVersionResource::new(name, version.version.as_deref()?, plural);
+            Some(if has("list") && has("watch") { Served::As(gvr) } else { Served::Unlisted })
         })
     });
-    kind.map_or(Served::Nowhere, Served::As)
+    kind.unwrap_or(Served::Nowhere)
 }
 
 #[cfg(test)]

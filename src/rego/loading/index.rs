@@ -97,6 +97,13 @@ impl hub::Index for Index {
         }
     }
 
+    fn forgot(&mut self, _: &Tables, source: &Source) -> Vec<Cascade> {
+        if source.is(&DOCUMENTS) {
+            self.sharing.sweep();
+        }
+        Vec::new()
+    }
+
     fn changed(&mut self, tables: &Tables, changed: &Changed, _: Moment) -> Vec<Cascade> {
         if let Changed::Object { source, key, .. } = changed
             && let Some(kind) = DOCUMENTS.resource_of(source)

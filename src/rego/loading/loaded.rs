@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use regorus::Value;
 use tokio::sync::watch;
 
 use super::index::Index;
@@ -43,6 +44,8 @@ pub(super) struct Found {
     pub(super) engine: Embedded,
     /// Kinds that are not watched because they have so many objects, each since when.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
+    /// The objects that were published last, by plural: a kind that is listed anew has these meanwhile.
+    pub(super) known: BTreeMap<String, Value>,
     /// Whether there are nearly too many objects.
     pub(super) is_near: bool,
 }
@@ -55,8 +58,14 @@ impl Loaded {
     /// Where no engine can be made.
     pub(super) fn new(controller: ControllerName, settings: Settings, clock: Clock) -> Result<Self, Fault> {
         let (snapshot, _) = watch::channel(Arc::new(Snapshot::empty()?));
-        let engine = Embedded::new(&Default::default(), regorus::Value::new_object())?;
-        let found = Found { verdicts: Arc::default(), engine, too_large: BTreeMap::new(), is_near: false };
+        let engine = Embedded::new(&Default::default(), Value::new_object())?;
+        let found = Found {
+            verdicts: Arc::default(),
+            engine,
+            too_large: BTreeMap::new(),
+            known: BTreeMap::new(),
+            is_near: false,
+        };
         let mirror = Arc::new(Mirror::new(controller));
         Ok(Self(Arc::new(Shared { mirror, settings, clock, found: Mutex::new(found), snapshot })))
     }
@@ -143,14 +152,13 @@ impl Shared {
     pub(super) fn publish(&self) -> Result<(), Fault> {
         let guard = self.mirror.read();
         // Always locked after the mirror.
-        let found = self.found.lock();
-        let (view, verdicts) = (guard.view(self.clock.now()), &found.verdicts);
-        let engine = found.engine.with_data(plan::data(view, &self.settings, &verdicts.bundle))?;
-        let in_force = verdicts.modules.iter().filter_map(|(id, verdict)| {
-            verdict.in_force.as_ref().map(|in_force| (id.clone(), in_force.enforcement))
-        });
-        let snapshot = Snapshot::new(engine, in_force.collect(), plan::denials::denials(verdicts));
-        let snapshot = match self.starting(view, verdicts) {
+        let mut found = self.found.lock();
+        let (view, verdicts) = (guard.view(self.clock.now()), found.verdicts.clone());
+        let objects = plan::objects(view, &self.settings, &verdicts, &found.known);
+        let engine = found.engine.with_data(plan::data(view, &self.settings, &objects))?;
+        found.known = objects;
+        let snapshot = Snapshot::new(engine, plan::denials::denials(&verdicts, view.now));
+        let snapshot = match self.starting(view, &verdicts) {
             None => snapshot,
             Some(why) => snapshot.starting(why),
         };

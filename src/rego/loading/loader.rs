@@ -23,7 +23,7 @@ use crate::rego::confined::{Check, CheckError, Checked};
 use crate::rego::embedded::Embedded;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
-use crate::rego::settle::{Awaited, Judge, Outcome, Settled, settle};
+use crate::rego::settle::{Awaited, Candidate, Judge, Outcome, Settled, settle};
 
 /// How long a kind with too many objects is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
@@ -121,10 +121,9 @@ impl Loader {
         };
         let Some(candidates) = candidates else { return Ok(self.shared.publish()?) };
         let settled = settle(&candidates, self).await?;
-        let texts = candidates.into_iter().map(|candidate| candidate.text).collect();
         let (engine, verdicts) = (
             Embedded::new(&settled.bundle, regorus::Value::new_object())?,
-            self.judge(settled, texts, &before),
+            self.judge(settled, candidates, &before),
         );
         if verdicts.modules != before.modules {
             let in_force = verdicts.modules.values().filter(|verdict| verdict.in_force.is_some()).count();
@@ -144,11 +143,12 @@ impl Loader {
         self.watch();
         self.shared.publish()?;
         self.queue.affect(changed.into_iter().map(Key::Told));
+        self.look_again();
         Ok(())
     }
 
-    fn judge(&self, settled: Settled, texts: Vec<Text>, before: &Verdicts) -> Verdicts {
-        let Settled { mut outcomes, mut in_force, mut packages, bundle, wanted } = settled;
+    fn judge(&self, settled: Settled, candidates: Vec<Candidate>, before: &Verdicts) -> Verdicts {
+        let Settled { mut outcomes, mut in_force, mut packages, bundle, reads } = settled;
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
         let mut advice: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
@@ -157,19 +157,26 @@ impl Loader {
             advice.entry(fault.module.clone()).or_default().push(fault);
         }
         let mut modules = BTreeMap::new();
-        for Text { id, text } in texts {
+        for Candidate { text: Text { id, text }, enforcement, .. } in candidates {
             let Some(outcome) = outcomes.remove(&id) else { continue };
-            let known =
-                before.modules.get(&id).filter(|known| known.text == text && known.outcome == outcome);
-            let since = known.map_or(view.now, |known| known.since);
-            let package = packages.remove(&id).or_else(|| known.and_then(|known| known.package.clone()));
-            let (in_force, advice) = (in_force.remove(&id), advice.remove(&id).unwrap_or_default());
+            let known = before.modules.get(&id);
+            let same = known.filter(|known| known.text == text && known.outcome == outcome);
             let notes = bundle.module(&id).map(|module| reading::notes(&self.shared.settings, module));
-            let notes = notes.unwrap_or_default();
-            modules.insert(id, Verdict { text, outcome, since, package, in_force, advice, notes });
+            let verdict = Verdict {
+                since: same.map_or(view.now, |same| same.since),
+                package: packages.remove(&id).or_else(|| same?.package.clone()),
+                enforcement: enforcement.ok(),
+                in_force: in_force.remove(&id),
+                is_new: known.is_none_or(|known| known.unwritten_until().is_some()),
+                advice: advice.remove(&id).unwrap_or_default(),
+                notes: notes.unwrap_or_default(),
+                text,
+                outcome,
+            };
+            modules.insert(id, verdict);
         }
         let waits = modules.values().any(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
-        Verdicts { modules, bundle, wanted, is_whole: before.is_whole || !waits }
+        Verdicts { modules, bundle, reads, is_whole: before.is_whole || !waits }
     }
 
     /// Stops watching the kind that has the most objects, where all have too many.
@@ -192,7 +199,19 @@ impl Loader {
         self.shared.found.lock().too_large.insert(kind, (count, now));
         self.watch();
         self.queue.add(Key::Bundle);
-        self.queue.add_after(Key::Bundle, LEFT_ALONE);
+    }
+
+    /// Has that looked at again which time alone changes: kinds that were left alone, and modules that wait.
+    fn look_again(&self) {
+        let now = self.shared.clock.now();
+        let found = self.shared.found.lock();
+        if let Some(since) = found.too_large.values().map(|(_, since)| *since).min() {
+            self.queue.add_after(Key::Bundle, since.after(LEFT_ALONE).since(now));
+        }
+        let waiting = found.verdicts.modules.values().filter_map(Verdict::unwritten_until);
+        if let Some(until) = waiting.filter(|until| *until > now).min() {
+            self.queue.add_after(Key::Documents, until.since(now));
+        }
     }
 
     /// Lets kinds be watched again that had too many objects long ago.

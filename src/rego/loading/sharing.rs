@@ -73,7 +73,7 @@ impl Sharing {
     }
 
     /// Lets those go that nobody uses any more: first what is whole, then what only that had.
-    fn sweep(&mut self) {
+    pub(super) fn sweep(&mut self) {
         loop {
             let before = self.parts.len();
             self.parts.retain(|_, value| is_used(value));

@@ -2,12 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::api::moment::Moment;
+use crate::api::rego_policy::Enforcement;
 use crate::rego::bundle::Bundle;
 use crate::rego::fault::Fault;
 use crate::rego::module::ModuleId;
 use crate::rego::settle::{InForce, Outcome};
+
+/// For how long a new module may wait as if it were not written yet, and before its owner is told.
+pub(super) const MOMENT: Duration = Duration::from_secs(1);
 
 /// What was found out about one module.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,12 +25,24 @@ pub(super) struct Verdict {
     pub since: Moment,
     /// Its package, where it parses.
     pub package: Option<String>,
+    /// What its denials were to come to, where somebody knows.
+    pub enforcement: Option<Enforcement>,
     /// What is in force of it.
     pub in_force: Option<InForce>,
+    /// Whether nothing but waiting has ever become of the module.
+    pub is_new: bool,
     /// What it most likely does not mean.
     pub advice: Vec<Fault>,
     /// What else its owner may want to know.
     pub notes: BTreeSet<String>,
+}
+
+impl Verdict {
+    /// Until when it counts as not written yet; `None` where it waits for nothing, or is no new module's.
+    pub(super) fn unwritten_until(&self) -> Option<Moment> {
+        let waits = matches!(self.outcome, Outcome::Pending(_));
+        (waits && self.is_new).then(|| self.since.after(MOMENT))
+    }
 }
 
 /// All of that.
@@ -35,8 +52,8 @@ pub(super) struct Verdicts {
     pub modules: BTreeMap<ModuleId, Verdict>,
     /// What is in force.
     pub bundle: Bundle,
-    /// What is in order, whether it counts already or waits for kinds to be listed.
-    pub wanted: Bundle,
+    /// The plurals that all texts read that parse, whether or not they count: what a refused one may not read it may some day.
+    pub reads: BTreeSet<String>,
     /// Whether everything that was there at the start has been judged, and waits for nothing.
     pub is_whole: bool,
 }

@@ -111,7 +111,7 @@ impl<'m> View<'m> {
     pub(super) fn resource(&self, plural: &str) -> Option<&'m GroupResource> {
         match self.served(plural)? {
             Served::As(gvr) => Some(&gvr.kind),
-            Served::Nowhere | Served::Unknown(_) => None,
+            Served::Unlisted | Served::Nowhere | Served::Unknown(_) => None,
         }
     }
 
@@ -122,6 +122,7 @@ impl<'m> View<'m> {
             None => return KindState::Awaited(None),
             Some(Served::Unknown(fault)) => return KindState::Awaited(Some(fault.clone())),
             Some(Served::Nowhere) => return KindState::Nowhere,
+            Some(Served::Unlisted) => return KindState::Forbidden("no server lists them".to_owned()),
             Some(Served::As(gvr)) => gvr,
         };
         let source = documents(&gvr.kind);

@@ -32,13 +32,16 @@ impl Judge for InProcess {
 /// A text, and the last good one of its module.
 type Written<'t> = (&'t str, &'t str, Option<&'t str>);
 
-fn settled(written: &[Written<'_>]) -> Settled {
-    let candidate = |(id, text, good): &Written<'_>| Candidate {
+fn candidate((id, text, good): &Written<'_>) -> Candidate {
+    Candidate {
         text: Text { id: ModuleId::new(id), text: (*text).into() },
         enforcement: Ok(Enforcement::Deny),
         in_force: good.map(|text| InForce { text: text.into(), enforcement: Enforcement::Deny }),
-        deadly: None,
-    };
+        refused: None,
+    }
+}
+
+fn settled(written: &[Written<'_>]) -> Settled {
     let candidates: Vec<Candidate> = written.iter().map(candidate).collect();
     futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap()
 }
@@ -136,8 +139,8 @@ fn what_waits_holds_up_nothing_but_what_needs_it() {
     let expected =
         [fate("waits for pods", Some(LIB)), fate("loaded", Some(USER)), fate("waits for pods", None)];
     assert_eq!(found, expected);
-    let wanted = settled(&[("pods", PODS, None)]).wanted;
-    assert_eq!(wanted.reads().into_iter().collect::<Vec<_>>(), ["pods"], "else nobody would list them");
+    let reads = settled(&[("pods", PODS, None)]).reads;
+    assert_eq!(reads.into_iter().collect::<Vec<_>>(), ["pods"], "else nobody would list them");
 }
 
 #[test]
@@ -145,18 +148,72 @@ fn what_the_judge_finds_is_a_fault_like_any() {
     let secret = "package admission\ndeny[\"s\"] { data.kubernetes.secrets[_][_].bad }";
     let found = fates(&[("a", secret, None), ("b", OTHER, None)]);
     assert_eq!(found, [fate("a: secrets may not be listed", None), fate("loaded", Some(OTHER))]);
+    let reads = settled(&[("a", secret, None)]).reads;
+    assert_eq!(reads.into_iter().collect::<Vec<_>>(), ["secrets"], "else nobody would know when they may be");
+    // A new text that needs what waits is no fault of its own.
+    let lib = "package lib\nis_bad(x) { data.kubernetes.pods[_][_].bad == x }\nis_new(x) { x.bad }";
+    let user = "package admission\nimport data.lib\ndeny[\"no\"] { lib.is_new(input.request) }";
+    let found = fates(&[("lib", lib, Some(LIB)), ("user", user, Some(USER))]);
+    assert_eq!(found, [fate("waits for pods", Some(LIB)), fate("waits for lib", Some(USER))]);
 }
 
 #[test]
 fn what_ends_the_check_is_tried_once() {
     let faults = Faults::new(vec![Fault::new(&ModuleId::new("a"), None, "the check took more than 2 s")]);
     let text = Text { id: ModuleId::new("a"), text: OTHER.into() };
-    let deadly = Some(faults.clone());
-    let candidate = Candidate { text, enforcement: Ok(Enforcement::Deny), in_force: None, deadly };
+    let refused = Some((faults.clone(), true));
+    let candidate = Candidate { text, enforcement: Ok(Enforcement::Deny), in_force: None, refused };
     let judge = InProcess::default();
     let settled = futures::executor::block_on(settle(&[candidate], &judge)).unwrap();
     assert_eq!(settled.outcomes[&ModuleId::new("a")], Outcome::Refused { faults, deadly: true });
     assert_eq!(judge.checks.load(Ordering::Relaxed), 0);
+}
+
+/// A check that dies, whatever it is to check.
+struct Dying {
+    alone: bool,
+}
+
+impl Judge for Dying {
+    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
+        if texts.iter().all(|text| *text.text != *LIB) {
+            return Ok(confined::checked(texts));
+        }
+        let id = ModuleId::new("lib");
+        let faults = Faults::new(vec![Fault::new(&id, None, "the check ended by signal 6")]);
+        let (mut checked, how) = (Checked { faults, ..Checked::default() }, "the check ended by signal 6");
+        if self.alone {
+            checked.deadly.insert(id);
+        } else {
+            checked.died = Some(how.to_owned());
+        }
+        Ok(checked)
+    }
+
+    fn faults(&self, _: &Bundle) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    fn awaited(&self, _: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
+        BTreeMap::new()
+    }
+}
+
+#[test]
+fn a_check_that_dies_evicts_nothing_that_is_in_force() {
+    let of = |texts: &[Written<'_>], alone: bool| {
+        let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
+        futures::executor::block_on(settle(&candidates, &Dying { alone }))
+    };
+    for alone in [true, false] {
+        assert!(matches!(of(&[("lib", LIB, Some(LIB))], alone), Err(CheckError::Died(_))));
+    }
+    let settled = of(&[("lib", LIB, None)], true).unwrap();
+    assert!(matches!(settled.outcomes[&ModuleId::new("lib")], Outcome::Refused { deadly: true, .. }));
+    // Nobody knows which it is: the newest goes, until the rest lives.
+    let settled = of(&[("new", OTHER, None), ("lib", LIB, None)], false).unwrap();
+    assert_eq!(settled.outcomes[&ModuleId::new("new")], Outcome::Loaded);
+    assert!(matches!(settled.outcomes[&ModuleId::new("lib")], Outcome::Refused { deadly: false, .. }));
 }
 
 #[test]
@@ -165,13 +222,14 @@ fn an_enforcement_that_is_none_leaves_the_last_good_one() {
     let good = InForce { text: OTHER.into(), enforcement: Enforcement::Deny };
     let of = |enforcement: Result<Enforcement, String>| {
         let (text, in_force) = (text.clone(), Some(good.clone()));
-        let candidates = [Candidate { text, enforcement, in_force, deadly: None }];
+        let candidates = [Candidate { text, enforcement, in_force, refused: None }];
         futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap()
     };
     for enforcement in [Err("expected deny".to_owned()), Ok(Enforcement::Warn)] {
         let settled = of(enforcement);
         let id = ModuleId::new("a");
         assert!(matches!(settled.outcomes[&id], Outcome::Refused { .. }), "{settled:?}");
+        assert_eq!(settled.packages[&id], "admission");
         assert_eq!(settled.in_force[&id], good);
     }
 }

@@ -137,8 +137,7 @@ fn all(store: &Store, core: bool) -> Value {
     for kind in store.kinds.values().filter(|kind| kind.group.is_empty() == core) {
         let scope = if kind.namespaced { "Namespaced" } else { "Cluster" };
         let response = json!({"group": kind.group, "version": "", "kind": kind.kind});
-        let served =
-            json!({"resource": kind.resource, "responseKind": response, "scope": scope, "verbs": []});
+        let served = json!({"resource": kind.resource, "responseKind": response, "scope": scope, "verbs": ["get", "list", "watch"]});
         for version in &kind.versions {
             groups.entry(&kind.group).or_default().entry(version).or_default().push(served.clone());
         }

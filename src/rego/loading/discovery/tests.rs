@@ -5,14 +5,20 @@ use super::*;
 fn groups() -> Vec<APIGroupDiscovery> {
     let group = |name: &str, versions: &[(&str, &[&str])]| {
         let version = |(version, plurals): &(&str, &[&str])| {
-            let resources: Vec<_> = plurals.iter().map(|plural| json!({"resource": plural})).collect();
+            let resources: Vec<_> = plurals
+                .iter()
+                .map(|plural| match plural.strip_prefix('-') {
+                    Some(plural) => json!({"resource": plural, "verbs": ["create"]}),
+                    None => json!({"resource": plural, "verbs": ["get", "list", "watch"]}),
+                })
+                .collect();
             json!({"version": version, "resources": resources})
         };
         let versions: Vec<_> = versions.iter().map(version).collect();
         serde_json::from_value(json!({"metadata": {"name": name}, "versions": versions})).unwrap()
     };
     vec![
-        group("", &[("v1", &["pods", "events"])]),
+        group("", &[("v1", &["pods", "events", "-bindings"])]),
         group("events.k8s.io", &[("v1", &["events"])]),
         group("gateway.networking.k8s.io", &[("v1", &["gateways"]), ("v1beta1", &["gateways", "grants"])]),
         group("networking.istio.io", &[("v1", &["gateways"])]),
@@ -30,6 +36,7 @@ fn a_plural_is_what_it_is_to_kubectl() {
         ("gateways.networking.istio.io", of("networking.istio.io", "v1", "gateways")),
         // Not in the preferred version.
         ("grants", of("gateway.networking.k8s.io", "v1beta1", "grants")),
+        ("bindings", Served::Unlisted),
         ("Pod", Served::Nowhere),
         ("pods.apps", Served::Nowhere),
         ("widgets", Served::Nowhere),

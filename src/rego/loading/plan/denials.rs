@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::moment::Moment;
 use crate::rego::loading::verdict::{Verdict, Verdicts};
 use crate::rego::review::ASKED;
 use crate::rego::settle::{Awaited, Outcome};
 
 /// Why packages cannot be asked, by package.
 #[must_use]
-pub(crate) fn denials(verdicts: &Verdicts) -> BTreeMap<&'static str, String> {
+pub(crate) fn denials(verdicts: &Verdicts, now: Moment) -> BTreeMap<&'static str, String> {
     let mut denials = BTreeMap::new();
     for (id, verdict) in &verdicts.modules {
-        let Some(why) = unasked(verdict) else { continue };
+        let Some(why) = unasked(verdict, now) else { continue };
         for package in affected(verdicts, verdict.package.as_deref()) {
             denials.entry(package).or_insert_with(|| format!("policy {id} cannot be asked: {why}"));
         }
@@ -20,13 +21,12 @@ pub(crate) fn denials(verdicts: &Verdicts) -> BTreeMap<&'static str, String> {
 }
 
 /// Why a module cannot be asked of which no text is in force.
-fn unasked(verdict: &Verdict) -> Option<String> {
+fn unasked(verdict: &Verdict, now: Moment) -> Option<String> {
     match &verdict.outcome {
         _ if verdict.in_force.is_some() => None,
         // Another module takes its place.
         Outcome::Loaded => None,
-        // As if it were not written yet.
-        Outcome::Pending(awaited) if awaited.iter().all(|awaited| awaited.why.is_none()) => None,
+        Outcome::Pending(_) if verdict.unwritten_until().is_some_and(|until| now < until) => None,
         Outcome::Pending(awaited) => Some(waits(awaited)),
         Outcome::Refused { faults, .. } => {
             Some(faults.told.first().map_or_else(|| "it is refused".to_owned(), |fault| fault.to_string()))

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::Value;
 
-use super::kinds::{self, REGO_POLICIES, documents};
+use super::kinds::{self, documents};
 use super::rows::Served;
 use super::settings::Settings;
 use super::verdict::Verdicts;
@@ -18,6 +18,7 @@ use crate::api::moment::Moment;
 use crate::api::names::GroupResource;
 use crate::hub::Wanted;
 use crate::rego::bundle::Bundle;
+use crate::rego::fault::Faults;
 use crate::rego::module::ModuleId;
 use crate::rego::reads::Reads;
 use crate::rego::settle::{Awaited, Candidate, Outcome};
@@ -30,17 +31,18 @@ pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdict
         let Some(carried) = &carrier.carried else { continue };
         for text in &carried.texts {
             let verdict = verdicts.modules.get(&text.id);
-            let deadly = verdict.and_then(|verdict| match &verdict.outcome {
-                Outcome::Refused { faults, deadly: true } if verdict.text == text.text => {
-                    Some(faults.clone())
+            let unread = carried.fault_of(&text.id).map(|fault| (Faults::of(fault.clone()), false));
+            let deadly = || match &verdict?.outcome {
+                Outcome::Refused { faults, deadly: true } if verdict?.text == text.text => {
+                    Some((faults.clone(), true))
                 }
                 _ => None,
-            });
+            };
             let candidate = Candidate {
                 text: text.clone(),
                 enforcement: carried.enforcement.clone(),
                 in_force: verdict.and_then(|verdict| verdict.in_force.clone()),
-                deadly,
+                refused: unread.or_else(deadly),
             };
             candidates.push((carrier.created, candidate));
         }
@@ -54,15 +56,14 @@ pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdict
 /// The plurals that have to be looked up.
 #[must_use]
 pub(super) fn plurals(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
-    let mut plurals = read(settings, &verdicts.bundle);
-    plurals.extend(verdicts.wanted.reads());
+    let mut plurals = read(settings, verdicts);
     plurals.insert(kinds::rego_policies());
     plurals
 }
 
-/// The plurals that are in `data.kubernetes`.
-fn read(settings: &Settings, bundle: &Bundle) -> BTreeSet<String> {
-    bundle.reads().into_iter().chain(settings.replicate.iter().cloned()).collect()
+/// The plurals that modules read, and those that are read in any case.
+fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
+    verdicts.reads.union(&settings.replicate).cloned().collect()
 }
 
 /// What should be watched; of the kinds that modules read all but those that have too many objects.
@@ -77,9 +78,8 @@ pub(super) fn watches(
     for source in view.sources(settings) {
         wanted.extend(source.gvr().map(|gvr| (source, gvr)));
     }
-    for plural in plurals(settings, verdicts) {
+    for plural in read(settings, verdicts) {
         if let Some(Served::As(gvr)) = view.served(&plural)
-            && gvr.kind != REGO_POLICIES.gvr().kind
             && !too_large.contains_key(&gvr.kind)
             && !is_withheld(view, settings, &plural)
         {
@@ -118,22 +118,38 @@ pub(super) fn awaited(
     modules.filter(|(_, awaited)| !awaited.is_empty()).collect()
 }
 
-/// What is in `data` for `bundle`: the objects that it reads, and what ConfigMaps bring.
+/// The objects of the kinds that are read, by plural. One that is not listed, or not for a moment, has those that were `known`
+/// last.
 #[must_use]
-pub(super) fn data(view: View<'_>, settings: &Settings, bundle: &Bundle) -> Value {
-    let mut objects = BTreeMap::new();
-    for plural in read(settings, bundle) {
-        let of_kind = match view.kind(&plural) {
+pub(super) fn objects(
+    view: View<'_>,
+    settings: &Settings,
+    verdicts: &Verdicts,
+    known: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
+    let of_kind = |plural: String| {
+        let objects = match view.kind(&plural) {
             KindState::Listed(kind) => view.documents(&kind),
-            _ => Value::new_object(),
+            KindState::Nowhere => Value::new_object(),
+            KindState::Awaited(_) | KindState::Forbidden(_) => {
+                known.get(&plural).cloned().unwrap_or_else(Value::new_object)
+            }
         };
-        objects.insert(Value::from(plural), of_kind);
-    }
+        (plural, objects)
+    };
+    read(settings, verdicts).into_iter().map(of_kind).collect()
+}
+
+/// What is in `data`: these objects, and what ConfigMaps bring.
+#[must_use]
+pub(super) fn data(view: View<'_>, settings: &Settings, objects: &BTreeMap<String, Value>) -> Value {
+    let objects: BTreeMap<Value, Value> =
+        objects.iter().map(|(plural, objects)| (plural.as_str().into(), objects.clone())).collect();
     let mut data = BTreeMap::from([(Value::from("kubernetes"), Value::from(objects))]);
     let mut brought: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, Value>>> = BTreeMap::new();
     for carried in view.carriers(settings).filter_map(|(_, carrier)| carrier.carried.as_ref()) {
         for ([namespace, name, key], value) in &carried.data {
-            brought.entry(namespace).or_default().entry(name).or_default().insert(key, value.clone().into());
+            brought.entry(namespace).or_default().entry(name).or_default().insert(key, value.clone());
         }
     }
     for (namespace, by_name) in brought {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use crate::api::text::capped;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::loading::key::CarrierKey;
 use crate::rego::loading::rows::{Carrier, Told};
-use crate::rego::loading::verdict::{Verdict, Verdicts};
+use crate::rego::loading::verdict::{MOMENT, Verdict, Verdicts};
 use crate::rego::loading::view::View;
 use crate::rego::module::ModuleId;
 use crate::rego::settle::Outcome;
@@ -22,8 +21,6 @@ use crate::rego::settle::Outcome;
 pub(crate) const LOADED: &str = "Loaded";
 /// The most bytes of a condition's message.
 const MESSAGE: usize = 16 * 1024;
-/// For how long a module waits before that is told.
-const MOMENT: Duration = Duration::from_secs(1);
 /// The most faults that are told one by one.
 const TOLD: usize = 20;
 
@@ -38,6 +35,8 @@ pub(crate) struct Fare {
     pub waits: Vec<String>,
     /// Whether a last good text stays in force for each that is refused or waits.
     pub good_stays: bool,
+    /// Whether data is not there that cannot be read.
+    pub data_is_missing: bool,
     /// What counts all the same.
     pub warnings: Vec<Fault>,
     /// What else their owner may want to know.
@@ -48,13 +47,22 @@ pub(crate) struct Fare {
 #[must_use]
 pub(crate) fn fare(carrier: &Carrier, verdicts: &Verdicts) -> Option<Fare> {
     let carried = carrier.carried.as_ref()?;
-    let mut fare = Fare { good_stays: true, ..Fare::default() };
+    let mut fare = Fare::default();
     fare.faults.extend(carried.faults.iter().cloned());
+    fare.good_stays = true;
+    let is_module = |fault: &&Fault| carried.texts.iter().any(|text| text.id == fault.module);
+    let is_there = |fault: &Fault| carried.data.keys().any(|path| path.join("/") == fault.module.as_str());
+    fare.data_is_missing =
+        carried.faults.iter().filter(|fault| !is_module(fault)).any(|fault| !is_there(fault));
     fare.warnings.extend(carried.ignored.iter().cloned());
     for text in &carried.texts {
-        let verdict = verdicts.modules.get(&text.id).filter(|verdict| verdict.text == text.text)?;
-        fare.add(verdict);
+        let is_judged = |verdict: &&Verdict| {
+            verdict.text == text.text && verdict.enforcement == carried.enforcement.clone().ok()
+        };
+        fare.add(verdicts.modules.get(&text.id).filter(is_judged)?);
     }
+    fare.faults.sort();
+    fare.faults.dedup();
     fare.more += fare.faults.len().saturating_sub(TOLD);
     fare.faults.truncate(TOLD);
     Some(fare)
@@ -93,6 +101,7 @@ impl Fare {
             "refused".to_owned()
         };
         let then = match (self.good_stays, self.faults.is_empty()) {
+            (true, _) if self.data_is_missing => "it is not in data",
             (true, _) => "what was in force before stays",
             (false, true) => return what,
             (false, false) => "what it would decide is denied",

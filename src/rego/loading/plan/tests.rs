@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::rego::loading::kinds::config_maps;
+use crate::rego::loading::kinds::{REGO_POLICIES, config_maps};
 use crate::rego::loading::tests::{Hub, NOW, POLICIES, object, policy, settings};
 use crate::rego::module::Text;
 
@@ -35,12 +35,8 @@ fn a_kind_is_watched_while_a_module_reads_it() {
         wanted.into_keys().map(|source| source.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(watched(&Verdicts::default(), &settings()), ["configmaps in policies"]);
-    for verdicts in [
-        Verdicts { wanted: bundle(PODS), ..Verdicts::default() },
-        Verdicts { bundle: bundle(PODS), ..Verdicts::default() },
-    ] {
-        assert_eq!(watched(&verdicts, &settings()), ["configmaps in policies", "pods"]);
-    }
+    let verdicts = Verdicts { reads: bundle(PODS).reads(), ..Verdicts::default() };
+    assert_eq!(watched(&verdicts, &settings()), ["configmaps in policies", "pods"]);
     let replicate = Settings { replicate: BTreeSet::from(["nodes".to_owned()]), ..settings() };
     assert_eq!(watched(&Verdicts::default(), &replicate), ["configmaps in policies", "nodes"]);
     assert!(plurals(&replicate, &Verdicts::default()).contains("nodes"));
@@ -99,8 +95,10 @@ fn data_has_the_kinds_that_are_read_and_what_config_maps_bring() {
     zones["metadata"]["labels"] = json!({"openpolicyagent.org/data": "opa"});
     hub.config_maps(std::slice::from_ref(&zones));
     let found = |text: &str| {
+        let verdicts = Verdicts { reads: bundle(text).reads(), ..Verdicts::default() };
         let guard = hub.0.read();
-        serde_json::to_value(data(guard.view(NOW), &settings(), &bundle(text))).unwrap()
+        let objects = objects(guard.view(NOW), &settings(), &verdicts, &BTreeMap::new());
+        serde_json::to_value(data(guard.view(NOW), &settings(), &objects)).unwrap()
     };
     let brought = json!({"geo": {"zones": ["eu"]}});
     let expected = json!({"kubernetes": {"pods": {"shop": {"web": pod}}}, "policies": brought});
@@ -115,4 +113,40 @@ fn data_has_the_kinds_that_are_read_and_what_config_maps_bring() {
     assert_eq!(found(PODS)["policies"], json!({"geo": {"more": 1}}));
     hub.list(&config_maps(POLICIES), &[]);
     assert_eq!(found(PODS)["policies"], json!(null));
+}
+
+#[test]
+fn a_kind_that_is_listed_anew_has_what_was_known_of_it_until_then() {
+    let hub = Hub::new();
+    let verdicts = Verdicts { reads: bundle(PODS).reads(), ..Verdicts::default() };
+    let pod = object("Pod", Some("shop"), "web");
+    hub.documents("pods", std::slice::from_ref(&pod));
+    let look = |known: &BTreeMap<String, Value>| {
+        let guard = hub.0.read();
+        objects(guard.view(NOW), &settings(), &verdicts, known)
+    };
+    let known = look(&BTreeMap::new());
+    hub.0.forget(&documents(&GroupResource::new("", "pods")), NOW);
+    assert_eq!(look(&known), known, "it is not empty for a moment");
+    assert_ne!(look(&BTreeMap::new()), known);
+    hub.documents("pods", &[]);
+    assert_eq!(serde_json::to_value(look(&known)).unwrap(), json!({"pods": {}}));
+    hub.documents("pods", &[pod]);
+    hub.serves("pods", Served::Nowhere);
+    assert_eq!(serde_json::to_value(look(&known)).unwrap(), json!({"pods": {}}), "nobody serves it");
+}
+
+#[test]
+fn a_text_that_cannot_be_read_is_a_candidate_that_is_refused() {
+    let hub = Hub::new();
+    let mut object = policy("a", "2026-01-01T00:00:00Z", &[("a.rego", "package a")]);
+    object["binaryData"] = json!({"b.rego": "AA=="});
+    hub.config_maps(&[object]);
+    let guard = hub.0.read();
+    let candidates = candidates(guard.view(NOW), &settings(), &Verdicts::default());
+    let refused: Vec<_> = candidates
+        .iter()
+        .map(|candidate| (candidate.text.id.as_str(), candidate.refused.is_some()))
+        .collect();
+    assert_eq!(refused, [("policies/a/a.rego", false), ("policies/a/b.rego", true)]);
 }

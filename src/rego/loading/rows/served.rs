@@ -8,6 +8,8 @@ use crate::hub::Row;
 pub(crate) enum Served {
     /// A kind.
     As(GroupVersionResource),
+    /// A kind whose objects cannot be listed and watched.
+    Unlisted,
     /// None.
     Nowhere,
     /// The hub did not say.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::*;
@@ -19,6 +21,8 @@ fn verdict(text: &str, outcome: Outcome, good: bool) -> Verdict {
         since: Moment(0),
         package: None,
         in_force,
+        enforcement: Some(Enforcement::Deny),
+        is_new: true,
         advice: Vec::new(),
         notes: BTreeSet::new(),
     }
@@ -79,7 +83,7 @@ fn a_refusal_names_each_place_and_what_is_in_force() {
     assert_eq!(found, error("refused; what it would decide is denied"));
     let many = says(&[
         ("a.rego", verdict("text", refused(id, 20), true)),
-        ("b.rego", verdict("text", refused(id, 7), true)),
+        ("b.rego", verdict("text", refused("policies/a/b.rego", 7), true)),
     ]);
     assert_eq!(many["error"]["errors"].as_array().map(Vec::len), Some(20));
     assert_eq!(many["error"]["more"], 7);
