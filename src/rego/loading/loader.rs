@@ -1,6 +1,7 @@
 //! The capability that loads policies: finds out what counts, publishes it, and says on each carrier what becomes of its modules.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +91,7 @@ impl Capability for Loader {
             Key::Documents => {
                 self.limit();
                 self.shared.publish()?;
+                self.look_again();
             }
             Key::Told(carrier) => self.tell(key, carrier).await?,
         }
@@ -121,10 +123,8 @@ impl Loader {
         };
         let Some(candidates) = candidates else { return Ok(self.shared.publish()?) };
         let settled = settle(&candidates, self).await?;
-        let (engine, verdicts) = (
-            Embedded::new(&settled.bundle, regorus::Value::new_object())?,
-            self.judge(settled, candidates, &before),
-        );
+        let engine = Embedded::new(&settled.bundle, regorus::Value::new_object())?;
+        let verdicts = self.judge(settled, candidates, &before);
         if verdicts.modules != before.modules {
             let in_force = verdicts.modules.values().filter(|verdict| verdict.in_force.is_some()).count();
             info!(modules = verdicts.modules.len(), in_force, "loaded policies");
@@ -160,7 +160,9 @@ impl Loader {
         for Candidate { text: Text { id, text }, enforcement, .. } in candidates {
             let Some(outcome) = outcomes.remove(&id) else { continue };
             let known = before.modules.get(&id);
-            let same = known.filter(|known| known.text == text && known.outcome == outcome);
+            // That it waits for something else is no other outcome: it waits.
+            let same = known
+                .filter(|known| known.text == text && discriminant(&known.outcome) == discriminant(&outcome));
             let notes = bundle.module(&id).map(|module| reading::notes(&self.shared.settings, module));
             let verdict = Verdict {
                 since: same.map_or(view.now, |same| same.since),
