@@ -225,6 +225,11 @@ fn an_enforcement_that_is_none_leaves_the_last_good_one() {
         let candidates = [Candidate { text, enforcement, in_force, refused: None }];
         futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap()
     };
+    // Of a new one the package is known all the same, so that no other is denied.
+    let candidates =
+        [Candidate { enforcement: Err("expected deny".to_owned()), ..candidate(&("a", OTHER, None)) }];
+    let settled = futures::executor::block_on(settle(&candidates, &InProcess::default())).unwrap();
+    assert_eq!(settled.packages[&ModuleId::new("a")], "admission");
     for enforcement in [Err("expected deny".to_owned()), Ok(Enforcement::Warn)] {
         let settled = of(enforcement);
         let id = ModuleId::new("a");

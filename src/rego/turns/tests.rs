@@ -54,11 +54,11 @@ fn a_kind_that_ran_out_of_time_waits_for_all_others_until_it_does_not() {
     drop(turn);
     slow.as_mut().now_or_never().unwrap().unwrap().ended("slow", false);
     let held = now(&turns, "pods");
-    let mut pod = waiting(&turns, "pods");
     let mut again = waiting(&turns, "slow");
+    let mut pod = waiting(&turns, "pods");
     drop(held);
-    drop(pod.as_mut().now_or_never().unwrap());
-    assert!(again.as_mut().now_or_never().is_some());
+    drop(again.as_mut().now_or_never().expect("it still waits for all others").unwrap());
+    assert!(pod.as_mut().now_or_never().is_some());
 }
 
 #[test]
