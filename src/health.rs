@@ -74,8 +74,7 @@ pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
     let mut watches = BTreeMap::new();
     for source in needed().chain(kinds.map(|(source, _)| source)) {
         let is_up = view.synced(&source).is_some() && !failing.contains_key(&source);
-        let resource = source.resource().map_or_else(|| source.name().to_owned(), ToString::to_string);
-        *watches.entry(resource).or_insert(true) &= is_up;
+        *watches.entry(source.label()).or_insert(true) &= is_up;
     }
     watches
 }

@@ -30,6 +30,7 @@ pub mod clock;
 pub mod flow;
 pub mod health;
 pub mod hub;
+mod in_turn;
 pub mod placement;
 pub mod reconcile;
 pub mod rego;

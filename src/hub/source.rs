@@ -138,6 +138,12 @@ impl Source {
         self.resource.as_ref()
     }
 
+    /// What metrics call what it has: its resource, whichever of its objects these are.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.resource.as_ref().map_or_else(|| self.line.name.to_owned(), ToString::to_string)
+    }
+
     /// Only those of its objects that are in `scope`.
     #[must_use]
     pub fn within(mut self, scope: Scope) -> Self {

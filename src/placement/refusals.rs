@@ -3,13 +3,10 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use crate::api::admission::{Kind, Request, Verdict};
-use crate::api::text::capped;
 use crate::reconcile::Events;
 
 /// The reason of an Event.
 const REFUSED: &str = "PlacementRefused";
-/// The most bytes of an Event's note.
-const NOTE: usize = 1024;
 
 /// Tells of refusals.
 #[derive(Clone, Debug)]
@@ -25,7 +22,7 @@ impl Refusals {
         if let Verdict::Denied { message, .. } = verdict
             && !request.dry_run
         {
-            self.0.warn(reference(request), REFUSED, capped(message, NOTE).into_owned());
+            self.0.warn(reference(request), REFUSED, message.clone());
         }
     }
 }

@@ -10,12 +10,15 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use crate::api::text::with_causes;
+use crate::api::text::{capped, with_causes};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
 /// How many events may wait.
 const WAITING: usize = 128;
+
+/// The most bytes of a note, which is what an Event takes.
+pub(crate) const NOTE_LIMIT: usize = 1024;
 
 /// How many events are remembered at most, to count one that is told again instead of making another. The recorder
 /// remembers each for six minutes, however many there are.
@@ -67,7 +70,7 @@ impl Events {
         Self { queue, metrics }
     }
 
-    /// Warns of `object`: a word for programs, and at most 1 KiB for people, which is what an Event takes.
+    /// Warns of `object`: a word for programs, and for people a note, of which the first KiB is told.
     pub(crate) fn warn(&self, object: ObjectReference, reason: &'static str, note: String) {
         self.tell(object, EventType::Warning, reason, note);
     }
@@ -80,6 +83,7 @@ impl Events {
         reason: &'static str,
         note: String,
     ) {
+        let note = capped(&note, NOTE_LIMIT).into_owned();
         // A full channel drops it: see above.
         if self.queue.try_send(Queued { object, severity, reason, note }).is_err() {
             self.metrics.dropped_event();

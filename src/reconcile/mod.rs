@@ -24,7 +24,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 
-pub(crate) use events::Events;
+pub(crate) use events::{Events, NOTE_LIMIT};
 pub use expectations::{Expectations, Expected, LastWrite};
 pub use leadership::{Elector, ElectorOptions, Leadership, LeadershipChange};
 pub use queue::Queue;

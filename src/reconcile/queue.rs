@@ -4,7 +4,6 @@
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -12,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{Key, Priority};
+use crate::in_turn::InTurn;
 use crate::shrink::{give_back, is_roomy};
 use crate::telemetry::metrics::Metrics;
 
@@ -33,7 +33,7 @@ pub struct Queue<K> {
 #[derive(Debug)]
 struct State<K> {
     first: VecDeque<K>,
-    ready: Turns<K>,
+    ready: InTurn<K>,
     /// Those that wait, and since when.
     queued: HashMap<K, Instant>,
     active: HashSet<K>,
@@ -50,7 +50,7 @@ impl<K> State<K> {
     fn empty(metrics: Metrics) -> Self {
         Self {
             first: VecDeque::new(),
-            ready: Turns { namespaces: VecDeque::new(), keys: HashMap::new() },
+            ready: InTurn::default(),
             queued: HashMap::new(),
             active: HashSet::new(),
             again: HashMap::new(),
@@ -59,36 +59,6 @@ impl<K> State<K> {
             failures: HashMap::new(),
             metrics,
         }
-    }
-}
-
-/// Keys of namespaces that take turns.
-#[derive(Debug)]
-struct Turns<K> {
-    namespaces: VecDeque<Arc<str>>,
-    /// Those of each, none of which is without.
-    keys: HashMap<Arc<str>, VecDeque<K>>,
-}
-
-impl<K> Turns<K> {
-    fn push(&mut self, namespace: Arc<str>, key: K) {
-        let keys = self.keys.entry(namespace.clone()).or_default();
-        if keys.is_empty() {
-            self.namespaces.push_back(namespace);
-        }
-        keys.push_back(key);
-    }
-
-    fn pop(&mut self) -> Option<K> {
-        let namespace = self.namespaces.pop_front()?;
-        let keys = self.keys.get_mut(&namespace)?;
-        let key = keys.pop_front();
-        if keys.is_empty() {
-            self.keys.remove(&namespace);
-        } else {
-            self.namespaces.push_back(namespace);
-        }
-        key
     }
 }
 
@@ -158,14 +128,10 @@ impl<K: Key> State<K> {
         give_back(&mut self.failures);
         give_back(&mut self.queued);
         give_back(&mut self.again);
-        give_back(&mut self.ready.keys);
+        self.ready.give_back();
         let first = &mut self.first;
         if is_roomy(first.len(), first.capacity()) {
             first.shrink_to(2 * first.len());
-        }
-        let namespaces = &mut self.ready.namespaces;
-        if is_roomy(namespaces.len(), namespaces.capacity()) {
-            namespaces.shrink_to(2 * namespaces.len());
         }
     }
 

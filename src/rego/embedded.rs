@@ -1,5 +1,6 @@
 //! The engine that is part of this process.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 pub struct Embedded {
     engine: Engine,
     bundle: Arc<Bundle>,
+    packages: Arc<BTreeSet<String>>,
 }
 
 /// What an evaluation comes to.
@@ -59,23 +61,21 @@ impl Embedded {
     ///
     /// Where a module does not fit the others, or `data` is no object.
     pub fn new(bundle: &Bundle, data: Value) -> Result<Self, Fault> {
-        let of = |error: &anyhow::Error| bundle.original(Fault::of_engine(&bundle.some_module(), error));
         let mut engine = bundle.engine()?;
-        extensions::add_to(&mut engine).map_err(|error| of(&error))?;
+        extensions::add_to(&mut engine)
+            .map_err(|error| bundle.original(Fault::of_engine(&bundle.some_module(), &error)))?;
         // Builtins that fail are undefined, as in OPA.
         engine.set_strict_builtin_errors(false);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
-        engine.add_data(data).map_err(|error| of(&error))?;
-        // Prepares it, once for all clones.
-        engine.eval_query("true".to_owned(), false).map_err(|error| of(&error))?;
-        Ok(Self { engine, bundle: Arc::new(bundle.clone()) })
+        Self { engine, packages: Arc::new(bundle.packages()), bundle: Arc::new(bundle.clone()) }
+            .with_data(data)
     }
 
     /// Whether a module is of `package`.
     #[must_use]
     pub fn has(&self, package: &str) -> bool {
-        self.bundle.modules().any(|module| module.package() == package)
+        self.packages.contains(package)
     }
 
     /// The same modules with other data.
@@ -84,12 +84,12 @@ impl Embedded {
     ///
     /// Where `data` is no object.
     pub fn with_data(&self, data: Value) -> Result<Self, Fault> {
-        let of = |error: &anyhow::Error| Fault::of_engine(&self.bundle.some_module(), error);
         let mut engine = self.engine.clone();
         engine.clear_data();
-        engine.add_data(data).map_err(|error| of(&error))?;
-        engine.eval_query("true".to_owned(), false).map_err(|error| of(&error))?;
-        Ok(Self { engine, bundle: self.bundle.clone() })
+        engine.add_data(data).map_err(|error| self.fault(&error))?;
+        // Prepares it, once for all clones.
+        engine.eval_query("true".to_owned(), false).map_err(|error| self.fault(&error))?;
+        Ok(Self { engine, ..self.clone() })
     }
 
     /// Adds `more` data.
@@ -98,8 +98,7 @@ impl Embedded {
     ///
     /// Where it is no object, or something else is at a place already.
     pub fn add(&mut self, more: Value) -> Result<(), Fault> {
-        let module = self.bundle.some_module();
-        self.engine.add_data(more).map_err(|error| Fault::of_engine(&module, &error))
+        self.engine.add_data(more).map_err(|error| self.fault(&error))
     }
 
     /// Evaluates `query`, such as `data.admission.deny`, of `input`.
@@ -125,10 +124,15 @@ impl Embedded {
         Ok(self.evaluate(query, input)?.into_value())
     }
 
+    /// What the engine says, where it was written.
+    fn fault(&self, error: &anyhow::Error) -> Fault {
+        self.bundle.original(Fault::of_engine(&self.bundle.some_module(), error))
+    }
+
     fn failure(&self, query: &str, error: &anyhow::Error) -> Failure {
         let limit = error.downcast_ref::<LimitError>();
         let too_long = matches!(limit, Some(LimitError::TimeLimitExceeded { .. }));
-        let mut fault = self.bundle.original(Fault::of_engine(&self.bundle.some_module(), error));
+        let mut fault = self.fault(error);
         if too_long {
             fault = Fault::new(&fault.module, None, format!("{query} took more than {} s", LIMIT.as_secs()));
         }

@@ -167,7 +167,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         } else if let Err(fault) = &change.enforcement {
             let checked = self.judge.check(std::slice::from_ref(&change.text)).await?;
             self.settled.packages.extend(checked.packages);
-            self.refuse(change.id(), Faults::new(vec![Fault::new(change.id(), None, fault)]), false);
+            self.refuse(change.id(), Faults::of(Fault::new(change.id(), None, fault)), false);
         } else {
             return Ok(true);
         }
@@ -209,7 +209,7 @@ impl<'c, J: Judge> Settling<'c, J> {
                 // All together, or what is in force: a text that was in order is so still.
                 let Some(newest) = changes.pop() else { return Err(CheckError::Died(how.clone())) };
                 let fault = Fault::new(newest.id(), None, format!("{how}, with all others"));
-                self.refuse(newest.id(), Faults::new(vec![fault]), false);
+                self.refuse(newest.id(), Faults::of(fault), false);
                 continue;
             }
             if let Some(id) = checked.deadly.iter().find(|id| !is_change(id)) {
@@ -300,9 +300,7 @@ impl<'c, J: Judge> Settling<'c, J> {
             }
             let culprit = changes[high - 1].id();
             let text = format!("does not go with what was there before: {}", found[0]);
-            blamed
-                .entry(culprit.clone())
-                .or_insert_with(|| Faults::new(vec![Fault::new(culprit, None, text)]));
+            blamed.entry(culprit.clone()).or_insert_with(|| Faults::of(Fault::new(culprit, None, text)));
         }
         Ok(blamed)
     }

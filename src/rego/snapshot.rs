@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use regorus::Value;
 
 use super::embedded::{Embedded, Failure};
-use super::fault::Fault;
 
 /// Modules and data of one moment.
 #[derive(Clone, Debug)]
@@ -49,17 +48,6 @@ impl Snapshot {
     #[must_use]
     pub fn starting(self, why: String) -> Self {
         Self { starting: Some(why), ..self }
-    }
-
-    /// One before anything is known.
-    ///
-    /// # Errors
-    ///
-    /// Where the engine cannot be made.
-    pub fn empty() -> Result<Self, Fault> {
-        let engine = Embedded::new(&super::bundle::Bundle::default(), Value::new_object())?;
-        let empty = Self::new(engine, BTreeMap::new());
-        Ok(empty.starting("nothing is listed".to_owned()))
     }
 
     /// Whether there is a policy of `package`, be it one that cannot be asked, or nobody knows yet.

@@ -3,11 +3,13 @@
 //! Kinds whose last evaluation ran out of time are taken where nobody else waits: what hangs must not have all others wait a
 //! second each.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+
+use crate::in_turn::InTurn;
 
 /// How many may wait.
 const WAITING: usize = 256;
@@ -22,52 +24,10 @@ pub struct Turns(Arc<Mutex<State>>);
 struct State {
     free: usize,
     waiting: usize,
-    fast: Line,
-    slow: Line,
+    /// Those that wait, by kind.
+    fast: InTurn<oneshot::Sender<Turn>>,
+    slow: InTurn<oneshot::Sender<Turn>>,
     slow_kinds: HashSet<Arc<str>>,
-}
-
-/// Those that wait, by kind.
-#[derive(Debug, Default)]
-struct Line {
-    kinds: VecDeque<Arc<str>>,
-    by_kind: HashMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>,
-}
-
-impl Line {
-    fn push(&mut self, kind: Arc<str>, waiter: oneshot::Sender<Turn>) {
-        let waiters = self.by_kind.entry(kind.clone()).or_default();
-        if waiters.is_empty() {
-            self.kinds.push_back(kind);
-        }
-        waiters.push_back(waiter);
-    }
-
-    fn pop(&mut self) -> Option<oneshot::Sender<Turn>> {
-        let kind = self.kinds.pop_front()?;
-        let waiters = self.by_kind.get_mut(&kind)?;
-        let waiter = waiters.pop_front();
-        if waiters.is_empty() {
-            self.by_kind.remove(&kind);
-        } else {
-            self.kinds.push_back(kind);
-        }
-        waiter
-    }
-
-    /// Those that do not wait any more leave their places.
-    fn leave(&mut self) -> usize {
-        let mut left = 0;
-        self.by_kind.retain(|_, waiters| {
-            let before = waiters.len();
-            waiters.retain(|waiter| !waiter.is_closed());
-            left += before - waiters.len();
-            !waiters.is_empty()
-        });
-        let by_kind = &self.by_kind;
-        self.kinds.retain(|kind| by_kind.contains_key(kind));
-        left
-    }
 }
 
 /// A turn; the next begins once it is dropped.
@@ -81,7 +41,7 @@ impl Turns {
     /// So many at once.
     #[must_use]
     pub fn new(at_once: usize) -> Self {
-        let (fast, slow) = (Line::default(), Line::default());
+        let (fast, slow) = (InTurn::default(), InTurn::default());
         Self(Arc::new(Mutex::new(State {
             free: at_once,
             waiting: 0,
@@ -101,7 +61,9 @@ impl Turns {
                 return Some(Turn { turns: Some(self.clone()) });
             }
             if state.waiting >= WAITING {
-                let left = state.fast.leave() + state.slow.leave();
+                // Those that do not wait any more leave their places.
+                let waits = |waiter: &oneshot::Sender<Turn>| !waiter.is_closed();
+                let left = state.fast.retain(waits) + state.slow.retain(waits);
                 state.waiting -= left;
             }
             if state.waiting >= WAITING {
@@ -117,7 +79,7 @@ impl Turns {
         waits.await.ok()
     }
 
-    /// Gives the turn of `kind`, which has ended, to the next that still waits.
+    /// Gives a turn that has ended to the next that still waits.
     fn next(&self) {
         loop {
             let (waiter, turn) = {

@@ -8,7 +8,6 @@ use super::files;
 use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::text::printable;
-use crate::rego::bundle::Bundle;
 use crate::rego::confined;
 use crate::rego::fault::Fault;
 
@@ -37,12 +36,13 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         return Ok(Answer::Fine);
     }
     let files = files::read(&arguments.paths)?;
-    let faults = files.check().await?;
-    if !faults.is_empty() {
-        print(&files::lines(&faults))?;
-        return Ok(Answer::No);
-    }
-    let bundle = Bundle::read(&files.texts).map_err(|faults| anyhow::anyhow!("{}", faults[0]))?;
+    let bundle = match files.checked().await? {
+        Ok(bundle) => bundle,
+        Err(faults) => {
+            print(&files::lines(&faults))?;
+            return Ok(Answer::No);
+        }
+    };
     let count = files.texts.len();
     for Fault { module, place, text } in files.ignored.into_iter().chain(bundle.advice()) {
         let fault = Fault { module, place, text: format!("warning: {text}") };

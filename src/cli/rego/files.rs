@@ -84,38 +84,32 @@ impl Files {
         Ok(())
     }
 
-    /// What is wrong with all of this, found in a process of its own.
+    /// The bundle, or what is wrong with all of this, found in a process of its own.
     ///
     /// # Errors
     ///
     /// Where that cannot be done.
-    pub(super) async fn check(&self) -> anyhow::Result<Faults> {
+    pub(super) async fn checked(&self) -> anyhow::Result<Result<Bundle, Faults>> {
         let mut faults = Checker::this_program()?.check(&self.texts).await?.faults;
         faults.told.splice(..0, self.faults.iter().cloned());
-        if faults.is_empty() {
-            faults.told = match Bundle::read(&self.texts) {
-                Ok(bundle) => enforcement::faults(&bundle, &self.enforcements),
-                Err(found) => found,
-            };
+        if !faults.is_empty() {
+            return Ok(Err(faults));
         }
-        Ok(faults)
+        let bundle = Bundle::read(&self.texts).and_then(|bundle| {
+            let found = enforcement::faults(&bundle, &self.enforcements);
+            if found.is_empty() { Ok(bundle) } else { Err(found) }
+        });
+        Ok(bundle.map_err(|told| Faults { told, more: 0 }))
     }
 
     /// The bundle; where something is wrong with it, that is said, and there is none.
     ///
     /// # Errors
     ///
-    /// As [`Self::check`].
+    /// As [`Self::checked`].
     pub(super) async fn bundle(&self) -> anyhow::Result<Option<Bundle>> {
-        let mut faults = self.check().await?;
-        if faults.is_empty() {
-            match Bundle::read(&self.texts) {
-                Ok(bundle) => return Ok(Some(bundle)),
-                Err(found) => faults.told = found,
-            }
-        }
-        say(lines(&faults).trim_end());
-        Ok(None)
+        let checked = self.checked().await?;
+        Ok(checked.map_err(|faults| say(lines(&faults).trim_end())).ok())
     }
 }
 

@@ -156,5 +156,5 @@ async fn namespaces_without_keys_leave_nothing() {
         queue.done(&key);
     }
     let state = queue.state.lock();
-    assert_eq!((state.ready.namespaces.len(), state.ready.keys.len()), (0, 0));
+    assert_eq!(state.ready.held(), (0, 0));
 }

@@ -57,8 +57,9 @@ impl Loaded {
     ///
     /// Where no engine can be made.
     pub(super) fn new(controller: ControllerName, settings: Settings, clock: Clock) -> Result<Self, Fault> {
-        let (snapshot, _) = watch::channel(Arc::new(Snapshot::empty()?));
         let engine = Embedded::new(&Default::default(), Value::new_object())?;
+        let nothing = Snapshot::new(engine.clone(), BTreeMap::new());
+        let (snapshot, _) = watch::channel(Arc::new(nothing.starting("nothing is listed".to_owned())));
         let found = Found {
             verdicts: Arc::default(),
             engine,
@@ -108,8 +109,7 @@ impl Loaded {
         let mut watches = BTreeMap::new();
         for source in wanted.keys() {
             let is_up = view.is_listed(source) && view.failure(source).is_none();
-            let resource = source.resource().map_or_else(|| source.name().to_owned(), ToString::to_string);
-            *watches.entry(resource).or_insert(true) &= is_up;
+            *watches.entry(source.label()).or_insert(true) &= is_up;
         }
         watches
     }

@@ -14,12 +14,11 @@ pub(super) fn affected(changes: &Changes<'_, Index>) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
     for changed in changes.iter() {
         let carrier = changed.object_of(&CONFIG_MAPS).or_else(|| changed.object_of(&REGO_POLICIES));
+        if let Some((key, before)) = carrier {
+            of_carrier(changes, key, before, &mut keys);
+            continue;
+        }
         match changed {
-            _ if carrier.is_some() => {
-                if let Some((key, before)) = carrier {
-                    of_carrier(changes, key, before, &mut keys);
-                }
-            }
             Changed::Object { source, .. } if source.is(&DOCUMENTS) => {
                 keys.insert(Key::Documents);
             }
@@ -42,8 +41,11 @@ fn of_carrier(
     keys: &mut BTreeSet<Key>,
 ) {
     let key = CarrierKey(key.clone());
-    let counts = |carrier: &Carrier| (carrier.created, carrier.carried.clone());
-    if changes.view().carrier(&key).map(counts) != before.map(counts) {
+    let counts_the_same = match (changes.view().carrier(&key), before) {
+        (Some(now), Some(before)) => now.created == before.created && now.carried == before.carried,
+        (now, before) => now.is_none() && before.is_none(),
+    };
+    if !counts_the_same {
         keys.insert(Key::Bundle);
     }
     keys.insert(Key::Told(key));

@@ -25,7 +25,7 @@ pub use policy_sync::{PolicySync, PolicySyncOptions};
 use std::sync::Arc;
 
 use crate::api::text::{capped, with_causes};
-use crate::reconcile::{Failure, RequestError};
+use crate::reconcile::{Failure, NOTE_LIMIT, RequestError};
 
 /// What is told of a write that the hub does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +52,6 @@ impl RefusalReason {
         }
     }
 }
-
-/// The most bytes of a refusal that is told: an Event takes no more.
-const REFUSAL_LIMIT: usize = 1024;
 
 /// Why a key could not be carried out. It is planned again, after a backoff.
 #[derive(Debug, thiserror::Error)]
@@ -120,7 +117,7 @@ impl WriteError {
             _ => return None,
         };
         let text = with_causes(self);
-        Some(Refusal { reason, note: capped(&text, REFUSAL_LIMIT).into_owned() })
+        Some(Refusal { reason, note: capped(&text, NOTE_LIMIT).into_owned() })
     }
 
     /// Whether the hub, or a work that is in the way, has said no. That it is away, busy, or ahead of the watch is none.

@@ -21,16 +21,11 @@ use crate::rego::settle::Outcome;
 pub(crate) const LOADED: &str = "Loaded";
 /// The most bytes of a condition's message.
 const MESSAGE: usize = 16 * 1024;
-/// The most faults that are told one by one.
-const TOLD: usize = 20;
-
 /// How a carrier's modules fare.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fare {
     /// What is wrong.
-    pub faults: Vec<Fault>,
-    /// How many more faults there are.
-    pub more: usize,
+    pub faults: Faults,
     /// What modules wait for.
     pub waits: Vec<String>,
     /// Whether a last good text stays in force for each that is refused or waits.
@@ -47,9 +42,8 @@ pub(crate) struct Fare {
 #[must_use]
 pub(crate) fn fare(carrier: &Carrier, verdicts: &Verdicts) -> Option<Fare> {
     let carried = carrier.carried.as_ref()?;
-    let mut fare = Fare::default();
-    fare.faults.extend(carried.faults.iter().cloned());
-    fare.good_stays = true;
+    let mut fare = Fare { good_stays: true, ..Fare::default() };
+    let (mut faults, mut more) = (carried.faults.clone(), 0);
     let is_module = |fault: &&Fault| carried.texts.iter().any(|text| text.id == fault.module);
     let is_there = |fault: &Fault| carried.data.keys().any(|path| path.join("/") == fault.module.as_str());
     fare.data_is_missing =
@@ -57,14 +51,17 @@ pub(crate) fn fare(carrier: &Carrier, verdicts: &Verdicts) -> Option<Fare> {
     fare.warnings.extend(carried.ignored.iter().cloned());
     for text in &carried.texts {
         let is_judged = |verdict: &&Verdict| {
-            verdict.text == text.text && verdict.enforcement == carried.enforcement.clone().ok()
+            verdict.text == text.text && verdict.enforcement == carried.enforcement.as_ref().ok().copied()
         };
-        fare.add(verdicts.modules.get(&text.id).filter(is_judged)?);
+        let verdict = verdicts.modules.get(&text.id).filter(is_judged)?;
+        fare.add(verdict);
+        if let Outcome::Refused { faults: found, .. } = &verdict.outcome {
+            faults.extend(found.told.iter().cloned());
+            more += found.more;
+        }
     }
-    fare.faults.sort();
-    fare.faults.dedup();
-    fare.more += fare.faults.len().saturating_sub(TOLD);
-    fare.faults.truncate(TOLD);
+    fare.faults = Faults::new(faults);
+    fare.faults.more += more;
     Some(fare)
 }
 
@@ -77,11 +74,7 @@ impl Fare {
                 self.waits.extend(awaited.iter().map(ToString::to_string));
                 self.good_stays &= verdict.in_force.is_some();
             }
-            Outcome::Refused { faults: Faults { told, more }, .. } => {
-                self.faults.extend(told.iter().cloned());
-                self.more += more;
-                self.good_stays &= verdict.in_force.is_some();
-            }
+            Outcome::Refused { .. } => self.good_stays &= verdict.in_force.is_some(),
         }
     }
 
@@ -115,11 +108,11 @@ impl Fare {
         let mut status = match self.is_ok() {
             true => json!({"status": "ok"}),
             false => {
-                json!({"status": "error", "error": {"message": self.message(), "errors": entries(&self.faults)}})
+                json!({"status": "error", "error": {"message": self.message(), "errors": entries(&self.faults.told)}})
             }
         };
-        if self.more > 0 {
-            status["error"]["more"] = self.more.into();
+        if self.faults.more > 0 {
+            status["error"]["more"] = self.faults.more.into();
         }
         if !self.warnings.is_empty() {
             status["warnings"] = entries(&self.warnings);
@@ -139,12 +132,9 @@ impl Fare {
             (false, _) => ("False", "Refused"),
         };
         let mut message = if self.is_ok() { "in force".to_owned() } else { self.message() };
-        for fault in &self.faults {
+        if !self.faults.is_empty() {
             // Writing to a String cannot fail.
-            let _ = write!(message, "\n{fault}");
-        }
-        if self.more > 0 {
-            let _ = write!(message, "\nand {} more", self.more);
+            let _ = write!(message, "\n{}", self.faults.to_string().trim_end());
         }
         for warning in &self.warnings {
             let _ = write!(message, "\nwarning: {warning}");
@@ -165,8 +155,8 @@ impl Fare {
     /// What an Event says of a refusal.
     #[must_use]
     pub(crate) fn note(&self) -> Option<String> {
-        let first = self.faults.first()?;
-        let more = self.faults.len() - 1 + self.more;
+        let first = self.faults.told.first()?;
+        let more = self.faults.told.len() - 1 + self.faults.more;
         Some(match more {
             0 => format!("{}: {first}", self.message()),
             more => format!("{}: {first}, and {more} more", self.message()),

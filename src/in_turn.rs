@@ -1,0 +1,70 @@
+//! What waits in groups that take turns: however many one has, no other waits for more than one of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::shrink::{give_back, is_roomy};
+
+/// Items of groups that take turns.
+#[derive(Debug)]
+pub(crate) struct InTurn<T> {
+    groups: VecDeque<Arc<str>>,
+    /// Those of each, none of which is without.
+    items: HashMap<Arc<str>, VecDeque<T>>,
+}
+
+impl<T> Default for InTurn<T> {
+    fn default() -> Self {
+        Self { groups: VecDeque::new(), items: HashMap::new() }
+    }
+}
+
+impl<T> InTurn<T> {
+    pub(crate) fn push(&mut self, group: Arc<str>, item: T) {
+        let items = self.items.entry(group.clone()).or_default();
+        if items.is_empty() {
+            self.groups.push_back(group);
+        }
+        items.push_back(item);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let group = self.groups.pop_front()?;
+        let items = self.items.get_mut(&group)?;
+        let item = items.pop_front();
+        if items.is_empty() {
+            self.items.remove(&group);
+        } else {
+            self.groups.push_back(group);
+        }
+        item
+    }
+
+    /// Keeps those of which `stays` says so, and returns how many went.
+    pub(crate) fn retain(&mut self, stays: impl Fn(&T) -> bool) -> usize {
+        let mut gone = 0;
+        self.items.retain(|_, items| {
+            let before = items.len();
+            items.retain(&stays);
+            gone += before - items.len();
+            !items.is_empty()
+        });
+        let items = &self.items;
+        self.groups.retain(|group| items.contains_key(group));
+        gone
+    }
+
+    /// How many groups wait, and how many have items.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> (usize, usize) {
+        (self.groups.len(), self.items.len())
+    }
+
+    /// A burst leaves no room behind.
+    pub(crate) fn give_back(&mut self) {
+        give_back(&mut self.items);
+        if is_roomy(self.groups.len(), self.groups.capacity()) {
+            self.groups.shrink_to(2 * self.groups.len());
+        }
+    }
+}
