@@ -16,6 +16,7 @@ use crate::api::names::ControllerName;
 use crate::clock::Clock;
 use crate::hub::watch::{Feed, Supervisor};
 use crate::reconcile::{Elector, Leadership, Queue, Worker};
+use crate::registration::{Registration, RegistrationMetrics, Sources};
 use crate::rego::loading::{Loading, RegoMetrics};
 use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
 use crate::sync::kinds::{NEEDED, POLICIES};
@@ -51,6 +52,8 @@ pub struct Flow {
     pub tasks: Tasks,
     /// What loads policies in Rego, and where that is counted; none where nobody wants it.
     pub rego: Option<(Loading, RegoMetrics)>,
+    /// What registers webhooks, and where that is counted; none where there are none.
+    pub registration: Option<(Registration, RegistrationMetrics)>,
 }
 
 impl Flow {
@@ -80,6 +83,13 @@ impl Flow {
             tokio::spawn(tasks.clone().watch("election", electing))
         });
         let (leadership, metrics) = (self.leadership, self.metrics);
+        let (covered, covering) = watch::channel(None);
+        let sources =
+            self.rego.as_ref().map(|(loading, _)| Sources { loaded: loading.loaded(), covered: covering });
+        let registering = self.registration.zip(sources).map(|((registration, _), sources)| {
+            let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
+            registration.start(client, sources, leadership, &metrics, &tasks, stop)
+        });
         let loading = self.rego.map(|(loading, _)| {
             let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
             loading.start(client, leadership, &metrics, &tasks, stop)
@@ -89,6 +99,7 @@ impl Flow {
             leadership: leadership.clone(),
             wanted,
             others,
+            covered,
             tasks: tasks.clone(),
             hub_metrics: self.hub_metrics,
         };
@@ -97,8 +108,9 @@ impl Flow {
         let worker = Worker::new(sync, queue, leadership, metrics, tasks.clone());
         tokio::spawn(async move {
             let loading = tasks.clone().watch("rego queue", OptionFuture::from(loading));
+            let registering = tasks.clone().watch("webhook queue", OptionFuture::from(registering));
             let syncing = tasks.clone().watch("queue", worker.run(stop.clone()));
-            let mut working = std::pin::pin!(futures::future::join(syncing, loading));
+            let mut working = std::pin::pin!(futures::future::join3(syncing, loading, registering));
             let ended = tokio::select! {
                 _ = &mut working => true,
                 () = tasks.ended() => false,

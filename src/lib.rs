@@ -33,6 +33,7 @@ pub mod hub;
 mod in_turn;
 pub mod placement;
 pub mod reconcile;
+pub mod registration;
 pub mod rego;
 pub mod report;
 pub mod server;

@@ -8,9 +8,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::names::GroupResource;
+use super::object::HubObject;
 
 /// The most bytes of a message.
 const MESSAGE: usize = 32 * 1024;
+
+/// The most bytes of a warning: the API server cuts them where there are many.
+const WARNING: usize = 256;
 
 /// What the API server asks.
 #[derive(Clone, Debug, Default)]
@@ -111,6 +115,18 @@ impl Asked {
         GroupResource::new(&self.raw.resource.group, &self.raw.resource.resource).to_string()
     }
 
+    /// The object as it is to be written, and as it is stored.
+    ///
+    /// # Errors
+    ///
+    /// Where one cannot be read.
+    pub fn objects(&self) -> Result<(HubObject, Option<HubObject>), String> {
+        let read =
+            |raw: &RawValue| serde_json::from_str::<HubObject>(raw.get()).map_err(|error| error.to_string());
+        let object = self.raw.object.as_deref().ok_or("there is no object")?;
+        Ok((read(object)?, self.raw.old_object.as_deref().map(read).transpose()?))
+    }
+
     /// What it asks.
     ///
     /// # Errors
@@ -144,12 +160,17 @@ impl Asked {
                 let message = super::text::capped(message, MESSAGE);
                 response["status"] = json!({"code": code, "message": message});
             }
-            Verdict::Allowed { patch } if !patch.0.is_empty() => {
-                let patch = serde_json::to_vec(patch).unwrap_or_default();
-                response["patchType"] = "JSONPatch".into();
-                response["patch"] = STANDARD.encode(patch).into();
+            Verdict::Allowed { patch, warnings } => {
+                if !patch.0.is_empty() {
+                    let patch = serde_json::to_vec(patch).unwrap_or_default();
+                    response["patchType"] = "JSONPatch".into();
+                    response["patch"] = STANDARD.encode(patch).into();
+                }
+                if !warnings.is_empty() {
+                    let warnings = warnings.iter().map(|warning| super::text::capped(warning, WARNING));
+                    response["warnings"] = warnings.collect::<Vec<_>>().into();
+                }
             }
-            Verdict::Allowed { .. } => {}
         }
         json!({"apiVersion": self.api_version, "kind": "AdmissionReview", "response": response})
     }
@@ -162,6 +183,8 @@ pub enum Verdict {
     Allowed {
         /// With these changes.
         patch: Patch,
+        /// What whoever writes should know.
+        warnings: Vec<String>,
     },
     /// It is not.
     Denied {
@@ -176,14 +199,20 @@ impl Verdict {
     /// It is carried out as it is.
     #[must_use]
     pub fn allowed() -> Self {
-        Self::Allowed { patch: Patch(Vec::new()) }
+        Self::Allowed { patch: Patch(Vec::new()), warnings: Vec::new() }
+    }
+
+    /// It is carried out as it is, and whoever writes should know this.
+    #[must_use]
+    pub fn warned(warnings: Vec<String>) -> Self {
+        Self::Allowed { patch: Patch(Vec::new()), warnings }
     }
 
     /// It is carried out with these changes, where it is.
     #[must_use]
     pub fn with_patch(self, patch: Patch) -> Self {
         match self {
-            Self::Allowed { .. } => Self::Allowed { patch },
+            Self::Allowed { warnings, .. } => Self::Allowed { patch, warnings },
             denied @ Self::Denied { .. } => denied,
         }
     }

@@ -25,6 +25,7 @@ use super::{Answer, duration};
 use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::hub::watching;
+use crate::registration::RegistrationMetrics;
 use crate::rego::confined::Checker;
 use crate::rego::loading::{Loading, RegoMetrics};
 use crate::server::{self, Served};
@@ -117,11 +118,18 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let clock = Clock::start();
     let mirror = Arc::new(Mirror::new(controller.clone()));
 
-    let (elector, leadership) = arguments.election.stand(&client, &controller, namespace, clock);
     let tasks = Tasks::new(metrics.clone());
     let name = controller.as_str().to_owned();
+    let mut prepared = None;
+    let mut registration = None;
     let rego = match arguments.rego.settings() {
         Some(settings) => {
+            if let Some((serving, registering)) =
+                arguments.webhooks.prepare(&controller, &namespace, &settings, clock)?
+            {
+                let metrics = RegistrationMetrics::new(&metrics).context("cannot set metrics up")?;
+                (prepared, registration) = (Some(serving), Some((registering, metrics)));
+            }
             let metrics = RegoMetrics::new(&metrics).context("cannot set metrics up")?;
             let loading =
                 Loading::new(controller.clone(), settings, clock, Checker::this_program()?.into_check())?;
@@ -129,6 +137,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         }
         None => None,
     };
+    let (elector, leadership) = arguments.election.stand(&client, &controller, namespace, clock);
     let flow = Flow {
         client,
         mirror,
@@ -142,8 +151,12 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         elector,
         tasks: tasks.clone(),
         rego,
+        registration,
     };
-    let answering = arguments.webhooks.serve(&flow, &stop)?;
+    let answering = match (prepared, &flow.rego) {
+        (Some(prepared), Some((loading, _))) => Some(prepared.serve(&flow, loading, &stop)?),
+        _ => None,
+    };
     let served = Served::new(&flow);
     let servers = [
         (arguments.metrics_bind_address, server::metrics(served.clone())),

@@ -59,7 +59,7 @@ pub struct Cli {
 enum Command {
     /// Run the controller on a hub.
     #[command(after_help = controller::EXAMPLES)]
-    Controller(controller::Arguments),
+    Controller(Box<controller::Arguments>),
     /// Print the works that the controller would make of manifests, or what it would change on a hub.
     #[command(after_help = plan::EXAMPLES)]
     Plan(plan::Arguments),
@@ -125,7 +125,7 @@ fn names(arguments: &[(&str, Option<&String>)]) -> anyhow::Result<()> {
 /// Runs the command line and returns the exit code: 0 fine, 1 the answer is no, 2 usage or no connection.
 pub async fn run(cli: Cli) -> ExitCode {
     let answer = match cli.command {
-        Command::Controller(arguments) => controller::run(&cli.hub, arguments).await,
+        Command::Controller(arguments) => controller::run(&cli.hub, *arguments).await,
         Command::Plan(arguments) => plan::run(&cli.hub, &arguments).await,
         Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,

@@ -44,6 +44,13 @@ impl<R: Pruned> Kind<R> {
         self
     }
 
+    /// Their whole text is read.
+    #[must_use]
+    pub const fn with_text(mut self) -> Self {
+        self.line.extent = Extent::Text;
+        self
+    }
+
     /// What is said of it.
     #[must_use]
     pub const fn line(&'static self) -> &'static Line {

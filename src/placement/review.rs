@@ -10,7 +10,7 @@ use crate::api::admission::{Request, Verdict};
 use crate::rego::snapshot::{Snapshot, Unanswered};
 
 /// The package that is asked.
-pub const PACKAGE: &str = "io.k8s.federation.admission";
+pub use crate::rego::review::PLACEMENT as PACKAGE;
 /// What is asked of it.
 pub const QUERY: &str = "data.io.k8s.federation.admission";
 

@@ -14,6 +14,7 @@ mod events;
 mod expectations;
 mod leadership;
 mod queue;
+mod repeats;
 mod requests;
 mod worker;
 
@@ -28,6 +29,7 @@ pub(crate) use events::{Events, NOTE_LIMIT};
 pub use expectations::{Expectations, Expected, LastWrite};
 pub use leadership::{Elector, ElectorOptions, Leadership, LeadershipChange};
 pub use queue::Queue;
+pub(crate) use repeats::Repeats;
 pub(crate) use requests::of_kind;
 pub use requests::{RequestError, Requests};
 pub use worker::{Slot, Worker};

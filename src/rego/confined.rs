@@ -13,6 +13,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::sync::Semaphore;
 
 use super::bundle::{self, Bundle};
 use super::fault::{Fault, Faults};
@@ -47,6 +48,8 @@ pub enum CheckError {
 #[derive(Clone, Debug)]
 pub struct Checker {
     program: PathBuf,
+    /// One at a time: what two would take together is more than a pod is given.
+    turn: Arc<Semaphore>,
 }
 
 /// What a check finds.
@@ -90,7 +93,7 @@ impl Checker {
     /// One that runs `program`, which is `policy-sync`.
     #[must_use]
     pub fn running(program: PathBuf) -> Self {
-        Self { program }
+        Self { program, turn: Arc::new(Semaphore::new(1)) }
     }
 
     /// Checks `texts`, one bundle. Where that ends the process, each is checked by itself to find which does it.
@@ -136,6 +139,7 @@ impl Checker {
 
     async fn run(&self, texts: &[Text]) -> Result<End, CheckError> {
         let request = serde_json::to_vec(texts).map_err(CheckError::Answer)?;
+        let _turn = self.turn.acquire().await;
         let mut child = Command::new(&self.program)
             .args(ARGUMENTS)
             .env_clear()

@@ -32,7 +32,9 @@ use super::tree;
 /// Where the set is in `data`.
 const MATCHES: [&str; 3] = ["data", "k8s", "matches"];
 /// The packages that are asked, and in which it need not be imported.
-pub const ASKED: [&str; 3] = ["io.k8s.federation.admission", ADMISSION, AUTHORIZATION];
+pub const ASKED: [&str; 3] = [PLACEMENT, ADMISSION, AUTHORIZATION];
+/// The package that says where objects go.
+pub const PLACEMENT: &str = "io.k8s.federation.admission";
 const ADMISSION: &str = "admission";
 const AUTHORIZATION: &str = "authorization";
 /// How many terms it has.

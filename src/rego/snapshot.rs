@@ -50,6 +50,12 @@ impl Snapshot {
         Self { starting: Some(why), ..self }
     }
 
+    /// Whether nothing can be asked yet.
+    #[must_use]
+    pub fn is_starting(&self) -> bool {
+        self.starting.is_some()
+    }
+
     /// Whether there is a policy of `package`, be it one that cannot be asked, or nobody knows yet.
     #[must_use]
     pub fn is_asked(&self, package: &str) -> bool {

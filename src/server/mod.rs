@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::health::{self, Health};
 use crate::reconcile::Leadership;
+use crate::registration::{Registered, RegistrationMetrics};
 use crate::rego::loading::{Loaded, RegoMetrics};
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
@@ -37,6 +38,7 @@ pub struct Served {
     leadership: Leadership,
     clock: Clock,
     rego: Option<(Loaded, RegoMetrics)>,
+    registered: Option<(Registered, RegistrationMetrics)>,
 }
 
 impl Served {
@@ -50,6 +52,10 @@ impl Served {
             leadership: flow.leadership.clone(),
             clock: flow.clock,
             rego: flow.rego.as_ref().map(|(loading, metrics)| (loading.loaded(), metrics.clone())),
+            registered: flow
+                .registration
+                .as_ref()
+                .map(|(registration, metrics)| (registration.registered(), metrics.clone())),
         }
     }
 
@@ -66,6 +72,12 @@ impl Served {
                     *watches.entry(resource).or_insert(true) &= is_up;
                 }
                 loaded.measure(metrics);
+            }
+            if let Some((registered, metrics)) = &self.registered {
+                for (resource, is_up) in registered.watches() {
+                    *watches.entry(resource).or_insert(true) &= is_up;
+                }
+                registered.measure(metrics);
             }
             self.metrics.watches(watches.iter().map(|(resource, up)| (resource.as_str(), *up)));
             self.hub_metrics.measure(view, leads);
@@ -87,6 +99,9 @@ async fn ready(State(served): State<Served>) -> (StatusCode, String) {
     let mut health = health::health(served.mirror.read().view(served.clock.now()));
     if let Some((loaded, _)) = &served.rego {
         health = health.and(loaded.health());
+    }
+    if let Some((registered, _)) = &served.registered {
+        health = health.and(registered.health());
     }
     match health {
         Health::Ready(text) => (StatusCode::OK, text),

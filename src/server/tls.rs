@@ -1,6 +1,7 @@
 //! Connections with TLS: bounded in number and in the time that a handshake and a request's head may take.
 
 mod certificates;
+mod files;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,8 @@ use tracing::debug;
 
 use crate::api::text::with_causes;
 
-pub use certificates::{CertificateError, Certificates};
+pub use certificates::{CertificateError, Certificates, Pair, certified, expires};
+pub use files::{FileError, Files};
 
 /// How many connections may be open at once: an API server has one for each review that it waits for, 600 at most by default.
 const CONNECTIONS: usize = 2_048;

@@ -18,9 +18,10 @@ use tokio::time::{Instant, timeout_at};
 use tracing::error;
 
 use crate::api::admission::{Asked, Verdict};
+use crate::api::text::with_causes;
 use crate::placement::refusals::Refusals;
 use crate::placement::review::review;
-use crate::rego::loading::Loaded;
+use crate::rego::loading::{Loaded, Written};
 use crate::rego::turns::Turns;
 
 pub use metrics::WebhookMetrics;
@@ -40,6 +41,7 @@ pub struct Webhooks {
     loaded: Loaded,
     turns: Turns,
     bodies: Arc<Semaphore>,
+    checks: Arc<Semaphore>,
     refusals: Refusals,
     metrics: WebhookMetrics,
 }
@@ -49,34 +51,28 @@ impl Webhooks {
     #[must_use]
     pub(crate) fn new(loaded: Loaded, refusals: Refusals, metrics: WebhookMetrics) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { loaded, turns: Turns::new(cores), bodies: Arc::new(Semaphore::new(BODIES)), refusals, metrics }
+        let (bodies, checks) = (Arc::new(Semaphore::new(BODIES)), Arc::new(Semaphore::new(1)));
+        Self { loaded, turns: Turns::new(cores), bodies, checks, refusals, metrics }
     }
 }
 
-/// `/placement`.
+/// `/placement` and `/policies`.
 pub fn router(webhooks: Webhooks) -> Router {
-    Router::new().route("/placement", post(placement)).with_state(webhooks)
+    Router::new().route("/placement", post(placement)).route("/policies", post(policies)).with_state(webhooks)
 }
 
 async fn placement(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
-    let began = Instant::now();
-    let (verdict, answer) = match webhooks.asked(request, began).await {
-        Err((code, text)) => ("invalid", (code, text).into_response()),
-        Ok((asked, place)) => {
-            let asked = Arc::new(asked);
-            let verdict = webhooks.place(asked.clone(), began + ANSWERED).await;
-            drop(place);
-            (word(&verdict), Json(asked.answer(&verdict)).into_response())
-        }
-    };
-    webhooks.metrics.answered("/placement", verdict, began.elapsed());
-    answer
+    webhooks.answer("/placement", request, async |asked, until| webhooks.place(asked, until).await).await
+}
+
+async fn policies(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
+    webhooks.answer("/policies", request, async |asked, until| webhooks.check(&asked, until).await).await
 }
 
 /// What metrics call a verdict.
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
-        Verdict::Allowed { patch } if patch.0.is_empty() => "allowed",
+        Verdict::Allowed { patch, .. } if patch.0.is_empty() => "allowed",
         Verdict::Allowed { .. } => "changed",
         Verdict::Denied { code: 403, .. } => "denied",
         Verdict::Denied { code: 429, .. } => "too_many",
@@ -87,6 +83,52 @@ fn word(verdict: &Verdict) -> &'static str {
 type Refused = (StatusCode, String);
 
 impl Webhooks {
+    /// What `review` answers by a moment to what a request asks.
+    async fn answer(
+        &self,
+        path: &'static str,
+        request: HttpRequest<Body>,
+        review: impl AsyncFnOnce(Arc<Asked>, Instant) -> Verdict,
+    ) -> Response {
+        let began = Instant::now();
+        let (verdict, answer) = match self.asked(request, began).await {
+            Err((code, text)) => ("invalid", (code, text).into_response()),
+            Ok((asked, room)) => {
+                let asked = Arc::new(asked);
+                let verdict = review(asked.clone(), began + ANSWERED).await;
+                drop(room);
+                (word(&verdict), Json(asked.answer(&verdict)).into_response())
+            }
+        };
+        self.metrics.answered(path, verdict, began.elapsed());
+        answer
+    }
+
+    /// Checks policies as they are written, one at a time. Whatever keeps that from being done keeps nobody from mending one: it is
+    /// checked when it is loaded.
+    async fn check(&self, asked: &Asked, until: Instant) -> Verdict {
+        let unchecked = |why: &str| Verdict::warned(vec![format!("this policy is not checked yet: {why}")]);
+        let (object, before) = match asked.objects() {
+            Ok(objects) => objects,
+            Err(fault) => return unchecked(&fault),
+        };
+        if object.metadata.deletion_timestamp.is_some() {
+            return Verdict::allowed();
+        }
+        let checking = async {
+            let _turn = self.checks.acquire().await;
+            self.loaded.check(&object, before.as_ref()).await
+        };
+        match timeout_at(until, checking).await {
+            Err(_) => unchecked(&format!("no answer within {} s", ANSWERED.as_secs())),
+            Ok(Err(error)) => unchecked(&with_causes(&error)),
+            Ok(Ok(Written { faults, warnings })) if faults.is_empty() => {
+                Verdict::warned(warnings.iter().map(ToString::to_string).collect())
+            }
+            Ok(Ok(Written { faults, .. })) => Verdict::denied(faults.to_string().trim_end()),
+        }
+    }
+
     /// The review that a request has, and the room that it takes.
     async fn asked(
         &self,

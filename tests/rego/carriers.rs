@@ -176,7 +176,7 @@ async fn each_replica_loads_and_the_leader_alone_writes_and_a_new_one_repeats_no
     let before = world.config_maps().get("one").await?.metadata.resource_version;
     first.kill();
     second.leads().await?;
-    let writes = second.settled(world.hub).await?;
+    let writes = second.settled(world.hub()).await?;
     ensure!(writes.is_empty(), "{writes:?}");
     ensure!(world.config_maps().get("one").await?.metadata.resource_version == before);
     world.write("two", json!({"b.rego": denies("b")})).await?;

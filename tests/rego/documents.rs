@@ -198,8 +198,8 @@ async fn a_kind_that_may_not_be_listed_is_refused_until_it_may_be() -> Result<()
     ensure!(message.starts_with("limitranges may not be listed: limitranges is forbidden"), "{status}");
     ensure!(status["error"]["errors"][0]["location"]["row"] == 2, "{status}");
     // It is tried again, and not without end.
-    controller.settled(world.hub).await?;
-    let lists = controller.requests(world.hub)?;
+    controller.settled(world.hub()).await?;
+    let lists = controller.requests(world.hub())?;
     let lists = lists.iter().filter(|request| request.object().resource == "limitranges").count();
     ensure!((1..=8).contains(&lists), "{lists} lists");
     ensure!(modules(&controller, "refused").await? == 1.0);

@@ -3,6 +3,7 @@
 mod carriers;
 mod documents;
 mod faults;
+mod registration;
 mod rego_policies;
 mod switch;
 mod webhooks;

@@ -39,8 +39,12 @@ async fn a_rego_policy_says_whether_it_is_loaded_also_where_its_kind_comes_later
     let fleet = Fleet::start(FleetOptions { agents: false, ..FleetOptions::spokes([]) }).await?;
     let client = fleet.hub().client()?;
     apply(&client, &fixtures::namespace("policies")).await?;
-    let controller =
-        Controller::start(Path::new(BINARY), fleet.hub(), &["--policy-namespace=policies"]).await?;
+    let controller = Controller::start(
+        Path::new(BINARY),
+        fleet.hub(),
+        &["--policy-namespace=policies", "--webhook-bind-address=0"],
+    )
+    .await?;
     until_loaded(&controller, 0).await?;
     let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/policy-sync/files/regopolicies.yaml");
     let definition: Value = serde_saphyr::from_str(&std::fs::read_to_string(definition)?)?;

@@ -12,12 +12,16 @@ use serde_json::json;
 
 use crate::world::{BINARY, LIMIT, World, denies};
 
+/// How the names of its metrics begin.
+const OF_REGO: [&str; 3] = ["policy_sync_rego_", "policy_sync_webhook_", "policy_sync_certificate_"];
+
 #[tokio::test]
 async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
     let world = World::new("rego-metrics").await?;
     let reads = "package admission\ndeny[\"x\"] { data.kubernetes.services[_][_].bad }\n";
     world.write("one", json!({"a.rego": reads})).await?;
-    let webhooks = Webhooks::new()?;
+    let webhooks = Webhooks::new("rego-metrics")?;
+    webhooks.install(&world.client).await?;
     let arguments = webhooks.arguments();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let controller = world.controller(&arguments).await?;
@@ -25,8 +29,7 @@ async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
     let metrics = controller.metrics().await?;
     metrics.lint().await?;
     let page = include_str!("../../docs/metrics.md");
-    let is_of_rego =
-        |name: &&str| name.starts_with("policy_sync_rego_") || name.starts_with("policy_sync_webhook_");
+    let is_of_rego = |name: &&str| OF_REGO.iter().any(|prefix| name.starts_with(prefix));
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     let documented: BTreeSet<&str> = rows.map(|(name, _)| name).filter(is_of_rego).collect();
     let served: BTreeSet<&str> = metrics.names().into_iter().filter(is_of_rego).collect();
@@ -34,11 +37,14 @@ async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
     let states = metrics.labels("policy_sync_rego_modules", "state");
     ensure!(states == BTreeSet::from(["ignored", "loaded", "pending", "refused"]), "{states:?}");
     let keys = metrics.labels("workqueue_adds_total", "name");
-    for name in keys.iter().filter(|name| name.starts_with("rego")) {
+    for name in keys.iter().filter(|name| name.starts_with("rego") || name.starts_with("webhook")) {
         ensure!(page.contains(&format!("`{name}`")), "{name} is not on the page");
     }
     let (_, text) = controller.readiness().await?;
-    ensure!(text.contains("[+]rego ok"), "{text}");
+    ensure!(text.contains("[+]rego ok") && text.contains("[+]webhooks ok"), "{text}");
+    let left = metrics.value("policy_sync_certificate_expiry_seconds", &[])?;
+    ensure!(left > 89.0 * 86_400.0 && left < 90.0 * 86_400.0, "{left}");
+    webhooks.uninstall(&world.client).await?;
     Ok(())
 }
 
@@ -48,26 +54,30 @@ async fn nothing_is_watched_served_or_asked_without_a_policy_namespace() -> Resu
     world.write("one", json!({"a.rego": denies("a")})).await?;
     let user = User::new("rego-off").in_group("system:masters");
     let name = "--controller-name=example.com/rego-off";
-    let mut controller = Controller::launch(Path::new(BINARY), world.hub, &[name], Some(user))?;
+    let mut controller = Controller::launch(Path::new(BINARY), world.hub(), &[name], Some(user))?;
     controller.ready().await?;
     controller.leads().await?;
-    controller.settled(world.hub).await?;
+    controller.settled(world.hub()).await?;
     let asked = wait::until("the log of the hub", LIMIT, || async {
-        let asked = all_requests_of(world.hub, "rego-off")?;
+        let asked = all_requests_of(world.hub(), "rego-off")?;
         ensure!(asked.iter().any(|request| request.object().resource == "gateways"), "it has none yet");
         Ok(asked)
     })
     .await?;
     for request in &asked {
         let object = request.object();
-        ensure!(!["configmaps", "regopolicies", "pods"].contains(&object.resource.as_str()), "{request:?}");
+        ensure!(
+            !["configmaps", "regopolicies", "pods", "secrets", "selfsubjectreviews"]
+                .contains(&object.resource.as_str()),
+            "{request:?}"
+        );
         ensure!(object.namespace != world.namespace, "{request:?}");
     }
     let metrics = controller.metrics().await?;
     let of_rego: Vec<&str> = metrics
         .names()
         .into_iter()
-        .filter(|name| name.contains("rego") || name.contains("webhook"))
+        .filter(|name| name.contains("rego") || name.contains("webhook") || name.contains("certificate"))
         .collect();
     ensure!(of_rego.is_empty(), "{of_rego:?}");
     let (_, text) = controller.readiness().await?;

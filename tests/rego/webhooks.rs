@@ -33,21 +33,22 @@ struct Served {
 
 impl Served {
     async fn start(namespace: &str) -> Result<Self> {
-        let (world, webhooks) = (World::new(namespace).await?, Webhooks::new()?);
+        let (world, webhooks) = (World::new(namespace).await?, Webhooks::with_files(namespace)?);
+        webhooks.install(&world.client).await?;
         let arguments = webhooks.arguments();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let controller = world.controller(&arguments).await?;
-        apply(&world.client, &webhooks.placement_of_deployments(namespace)).await?;
+        apply(&world.client, &webhooks.placement_of_deployments(namespace)?).await?;
         Ok(Self { world, controller, webhooks })
     }
 
     /// Ends it, and lets the API server ask no more.
     async fn stop(self) -> Result<()> {
         let (api, name) =
-            api_for(&self.world.client, &self.webhooks.placement_of_deployments(&self.world.namespace))
+            api_for(&self.world.client, &self.webhooks.placement_of_deployments(&self.world.namespace)?)
                 .await?;
         api.delete(&name, &DeleteParams::default()).await?;
-        Ok(())
+        self.webhooks.uninstall(&self.world.client).await
     }
 
     fn deployments(&self) -> Api<Deployment> {
@@ -67,7 +68,7 @@ impl Served {
 
     async fn connect(&self) -> Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.webhooks.authority().as_bytes())?)?;
+        roots.add(CertificateDer::from_pem_slice(self.webhooks.authority()?.as_bytes())?)?;
         let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         let stream = TcpStream::connect(("127.0.0.1", self.webhooks.port())).await?;
         let name = ServerName::try_from("localhost")?;
@@ -165,7 +166,14 @@ async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is
     ensure!(!shop.annotations().contains_key("kuadrant.io/placed-by-policy"), "{:?}", shop.annotations());
 
     // A policy that cannot be asked permits nothing, and its last good text stays where there is one.
-    served.world.write("broken", json!({"b.rego": "package io.k8s.federation.admission\n{"})).await?;
+    // As it is written, it would be refused: somebody has taken the check away.
+    let (checks, name) = api_for(&served.world.client, &served.webhooks.configurations()[1]).await?;
+    checks.delete(&name, &DeleteParams::default()).await?;
+    wait::until("it is written", LIMIT, || async {
+        let broken = json!({"b.rego": "package io.k8s.federation.admission\n{"});
+        served.world.write("broken", broken).await
+    })
+    .await?;
     served.world.until_refused("broken").await?;
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let error = deployments.create(&dry, &served.app("third", json!({}))?).await;
@@ -177,6 +185,7 @@ async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is
     })
     .await?;
     ensure!(served.world.events("PlacementRefused", "third").await?.is_empty(), "a dry run is told");
+    served.webhooks.install(&served.world.client).await?;
     let metrics = served.controller.metrics().await?;
     for verdict in ["changed", "denied", "failed", "allowed"] {
         let labels = [("path", "/placement"), ("verdict", verdict)];

@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Client, ResourceExt};
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::certificates::User;
-use policy_sync_testenv::{ControlPlane, Controller, Fleet, fixtures, wait};
+use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, fixtures, wait};
 use serde_json::{Value, json};
 
 /// The program under test.
@@ -19,11 +19,26 @@ const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 /// How long anything may take on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// A policy namespace on the hub that all tests share.
+/// A policy namespace.
 pub(crate) struct World {
-    pub(crate) hub: &'static ControlPlane,
+    hub: Hub,
     pub(crate) client: Client,
     pub(crate) namespace: String,
+}
+
+/// Where it is.
+enum Hub {
+    Shared(&'static ControlPlane),
+    Own(Box<Fleet>),
+}
+
+impl Hub {
+    fn plane(&self) -> &ControlPlane {
+        match self {
+            Self::Shared(plane) => plane,
+            Self::Own(fleet) => fleet.hub(),
+        }
+    }
 }
 
 /// Denies what is called `bad`.
@@ -32,33 +47,50 @@ pub(crate) fn denies(what: &str) -> String {
 }
 
 impl World {
+    /// One on the hub that all tests share.
     pub(crate) async fn new(namespace: &str) -> Result<Self> {
-        let hub = Fleet::shared_hub().await?.hub();
-        let client = hub.client()?;
+        Self::on(Hub::Shared(Fleet::shared_hub().await?.hub()), namespace).await
+    }
+
+    /// One on a hub of its own: whose webhooks are asked about what others write, too.
+    pub(crate) async fn alone(namespace: &str) -> Result<Self> {
+        Self::on(Hub::Own(Box::new(Fleet::start(FleetOptions::spokes([])).await?)), namespace).await
+    }
+
+    async fn on(hub: Hub, namespace: &str) -> Result<Self> {
+        let client = hub.plane().client()?;
         apply(&client, &fixtures::namespace(namespace)).await?;
         Ok(Self { hub, client, namespace: namespace.to_owned() })
     }
 
+    pub(crate) fn hub(&self) -> &ControlPlane {
+        self.hub.plane()
+    }
+
     /// The arguments of a controller of its own that loads from the namespace.
     pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
-        let own = [
+        let mut arguments = vec![
             format!("--controller-name=example.com/{}", self.namespace),
             format!("--policy-namespace={}", self.namespace),
         ];
-        own.into_iter().chain(more.iter().map(|argument| (*argument).to_owned())).collect()
+        if !more.iter().any(|argument| argument.starts_with("--webhook-bind-address")) {
+            arguments.push("--webhook-bind-address=0".to_owned());
+        }
+        arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+        arguments
     }
 
     pub(crate) async fn controller(&self, more: &[&str]) -> Result<Controller> {
         let arguments = self.arguments(more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Controller::start(Path::new(BINARY), self.hub, &arguments).await
+        Controller::start(Path::new(BINARY), self.hub(), &arguments).await
     }
 
     /// One with the rights of `user`, which need not become ready.
     pub(crate) fn launch(&self, user: User, more: &[&str]) -> Result<Controller> {
         let arguments = self.arguments(more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Controller::launch(Path::new(BINARY), self.hub, &arguments, Some(user))
+        Controller::launch(Path::new(BINARY), self.hub(), &arguments, Some(user))
     }
 
     pub(crate) fn config_map(&self, name: &str, data: &Value) -> Value {

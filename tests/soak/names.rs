@@ -131,6 +131,7 @@ impl Hub {
             leadership: leadership.clone(),
             wanted: watch::channel(Default::default()).0,
             others: watch::channel(Default::default()).0,
+            covered: watch::channel(None).0,
             tasks: tasks.clone(),
             hub_metrics: HubMetrics::new(&metrics).unwrap(),
         };

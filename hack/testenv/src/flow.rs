@@ -34,5 +34,6 @@ pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
         leadership: Leadership::always(),
         elector: None,
         rego: None,
+        registration: None,
     })
 }

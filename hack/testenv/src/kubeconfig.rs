@@ -53,6 +53,13 @@ impl Access {
     }
 
     fn kubeconfig(&self) -> Result<serde_json::Value> {
+        let mut context = json!({"cluster": self.cluster, "user": self.user});
+        // A pod's namespace is that of its account.
+        let account =
+            self.user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        if let Some((namespace, _)) = account {
+            context["namespace"] = namespace.into();
+        }
         Ok(json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -68,7 +75,7 @@ impl Access {
                     "client-key-data": base64(&self.identity.key)?,
                 },
             }],
-            "contexts": [{ "name": self.cluster, "context": { "cluster": self.cluster, "user": self.user } }],
+            "contexts": [{ "name": self.cluster, "context": context }],
         }))
     }
 }

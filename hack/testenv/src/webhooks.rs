@@ -1,34 +1,62 @@
-//! What an API server needs to ask a controller's webhooks: a certificate, a port, and a configuration that names both.
+//! What an API server needs to ask a controller's webhooks: a port, configurations without entries, and where the controller does not
+//! make one, a certificate.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 use k8s_openapi::ByteString;
+use kube::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::apply::{api_for, apply};
 use crate::certificates::{Authority, Identity};
 use crate::ports::Port;
 
-/// The certificate and the port of a controller's webhooks.
+/// The port of a controller's webhooks, and the name under which they are registered.
 #[derive(Debug)]
 pub struct Webhooks {
+    name: String,
+    port: Port,
+    files: Option<Files>,
+}
+
+/// A certificate that somebody else makes.
+#[derive(Debug)]
+struct Files {
     authority: Authority,
     folder: TempDir,
-    port: Port,
 }
 
 impl Webhooks {
-    /// A certificate of an authority of its own, for 127.0.0.1, and a free port.
+    /// A free port, where the controller serves with a certificate of its own.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none.
+    pub fn new(name: &str) -> Result<Self> {
+        Ok(Self { name: name.to_owned(), port: Port::reserve()?, files: None })
+    }
+
+    /// The same with a certificate of another authority, for 127.0.0.1, in files.
     ///
     /// # Errors
     ///
     /// Where one cannot be had.
-    pub fn new() -> Result<Self> {
-        let (authority, folder, port) = (Authority::new("webhooks")?, TempDir::new()?, Port::reserve()?);
-        let webhooks = Self { authority, folder, port };
+    pub fn with_files(name: &str) -> Result<Self> {
+        let files = Files { authority: Authority::new("webhooks")?, folder: TempDir::new()? };
+        let webhooks = Self { files: Some(files), ..Self::new(name)? };
+        webhooks.write("ca.crt", &webhooks.authority()?)?;
         webhooks.renew()?;
         Ok(webhooks)
+    }
+
+    fn files(&self) -> Result<&Files> {
+        self.files.as_ref().context("the controller makes its certificate itself")
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        fs::write(self.files()?.folder.path().join(name), text).with_context(|| format!("writing {name}"))
     }
 
     /// Puts another certificate in the place of the one that is there.
@@ -37,19 +65,36 @@ impl Webhooks {
     ///
     /// Where it cannot be written.
     pub fn renew(&self) -> Result<()> {
-        let Identity { certificate, key } = self.authority.server("webhooks")?;
-        for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
-            fs::write(self.folder.path().join(name), text).with_context(|| format!("writing {name}"))?;
-        }
-        Ok(())
+        let Identity { certificate, key } = self.files()?.authority.server("webhooks")?;
+        self.write("tls.crt", &certificate)?;
+        self.write("tls.key", &key)
+    }
+
+    /// Lets the controller no longer know who signs its certificate: then another writes `caBundle`.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be removed.
+    pub fn forget_authority(&self) -> Result<()> {
+        fs::remove_file(self.files()?.folder.path().join("ca.crt")).context("removing ca.crt")
     }
 
     /// The arguments of the controller that serves them.
     pub fn arguments(&self) -> Vec<String> {
-        vec![
-            format!("--webhook-cert-dir={}", self.folder.path().display()),
-            format!("--webhook-bind-address=127.0.0.1:{}", self.port.number()),
-        ]
+        let address = format!("127.0.0.1:{}", self.port());
+        let mut arguments = vec![
+            format!("--webhook-bind-address={address}"),
+            format!("--webhook-url=https://{address}"),
+            format!("--webhook-name={}", self.name),
+        ];
+        let files = self.files.iter();
+        arguments.extend(files.map(|files| format!("--webhook-cert-dir={}", files.folder.path().display())));
+        arguments
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The port.
@@ -57,26 +102,67 @@ impl Webhooks {
         self.port.number()
     }
 
-    /// The authority's certificate as PEM.
-    pub fn authority(&self) -> String {
-        self.authority.certificate()
+    /// The certificate of the other authority, as PEM.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none.
+    pub fn authority(&self) -> Result<String> {
+        Ok(self.files()?.authority.certificate())
     }
 
-    /// A MutatingWebhookConfiguration that has `/placement` asked of Deployments in `namespace`.
-    pub fn placement_of_deployments(&self, namespace: &str) -> Value {
+    /// The configurations without entries, as manifests bring them.
+    #[must_use]
+    pub fn configurations(&self) -> [Value; 2] {
+        ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].map(|kind| {
+            json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": self.name}})
+        })
+    }
+
+    /// Brings the configurations.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be written.
+    pub async fn install(&self, hub: &Client) -> Result<()> {
+        for configuration in self.configurations() {
+            apply(hub, &configuration).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes them away: the API server asks no more.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be deleted.
+    pub async fn uninstall(&self, hub: &Client) -> Result<()> {
+        for configuration in self.configurations() {
+            let (api, name) = api_for(hub, &configuration).await?;
+            api.delete(&name, &Default::default()).await?;
+        }
+        Ok(())
+    }
+
+    /// A MutatingWebhookConfiguration that has `/placement` asked of Deployments in `namespace`, written by hand.
+    ///
+    /// # Errors
+    ///
+    /// Where the controller makes its certificate itself.
+    pub fn placement_of_deployments(&self, namespace: &str) -> Result<Value> {
         let name = format!("{namespace}.example.com");
         let url = format!("https://127.0.0.1:{}/placement", self.port());
         let rule = json!({"apiGroups": ["apps"], "apiVersions": ["*"], "resources": ["deployments"],
             "operations": ["CREATE", "UPDATE"]});
-        json!({
+        Ok(json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": name},
             "webhooks": [{
                 "name": name, "sideEffects": "NoneOnDryRun", "admissionReviewVersions": ["v1"],
                 "failurePolicy": "Fail", "timeoutSeconds": 5, "rules": [rule],
-                "clientConfig": {"url": url, "caBundle": ByteString(self.authority().into_bytes())},
+                "clientConfig": {"url": url, "caBundle": ByteString(self.authority()?.into_bytes())},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             }],
-        })
+        }))
     }
 }

@@ -29,7 +29,7 @@ impl Demo {
             program.display()
         );
         report.step("Start a hub, two spokes and the controller");
-        let webhooks = Webhooks::new()?;
+        let webhooks = Webhooks::with_files("policy-sync")?;
         let (fleet, arguments) = match story {
             Story::Sync => (FleetOptions::spokes(story.spokes()), Vec::new()),
             Story::Placement => (placement::fleet(), placement::arguments(&webhooks)),

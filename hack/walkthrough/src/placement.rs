@@ -55,6 +55,7 @@ pub(super) fn arguments(webhooks: &Webhooks) -> Vec<String> {
 pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     let hub = demo.hub()?;
     apply(&hub, &fixtures::namespace(POLICIES)).await?;
+    demo.webhooks().install(&hub).await?;
     write_a_policy_with_a_fault(&hub, report).await?;
     mend_it(&hub, report).await?;
     ask_where_an_app_would_go(demo, &hub, report).await?;
@@ -156,7 +157,7 @@ fn app(name: &str, annotations: &Value) -> Value {
 async fn write_an_app(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("A team writes the app, and says nothing of clusters");
     apply(hub, &fixtures::namespace(SHOP)).await?;
-    apply(hub, &demo.webhooks().placement_of_deployments(SHOP)).await?;
+    apply(hub, &demo.webhooks().placement_of_deployments(SHOP)?).await?;
     let written = apply(hub, &app("shop", &json!({}))).await?;
     let placed = written.annotations();
     report.say("Deployment shop/shop, as it is stored:");

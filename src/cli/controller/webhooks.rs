@@ -10,11 +10,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::{Bind, address};
+use crate::api::names::ControllerName;
+use crate::api::syntax::is_dns_label;
+use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::placement::refusals::Refusals;
 use crate::reconcile::Events;
+use crate::registration::{Authority, Exemptions, FailurePolicy, Registration, Settings, Url};
+use crate::rego::loading::{self, Loading};
 use crate::server::listen;
-use crate::server::tls::{self, Certificates};
+use crate::server::tls::{self, Certificates, Files};
 use crate::server::webhooks::{self, WebhookMetrics, Webhooks};
 
 /// Where policies are asked.
@@ -29,36 +34,125 @@ pub(super) struct WebhookArguments {
         requires = "policy_namespace"
     )]
     webhook_bind_address: Bind,
-    /// Serve them with the certificate of this folder, tls.crt and tls.key; without it there are no webhooks.
+    /// Serve them with the certificate of this folder: tls.crt, tls.key, and ca.crt for who is to trust it. Without it the controller
+    /// makes one.
     #[arg(long, value_name = "FOLDER", requires = "policy_namespace")]
     webhook_cert_dir: Option<PathBuf>,
+    /// The name of the two webhook configurations where they are registered; with -webhook, of the Service and of the Secret.
+    #[arg(
+        long,
+        default_value = "policy-sync",
+        value_parser = object_name,
+        value_name = "NAME",
+        requires = "policy_namespace"
+    )]
+    webhook_name: String,
+    /// Where the API server reaches them; otherwise at the Service in the controller's namespace.
+    #[arg(long, value_name = "URL", requires = "policy_namespace")]
+    webhook_url: Option<Url>,
+    /// What becomes of writes while no replica answers.
+    #[arg(long, default_value_t, value_name = "POLICY", requires = "policy_namespace")]
+    webhook_failure_policy: FailurePolicy,
+    /// Namespaces whose objects are never reviewed, besides the controller's own and those of policies; `*` stands for any text.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "kube-*",
+        value_parser = pattern,
+        value_name = "PATTERN",
+        requires = "policy_namespace"
+    )]
+    exempt_namespaces: Vec<String>,
+}
+
+fn object_name(text: &str) -> Result<String, String> {
+    // Services have the shortest names.
+    if is_dns_label(&format!("{text}-webhook")) && is_dns_label(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a name of at most 55 characters: a-z, 0-9 and -".to_owned())
+    }
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '*');
+    if text.chars().all(is_part) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected the name of a namespace, in which * stands for any text".to_owned())
+    }
+}
+
+/// Webhooks that are not served yet.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    certificates: Arc<Certificates>,
+    files: Option<Files>,
+    address: std::net::SocketAddr,
 }
 
 impl WebhookArguments {
-    /// Serves the webhooks that ask what `flow` loads, until `stop`; the handle ends once all that was asked is answered.
+    /// What serves webhooks, and what registers them, for the controller of `namespace` whose policies `loading` loads; none where
+    /// they are off.
     ///
     /// # Errors
     ///
-    /// Where there is no certificate, or the address cannot be opened.
-    pub(super) fn serve(
+    /// Where there is no certificate in the folder.
+    pub(super) fn prepare(
         &self,
-        flow: &Flow,
-        stop: &CancellationToken,
-    ) -> anyhow::Result<Option<JoinHandle<Option<()>>>> {
-        let (Some(folder), Some((loading, _))) = (&self.webhook_cert_dir, &flow.rego) else {
-            return Ok(None);
-        };
+        controller: &ControllerName,
+        namespace: &str,
+        loading: &loading::Settings,
+        clock: Clock,
+    ) -> anyhow::Result<Option<(Prepared, Registration)>> {
         let Bind(Some(address)) = self.webhook_bind_address else { return Ok(None) };
-        let certificates = Arc::new(Certificates::read(folder)?);
+        let certificates = Arc::new(Certificates::default());
+        let folder = self.webhook_cert_dir.as_deref();
+        let files = folder.map(|folder| Files::read(folder, certificates.clone())).transpose()?;
+        let name = &self.webhook_name;
+        // An empty one is how none is said.
+        let exempt = self.exempt_namespaces.iter().filter(|pattern| !pattern.is_empty());
+        let own = [namespace.to_owned()].into_iter().chain(loading.namespaces.iter().cloned());
+        let settings = Settings {
+            name: name.clone(),
+            namespace: namespace.to_owned(),
+            url: match &self.webhook_url {
+                Some(url) => url.clone(),
+                None => Url::of_service(&format!("{name}-webhook"), namespace),
+            },
+            failure_policy: self.webhook_failure_policy,
+            exemptions: Exemptions::new(own.chain(exempt.cloned())),
+            policy_namespaces: loading.namespaces.clone(),
+            authority: files.as_ref().map_or(Authority::Own, |files| Authority::File(files.authority())),
+        };
+        let registration = Registration::new(controller.clone(), settings, clock, certificates.clone());
+        Ok(Some((Prepared { certificates, files, address }, registration)))
+    }
+}
+
+impl Prepared {
+    /// Serves webhooks that ask what `loading` loads, until `stop`; the handle ends once all that was asked is answered.
+    ///
+    /// # Errors
+    ///
+    /// Where the address cannot be opened.
+    pub(super) fn serve(
+        self,
+        flow: &Flow,
+        loading: &Loading,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<JoinHandle<Option<()>>> {
+        let Self { certificates, files, address } = self;
         let metrics = WebhookMetrics::new(&flow.metrics).context("cannot set metrics up")?;
         let (tasks, client) = (&flow.tasks, flow.client.clone());
         let refusals = Refusals::new(Events::start(client, tasks, flow.metrics.clone(), "Place"));
         let listener = listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening for reviews");
         let router = webhooks::router(Webhooks::new(loading.loaded(), refusals, metrics));
-        let following = certificates.clone().follow(stop.clone());
-        tokio::spawn(tasks.clone().watch("certificates", following));
+        if let Some(files) = files {
+            tokio::spawn(tasks.clone().watch("certificates", files.follow(stop.clone())));
+        }
         let serving = tls::serve(listener, certificates, router, stop.clone());
-        Ok(Some(tokio::spawn(tasks.clone().watch("webhooks", serving))))
+        Ok(tokio::spawn(tasks.clone().watch("webhooks", serving)))
     }
 }

@@ -31,7 +31,7 @@ fn written(snapshot: &Snapshot, object: &Value, old: &Value) -> Result<Value, (u
     let request = Request { object: object.clone(), old_object: old.clone(), ..Request::default() };
     match review(snapshot, &request).unwrap_or_else(|error| Verdict::failed(error.to_string())) {
         Verdict::Denied { code, message } => Err((code, message)),
-        Verdict::Allowed { patch } => {
+        Verdict::Allowed { patch, .. } => {
             let mut object = object.clone();
             json_patch::patch(&mut object, &patch).unwrap();
             Ok(object)

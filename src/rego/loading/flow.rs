@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::discovery::look_up;
 use super::key::Key;
-use super::loaded::Loaded;
+use super::loaded::{Loaded, Shared};
 use super::loader::Loader;
 use super::settings::Settings;
 use super::triggers;
@@ -20,7 +20,7 @@ use crate::api::names::ControllerName;
 use crate::clock::Clock;
 use crate::hub::Wanted;
 use crate::hub::watch::{Feed, Supervisor};
-use crate::reconcile::{Events, Expectations, Leadership, Queue, Requests, Worker};
+use crate::reconcile::{Events, Expectations, Leadership, Queue, Repeats, Requests, Worker};
 use crate::rego::confined::Check;
 use crate::rego::fault::Fault;
 use crate::tasks::Tasks;
@@ -30,16 +30,10 @@ use crate::telemetry::metrics::Metrics;
 const WINDOW: Duration = Duration::from_millis(50);
 
 /// What loads policies, not started yet.
+#[derive(Debug)]
 pub struct Loading {
     loaded: Loaded,
     controller: ControllerName,
-    check: Check,
-}
-
-impl std::fmt::Debug for Loading {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Loading").field("loaded", &self.loaded).finish_non_exhaustive()
-    }
 }
 
 impl Loading {
@@ -54,8 +48,8 @@ impl Loading {
         clock: Clock,
         check: Check,
     ) -> Result<Self, Fault> {
-        let loaded = Loaded::new(controller.clone(), settings, clock)?;
-        Ok(Self { loaded, controller, check })
+        let loaded = Loaded::new(controller.clone(), settings, clock, check)?;
+        Ok(Self { loaded, controller })
     }
 
     /// What is loaded, for whoever asks.
@@ -85,18 +79,32 @@ impl Loading {
         let definitions = supervisor.definitions();
         let aliases = shared.settings.aliases.clone();
         supervisor.spawn(look_up(looked_up, aliases, client.clone(), feed, definitions));
+        supervisor.spawn(tell_again(shared.clone(), queue.clone()));
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
         let loader = Loader {
             shared,
-            check: self.check,
             requests: Requests::new(client.clone(), leadership.clone()),
             events: Events::start(client, tasks, metrics.clone(), "Load"),
             queue: queue.clone(),
             written: Expectations::default(),
+            repeats: Repeats::default(),
             wanted,
             plurals,
         };
         queue.add(Key::Watches);
         Worker::new(loader, queue, leadership, metrics.clone(), tasks.clone()).run(stop).boxed()
+    }
+}
+
+/// Has carriers say whether the API server asks what they carry, as that changes.
+async fn tell_again(shared: Arc<Shared>, queue: Arc<Queue<Key>>) {
+    let mut registered = shared.registered.subscribe();
+    while registered.changed().await.is_ok() {
+        let carriers: Vec<Key> = {
+            let guard = shared.mirror.read();
+            let view = guard.view(shared.clock.now());
+            view.carriers(&shared.settings).map(|(key, _)| Key::Told(key)).collect()
+        };
+        queue.affect(carriers);
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::index::Index;
 use super::metrics::RegoMetrics;
 use super::plan;
+use super::plan::reading;
 use super::settings::Settings;
 use super::verdict::{Verdict, Verdicts};
 use super::view::View;
@@ -18,22 +19,46 @@ use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource};
 use crate::clock::Clock;
 use crate::hub::Mirror;
+use crate::rego::bundle::Bundle;
+use crate::rego::confined::{Check, CheckError, Checked};
 use crate::rego::embedded::Embedded;
 use crate::rego::fault::Fault;
-use crate::rego::settle::{Awaited, Outcome};
+use crate::rego::module::{ModuleId, Text};
+use crate::rego::review::PLACEMENT;
+use crate::rego::settle::{Awaited, Judge, Outcome};
 use crate::rego::snapshot::Snapshot;
 
 /// What is loaded. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Loaded(pub(super) Arc<Shared>);
 
-#[derive(Debug)]
 pub(super) struct Shared {
     pub(super) mirror: Arc<Mirror<Index>>,
     pub(super) settings: Settings,
     pub(super) clock: Clock,
     pub(super) found: Mutex<Found>,
+    pub(super) check: Check,
     snapshot: watch::Sender<Arc<Snapshot>>,
+    in_use: watch::Sender<Option<InUse>>,
+    pub(super) registered: watch::Sender<Registered>,
+}
+
+/// Which policies there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InUse {
+    /// Whether any says where objects go, be it one that cannot be asked.
+    pub placement: bool,
+    /// Whether any object carries something, be it of no use.
+    pub carriers: bool,
+}
+
+/// Whether the API server asks what is in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Registered {
+    /// Of each package that somebody registers why it does not ask, if it does not.
+    pub packages: BTreeMap<&'static str, Option<String>>,
+    /// Since when any of them is so.
+    pub since: Moment,
 }
 
 /// What this process has found out.
@@ -50,13 +75,24 @@ pub(super) struct Found {
     pub(super) is_near: bool,
 }
 
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
 impl Loaded {
     /// Nothing yet.
     ///
     /// # Errors
     ///
     /// Where no engine can be made.
-    pub(super) fn new(controller: ControllerName, settings: Settings, clock: Clock) -> Result<Self, Fault> {
+    pub(super) fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        check: Check,
+    ) -> Result<Self, Fault> {
         let engine = Embedded::new(&Default::default(), Value::new_object())?;
         let nothing = Snapshot::new(engine.clone(), BTreeMap::new());
         let (snapshot, _) = watch::channel(Arc::new(nothing.starting("nothing is listed".to_owned())));
@@ -68,7 +104,20 @@ impl Loaded {
             is_near: false,
         };
         let mirror = Arc::new(Mirror::new(controller));
-        Ok(Self(Arc::new(Shared { mirror, settings, clock, found: Mutex::new(found), snapshot })))
+        let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
+        let found = Mutex::new(found);
+        Ok(Self(Arc::new(Shared { mirror, settings, clock, found, check, snapshot, in_use, registered })))
+    }
+
+    /// Which policies there are, as that changes; `None` before it is known.
+    #[must_use]
+    pub fn in_use(&self) -> watch::Receiver<Option<InUse>> {
+        self.0.in_use.subscribe()
+    }
+
+    /// Tells why the API server does not ask the policies of `package`, if it does not: carriers say so.
+    pub fn registered(&self, package: &'static str, fault: Option<String>) {
+        self.0.registered(package, fault);
     }
 
     /// What is asked now.
@@ -122,6 +171,17 @@ impl Loaded {
 }
 
 impl Shared {
+    fn registered(&self, package: &'static str, fault: Option<String>) {
+        self.registered.send_if_modified(|known| {
+            let before = known.packages.insert(package, fault.clone());
+            // In other words it is no other fault.
+            if before.as_ref().is_none_or(|before| before.is_some() != fault.is_some()) {
+                known.since = self.clock.now();
+            }
+            before != Some(fault)
+        });
+    }
+
     pub(super) fn verdicts(&self) -> Arc<Verdicts> {
         self.found.lock().verdicts.clone()
     }
@@ -162,7 +222,40 @@ impl Shared {
             None => snapshot,
             Some(why) => snapshot.starting(why),
         };
+        let in_use = (!snapshot.is_starting()).then(|| InUse {
+            placement: snapshot.is_asked(PLACEMENT),
+            carriers: view.carriers(&self.settings).any(|(_, carrier)| carrier.carried.is_some()),
+        });
         self.snapshot.send_replace(Arc::new(snapshot));
+        let is_first = in_use.is_some_and(|now| now.placement)
+            && !self.in_use.borrow().is_some_and(|before| before.placement)
+            && self.registered.borrow().packages.contains_key(PLACEMENT);
+        if is_first {
+            // Whoever registers it has not seen that yet.
+            self.registered(PLACEMENT, Some("it is not registered yet".to_owned()));
+        }
+        self.in_use.send_if_modified(|known| {
+            let differs = *known != in_use;
+            *known = in_use;
+            differs
+        });
         Ok(())
+    }
+}
+
+impl Judge for Shared {
+    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
+        (self.check)(texts.to_vec()).await
+    }
+
+    fn faults(&self, bundle: &Bundle) -> Vec<Fault> {
+        let (guard, found) = (self.mirror.read(), self.found.lock());
+        let view = guard.view(self.clock.now());
+        reading::faults(view, &self.settings, &found.too_large, bundle)
+    }
+
+    fn awaited(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
+        let guard = self.mirror.read();
+        plan::awaited(guard.view(self.clock.now()), &self.settings, bundle)
     }
 }

@@ -17,14 +17,13 @@ use super::told::telling;
 use super::verdict::{Verdict, Verdicts};
 use crate::hub::Wanted;
 use crate::reconcile::{
-    Capability, Events, Expectations, Failure, LastWrite, Queue, RequestError, Requests, Slot, apply,
+    Capability, Events, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
 };
-use crate::rego::bundle::Bundle;
-use crate::rego::confined::{Check, CheckError, Checked};
+use crate::rego::confined::CheckError;
 use crate::rego::embedded::Embedded;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
-use crate::rego::settle::{Awaited, Candidate, Judge, Outcome, Settled, settle};
+use crate::rego::settle::{Candidate, Outcome, Settled, settle};
 
 /// How long a kind with too many objects is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
@@ -34,11 +33,11 @@ const REFUSED: &str = "PolicyRefused";
 /// Loads policies.
 pub(super) struct Loader {
     pub(super) shared: Arc<Shared>,
-    pub(super) check: Check,
     pub(super) requests: Requests,
     pub(super) events: Events,
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
+    pub(super) repeats: Repeats<Key, String>,
     pub(super) wanted: watch::Sender<Wanted>,
     pub(super) plurals: watch::Sender<BTreeSet<String>>,
 }
@@ -122,7 +121,7 @@ impl Loader {
             (!is_unread).then(|| plan::candidates(view, &self.shared.settings, &before))
         };
         let Some(candidates) = candidates else { return Ok(self.shared.publish()?) };
-        let settled = settle(&candidates, self).await?;
+        let settled = settle(&candidates, &*self.shared).await?;
         let engine = Embedded::new(&settled.bundle, regorus::Value::new_object())?;
         let verdicts = self.judge(settled, candidates, &before);
         if verdicts.modules != before.modules {
@@ -223,49 +222,48 @@ impl Loader {
     }
 
     async fn tell(&self, key: &Key, carrier: &CarrierKey) -> Result<(), LoadError> {
-        let verdicts = self.shared.verdicts();
+        let (verdicts, registered) = (self.shared.verdicts(), self.shared.registered.borrow().clone());
         let (told, uid, seen, later, manager) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(self.shared.clock.now());
-            let later = told_at(view, &verdicts, carrier).map(|at| at.since(view.now));
+            let later = told_at(view, &verdicts, &registered, carrier).map(|at| at.since(view.now));
             let uid = view.carrier(carrier).map(|carrier| carrier.uid.clone()).unwrap_or_default();
             let manager = view.controller().hub_field_manager();
-            (told(view, &verdicts, carrier), uid, view.version(&carrier.source()), later, manager)
+            (
+                told(view, &verdicts, &registered, carrier),
+                uid,
+                view.version(&carrier.source()),
+                later,
+                manager,
+            )
         };
         let is_visible = self.written.with(key, |last| last.is_visible(seen));
         if let Some(later) = later {
             self.queue.add_after(key.clone(), later);
+        }
+        if uid.is_empty() {
+            self.repeats.forget(key);
         }
         let Some((told, fare)) = told else { return Ok(()) };
         if !is_visible {
             self.queue.add_later(key.clone());
             return Ok(());
         }
+        let now = self.shared.clock.now();
+        if let Some(wait) = self.repeats.wait(key, &told.words(), now) {
+            // Somebody else says something else.
+            self.queue.add_after(key.clone(), wait);
+            return Ok(());
+        }
         let request = telling(&manager, carrier, &uid, &told);
         let written = apply::apply(&self.requests, &carrier.gvr(), &carrier.0, &uid, request).await;
         let written = written.map_err(|source| LoadError::Write { object: carrier.to_string(), source })?;
         self.written.note(key, |last| last.wrote(written.version()));
+        self.repeats.wrote(key, told.words(), now);
         if let Some(note) = fare.and_then(|fare| fare.note()) {
             self.events.warn(carrier.reference(&uid), REFUSED, note);
         }
         Ok(())
-    }
-}
-
-impl Judge for Loader {
-    async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
-        (self.check)(texts.to_vec()).await
-    }
-
-    fn faults(&self, bundle: &Bundle) -> Vec<Fault> {
-        let (guard, found) = (self.shared.mirror.read(), self.shared.found.lock());
-        let view = guard.view(self.shared.clock.now());
-        reading::faults(view, &self.shared.settings, &found.too_large, bundle)
-    }
-
-    fn awaited(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {
-        let guard = self.shared.mirror.read();
-        plan::awaited(guard.view(self.shared.clock.now()), &self.shared.settings, bundle)
     }
 }
 

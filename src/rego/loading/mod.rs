@@ -25,11 +25,13 @@ mod told;
 mod triggers;
 mod verdict;
 mod view;
+mod written;
 
 pub use flow::Loading;
-pub use loaded::Loaded;
+pub use loaded::{InUse, Loaded};
 pub use metrics::RegoMetrics;
 pub use settings::{DEFAULT_ALIAS, Settings};
+pub use written::Written;
 
 #[cfg(test)]
 mod tests;

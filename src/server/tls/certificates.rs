@@ -1,10 +1,6 @@
-//! The certificate of a folder, as cert-manager mounts it: `tls.crt` and `tls.key`, read again when they change.
+//! The certificate that is served, wherever it comes from.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::RwLock;
 use rustls::InconsistentKeys;
@@ -13,120 +9,110 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// How often it is looked whether they have changed.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// The files.
-const FILES: [&str; 2] = ["tls.crt", "tls.key"];
+use crate::api::moment::Moment;
 
-/// Why there is no certificate.
+/// A certificate and its key as PEM.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'p> {
+    /// Where the certificate is, for whoever has to mend it.
+    pub certificate_name: &'p str,
+    /// The certificate, and what it takes to trust it beside the authority.
+    pub certificate: &'p [u8],
+    /// Where the key is.
+    pub key_name: &'p str,
+    /// The key.
+    pub key: &'p [u8],
+}
+
+/// Why a certificate cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file cannot be read.
+    /// It is no PEM.
     #[error("cannot read {0}")]
-    File(PathBuf, #[source] io::Error),
-    /// A file has something else.
-    #[error("cannot read {0}")]
-    Pem(PathBuf, #[source] pem::Error),
-    /// There is no certificate in the file.
+    Pem(String, #[source] pem::Error),
+    /// There is none.
     #[error("{0} has no certificate")]
-    Empty(PathBuf),
+    Empty(String),
     /// The key is none, or not the certificate's.
     #[error("{key} is not the key of {certificate}")]
     Key {
-        /// The certificate's file.
-        certificate: PathBuf,
-        /// The key's.
-        key: PathBuf,
+        /// Where the certificate is.
+        certificate: String,
+        /// Where the key is.
+        key: String,
         /// Why not.
         source: rustls::Error,
     },
 }
 
-/// The certificate that is served.
-#[derive(Debug)]
-pub struct Certificates {
-    folder: PathBuf,
-    current: RwLock<Current>,
-}
-
-#[derive(Debug)]
-struct Current {
-    key: Arc<CertifiedKey>,
-    /// What it was read from.
-    files: [Vec<u8>; 2],
-}
+/// The certificate that is served, none at first.
+#[derive(Debug, Default)]
+pub struct Certificates(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl Certificates {
-    /// Those of `folder`.
+    /// Serves this one from now on; returns whether it is another than before.
     ///
     /// # Errors
     ///
-    /// Where there are none that can be served.
-    pub fn read(folder: &Path) -> Result<Self, CertificateError> {
-        let files = files(folder)?;
-        let key = certified(folder, &files)?;
-        Ok(Self { folder: folder.to_owned(), current: RwLock::new(Current { key: Arc::new(key), files }) })
+    /// Where it cannot be served: what was before still is.
+    pub fn serve(&self, pair: Pair<'_>) -> Result<bool, CertificateError> {
+        let certified = certified(pair)?;
+        let mut current = self.0.write();
+        let is_another = current.as_ref().is_none_or(|current| current.cert != certified.cert);
+        // A key of the same certificate is the same key.
+        if is_another {
+            *current = Some(Arc::new(certified));
+        }
+        Ok(is_another)
     }
 
-    /// Serves what is in the folder as it changes, until `stop`. What cannot be served leaves the last good one.
-    pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
-        let mut fault = String::new();
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-            let found =
-                self.look().map_err(|error| crate::api::text::with_causes(&error)).err().unwrap_or_default();
-            if !found.is_empty() && found != fault {
-                warn!(error = found, "the certificate of webhooks stays as it was");
-            }
-            fault = found;
-        }
+    /// It, and what it takes to trust it.
+    #[must_use]
+    pub fn served(&self) -> Option<Vec<CertificateDer<'static>>> {
+        self.0.read().as_ref().map(|current| current.cert.clone())
     }
 
-    fn look(&self) -> Result<(), CertificateError> {
-        let files = files(&self.folder)?;
-        if files == self.current.read().files {
-            return Ok(());
-        }
-        let key = certified(&self.folder, &files)?;
-        *self.current.write() = Current { key: Arc::new(key), files };
-        info!(folder = %self.folder.display(), "serving another certificate");
-        Ok(())
+    /// When it expires; `None` where there is none.
+    #[must_use]
+    pub fn expires(&self) -> Option<Moment> {
+        self.0.read().as_ref().and_then(|current| expires(current.cert.first()?))
     }
 }
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.read().key.clone())
+        self.0.read().clone()
     }
 }
 
-fn files(folder: &Path) -> Result<[Vec<u8>; 2], CertificateError> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        fs::read(&path).map_err(|error| CertificateError::File(path, error))
+/// When `certificate` expires; `None` where it is none.
+#[must_use]
+pub fn expires(certificate: &CertificateDer<'_>) -> Option<Moment> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    Some(Moment(parsed.validity().not_after.timestamp() * 1000))
+}
+
+/// What can be served of `pair`.
+///
+/// # Errors
+///
+/// Where that is nothing.
+pub fn certified(pair: Pair<'_>) -> Result<CertifiedKey, CertificateError> {
+    let unread = |name: &str| {
+        let name = name.to_owned();
+        move |error| CertificateError::Pem(name, error)
     };
-    Ok([read(FILES[0])?, read(FILES[1])?])
-}
-
-fn certified(folder: &Path, [certificate, key]: &[Vec<u8>; 2]) -> Result<CertifiedKey, CertificateError> {
-    let [certificate_path, key_path] = FILES.map(|name| folder.join(name));
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
-    let certificates =
-        certificates.map_err(|error| CertificateError::Pem(certificate_path.clone(), error))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pair.certificate).collect();
+    let certificates = certificates.map_err(unread(pair.certificate_name))?;
     if certificates.is_empty() {
-        return Err(CertificateError::Empty(certificate_path));
+        return Err(CertificateError::Empty(pair.certificate_name.to_owned()));
     }
-    let key =
-        PrivateKeyDer::from_pem_slice(key).map_err(|error| CertificateError::Pem(key_path.clone(), error))?;
+    let key = PrivateKeyDer::from_pem_slice(pair.key).map_err(unread(pair.key_name))?;
     let no_key = |source| CertificateError::Key {
-        certificate: certificate_path.clone(),
-        key: key_path.clone(),
+        certificate: pair.certificate_name.to_owned(),
+        key: pair.key_name.to_owned(),
         source,
     };
     let certified = CertifiedKey::new(certificates, any_supported_type(&key).map_err(no_key)?);
@@ -136,6 +122,3 @@ fn certified(folder: &Path, [certificate, key]: &[Vec<u8>; 2]) -> Result<Certifi
         Err(error) => Err(no_key(error)),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -11,7 +11,7 @@ const SECONDS: [f64; 13] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0
 /// What becomes of a review.
 const VERDICTS: [&str; 6] = ["allowed", "changed", "denied", "failed", "invalid", "too_many"];
 /// What can be asked.
-const PATHS: [&str; 1] = ["/placement"];
+const PATHS: [&str; 2] = ["/placement", "/policies"];
 
 /// What metrics say of reviews. Clones are the same.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! view, key ──▶ watches   which kinds to watch
+//!           ──▶ covered   which kinds are taken to the spokes at all
 //!           ──▶ works     what is desired of a Gateway or a policy on each cluster ──▶ in order
 //!           ──▶ access    the access work of a cluster
 //! ```
@@ -12,6 +13,7 @@
 pub mod access;
 pub mod ahead;
 mod copy;
+pub mod covered;
 pub mod eligibility;
 pub mod gateway;
 pub mod order;

@@ -25,6 +25,7 @@ use crate::api::names::{ClusterName, GroupResource, GroupVersionResource, Object
 use crate::clock::Clock;
 use crate::hub::Wanted;
 use crate::reconcile::{Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot};
+use crate::sync::desired::covered::{Covered, covered};
 use crate::sync::desired::{order, watches};
 use crate::sync::diff::WorkAction;
 use crate::sync::metrics::HubMetrics;
@@ -53,6 +54,7 @@ pub struct PolicySync {
     clock: Clock,
     wanted: watch::Sender<Wanted>,
     others: watch::Sender<BTreeSet<GroupVersionResource>>,
+    covered: watch::Sender<Option<Covered>>,
 }
 
 /// What it needs to know.
@@ -65,6 +67,8 @@ pub struct PolicySyncOptions {
     pub wanted: watch::Sender<Wanted>,
     /// Where it says which versions are to be looked up that are not watched.
     pub others: watch::Sender<BTreeSet<GroupVersionResource>>,
+    /// Where it says what is taken to the spokes.
+    pub covered: watch::Sender<Option<Covered>>,
     /// What notices that a task of it panics.
     pub tasks: Tasks,
     /// Where it says how the hub fares.
@@ -113,7 +117,7 @@ impl PolicySync {
         metrics: Metrics,
         options: PolicySyncOptions,
     ) -> Self {
-        let PolicySyncOptions { settings, leadership, wanted, others, tasks, hub_metrics } = options;
+        let PolicySyncOptions { settings, leadership, wanted, others, covered, tasks, hub_metrics } = options;
         let controller = mirror.read().view(clock.now()).controller().clone();
         let requests = Requests::new(client.clone(), leadership);
         Self {
@@ -132,6 +136,7 @@ impl PolicySync {
             clock,
             wanted,
             others,
+            covered,
         }
     }
 
@@ -165,16 +170,17 @@ impl PolicySync {
     }
 
     fn watches(&self) {
-        let (wanted, others) = {
+        let (wanted, others, covered) = {
             let guard = self.mirror.read();
             let view = guard.view(self.clock.now());
             self.look_again(&Key::Watches, view, view.next_departure());
             let is_annotated =
                 |kind: &GroupResource| self.expectations.any(|key, own| annotated(view, kind, key, own));
-            (decide::watches(view, is_annotated), watches::others(view))
+            (decide::watches(view, is_annotated), watches::others(view), covered(view))
         };
         replace(&self.wanted, wanted);
         replace(&self.others, others);
+        replace(&self.covered, covered);
     }
 
     async fn class(&self, key: &Key, class: &ObjectKey) -> Result<(), WriteError> {

@@ -41,7 +41,7 @@ pub(super) fn waits(awaited: &[Awaited]) -> String {
 }
 
 /// The packages that are asked to which a module of `package` may matter: all where it is not known.
-fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
+pub(super) fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
     let Some(package) = package else { return ASKED.to_vec() };
     let reached = verdicts.bundle.reaching(package);
     ASKED.into_iter().filter(|asked| *asked == package || reached.contains(*asked)).collect()

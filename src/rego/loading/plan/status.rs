@@ -6,15 +6,18 @@ use std::fmt::Write;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
+use super::denials::affected;
 use crate::api::condition::transition;
 use crate::api::moment::Moment;
 use crate::api::text::capped;
+use crate::rego::carrier::Carried;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::loading::key::CarrierKey;
+use crate::rego::loading::loaded::Registered;
 use crate::rego::loading::rows::{Carrier, Told};
 use crate::rego::loading::verdict::{MOMENT, Verdict, Verdicts};
 use crate::rego::loading::view::View;
-use crate::rego::module::ModuleId;
+use crate::rego::module::{ModuleId, Text};
 use crate::rego::settle::Outcome;
 
 /// The condition of a RegoPolicy.
@@ -40,7 +43,11 @@ pub(crate) struct Fare {
 
 /// How the modules of `carrier` fare; `None` while one of its texts was not judged yet, and where it carries nothing.
 #[must_use]
-pub(crate) fn fare(carrier: &Carrier, verdicts: &Verdicts) -> Option<Fare> {
+pub(in crate::rego::loading) fn fare(
+    carrier: &Carrier,
+    verdicts: &Verdicts,
+    registered: &Registered,
+) -> Option<Fare> {
     let carried = carrier.carried.as_ref()?;
     let mut fare = Fare { good_stays: true, ..Fare::default() };
     let (mut faults, mut more) = (carried.faults.clone(), 0);
@@ -62,7 +69,19 @@ pub(crate) fn fare(carrier: &Carrier, verdicts: &Verdicts) -> Option<Fare> {
     }
     fare.faults = Faults::new(faults);
     fare.faults.more += more;
+    if let Some(why) = unasked(carried, verdicts, registered) {
+        fare.good_stays &= !fare.faults.is_empty();
+        fare.waits.push(format!("the API server to ask it ({why})"));
+    }
     Some(fare)
+}
+
+/// Why the API server does not ask what is in force of this.
+fn unasked<'r>(carried: &Carried, verdicts: &Verdicts, registered: &'r Registered) -> Option<&'r str> {
+    let of = |text: &Text| verdicts.modules.get(&text.id).filter(|verdict| verdict.in_force.is_some());
+    let in_force = carried.texts.iter().filter_map(of);
+    let mut asked = in_force.flat_map(|verdict| affected(verdicts, verdict.package.as_deref()));
+    asked.find_map(|package| registered.packages.get(package)?.as_deref())
 }
 
 impl Fare {
@@ -183,25 +202,37 @@ fn file(id: &ModuleId) -> &str {
 
 /// When it will be told that a module of `key` waits: what is there in a moment is not told.
 #[must_use]
-pub(crate) fn told_at(view: View<'_>, verdicts: &Verdicts, key: &CarrierKey) -> Option<Moment> {
+pub(in crate::rego::loading) fn told_at(
+    view: View<'_>,
+    verdicts: &Verdicts,
+    registered: &Registered,
+    key: &CarrierKey,
+) -> Option<Moment> {
     let carried = view.carrier(key)?.carried.as_ref()?;
-    let verdicts = carried.texts.iter().filter_map(|text| verdicts.modules.get(&text.id));
-    let waiting = verdicts.filter(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
-    waiting.map(|verdict| verdict.since.after(MOMENT)).max().filter(|at| *at > view.now)
+    let modules = carried.texts.iter().filter_map(|text| verdicts.modules.get(&text.id));
+    let waiting = modules.filter(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
+    let unasked = unasked(carried, verdicts, registered).map(|_| registered.since);
+    let since = waiting.map(|verdict| verdict.since).chain(unasked).max();
+    since.map(|since| since.after(MOMENT)).filter(|at| *at > view.now)
 }
 
 /// What `key` should say; `None` where it should stay as it is.
 #[must_use]
-pub(crate) fn told(view: View<'_>, verdicts: &Verdicts, key: &CarrierKey) -> Option<(Told, Option<Fare>)> {
+pub(in crate::rego::loading) fn told(
+    view: View<'_>,
+    verdicts: &Verdicts,
+    registered: &Registered,
+    key: &CarrierKey,
+) -> Option<(Told, Option<Fare>)> {
     let carrier = view.carrier(key)?;
     if carrier.carried.is_none() {
         // It may be another's who reads such a ConfigMap, too.
         return carrier.told.is_ours.then(|| (Told::default(), None));
     }
-    if told_at(view, verdicts, key).is_some() {
+    if told_at(view, verdicts, registered, key).is_some() {
         return None;
     }
-    let fare = fare(carrier, verdicts)?;
+    let fare = fare(carrier, verdicts, registered)?;
     let told = if key.is_rego_policy() {
         let condition = fare.condition(carrier.generation, &carrier.told.conditions, view.now);
         Told { conditions: vec![condition], ..Told::default() }

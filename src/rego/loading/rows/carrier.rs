@@ -40,6 +40,16 @@ pub(crate) struct Told {
     pub conditions: Vec<Condition>,
 }
 
+impl Told {
+    /// What it comes to, whenever that is.
+    #[must_use]
+    pub(crate) fn words(&self) -> String {
+        let conditions =
+            self.conditions.iter().map(|condition| format!("{} {}", condition.status, condition.message));
+        self.annotation.iter().cloned().chain(conditions).collect()
+    }
+}
+
 impl Row for Carrier {}
 
 impl Pruned for Carrier {

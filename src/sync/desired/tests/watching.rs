@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::sync::desired::covered::{Covered, covered};
 use crate::sync::desired::watches;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::objects::{class, listing, policy};
@@ -89,4 +90,23 @@ fn secrets_and_grants_are_watched_only_while_a_class_of_ours_copies_them() {
     let theirs = class("multi").spec("controllerName", "example.com/other".into());
     let world = shop(&[]).class("multi", &json!({"tlsSecrets": "copy"})).with(theirs);
     assert_eq!(watched(&world), Vec::<String>::new());
+}
+
+#[test]
+fn covered_are_the_gateways_and_the_kinds_of_all_classes_of_ours() {
+    let seen = |world: &World| {
+        let Covered { classes, kinds, is_whole } = world.see(covered).unwrap();
+        let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+        (classes.iter().map(ToString::to_string).collect::<Vec<_>>(), kinds, is_whole)
+    };
+    let limits = "ratelimitpolicies.kuadrant.io".to_owned();
+    let multi = "multi".to_owned();
+    let theirs = class("theirs").spec("controllerName", "example.com/other".into());
+    let world = shop(&[]).with(theirs);
+    assert_eq!(seen(&world), (vec![multi.clone()], vec![limits.clone()], true));
+    let invalid = world.params("multi", "nonsense");
+    assert_eq!(seen(&invalid), (vec![multi.clone()], vec![limits.clone()], false), "invalid is not empty");
+    let gone = shop(&[]).without(class("multi"));
+    assert_eq!(seen(&gone), (vec![multi], vec![limits], true), "it may return");
+    assert_eq!(seen(&gone.after(60_000)), (vec![], vec![], true));
 }

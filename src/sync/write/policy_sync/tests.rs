@@ -31,6 +31,7 @@ fn sync(world: World) -> (PolicySync, Arc<Mirror>) {
         leadership: Leadership::always(),
         wanted: watch::channel(Default::default()).0,
         others: watch::channel(Default::default()).0,
+        covered: watch::channel(None).0,
         tasks: Tasks::new(metrics.clone()),
         hub_metrics: HubMetrics::new(&metrics).unwrap(),
     };

@@ -51,7 +51,7 @@ fn says(verdicts: &[(&str, Verdict)]) -> Value {
     let verdicts = Verdicts { modules: modules.collect(), ..Verdicts::default() };
     let key = CarrierKey(ObjectKey::new(POLICIES, "a"));
     let guard = hub.0.read();
-    let told = told(guard.view(NOW), &verdicts, &key);
+    let told = told(guard.view(NOW), &verdicts, &Registered::default(), &key);
     told.and_then(|(told, _)| told.annotation)
         .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
 }
@@ -117,7 +117,8 @@ fn a_rego_policy_has_a_condition_that_keeps_its_moment() {
             ..Verdicts::default()
         };
         let guard = hub.0.read();
-        let told = told(guard.view(now), &verdicts, &CarrierKey(ObjectKey::new("", "a")));
+        let told =
+            told(guard.view(now), &verdicts, &Registered::default(), &CarrierKey(ObjectKey::new("", "a")));
         told.map(|(told, _)| serde_json::to_value(&told.conditions[0]).unwrap())
     };
     let first = says(&object, refused("regopolicies/a", 1), NOW).unwrap();

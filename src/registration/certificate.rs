@@ -1,0 +1,193 @@
+//! A certificate of our own: an authority that lasts ten years and signs one that lasts ninety days, both renewed long before they
+//! expire. What is due is decided from what is kept and from the moment; only making it takes dice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
+
+use super::rows::Kept;
+use crate::api::moment::Moment;
+use crate::server::tls::{Pair, certified, expires};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long an authority lasts.
+const AUTHORITY_LASTS: Duration = Duration::from_secs(3_650 * DAY.as_secs());
+/// How much of that is left when the next one comes.
+const AUTHORITY_LEFT: Duration = Duration::from_secs(365 * DAY.as_secs());
+/// How long a certificate lasts.
+const LASTS: Duration = Duration::from_secs(90 * DAY.as_secs());
+/// How much of that is left when it is renewed.
+const LEFT: Duration = Duration::from_secs(30 * DAY.as_secs());
+/// How far another machine's clock may be behind.
+const SKEW: Duration = Duration::from_secs(60 * 60);
+
+/// What has to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Nothing.
+    Nothing,
+    /// A certificate.
+    Certificate,
+    /// An authority; the one before stays beside it.
+    Authority,
+    /// Both: what is kept is of no use.
+    Both,
+    /// Authorities have expired, and go.
+    Expired,
+}
+
+/// Why none can be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a certificate for {host}")]
+pub(super) struct MakeError {
+    host: String,
+    source: rcgen::Error,
+}
+
+/// What has to be made of what is `kept`, for webhooks at `host`, where everybody who should does `trust` the authority that signs.
+#[must_use]
+pub(super) fn due(kept: &Kept, host: &str, trust: bool, now: Moment) -> Due {
+    let authorities = certificates(&kept.authorities);
+    let Some(left) = authorities.first().and_then(|first| expires(first)).map(|at| at.since(now)) else {
+        return Due::Both;
+    };
+    if left.is_zero() || issuer(kept).is_none() {
+        return Due::Both;
+    }
+    let is_good = |at: Moment| is_good(kept, &authorities, host, at);
+    if !is_good(now) || trust && !is_good(now.after(LEFT)) {
+        Due::Certificate
+    } else if left < AUTHORITY_LEFT {
+        Due::Authority
+    } else if authorities.iter().any(|authority| expires(authority).is_none_or(|at| at <= now)) {
+        Due::Expired
+    } else {
+        Due::Nothing
+    }
+}
+
+/// What is kept once what is `due` was made.
+///
+/// # Errors
+///
+/// Where there can be no certificate for `host`.
+pub(super) fn made(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, MakeError> {
+    renewed(kept, due, host, now).map_err(|source| MakeError { host: host.to_owned(), source })
+}
+
+fn renewed(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, rcgen::Error> {
+    let mut next = kept.clone();
+    if matches!(due, Due::Authority | Due::Both) {
+        let (key, params) = (KeyPair::generate()?, authority(now)?);
+        next.authorities = params.self_signed(&key)?.pem();
+        next.authority_key = key.serialize_pem();
+    }
+    if due != Due::Both {
+        let kept = certificates(&kept.authorities).into_iter();
+        let good =
+            kept.filter(|authority| expires(authority).is_some_and(|at| at > now)).map(|good| pem(&good));
+        let first = if due == Due::Authority { next.authorities } else { String::new() };
+        next.authorities = first + &good.collect::<String>();
+    }
+    if matches!(due, Due::Certificate | Due::Both) {
+        let issuer = Issuer::from_ca_cert_pem(&next.authorities, KeyPair::from_pem(&next.authority_key)?)?;
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new([host.to_owned()])?;
+        params.distinguished_name = named("policy-sync-webhook", now);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        lasts(&mut params, now, LASTS)?;
+        next.certificate = params.signed_by(&key, &issuer)?.pem();
+        next.key = key.serialize_pem();
+    }
+    Ok(next)
+}
+
+fn authority(now: Moment) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = named("policy-sync-webhook-ca", now);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    lasts(&mut params, now, AUTHORITY_LASTS)?;
+    Ok(params)
+}
+
+/// Two authorities must not have one name.
+fn named(name: &str, now: Moment) -> DistinguishedName {
+    let mut names = DistinguishedName::new();
+    names.push(DnType::CommonName, format!("{name}@{}", now.0));
+    names
+}
+
+fn lasts(params: &mut CertificateParams, now: Moment, lasts: Duration) -> Result<(), rcgen::Error> {
+    let at = |moment: Moment| {
+        ASN1Time::from_timestamp(moment.0 / 1000)
+            .map(|time| time.to_datetime())
+            .map_err(|_| rcgen::Error::Time)
+    };
+    let begins = Moment(now.0.saturating_sub(i64::try_from(SKEW.as_millis()).unwrap_or_default()));
+    (params.not_before, params.not_after) = (at(begins)?, at(now.after(lasts))?);
+    Ok(())
+}
+
+/// What is kept, as it is served.
+#[must_use]
+pub(super) fn pair(kept: &Kept) -> Pair<'_> {
+    Pair {
+        certificate_name: "tls.crt",
+        certificate: kept.certificate.as_bytes(),
+        key_name: "tls.key",
+        key: kept.key.as_bytes(),
+    }
+}
+
+/// The certificates in `pem`, up to the first that is none.
+#[must_use]
+pub(super) fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem.as_bytes()).map_while(Result::ok).collect()
+}
+
+fn pem(certificate: &CertificateDer<'_>) -> String {
+    use base64::Engine;
+    let text = base64::engine::general_purpose::STANDARD.encode(certificate);
+    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+}
+
+/// What signs, where its key is the certificate's.
+fn issuer(kept: &Kept) -> Option<Issuer<'static, KeyPair>> {
+    let first = certificates(&kept.authorities).into_iter().next()?;
+    let key = KeyPair::from_pem(&kept.authority_key).ok()?;
+    let (_, parsed) = X509Certificate::from_der(&first).ok()?;
+    let is_its =
+        parsed.public_key().subject_public_key.data.as_ref() == rcgen::PublicKeyData::der_bytes(&key);
+    is_its.then(|| Issuer::from_ca_cert_der(&first, key).ok()).flatten()
+}
+
+/// Whether an API server that trusts `authorities` and asks `host` takes the certificate at the moment `at`.
+fn is_good(kept: &Kept, authorities: &[CertificateDer<'static>], host: &str, at: Moment) -> bool {
+    let chain = certificates(&kept.certificate);
+    let (Some((first, rest)), Ok(host)) = (chain.split_first(), ServerName::try_from(host)) else {
+        return false;
+    };
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(authorities.iter().cloned());
+    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));
+    let Ok(verifier) = builder.build() else { return false };
+    let at = UnixTime::since_unix_epoch(Moment::since(at, Moment(0)));
+    verifier.verify_server_cert(first, rest, &host, &[], at).is_ok() && certified(pair(kept)).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+use super::*;
+
+const HOST: &str = "policy-sync-webhook.policies.svc";
+const NOW: Moment = Moment(1_800_000_000_000);
+
+fn days(days: u64) -> Moment {
+    NOW.after(Duration::from_secs(days * DAY.as_secs()))
+}
+
+fn new() -> Kept {
+    assert_eq!(due(&Kept::default(), HOST, true, NOW), Due::Both);
+    made(&Kept::default(), Due::Both, HOST, NOW).unwrap()
+}
+
+/// Makes what is due at `now`, which everybody trusts.
+fn next(kept: &Kept, now: Moment) -> Kept {
+    made(kept, due(kept, HOST, true, now), HOST, now).unwrap()
+}
+
+#[test]
+fn a_certificate_lasts_ninety_days_and_is_renewed_after_sixty() {
+    let kept = new();
+    assert_eq!(due(&kept, HOST, true, NOW), Due::Nothing);
+    assert_eq!(due(&kept, HOST, true, days(59)), Due::Nothing);
+    assert_eq!(due(&kept, HOST, true, days(61)), Due::Certificate);
+    let renewed = next(&kept, days(61));
+    assert_eq!((&renewed.authorities, &renewed.authority_key), (&kept.authorities, &kept.authority_key));
+    assert_ne!(renewed.certificate, kept.certificate);
+    assert_eq!(due(&renewed, HOST, true, days(61)), Due::Nothing);
+    let authorities = certificates(&renewed.authorities);
+    assert!(is_good(&renewed, &authorities, HOST, days(150)));
+    assert!(!is_good(&renewed, &authorities, HOST, days(152)));
+    assert!(!is_good(&renewed, &authorities, "other.policies.svc", days(100)));
+}
+
+#[test]
+fn an_authority_comes_a_year_before_the_one_before_it_expires_and_both_are_trusted_until_then() {
+    let kept = new();
+    let mut now = days(3_283);
+    let kept = next(&kept, now);
+    assert_eq!(due(&kept, HOST, true, now), Due::Nothing, "it was renewed by the old one");
+    now = days(3_286);
+    assert_eq!(due(&kept, HOST, true, now), Due::Authority);
+    let both = next(&kept, now);
+    let [new, old] = &certificates(&both.authorities)[..] else { panic!("two are trusted") };
+    assert_eq!(*old, certificates(&kept.authorities)[0]);
+    assert_eq!((&both.certificate, &both.key), (&kept.certificate, &kept.key), "what is served stays");
+    assert_eq!(due(&both, HOST, true, now), Due::Nothing);
+    // As long as not everybody trusts the new one, what the old one has signed stays.
+    let later = days(3_345);
+    assert_eq!(due(&both, HOST, false, later), Due::Nothing);
+    let renewed = next(&both, later);
+    assert!(is_good(&renewed, std::slice::from_ref(new), HOST, later));
+    assert!(!is_good(&renewed, std::slice::from_ref(old), HOST, later));
+    // The old one expires.
+    now = days(3_651);
+    let renewed = next(&renewed, now);
+    assert_eq!(due(&renewed, HOST, true, now), Due::Nothing);
+    assert_eq!(certificates(&renewed.authorities), std::slice::from_ref(new));
+}
+
+#[test]
+fn a_certificate_that_nobody_can_use_is_replaced_whoever_trusts_what() {
+    let kept = new();
+    for broken in [
+        Kept { certificate: String::new(), ..kept.clone() },
+        Kept { certificate: "nonsense".to_owned(), ..kept.clone() },
+        Kept { key: kept.authority_key.clone(), ..kept.clone() },
+        Kept { certificate: new().certificate, ..kept.clone() },
+    ] {
+        assert_eq!(due(&broken, HOST, false, NOW), Due::Certificate);
+    }
+    assert_eq!(due(&kept, "other.policies.svc", false, NOW), Due::Certificate, "another address");
+    assert_eq!(due(&kept, HOST, false, days(91)), Due::Certificate, "expired");
+}
+
+#[test]
+fn without_an_authority_that_can_sign_everything_is_made_anew() {
+    let kept = new();
+    for broken in [
+        Kept { authorities: "nonsense".to_owned(), ..kept.clone() },
+        Kept { authority_key: String::new(), ..kept.clone() },
+        Kept { authority_key: new().authority_key, ..kept.clone() },
+    ] {
+        assert_eq!(due(&broken, HOST, true, NOW), Due::Both);
+        assert_eq!(due(&next(&broken, NOW), HOST, true, NOW), Due::Nothing);
+    }
+    assert_eq!(due(&kept, HOST, true, days(3_651)), Due::Both, "it has expired");
+}
+
+#[test]
+fn a_renewal_on_the_day_of_a_new_authority_is_signed_by_the_old_one() {
+    let kept = new();
+    let now = days(3_286);
+    assert_eq!(due(&kept, HOST, true, now), Due::Certificate, "it has expired, too");
+    let kept = next(&kept, now);
+    assert_eq!(certificates(&kept.authorities).len(), 1);
+    assert_eq!(due(&kept, HOST, true, now), Due::Authority);
+}
+
+#[test]
+fn an_address_is_a_host_as_good_as_a_name() {
+    for host in ["127.0.0.1", "::1", "hooks.example.com"] {
+        let kept = made(&Kept::default(), Due::Both, host, NOW).unwrap();
+        assert_eq!(due(&kept, host, true, NOW), Due::Nothing, "{host}");
+    }
+}
+
+#[test]
+fn what_is_written_is_what_is_read() {
+    let kept = new();
+    assert_eq!(
+        certificates(&kept.authorities).iter().map(pem).collect::<String>().replace('\r', ""),
+        kept.authorities.replace('\r', "")
+    );
+}

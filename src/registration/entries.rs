@@ -1,0 +1,205 @@
+//! Which entries each configuration should have, and what of that is not so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::exemptions::{Exemptions, quoted};
+use super::facts::Facts;
+use super::kinds::Sort;
+use super::rows::{Configuration, entry_suffix};
+use super::settings::{FailurePolicy, Settings};
+use crate::api::gateway;
+use crate::api::names::{ControllerName, GroupResource};
+use crate::api::rego_policy;
+
+/// How long the API server waits for an answer, in seconds; this process answers sooner.
+const TIMEOUT: u8 = 5;
+
+/// What to do about the entries of a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Plan {
+    /// They are as they should be.
+    Nothing,
+    /// Leave them as they are: what they should be is not known, and why.
+    Wait(String),
+    /// Apply these, which are all of ours.
+    Apply(Vec<Value>),
+    /// Take these out, each by its place in the list and its name.
+    Remove(Vec<(usize, String)>),
+}
+
+/// Plans the entries of the configuration `sort`, which is `stored`, where whoever asks is to trust what `trusted` says: PEM,
+/// nothing where others write it, or why that is not known.
+pub(super) fn plan(
+    sort: Sort,
+    stored: &Configuration,
+    facts: &Facts,
+    trusted: &Result<Option<String>, String>,
+    settings: &Settings,
+    controller: &ControllerName,
+) -> Plan {
+    let waits = |what: &str| Plan::Wait(format!("it is not known yet {what}"));
+    let Some(in_use) = &facts.in_use else { return waits("which policies there are") };
+    let wanted = match sort {
+        Sort::Mutating => in_use.placement,
+        Sort::Validating => in_use.carriers,
+    };
+    let mut entries = Vec::new();
+    if wanted {
+        // Who we are first: else our own writes would be reviewed.
+        if facts.user.is_none() {
+            return waits("who this controller is");
+        }
+        let Some(covered) = &facts.covered else { return waits("what the classes list") };
+        let bundle = match trusted {
+            Ok(bundle) => bundle.as_deref(),
+            Err(why) => return Plan::Wait(why.clone()),
+        };
+        let entry = Entry { settings, controller, bundle };
+        match sort {
+            Sort::Mutating => {
+                let mut kinds = covered.kinds.clone();
+                if !covered.is_whole {
+                    // A class that cannot be read may list what it did.
+                    kinds.extend(stored.entries.iter().flat_map(|(_, entry)| reviewed(entry)));
+                }
+                if !covered.classes.is_empty() {
+                    kinds.insert(GroupResource::gateways());
+                }
+                entries.extend(entry.placement(&kinds, facts, &covered.classes));
+            }
+            Sort::Validating => entries.push(entry.policies(facts)),
+        }
+    }
+    let names: BTreeSet<&str> = entries.iter().filter_map(|entry| entry["name"].as_str()).collect();
+    let gone = stored.entries.iter().filter_map(|(place, entry)| {
+        let name = entry["name"].as_str().unwrap_or_default();
+        (!names.contains(name)).then(|| (*place, name.to_owned()))
+    });
+    let gone: Vec<_> = gone.collect();
+    if !gone.is_empty() {
+        return Plan::Remove(gone);
+    }
+    let is_there = |entry: &Value| stored.entries.iter().any(|(_, found)| is_as(entry, found));
+    if entries.iter().all(is_there) { Plan::Nothing } else { Plan::Apply(entries) }
+}
+
+/// The kinds that a stored entry has reviewed.
+fn reviewed(entry: &Value) -> Vec<GroupResource> {
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
+    };
+    let of_rule = |rule: &Value| {
+        let groups = texts(&rule["apiGroups"]);
+        let resources = texts(&rule["resources"]);
+        groups
+            .iter()
+            .flat_map(|group| resources.iter().map(|resource| GroupResource::new(group, resource)))
+            .collect::<Vec<_>>()
+    };
+    entry["rules"].as_array().into_iter().flatten().flat_map(of_rule).collect()
+}
+
+/// Whether what is stored is this entry; a `caBundle` that it does not name is another's.
+fn is_as(entry: &Value, stored: &Value) -> bool {
+    let mut stored = stored.clone();
+    if entry["clientConfig"].get("caBundle").is_none()
+        && let Some(config) = stored["clientConfig"].as_object_mut()
+    {
+        config.remove("caBundle");
+    }
+    stored == *entry
+}
+
+/// The `caBundle` of each entry.
+pub(super) fn bundles(stored: &Configuration) -> impl Iterator<Item = String> {
+    let bundle = |entry: &Value| {
+        let bytes = STANDARD.decode(entry["clientConfig"]["caBundle"].as_str()?).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    stored.entries.iter().map(move |(_, entry)| bundle(entry).unwrap_or_default())
+}
+
+/// What all entries have.
+struct Entry<'e> {
+    settings: &'e Settings,
+    controller: &'e ControllerName,
+    bundle: Option<&'e str>,
+}
+
+impl Entry<'_> {
+    /// The entry that has `/placement` asked of these kinds.
+    fn placement(
+        &self,
+        kinds: &BTreeSet<GroupResource>,
+        facts: &Facts,
+        classes: &BTreeSet<std::sync::Arc<str>>,
+    ) -> Option<Value> {
+        if kinds.is_empty() {
+            return None;
+        }
+        let mut conditions = self.settings.exemptions.conditions(facts.exempt_user());
+        let classes: Vec<String> = classes.iter().map(|class| quoted(class)).collect();
+        let expression = format!(
+            "request.resource.group != {} || request.resource.resource != \"gateways\" || \
+             has(object.spec) && has(object.spec.gatewayClassName) && object.spec.gatewayClassName in [{}]",
+            quoted(gateway::GROUP),
+            classes.join(", ")
+        );
+        conditions.push(json!({"name": "gateways-of-ours", "expression": expression}));
+        let mut entry = self.entry("placement", rules(kinds), self.settings.failure_policy, conditions);
+        entry["namespaceSelector"] = Exemptions::selector();
+        entry["reinvocationPolicy"] = "IfNeeded".into();
+        Some(entry)
+    }
+
+    /// The entry that has policies checked as they are written. It never keeps one from being mended.
+    fn policies(&self, facts: &Facts) -> Value {
+        let kinds =
+            [GroupResource::new("", "configmaps"), GroupResource::new(rego_policy::GROUP, "regopolicies")];
+        let conditions = Exemptions::default().conditions(facts.exempt_user());
+        let mut entry = self.entry("policies", rules(&kinds.into()), FailurePolicy::Ignore, conditions);
+        let namespaces = &self.settings.policy_namespaces;
+        let within = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces});
+        entry["namespaceSelector"] = json!({"matchExpressions": [within]});
+        entry
+    }
+
+    fn entry(&self, path: &str, rules: Value, failure: FailurePolicy, conditions: Vec<Value>) -> Value {
+        let mut client = self.settings.url.client_config(&format!("/{path}"));
+        if let Some(bundle) = self.bundle {
+            client["caBundle"] = STANDARD.encode(bundle).into();
+        }
+        json!({
+            "name": format!("{path}{}", entry_suffix(self.controller)),
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": client,
+            "failurePolicy": failure.to_string(),
+            "matchConditions": conditions,
+            "matchPolicy": "Equivalent",
+            "objectSelector": {},
+            "rules": rules,
+            "sideEffects": "NoneOnDryRun",
+            "timeoutSeconds": TIMEOUT,
+        })
+    }
+}
+
+/// The rules that name these kinds.
+fn rules(kinds: &BTreeSet<GroupResource>) -> Value {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for kind in kinds {
+        groups.entry(&kind.group).or_default().push(&kind.resource);
+    }
+    let rule = |(group, resources)| {
+        json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources,
+            "scope": "*"})
+    };
+    groups.into_iter().map(rule).collect::<Vec<Value>>().into()
+}
+
+#[cfg(test)]
+mod tests;

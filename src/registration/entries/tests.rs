@@ -1,0 +1,185 @@
+use super::*;
+use crate::registration::settings::{Authority, Url};
+use crate::rego::loading::InUse;
+use crate::sync::desired::covered::Covered;
+
+const USER: &str = "system:serviceaccount:ours:policy-sync";
+
+fn settings() -> Settings {
+    Settings {
+        name: "policy-sync".to_owned(),
+        namespace: "ours".to_owned(),
+        url: Url::of_service("policy-sync-webhook", "ours"),
+        failure_policy: FailurePolicy::Fail,
+        exemptions: Exemptions::new(["kube-*", "ours", "policies"].map(str::to_owned)),
+        policy_namespaces: BTreeSet::from(["policies".to_owned()]),
+        authority: Authority::Own,
+    }
+}
+
+fn controller() -> ControllerName {
+    ControllerName::new("example.com/c")
+}
+
+fn covered(classes: &[&str], kinds: &[&str], is_whole: bool) -> Covered {
+    Covered {
+        classes: classes.iter().map(|class| (*class).into()).collect(),
+        kinds: kinds.iter().map(|kind| GroupResource::new("kuadrant.io", kind)).collect(),
+        is_whole,
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        in_use: Some(InUse { placement: true, carriers: true }),
+        covered: Some(covered(&["multi"], &["limits"], true)),
+        user: Some(USER.to_owned()),
+    }
+}
+
+fn trusted() -> Result<Option<String>, String> {
+    Ok(Some("ca".to_owned()))
+}
+
+fn planned(sort: Sort, stored: &Configuration, facts: &Facts) -> Plan {
+    plan(sort, stored, facts, &trusted(), &settings(), &controller())
+}
+
+/// The one entry that is applied to a configuration without any.
+fn entry(sort: Sort, facts: &Facts) -> Value {
+    match planned(sort, &Configuration::default(), facts) {
+        Plan::Apply(mut entries) if entries.len() == 1 => entries.remove(0),
+        plan => panic!("{plan:?}"),
+    }
+}
+
+fn stored(entry: Value) -> Configuration {
+    Configuration { uid: "u".to_owned(), entries: vec![(3, entry)] }
+}
+
+#[test]
+fn placement_is_asked_of_what_is_covered_and_of_gateways_of_our_classes() {
+    let entry = entry(Sort::Mutating, &facts());
+    let suffix = entry_suffix(&controller());
+    assert_eq!(entry["name"], format!("placement{suffix}"));
+    assert_eq!(
+        entry["clientConfig"],
+        json!({"caBundle": STANDARD.encode("ca"), "service": {"name": "policy-sync-webhook", "namespace": "ours",
+            "path": "/placement", "port": 443}})
+    );
+    let rules: Vec<String> = reviewed(&entry).iter().map(ToString::to_string).collect();
+    assert_eq!(rules, ["gateways.gateway.networking.k8s.io", "limits.kuadrant.io"]);
+    for rule in entry["rules"].as_array().unwrap() {
+        assert_eq!(
+            (&rule["operations"], &rule["apiVersions"]),
+            (&json!(["CREATE", "UPDATE"]), &json!(["*"]))
+        );
+    }
+    let names: Vec<&str> =
+        entry["matchConditions"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["not-deleted", "not-exempt", "not-ours", "gateways-of-ours"]);
+    assert!(entry["matchConditions"][3]["expression"].as_str().unwrap().ends_with(r#"in ["multi"]"#));
+    assert_eq!((&entry["failurePolicy"], &entry["reinvocationPolicy"]), (&json!("Fail"), &json!("IfNeeded")));
+}
+
+#[test]
+fn policies_are_checked_where_they_are_and_never_kept_from_being_mended() {
+    let entry = entry(Sort::Validating, &facts());
+    assert_eq!(entry["failurePolicy"], "Ignore");
+    let kinds: Vec<String> = reviewed(&entry).iter().map(ToString::to_string).collect();
+    assert_eq!(kinds, ["configmaps", "regopolicies.policysync.kuadrant.io"]);
+    assert_eq!(entry["namespaceSelector"]["matchExpressions"][0]["values"], json!(["policies"]));
+    assert_eq!(entry.get("reinvocationPolicy"), None, "it may not have one");
+}
+
+#[test]
+fn what_is_stored_as_planned_is_left_alone() {
+    for sort in Sort::ALL {
+        let entry = entry(sort, &facts());
+        assert_eq!(planned(sort, &stored(entry.clone()), &facts()), Plan::Nothing);
+        for (field, value) in [
+            ("failurePolicy", json!("Whatever")),
+            ("matchConditions", json!([])),
+            ("objectSelector", json!({"matchLabels": {"a": "b"}})),
+            ("rules", json!([])),
+            ("timeoutSeconds", json!(30)),
+        ] {
+            let mut edited = entry.clone();
+            edited[field] = value;
+            assert_eq!(planned(sort, &stored(edited), &facts()), Plan::Apply(vec![entry.clone()]), "{field}");
+        }
+    }
+}
+
+#[test]
+fn a_bundle_that_others_write_is_theirs() {
+    let plan = |stored: &Configuration, trusted: &Result<Option<String>, String>| {
+        plan(Sort::Mutating, stored, &facts(), trusted, &settings(), &controller())
+    };
+    let Plan::Apply(entries) = plan(&Configuration::default(), &Ok(None)) else {
+        panic!("nothing is applied")
+    };
+    assert_eq!(entries[0]["clientConfig"].get("caBundle"), None);
+    let mut injected = entries[0].clone();
+    injected["clientConfig"]["caBundle"] = "theirs".into();
+    assert_eq!(plan(&stored(injected.clone()), &Ok(None)), Plan::Nothing);
+    assert!(matches!(plan(&stored(injected), &trusted()), Plan::Apply(_)), "ours is ours");
+    assert_eq!(plan(&Configuration::default(), &Err("why".to_owned())), Plan::Wait("why".to_owned()));
+}
+
+#[test]
+fn without_policies_entries_go_whatever_else_is_known() {
+    let nothing = Facts { in_use: Some(InUse::default()), ..Facts::default() };
+    for sort in Sort::ALL {
+        let there = stored(entry(sort, &facts()));
+        let name = there.entries[0].1["name"].as_str().unwrap().to_owned();
+        assert_eq!(planned(sort, &there, &nothing), Plan::Remove(vec![(3, name)]));
+        assert_eq!(planned(sort, &Configuration::default(), &nothing), Plan::Nothing);
+    }
+    let carriers = Facts { in_use: Some(InUse { placement: false, carriers: true }), ..facts() };
+    assert_eq!(planned(Sort::Mutating, &Configuration::default(), &carriers), Plan::Nothing);
+    assert!(matches!(planned(Sort::Validating, &Configuration::default(), &carriers), Plan::Apply(_)));
+    let uncovered = Facts { covered: Some(covered(&[], &[], true)), ..facts() };
+    let there = stored(entry(Sort::Mutating, &facts()));
+    assert!(matches!(planned(Sort::Mutating, &there, &uncovered), Plan::Remove(_)), "nothing is covered");
+}
+
+#[test]
+fn what_is_not_known_changes_nothing() {
+    for (unknown, what) in [
+        (Facts { in_use: None, ..facts() }, "which policies there are"),
+        (Facts { covered: None, ..facts() }, "what the classes list"),
+        (Facts { user: None, ..facts() }, "who this controller is"),
+    ] {
+        for there in [Configuration::default(), stored(entry(Sort::Mutating, &facts()))] {
+            let Plan::Wait(why) = planned(Sort::Mutating, &there, &unknown) else { panic!("{what}") };
+            assert!(why.contains(what), "{why}");
+        }
+    }
+}
+
+#[test]
+fn while_a_class_cannot_be_read_rules_only_grow() {
+    let there = stored(entry(Sort::Mutating, &facts()));
+    let grown = |is_whole| {
+        let facts = Facts { covered: Some(covered(&["multi"], &["routes"], is_whole)), ..facts() };
+        match planned(Sort::Mutating, &there, &facts) {
+            Plan::Apply(entries) => {
+                reviewed(&entries[0]).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
+            }
+            plan => panic!("{plan:?}"),
+        }
+    };
+    assert_eq!(grown(false), ["gateways", "limits", "routes"]);
+    assert_eq!(grown(true), ["gateways", "routes"]);
+}
+
+#[test]
+fn only_a_service_account_is_exempt_as_ours() {
+    let conditions = |user: &str| {
+        let facts = Facts { user: Some(user.to_owned()), ..facts() };
+        entry(Sort::Mutating, &facts)["matchConditions"].to_string()
+    };
+    assert!(conditions(USER).contains("not-ours"));
+    assert!(!conditions("admin").contains("not-ours"), "others may be called so, too");
+}

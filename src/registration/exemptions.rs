@@ -1,0 +1,102 @@
+//! Whose objects are never reviewed, so that what serves the webhooks can always be mended: those of system namespaces, of policies
+//! themselves, and of this controller.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// On a Namespace: its objects are not reviewed. OPA's own webhooks have the same.
+const LABEL: (&str, &str) = ("openpolicyagent.org/webhook", "ignore");
+
+/// Namespaces whose objects are not reviewed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exemptions {
+    /// Names; `*` stands for any text.
+    patterns: BTreeSet<String>,
+}
+
+impl Exemptions {
+    /// The namespaces that any of `patterns` names, in which `*` stands for any text.
+    #[must_use]
+    pub fn new(patterns: impl IntoIterator<Item = String>) -> Self {
+        Self { patterns: patterns.into_iter().collect() }
+    }
+
+    /// Whether objects of `namespace` are not reviewed, whatever its labels are.
+    #[must_use]
+    pub fn have(&self, namespace: &str) -> bool {
+        regex::Regex::new(&self.regex()).is_ok_and(|regex| regex.is_match(namespace))
+    }
+
+    /// In Go's syntax, which is also Rust's: `^(kube-.*|policies)$`.
+    fn regex(&self) -> String {
+        let pattern = |pattern: &String| {
+            pattern.split('*').map(regex::escape).collect::<Vec<_>>().join(".*").replace("\\-", "-")
+        };
+        format!("^({})$", self.patterns.iter().map(pattern).collect::<Vec<_>>().join("|"))
+    }
+
+    /// Which namespaces' objects are reviewed, by their labels.
+    #[must_use]
+    pub(super) fn selector() -> Value {
+        json!({"matchExpressions": [{"key": LABEL.0, "operator": "NotIn", "values": [LABEL.1]}]})
+    }
+
+    /// Which requests are reviewed, in CEL: not those of exempt namespaces, not those of `user`, which is ours, and not what is on its
+    /// way out, so that it can go while nobody answers.
+    #[must_use]
+    pub(super) fn conditions(&self, user: Option<&str>) -> Vec<Value> {
+        let condition = |name: &str, expression: String| json!({"name": name, "expression": expression});
+        let mut conditions =
+            vec![condition("not-deleted", "!has(object.metadata.deletionTimestamp)".to_owned())];
+        if !self.patterns.is_empty() {
+            let expression = format!("!request.namespace.matches({})", quoted(&self.regex()));
+            conditions.push(condition("not-exempt", expression));
+        }
+        if let Some(user) = user {
+            let expression = format!("request.userInfo.username != {}", quoted(user));
+            conditions.push(condition("not-ours", expression));
+        }
+        conditions
+    }
+}
+
+/// A text in CEL, whose strings are JSON's.
+pub(super) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text_and_nothing_else_for_more_than_itself() {
+        let exemptions = Exemptions::new(["kube-*", "policies", "*-own-*"].map(str::to_owned));
+        for name in ["kube-system", "kube-", "policies", "a-own-b"] {
+            assert!(exemptions.have(name), "{name}");
+        }
+        for name in ["", "kube", "akube-system", "policies-a", "a-own", "policiesX"] {
+            assert!(!exemptions.have(name), "{name}");
+        }
+        assert!(!Exemptions::default().have("kube-system"));
+        assert!(!Exemptions::new(["a.c".to_owned()]).have("abc"));
+    }
+
+    #[test]
+    fn what_is_asked_of_the_api_server_says_the_same() {
+        let exemptions = Exemptions::new(["kube-*", "policies"].map(str::to_owned));
+        let expressions = |user| -> Vec<String> {
+            let conditions = exemptions.conditions(user);
+            conditions.iter().map(|condition| condition["expression"].as_str().unwrap().to_owned()).collect()
+        };
+        let both = [
+            "!has(object.metadata.deletionTimestamp)",
+            r#"!request.namespace.matches("^(kube-.*|policies)$")"#,
+        ];
+        assert_eq!(expressions(None), both);
+        let ours = r#"request.userInfo.username != "system:serviceaccount:ours:policy-sync""#;
+        assert_eq!(expressions(Some("system:serviceaccount:ours:policy-sync")), [both[0], both[1], ours]);
+        assert_eq!(Exemptions::default().conditions(None).len(), 1);
+    }
+}

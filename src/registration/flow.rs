@@ -1,0 +1,157 @@
+//! Starts all that registers webhooks.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::Client;
+use kube::api::{Api, PostParams};
+use kube::runtime::watcher::DefaultBackoff;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::facts::Facts;
+use super::key::{Key, affected};
+use super::kinds::wanted;
+use super::registrar::Registrar;
+use super::settings::{Authority, Settings};
+use super::shared::{Registered, Shared};
+use crate::api::names::ControllerName;
+use crate::api::text::with_causes;
+use crate::clock::Clock;
+use crate::hub::watch::{Feed, Supervisor, answered};
+use crate::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
+use crate::rego::loading::Loaded;
+use crate::server::tls::Certificates;
+use crate::sync::desired::covered::Covered;
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+
+/// What registers webhooks, not started yet.
+#[derive(Debug)]
+pub struct Registration {
+    registered: Registered,
+    controller: ControllerName,
+}
+
+/// What it listens to.
+pub(crate) struct Sources {
+    /// What policies there are.
+    pub loaded: Loaded,
+    /// What is taken to the spokes.
+    pub covered: watch::Receiver<Option<Covered>>,
+}
+
+impl Registration {
+    /// What registers the webhooks of `controller` as `settings` say, and has `certificates` serve the certificate, where it makes
+    /// that.
+    #[must_use]
+    pub fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        certificates: Arc<Certificates>,
+    ) -> Self {
+        let registered = Registered::new(controller.clone(), settings, clock, certificates);
+        Self { registered, controller }
+    }
+
+    /// What is registered, for whoever asks.
+    #[must_use]
+    pub fn registered(&self) -> Registered {
+        self.registered.clone()
+    }
+
+    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    pub(crate) fn start(
+        self,
+        client: Client,
+        sources: Sources,
+        leadership: Leadership,
+        metrics: &Metrics,
+        tasks: &Tasks,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        let shared = self.registered.0;
+        // Nobody waits for a batch: there are few changes.
+        let queue: Arc<Queue<Key>> = Arc::new(Queue::new(std::time::Duration::ZERO, metrics.clone()));
+        let affects = queue.clone();
+        let feed = Feed::new(shared.mirror.clone(), self.controller, shared.clock, move |changes| {
+            affects.affect(affected(changes));
+        });
+        let (watching, watched) = watch::channel(wanted(&shared.settings));
+        let mut supervisor = Supervisor::new(client.clone(), feed, tasks.clone());
+        let loaded = sources.loaded.clone();
+        supervisor.spawn(gather(shared.clone(), client.clone(), sources, queue.clone()));
+        tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
+        let registrar = Registrar {
+            shared,
+            loaded,
+            requests: Requests::new(client, leadership.clone()),
+            queue: queue.clone(),
+            written: Expectations::default(),
+            repeats: Repeats::default(),
+        };
+        queue.affect(Key::all());
+        let working = Worker::new(registrar, queue, leadership, metrics.clone(), tasks.clone()).run(stop);
+        async move {
+            working.await;
+            // Watches end with it.
+            drop(watching);
+        }
+        .boxed()
+    }
+}
+
+/// Brings what other rooms say to the registrar, for ever.
+async fn gather(shared: Arc<Shared>, client: Client, sources: Sources, queue: Arc<Queue<Key>>) {
+    let Sources { loaded, mut covered } = sources;
+    let mut in_use = loaded.in_use();
+    let (_none, mut authority) = watch::channel(None);
+    if let Authority::File(file) = &shared.settings.authority {
+        authority = file.clone();
+    }
+    let mut asking = std::pin::pin!(who_we_are(client).fuse());
+    let mut facts = Facts::default();
+    loop {
+        facts.in_use = *in_use.borrow_and_update();
+        facts.covered = covered.borrow_and_update().clone();
+        shared.facts.send_replace(facts.clone());
+        queue.affect(Key::all());
+        tokio::select! {
+            () = changed(&mut in_use) => {}
+            () = changed(&mut covered) => {}
+            () = changed(&mut authority) => {}
+            user = &mut asking => facts.user = Some(user),
+        }
+    }
+}
+
+/// Returns when there is something else; never, once nothing more can come.
+async fn changed<T>(receiver: &mut watch::Receiver<T>) {
+    if receiver.changed().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Who this process is to the hub, asked until that is known.
+async fn who_we_are(client: Client) -> String {
+    let (api, mut backoff) = (Api::<SelfSubjectReview>::all(client), DefaultBackoff::default());
+    loop {
+        let review = SelfSubjectReview::default();
+        match answered(api.create(&PostParams::default(), &review)).await {
+            Ok(SelfSubjectReview { status: Some(status), .. }) => {
+                return status.user_info.and_then(|user| user.username).unwrap_or_default();
+            }
+            Ok(_) => {}
+            Err(error) => {
+                warn!(error = with_causes(&error), "cannot find out who this controller is to the hub")
+            }
+        }
+        if let Some(wait) = backoff.next() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What metrics say of what webhooks serve with. Each process serves by itself, so each says it.
+
+use prometheus::Gauge;
+
+use crate::api::moment::Moment;
+use crate::telemetry::metrics::Metrics;
+
+/// What metrics say of it. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct RegistrationMetrics {
+    expiry: Gauge,
+}
+
+impl RegistrationMetrics {
+    /// Puts them beside those of `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Where that has them already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let expiry = metrics.registering().seconds(
+            "policy_sync_certificate_expiry_seconds",
+            "Time until the certificate expires that webhooks serve with; 0 where it has, or there is none.",
+        )?;
+        Ok(Self { expiry })
+    }
+
+    pub(super) fn measure(&self, expires: Option<Moment>, now: Moment) {
+        self.expiry.set(expires.map_or(0.0, |at| at.since(now).as_secs_f64()));
+    }
+}

@@ -1,0 +1,287 @@
+//! The capability that registers webhooks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use json_patch::Patch;
+use kube::api::{Patch as Body, PatchParams};
+use kube::core::request;
+use serde_json::{Value, json};
+use tracing::{info, warn};
+
+use super::certificate::{self, Due, MakeError, certificates, due, made};
+use super::entries::{self, Plan};
+use super::index::View;
+use super::key::Key;
+use super::kinds::{SECRETS, Sort, secret, secret_key};
+use super::rows::Kept;
+use super::settings::Authority;
+use super::shared::Shared;
+use crate::api::text::with_causes;
+use crate::placement::review::PACKAGE;
+use crate::reconcile::{
+    Capability, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
+    of_kind,
+};
+use crate::rego::loading::Loaded;
+
+/// How often it is looked whether time alone has made a certificate due.
+const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// Registers webhooks.
+pub(super) struct Registrar {
+    pub(super) shared: Arc<Shared>,
+    pub(super) loaded: Loaded,
+    pub(super) requests: Requests,
+    pub(super) queue: Arc<Queue<Key>>,
+    pub(super) written: Expectations<Key, LastWrite>,
+    pub(super) repeats: Repeats<Key, Plan>,
+}
+
+/// Why something could not be registered. It is tried again, after a backoff.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RegisterError {
+    #[error(transparent)]
+    Make(#[from] MakeError),
+    #[error("cannot write {object}")]
+    Write { object: String, source: RequestError },
+}
+
+impl Failure for RegisterError {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Make(_) => "certificate",
+            Self::Write { source, .. } => source.category(),
+        }
+    }
+
+    fn is_routine(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.is_routine())
+    }
+}
+
+impl Capability for Registrar {
+    type Key = Key;
+    type Error = RegisterError;
+
+    fn everything(&self) -> BTreeSet<Key> {
+        Key::all()
+    }
+
+    /// Each process serves; only the leader writes.
+    fn is_for_followers(&self, key: &Key) -> bool {
+        *key == Key::Served
+    }
+
+    async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), RegisterError> {
+        let done = match key {
+            Key::Served => {
+                self.serve();
+                return Ok(());
+            }
+            Key::Certificate => self.renew(key).await,
+            Key::Entries(sort) => self.register(key, *sort).await,
+        };
+        if let Err(error) = &done
+            && !error.is_routine()
+        {
+            self.note(key, Some(with_causes(error)));
+        }
+        done
+    }
+}
+
+impl Registrar {
+    /// Serves with what the Secret has.
+    fn serve(&self) {
+        let kept = {
+            let guard = self.shared.mirror.read();
+            guard.view(self.shared.clock.now()).secret(&self.shared.settings).ok().flatten().cloned()
+        };
+        // Until there is another one, the last one is served.
+        let Some(kept) = kept.filter(|kept| !kept.certificate.is_empty()) else { return };
+        match self.shared.certificates.serve(certificate::pair(&kept)) {
+            Ok(false) => {}
+            Ok(true) => {
+                info!("serving webhooks with another certificate");
+                self.queue.affect(Sort::ALL.map(Key::Entries));
+            }
+            Err(error) => warn!(error = with_causes(&error), "the certificate of webhooks stays as it was"),
+        }
+    }
+
+    /// Makes what is due of the certificate.
+    async fn renew(&self, key: &Key) -> Result<(), RegisterError> {
+        let settings = &self.shared.settings;
+        let Authority::Own = settings.authority else { return Ok(()) };
+        let (host, now) = (settings.url.host(), self.shared.clock.now());
+        let (found, manager) = {
+            let guard = self.shared.mirror.read();
+            let view = guard.view(now);
+            if !self.is_visible(key, view.version(&secret(settings))) {
+                return Ok(());
+            }
+            let found = view.secret(settings).map(|kept| {
+                let kept = kept.cloned().unwrap_or_default();
+                let due = due(&kept, host, self.is_trusted(view, &kept), now);
+                (kept, due)
+            });
+            (found, view.controller.hub_field_manager())
+        };
+        let (kept, due) = match found {
+            Ok(found) => found,
+            Err(why) => {
+                // It is planned again once it is known.
+                self.note(key, Some(why));
+                return Ok(());
+            }
+        };
+        if due != Due::Nothing {
+            let next = made(&kept, due, host, now)?;
+            let (object, gvr) = (secret_key(settings), SECRETS.gvr());
+            let request = keeping(&manager, &object, &next);
+            let written = apply::apply(&self.requests, &gvr, &object, &kept.uid, request).await;
+            let written = written
+                .map_err(|source| RegisterError::Write { object: format!("Secret {object}"), source })?;
+            self.written.note(key, |last| last.wrote(written.version()));
+            info!(secret = %object, made = ?due, "renewed what webhooks serve with");
+        }
+        self.note(key, None);
+        self.queue.add_after(key.clone(), LOOK_AGAIN);
+        Ok(())
+    }
+
+    /// Whether all entries trust the authority that signs.
+    fn is_trusted(&self, view: View<'_>, kept: &Kept) -> bool {
+        let Some(first) = certificates(&kept.authorities).into_iter().next() else { return false };
+        Sort::ALL.into_iter().all(|sort| match view.configuration(&self.shared.settings, sort) {
+            Ok(stored) => {
+                let mut bundles = stored.into_iter().flat_map(entries::bundles);
+                bundles.all(|bundle| certificates(&bundle).contains(&first))
+            }
+            Err(_) => false,
+        })
+    }
+
+    /// Keeps the entries of a configuration as they should be.
+    async fn register(&self, key: &Key, sort: Sort) -> Result<(), RegisterError> {
+        let (settings, facts) = (&self.shared.settings, self.shared.facts.borrow().clone());
+        let (now, name) = (self.shared.clock.now(), &settings.name);
+        let (plan, uid, manager) = {
+            let guard = self.shared.mirror.read();
+            let view = guard.view(now);
+            if !self.is_visible(key, view.version(&sort.source(settings))) {
+                return Ok(());
+            }
+            let (plan, uid) = match view.configuration(settings, sort) {
+                Ok(Some(stored)) => {
+                    let trusted = self.shared.trusted(view);
+                    let plan = entries::plan(sort, stored, &facts, &trusted, settings, view.controller);
+                    (plan, stored.uid.clone())
+                }
+                Ok(None) => (Plan::Wait(format!("there is no {} {name}", sort.kind())), String::new()),
+                Err(why) => (Plan::Wait(why), String::new()),
+            };
+            (plan, uid, view.controller.hub_field_manager())
+        };
+        let request = match &plan {
+            Plan::Nothing => {
+                self.note(key, None);
+                return Ok(());
+            }
+            Plan::Wait(why) => {
+                self.note(key, Some(why.clone()));
+                return Ok(());
+            }
+            Plan::Apply(entries) => applying(&manager, sort, name, &uid, entries),
+            Plan::Remove(gone) => removing(sort, name, &uid, gone),
+        };
+        if let Some(wait) = self.repeats.wait(key, &plan, now) {
+            // Somebody else has undone it.
+            self.queue.add_after(key.clone(), wait);
+            return Ok(());
+        }
+        let written = apply::apply(&self.requests, &sort.gvr(), &Sort::key(settings), &uid, request).await;
+        let written = written
+            .map_err(|source| RegisterError::Write { object: format!("{} {name}", sort.kind()), source })?;
+        self.written.note(key, |last| last.wrote(written.version()));
+        self.repeats.wrote(key, plan, now);
+        info!(configuration = sort.kind(), name, "changed which webhooks are asked");
+        Ok(())
+    }
+
+    fn is_visible(&self, key: &Key, seen: u64) -> bool {
+        let is_visible = self.written.with(key, |last| last.is_visible(seen));
+        if !is_visible {
+            self.queue.add_later(key.clone());
+        }
+        is_visible
+    }
+
+    /// Notes what keeps `key` from being as planned, and tells policies of it.
+    fn note(&self, key: &Key, fault: Option<String>) {
+        let is_another = self.shared.note(key, fault.clone());
+        if is_another && let Some(fault) = fault {
+            warn!(what = ?key, why = fault, "webhooks are not registered as they should be");
+        }
+        if is_another && *key == Key::Certificate {
+            // Entries wait for it, and say why.
+            self.queue.affect(Sort::ALL.map(Key::Entries));
+        }
+        if let Key::Entries(Sort::Mutating) = key {
+            self.loaded.registered(PACKAGE, self.shared.fault(Sort::Mutating));
+        }
+    }
+}
+
+/// The request that has the Secret keep this.
+fn keeping(
+    manager: &str,
+    key: &crate::api::names::ObjectKey,
+    kept: &Kept,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut metadata = json!({"name": key.name, "namespace": key.namespace});
+    if !kept.uid.is_empty() {
+        metadata["uid"] = kept.uid.as_str().into();
+    }
+    let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": kept.data()});
+    of_kind(&SECRETS.gvr(), &key.namespace).patch(&key.name, &forced(manager), &apply::body(&body)?)
+}
+
+/// The request that has a configuration have these entries of ours.
+fn applying(
+    manager: &str,
+    sort: Sort,
+    name: &str,
+    uid: &str,
+    entries: &[Value],
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let gvr = sort.gvr();
+    let body = json!({"apiVersion": gvr.api_version(), "kind": sort.kind(),
+        "metadata": {"name": name, "uid": uid}, "webhooks": entries});
+    of_kind(&gvr, "").patch(name, &forced(manager), &apply::body(&body)?)
+}
+
+/// The request that takes entries out of a configuration, whoever has written what of them: an apply would leave a `caBundle` that
+/// another has injected, as an entry that is none.
+fn removing(
+    sort: Sort,
+    name: &str,
+    uid: &str,
+    gone: &[(usize, String)],
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
+    for (place, entry) in gone.iter().rev() {
+        let path = format!("/webhooks/{place}");
+        operations.push(json!({"op": "test", "path": format!("{path}/name"), "value": entry}));
+        operations.push(json!({"op": "remove", "path": path}));
+    }
+    let patch: Patch = serde_json::from_value(operations.into()).map_err(request::Error::SerializeBody)?;
+    of_kind(&sort.gvr(), "").patch(name, &PatchParams::default(), &Body::<()>::Json(patch))
+}
+
+fn forced(manager: &str) -> PatchParams {
+    PatchParams::apply(manager).force()
+}

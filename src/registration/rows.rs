@@ -1,0 +1,98 @@
+//! What is kept of configurations and of the Secret.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::api::names::ControllerName;
+use crate::api::object::HubObject;
+use crate::hub::{Pruned, Row};
+
+/// The end of the name of an entry of `controller`: `-<hash>.policysync.kuadrant.io`.
+pub(super) fn entry_suffix(controller: &ControllerName) -> String {
+    format!("-{}.policysync.kuadrant.io", controller.hash())
+}
+
+/// A configuration of webhooks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Configuration {
+    /// Unique over time.
+    pub uid: String,
+    /// The entries of ours as they are stored, each at its place in the list.
+    pub entries: Vec<(usize, Value)>,
+}
+
+impl Row for Configuration {}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Text {
+    webhooks: Vec<Value>,
+}
+
+impl Pruned for Configuration {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        let text: Option<Text> =
+            object.text.as_deref().and_then(|text| serde_json::from_str(text.get()).ok());
+        let suffix = entry_suffix(controller);
+        let is_ours = |entry: &Value| entry["name"].as_str().is_some_and(|name| name.ends_with(&suffix));
+        let entries = text.unwrap_or_default().webhooks.into_iter().enumerate();
+        Self {
+            uid: object.metadata.uid.clone(),
+            entries: entries.filter(|(_, entry)| is_ours(entry)).collect(),
+        }
+    }
+}
+
+/// What the Secret keeps, as PEM; empty where it does not.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Unique over time.
+    pub uid: String,
+    /// The certificates of authorities: the one that signs, and those before it that have not expired.
+    pub authorities: String,
+    /// The key of the first of them.
+    pub authority_key: String,
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// The keys of the Secret.
+const KEYS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
+/// The most bytes of one of them: a hundred times what is written.
+const LIMIT: usize = 64 * 1024;
+
+impl Kept {
+    /// Its data.
+    pub(super) fn data(&self) -> BTreeMap<&'static str, String> {
+        let texts = [&self.authorities, &self.authority_key, &self.certificate, &self.key];
+        KEYS.into_iter().zip(texts.map(|text| STANDARD.encode(text))).collect()
+    }
+}
+
+impl Row for Kept {}
+
+impl Pruned for Kept {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        let data: BTreeMap<String, String> = object.data_as();
+        let text = |key: &str| {
+            let bytes = STANDARD.decode(data.get(key)?).ok()?;
+            String::from_utf8(bytes).ok().filter(|text| text.len() <= LIMIT)
+        };
+        let [authorities, authority_key, certificate, key] = KEYS.map(|key| text(key).unwrap_or_default());
+        Self { uid: object.metadata.uid.clone(), authorities, authority_key, certificate, key }
+    }
+}
+
+/// Keys are nobody's business.
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("uid", &self.uid).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,121 @@
+//! What is registered, for whoever asks.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::facts::Facts;
+use super::index::{Index, View};
+use super::key::Key;
+use super::kinds::Sort;
+use super::metrics::RegistrationMetrics;
+use super::settings::{Authority, Settings};
+use crate::api::names::ControllerName;
+use crate::clock::Clock;
+use crate::hub::Mirror;
+use crate::server::tls::Certificates;
+
+/// What is registered. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Registered(pub(super) Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) mirror: Arc<Mirror<Index>>,
+    pub(super) settings: Settings,
+    pub(super) clock: Clock,
+    pub(super) certificates: Arc<Certificates>,
+    pub(super) facts: watch::Sender<Facts>,
+    /// What keeps each key from being as planned.
+    pub(super) faults: Mutex<BTreeMap<Key, String>>,
+}
+
+impl Registered {
+    pub(super) fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        certificates: Arc<Certificates>,
+    ) -> Self {
+        let mirror = Arc::new(Mirror::new(controller));
+        let (facts, faults) = (watch::channel(Facts::default()).0, Mutex::default());
+        Self(Arc::new(Shared { mirror, settings, clock, certificates, facts, faults }))
+    }
+
+    /// Whether there is a certificate to serve with, and in any case what is not as it should be.
+    #[must_use]
+    pub fn health(&self) -> (bool, String) {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        let mut text = String::new();
+        for (source, fault) in view.failing() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "[!]webhooks: {source} failing: {fault}");
+        }
+        for (key, fault) in self.0.faults.lock().iter() {
+            if !matches!(key, Key::Entries(_)) || !text.contains(fault.as_str()) {
+                let _ = writeln!(text, "[!]webhooks: {fault}");
+            }
+        }
+        let serves = self.0.certificates.expires().is_some();
+        let _ = match serves {
+            true => writeln!(text, "[+]webhooks ok"),
+            false => writeln!(text, "[-]webhooks: no certificate yet"),
+        };
+        (serves, text)
+    }
+
+    /// Whether each source is up, by its resource.
+    #[must_use]
+    pub fn watches(&self) -> BTreeMap<String, bool> {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        let sources = super::kinds::wanted(&self.0.settings).into_keys();
+        sources.map(|source| (source.label(), view.is_up(&source))).collect()
+    }
+
+    /// Has `metrics` say it.
+    pub fn measure(&self, metrics: &RegistrationMetrics) {
+        metrics.measure(self.0.certificates.expires(), self.0.clock.now());
+    }
+}
+
+impl Shared {
+    /// Whom the API server is to trust: PEM, or nothing where others say it.
+    ///
+    /// # Errors
+    ///
+    /// Why that is not known.
+    pub(super) fn trusted(&self, view: View<'_>) -> Result<Option<String>, String> {
+        if self.certificates.expires().is_none() {
+            let why = self.faults.lock().get(&Key::Certificate).cloned();
+            return Err(why.unwrap_or_else(|| "there is no certificate yet".to_owned()));
+        }
+        match &self.settings.authority {
+            Authority::File(authority) => Ok(authority.borrow().clone()),
+            Authority::Own => {
+                let kept = view.secret(&self.settings)?.filter(|kept| !kept.authorities.is_empty());
+                kept.map(|kept| Some(kept.authorities.clone()))
+                    .ok_or_else(|| "there is no certificate yet".to_owned())
+            }
+        }
+    }
+
+    /// Notes what keeps `key` from being as planned, if anything; returns whether that is another than before.
+    pub(super) fn note(&self, key: &Key, fault: Option<String>) -> bool {
+        let mut faults = self.faults.lock();
+        let before = match fault.clone() {
+            Some(fault) => faults.insert(key.clone(), fault),
+            None => faults.remove(key),
+        };
+        before != fault
+    }
+
+    /// Why the API server does not ask what the entries of `sort` are for.
+    pub(super) fn fault(&self, sort: Sort) -> Option<String> {
+        self.faults.lock().get(&Key::Entries(sort)).cloned()
+    }
+}

@@ -1,0 +1,104 @@
+//! The certificate of a folder, as cert-manager mounts it: `tls.crt` and `tls.key`, and where there is one the authority's, `ca.crt`.
+//! They are read again when they change.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::certificates::{CertificateError, Certificates, Pair};
+use crate::api::text::with_causes;
+
+/// How often it is looked whether they have changed.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Why the certificate of a folder cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// A file cannot be read.
+    #[error("cannot read {0}")]
+    Read(PathBuf, #[source] io::Error),
+    /// What is in the files is no certificate and its key.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+}
+
+/// The certificate of a folder.
+#[derive(Debug)]
+pub struct Files {
+    folder: PathBuf,
+    certificates: Arc<Certificates>,
+    authority: watch::Sender<Option<String>>,
+}
+
+impl Files {
+    /// Has `certificates` serve the one of `folder`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be served.
+    pub fn read(folder: &Path, certificates: Arc<Certificates>) -> Result<Self, FileError> {
+        let files = Self { folder: folder.to_owned(), certificates, authority: watch::channel(None).0 };
+        files.look()?;
+        Ok(files)
+    }
+
+    /// The authority's certificate as PEM, as it changes.
+    #[must_use]
+    pub fn authority(&self) -> watch::Receiver<Option<String>> {
+        self.authority.subscribe()
+    }
+
+    /// Serves what is in the folder as it changes, until `stop`. What cannot be served leaves the last good one.
+    pub async fn follow(self, stop: CancellationToken) {
+        let mut fault = String::new();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let found = match self.look() {
+                Ok(false) => String::new(),
+                Ok(true) => {
+                    info!(folder = %self.folder.display(), "serving another certificate");
+                    String::new()
+                }
+                Err(error) => with_causes(&error),
+            };
+            if !found.is_empty() && found != fault {
+                warn!(error = found, "the certificate of webhooks stays as it was");
+            }
+            fault = found;
+        }
+    }
+
+    fn look(&self) -> Result<bool, FileError> {
+        let path = |name: &str| self.folder.join(name);
+        let read = |name: &str| fs::read(path(name)).map_err(|error| FileError::Read(path(name), error));
+        let (certificate, key) = (read("tls.crt")?, read("tls.key")?);
+        let authority = match fs::read_to_string(path("ca.crt")) {
+            // An issuer that everybody trusts leaves it empty.
+            Ok(text) => Some(text).filter(|text| !text.trim().is_empty()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(FileError::Read(path("ca.crt"), error)),
+        };
+        let names = ["tls.crt", "tls.key"].map(|name| path(name).display().to_string());
+        let [certificate_name, key_name] = &names;
+        let pair = Pair { certificate_name, certificate: &certificate, key_name, key: &key };
+        let is_another = self.certificates.serve(pair)?;
+        self.authority.send_if_modified(|known| {
+            let differs = *known != authority;
+            *known = authority;
+            differs
+        });
+        Ok(is_another)
+    }
+}
+
+#[cfg(test)]
+mod tests;

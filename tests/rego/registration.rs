@@ -1,0 +1,523 @@
+//! Webhooks that the controller registers by itself: while there are policies, with a certificate of its own or of others, and for
+//! nobody who is exempt.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::fixtures;
+use policy_sync_testenv::tenant::rate_limit_policies;
+use policy_sync_testenv::webhooks::Webhooks;
+use policy_sync_testenv::{Controller, wait};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+use serde_json::{Value, json};
+
+use crate::world::{LIMIT, World, denies};
+
+/// Says that everything goes to `eu`, and that what is called `bad` goes nowhere.
+const PLACES: &str = r#"package io.k8s.federation.admission
+annotations["kuadrant.io/cluster-selector"] = "region=eu" { true }
+errors["nothing is called bad"] { input.metadata.name == "bad" }
+"#;
+const SELECTOR: &str = "kuadrant.io/cluster-selector";
+
+/// A class of a controller, and webhooks that it registers.
+struct Registered {
+    world: World,
+    webhooks: Webhooks,
+    controller: Option<Controller>,
+}
+
+impl Registered {
+    /// One whose configurations are there, and that runs.
+    async fn start(namespace: &str) -> Result<Self> {
+        let webhooks = Webhooks::new(namespace)?;
+        let mut registered = Self::prepare(namespace, webhooks).await?;
+        registered.webhooks.install(&registered.world.client).await?;
+        registered.run(&[]).await?;
+        Ok(registered)
+    }
+
+    async fn prepare(namespace: &str, webhooks: Webhooks) -> Result<Self> {
+        let world = World::alone(namespace).await?;
+        let params = json!({"policiesToSync": [rate_limit_policies()]});
+        let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "params", "namespace": Self::shop(namespace)},
+            "data": {"params": params.to_string()}});
+        let class = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": namespace},
+            "spec": {"controllerName": format!("example.com/{namespace}"), "parametersRef":
+                {"group": "", "kind": "ConfigMap", "namespace": Self::shop(namespace), "name": "params"}}});
+        apply(&world.client, &fixtures::namespace(&Self::shop(namespace))).await?;
+        apply(&world.client, &params).await?;
+        apply(&world.client, &class).await?;
+        Ok(Self { world, webhooks, controller: None })
+    }
+
+    async fn run(&mut self, more: &[&str]) -> Result<()> {
+        let mut arguments = self.webhooks.arguments();
+        arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.controller = Some(self.world.controller(&arguments).await?);
+        Ok(())
+    }
+
+    async fn stop(&mut self) -> Result<()> {
+        if let Some(controller) = self.controller.take() {
+            controller.terminate().await?;
+        }
+        Ok(())
+    }
+
+    fn client(&self) -> &Client {
+        &self.world.client
+    }
+
+    /// The namespace of what is covered.
+    fn shop(namespace: &str) -> String {
+        format!("{namespace}-shop")
+    }
+
+    fn limits(&self, name: &str, namespace: &str) -> Value {
+        json!({
+            "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"},
+                "limits": {"all": {"rates": [{"limit": 1, "window": "1s"}]}}},
+        })
+    }
+
+    fn gateway(&self, name: &str, class: &str) -> Value {
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+            "metadata": {"name": name, "namespace": Self::shop(&self.world.namespace)},
+            "spec": {"gatewayClassName": class, "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
+        })
+    }
+
+    /// What the API stores of `object`, with whatever webhooks make of it.
+    async fn create(&self, object: &Value) -> Result<DynamicObject> {
+        let (api, _) = api_for(self.client(), object).await?;
+        Ok(api.create(&PostParams::default(), &serde_json::from_value(object.clone())?).await?)
+    }
+
+    /// A RateLimitPolicy of the shop, as the API stores it.
+    async fn create_limits(&self, name: &str) -> Result<DynamicObject> {
+        self.create(&self.limits(name, &Self::shop(&self.world.namespace))).await
+    }
+
+    /// The entries of both configurations.
+    async fn entries(&self) -> Result<[Vec<Value>; 2]> {
+        let mut found = [Vec::new(), Vec::new()];
+        for (configuration, found) in self.webhooks.configurations().iter().zip(&mut found) {
+            let (api, name) = api_for(self.client(), configuration).await?;
+            let webhooks = api.get(&name).await?.data["webhooks"].take();
+            *found = serde_json::from_value::<Option<_>>(webhooks)?.unwrap_or_default();
+        }
+        Ok(found)
+    }
+
+    async fn until_entries(
+        &self,
+        what: &str,
+        are: impl Fn(&[Vec<Value>; 2]) -> bool,
+    ) -> Result<[Vec<Value>; 2]> {
+        wait::until(what, LIMIT, || async {
+            let entries = self.entries().await?;
+            ensure!(are(&entries), "{entries:?}");
+            Ok(entries)
+        })
+        .await
+    }
+
+    async fn until_registered(&self) -> Result<[Vec<Value>; 2]> {
+        self.until_entries("both entries", |[one, other]| one.len() == 1 && other.len() == 1).await
+    }
+
+    /// Waits until the API server asks, which it does a moment after it was told to.
+    async fn until_asked(&self) -> Result<()> {
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        let object = self.limits("dry", &Self::shop(&self.world.namespace));
+        let (api, _) = api_for(self.client(), &object).await?;
+        let object: DynamicObject = serde_json::from_value(object)?;
+        wait::until("the API server asks", LIMIT, || async {
+            let stored = api.create(&dry, &object).await?;
+            ensure!(stored.annotations().contains_key(SELECTOR), "it does not");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until the policy says all of this.
+    async fn until_told(&self, parts: &[String]) -> Result<Value> {
+        let is_told = |status: &Value| {
+            let message = status["error"]["message"].as_str().unwrap_or_default();
+            parts.iter().all(|part| message.contains(part))
+        };
+        self.world.until_status("places", is_told).await
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client().clone(), "default")
+    }
+
+    fn secret(&self) -> String {
+        format!("{}-webhook", self.webhooks.name())
+    }
+}
+
+fn bundle(entry: &Value) -> Result<String> {
+    let bundle: ByteString = serde_json::from_value(entry["clientConfig"]["caBundle"].clone())?;
+    Ok(String::from_utf8(bundle.0)?)
+}
+
+#[tokio::test]
+async fn what_is_covered_is_reviewed_while_there_are_policies_and_nothing_else_ever() -> Result<()> {
+    let name = "rego-entries";
+    let mut hub = Registered::start(name).await?;
+    ensure!(hub.entries().await?.iter().all(Vec::is_empty), "there are entries without a policy");
+    hub.world.write("places", json!({"a.rego": PLACES})).await?;
+    hub.world.until_ok("places").await?;
+    let [placement, policies] = hub.until_registered().await?;
+    ensure!(placement[0]["failurePolicy"] == "Fail" && policies[0]["failurePolicy"] == "Ignore");
+    hub.until_asked().await?;
+    let stored = hub.create_limits("limits").await?;
+    ensure!(stored.annotations()[SELECTOR] == "region=eu", "{:?}", stored.annotations());
+    let error = hub.create_limits("bad").await.err().context("it is let in")?;
+    ensure!(format!("{error:#}").contains("nothing is called bad"), "{error:#}");
+    let gateway = hub.create(&hub.gateway("web", name)).await?;
+    ensure!(gateway.annotations().contains_key(SELECTOR), "a Gateway of our class is not reviewed");
+
+    // Another's Gateway, and namespaces that are exempt: by name, by pattern, by label, and those of the policies.
+    let theirs = hub.create(&hub.gateway("theirs", "somebodys")).await?;
+    ensure!(!theirs.annotations().contains_key(SELECTOR), "{:?}", theirs.annotations());
+    let mut labelled = fixtures::namespace("rego-entries-labelled");
+    labelled["metadata"]["labels"] = json!({"openpolicyagent.org/webhook": "ignore"});
+    apply(hub.client(), &labelled).await?;
+    for namespace in [name, "kube-system", "rego-entries-labelled"] {
+        let stored = hub.create(&hub.limits("bad", namespace)).await?;
+        ensure!(!stored.annotations().contains_key(SELECTOR), "{namespace} is not exempt");
+    }
+    // A status is no placement.
+    let (api, _) = api_for(hub.client(), &hub.limits("limits", &Registered::shop(name))).await?;
+    let status = json!({"metadata": {"annotations": {SELECTOR: null}}, "status": {"observedGeneration": 1}});
+    api.patch_status("limits", &PatchParams::default(), &Patch::Merge(&status)).await?;
+
+    // All replicas are away.
+    let finalizer = json!({"metadata": {"finalizers": ["example.com/wait"]}});
+    api.patch("limits", &PatchParams::default(), &Patch::Merge(&finalizer)).await?;
+    hub.stop().await?;
+    let error = hub.create_limits("later").await.err().context("it is let in unreviewed")?;
+    ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
+    hub.create(&hub.gateway("theirs-2", "somebodys")).await?;
+    hub.create(&hub.limits("exempt", "kube-system")).await?;
+    // What goes, goes.
+    api.delete("limits", &DeleteParams::default()).await?;
+    let finalizer = json!({"metadata": {"finalizers": null}});
+    api.patch("limits", &PatchParams::default(), &Patch::Merge(&finalizer)).await?;
+    // And so does a policy, or it is mended.
+    hub.world.write("places", json!({"a.rego": format!("{PLACES}\n# mended\n")})).await?;
+    hub.world.delete("places").await?;
+    hub.run(&[]).await?;
+    hub.until_entries("no entries", |entries| entries.iter().all(Vec::is_empty)).await?;
+    hub.stop().await?;
+    wait::until("nobody is asked", LIMIT, || async { hub.create_limits("free").await.map(drop) }).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn entries_that_others_change_come_back_and_configurations_that_are_away_are_told() -> Result<()> {
+    let name = "rego-changed";
+    let mut hub = Registered::prepare(name, Webhooks::with_files(name)?).await?;
+    hub.webhooks.forget_authority()?;
+    hub.run(&[]).await?;
+    hub.world.write("places", json!({"a.rego": PLACES})).await?;
+    let away =
+        format!("waits for the API server to ask it (there is no MutatingWebhookConfiguration {name})");
+    hub.until_told(&[away]).await?;
+    let (_, ready) = hub.controller.as_ref().context("it runs")?.readiness().await?;
+    ensure!(
+        ready.contains(&format!("[!]webhooks: there is no MutatingWebhookConfiguration {name}")),
+        "{ready}"
+    );
+
+    hub.webhooks.install(hub.client()).await?;
+    hub.world.until_ok("places").await?;
+    let before = hub.until_registered().await?;
+    ensure!(before[0][0]["clientConfig"].get("caBundle").is_none(), "{before:?}");
+    // As cert-manager does it.
+    let (api, _) = api_for(hub.client(), &hub.webhooks.configurations()[0]).await?;
+    let injected = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle",
+        "value": ByteString(hub.webhooks.authority()?.into_bytes())}]);
+    let injector = PatchParams { field_manager: Some("injector".to_owned()), ..PatchParams::default() };
+    let patch = Patch::Json::<()>(serde_json::from_value(injected)?);
+    api.patch(name, &injector, &patch).await?;
+    hub.until_asked().await?;
+
+    // Somebody lets writes pass, and looks away.
+    let edit = json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"},
+        {"op": "replace", "path": "/webhooks/0/rules/0/operations", "value": ["CREATE"]}]);
+    api.patch(name, &PatchParams::default(), &Patch::Json::<()>(serde_json::from_value(edit)?)).await?;
+    hub.until_entries("the entry is as it was", |entries| {
+        let mut found = entries[0][0].clone();
+        let has_bundle =
+            found["clientConfig"].as_object_mut().is_some_and(|config| config.remove("caBundle").is_some());
+        has_bundle && found == before[0][0]
+    })
+    .await?;
+    // An entry of another's stays, and theirs alone once the policy goes, whatever was injected.
+    let theirs = json!([{"op": "add", "path": "/webhooks/0", "value": {
+        "name": "theirs.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:1/"}, "rules": []}}]);
+    api.patch(name, &PatchParams::default(), &Patch::Json::<()>(serde_json::from_value(theirs)?)).await?;
+    hub.world.delete("places").await?;
+    let is_theirs = |entries: &[Vec<Value>; 2]| {
+        entries[1].is_empty() && entries[0].len() == 1 && entries[0][0]["name"] == "theirs.example.com"
+    };
+    hub.until_entries("theirs alone", is_theirs).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_policy_is_checked_as_it_is_written_and_a_mend_always_passes() -> Result<()> {
+    let name = "rego-written";
+    let hub = Registered::start(name).await?;
+    hub.world.write("first", json!({"a.rego": denies("a")})).await?;
+    hub.world.until_ok("first").await?;
+    let [placement, _] = hub.until_entries("the check", |[_, policies]| policies.len() == 1).await?;
+    ensure!(placement.is_empty(), "nothing says where objects go: {placement:?}");
+    let faulty = "package admission\ndeny[{\"id\": \"b\"}] { foo.bar(1) }\n";
+    let error = wait::until("it is refused", LIMIT, || async {
+        // The API server asks a moment after it was told to.
+        let written = hub.world.write("second", json!({"b.rego": faulty})).await;
+        let error = written.err().context("it is let in")?;
+        Ok(format!("{error:#}"))
+    })
+    .await?;
+    ensure!(error.contains(&format!("{name}/second/b.rego:2:21:")) && error.contains("foo.bar"), "{error}");
+    // With one that is in force.
+    let conflicting = "package admission\ndeny = 1 { true }\n";
+    let error =
+        hub.world.write("third", json!({"c.rego": conflicting})).await.err().context("it is let in")?;
+    ensure!(format!("{error:#}").contains("third/c.rego"), "{error:#}");
+    // One that hangs its check is refused, and others are checked afterwards.
+    let hangs = format!("package admission\nx = {}1{}\n", "[".repeat(25), "]".repeat(25));
+    wait::until("it is refused", LIMIT, || async {
+        let written = hub.world.write("fourth", json!({"d.rego": hangs})).await;
+        // A machine that is busy may not have checked it in time.
+        let Err(error) = written else {
+            hub.world.delete("fourth").await?;
+            bail!("it is let in");
+        };
+        ensure!(format!("{error:#}").contains("the check took more than 2 s"), "{error:#}");
+        Ok(())
+    })
+    .await?;
+    // What is there already may be annotated, and mended.
+    let patch = json!({"metadata": {"annotations": {"example.com/note": "x"}}});
+    hub.world.config_maps().patch("first", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    hub.world.write("first", json!({"a.rego": denies("b")})).await?;
+    hub.world.until_ok("first").await?;
+    // Elsewhere nobody cares.
+    let shop = Registered::shop(name);
+    apply(
+        hub.client(),
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"b.rego": faulty},
+        "metadata": {"name": "second", "namespace": shop}}),
+    )
+    .await?;
+    Ok(())
+}
+
+/// An authority that expires on a day, and what it signs.
+fn authority(year: i32, month: u8, day: u8) -> Result<(KeyPair, CertificateParams)> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.not_after = date_time_ymd(year, month, day);
+    Ok((KeyPair::generate()?, params))
+}
+
+#[tokio::test]
+async fn what_webhooks_serve_with_is_renewed_without_an_error_and_made_anew_where_it_is_lost() -> Result<()> {
+    let name = "rego-renewed";
+    let mut hub = Registered::prepare(name, Webhooks::new(name)?).await?;
+    hub.webhooks.install(hub.client()).await?;
+    // An authority with half a year left has signed a certificate with ten days left.
+    let days = |days: i64| {
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let at = now + k8s_openapi::jiff::SignedDuration::from_hours(24 * days);
+        let date = at.to_zoned(k8s_openapi::jiff::tz::TimeZone::UTC).date();
+        (i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs())
+    };
+    let (year, month, day) = days(180);
+    let (key, params) = authority(year, month, day)?;
+    let old = params.self_signed(&key)?.pem();
+    let issuer = rcgen::Issuer::from_params(&params, &key);
+    let mut server = CertificateParams::new(["127.0.0.1".to_owned()])?;
+    let (year, month, day) = days(10);
+    server.not_after = date_time_ymd(year, month, day);
+    let server_key = KeyPair::generate()?;
+    let first = server.signed_by(&server_key, &issuer)?.pem();
+    let data = json!({"ca.crt": old, "ca.key": key.serialize_pem(), "tls.crt": first, "tls.key": server_key.serialize_pem()});
+    apply(
+        hub.client(),
+        &json!({"apiVersion": "v1", "kind": "Secret", "stringData": data,
+        "metadata": {"name": hub.secret(), "namespace": "default"}}),
+    )
+    .await?;
+    hub.world.write("places", json!({"a.rego": PLACES})).await?;
+    hub.run(&[]).await?;
+    hub.world.until_ok("places").await?;
+    hub.until_asked().await?;
+
+    // Reviews all the while.
+    let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let object = hub.limits("dry", &Registered::shop(name));
+    let (api, _) = api_for(hub.client(), &object).await?;
+    let object: DynamicObject = serde_json::from_value(object)?;
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (stop, count, api, object) = (stop.clone(), count.clone(), api.clone(), object.clone());
+        asking.spawn(async move {
+            let dry = PostParams { dry_run: true, ..PostParams::default() };
+            while !stop.load(Ordering::Relaxed) {
+                let stored = api.create(&dry, &object).await?;
+                ensure!(stored.annotations().contains_key(SELECTOR), "it is not reviewed");
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        });
+    }
+    let text = |secret: &Secret, key: &str| -> String {
+        let data = secret.data.as_ref().and_then(|data| data.get(key));
+        data.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default()
+    };
+    let authorities = |secret: &Secret| text(secret, "ca.crt").matches("BEGIN CERTIFICATE").count();
+    let renewed = wait::until("both are renewed", LIMIT, || async {
+        let secret = hub.secrets().get(&hub.secret()).await?;
+        ensure!(authorities(&secret) == 2 && text(&secret, "tls.crt") != first, "not yet");
+        Ok(secret)
+    })
+    .await?;
+    ensure!(text(&renewed, "ca.crt").contains(old.trim()), "the old authority is not trusted any more");
+    let [placement, policies] = hub.until_registered().await?;
+    for entry in [&placement[0], &policies[0]] {
+        wait::until("both are trusted", LIMIT, || async {
+            let [placement, policies] = hub.entries().await?;
+            let entry =
+                [&placement[0], &policies[0]].into_iter().find(|found| found["name"] == entry["name"]);
+            let bundle = bundle(entry.context("it is there")?)?;
+            ensure!(bundle == text(&renewed, "ca.crt"), "not yet");
+            Ok(())
+        })
+        .await?;
+    }
+    // The certificate is old again, and the new authority signs the next one.
+    let patch = json!({"stringData": {"tls.crt": first, "tls.key": server_key.serialize_pem()}});
+    hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    wait::until("it is renewed once more", LIMIT, || async {
+        let secret = hub.secrets().get(&hub.secret()).await?;
+        ensure!(text(&secret, "tls.crt") != first, "not yet");
+        Ok(())
+    })
+    .await?;
+    let asked = count.load(Ordering::Relaxed);
+    wait::until("reviews go on", LIMIT, || async {
+        ensure!(count.load(Ordering::Relaxed) > asked + 50, "not yet");
+        Ok(())
+    })
+    .await?;
+    stop.store(true, Ordering::Relaxed);
+    while let Some(asked) = asking.join_next().await {
+        asked?.context("a review failed while certificates changed")?;
+    }
+
+    // It is lost: another one comes, and is trusted.
+    hub.secrets().delete(&hub.secret(), &DeleteParams::default()).await?;
+    wait::until("there is another", LIMIT, || async {
+        let secret = hub.secrets().get(&hub.secret()).await?;
+        ensure!(authorities(&secret) == 1, "not yet");
+        Ok(())
+    })
+    .await?;
+    hub.until_asked().await?;
+    // So is one that is nonsense.
+    let patch = json!({"stringData": {"ca.crt": "no", "ca.key": "no", "tls.crt": "no", "tls.key": "no"}});
+    hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    wait::until("there is another", LIMIT, || async {
+        let secret = hub.secrets().get(&hub.secret()).await?;
+        ensure!(authorities(&secret) == 1, "not yet");
+        Ok(())
+    })
+    .await?;
+    hub.until_asked().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_second_replica_serves_with_the_same_certificate_and_a_settled_hub_is_written_no_more() -> Result<()>
+{
+    let name = "rego-replicas";
+    let mut hub = Registered::start(name).await?;
+    hub.world.write("places", json!({"a.rego": PLACES})).await?;
+    hub.world.until_ok("places").await?;
+    hub.until_asked().await?;
+    let secret = hub.secrets().get(&hub.secret()).await?;
+    let entries = hub.entries().await?;
+    // Another one leads, at another port.
+    let other = Webhooks::new(name)?;
+    let mut arguments = hub.webhooks.arguments();
+    arguments.retain(|argument| !argument.starts_with("--webhook-bind-address"));
+    arguments.push(format!("--webhook-bind-address=127.0.0.1:{}", other.port()));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let user = User::new("second-replica").in_group("system:masters");
+    let mut second = hub.world.launch(user, &arguments)?;
+    second.ready().await?;
+    hub.stop().await?;
+    second.leads().await?;
+    let writes = second.settled(hub.world.hub()).await?;
+    let is_ours = |resource: &str| resource == "secrets" || resource.ends_with("webhookconfigurations");
+    let writes: Vec<_> = writes.iter().filter(|write| is_ours(&write.object().resource)).collect();
+    ensure!(writes.is_empty(), "{writes:?}");
+    ensure!(hub.secrets().get(&hub.secret()).await?.resource_version() == secret.resource_version());
+    ensure!(hub.entries().await? == entries);
+    if second.readiness().await?.0 != 200 {
+        bail!("it is not ready");
+    }
+    hub.controller = Some(second);
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_may_not_write_them_says_so() -> Result<()> {
+    let name = "rego-forbidden-webhooks";
+    let hub = Registered::prepare(name, Webhooks::new(name)?).await?;
+    hub.webhooks.install(hub.client()).await?;
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["coordination.k8s.io", "", "events.k8s.io"], "resources": ["leases", "configmaps", "events"],
+                "verbs": ["create", "update", "patch"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}]});
+    apply(hub.client(), &role).await?;
+    apply(hub.client(), &binding).await?;
+    let arguments = hub.webhooks.arguments();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let controller = hub.world.launch(User::new(name), &arguments)?;
+    hub.world.write("places", json!({"a.rego": PLACES})).await?;
+    let parts = [format!("Secret default/{name}-webhook"), "cannot patch resource".to_owned()];
+    hub.until_told(&parts).await?;
+    wait::until("it says so", Duration::from_secs(20), || async {
+        let (code, text) = controller.readiness().await?;
+        ensure!(code == 503 && text.contains("[-]webhooks: no certificate yet"), "{code} {text}");
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
