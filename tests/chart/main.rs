@@ -8,6 +8,7 @@ mod helm;
 mod kubectl;
 mod played;
 mod prometheus;
+mod rego;
 mod rendering;
 mod rights;
 mod runbook;

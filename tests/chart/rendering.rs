@@ -58,6 +58,19 @@ fn everything() -> Value {
                 ],
             },
         },
+        "rego": {
+            "policyNamespace": { "name": "policies-of-everything" },
+            "replicate": ["deployments.apps", "services"],
+            "kinds": [
+                { "group": "apps", "resources": ["deployments"] },
+                { "group": "", "resources": ["services"] },
+            ],
+            "failurePolicy": "Ignore",
+            "exemptNamespaces": ["kube-*", "default"],
+            "certificateSecret": "certificate",
+        },
+        // Another release of the shared hub has brought it.
+        "crds": { "enabled": false },
         "rbac": {
             "policyKinds": [{ "group": "policies.example.com", "resources": ["timeoutpolicies"] }],
             "tlsSecrets": true,
@@ -84,14 +97,26 @@ fn everything() -> Value {
     }))
 }
 
-/// The choices: a name, and the values.
-fn choices() -> [(&'static str, Value); 5] {
+/// `required` with more, beside a release that has brought the definition of RegoPolicies and the policy namespace.
+fn beside_another(more: &Value) -> Value {
+    let mut values = with(&json!({
+        "rego": { "policyNamespace": { "create": false } },
+        "crds": { "enabled": false },
+    }));
+    merge(&mut values, more);
+    values
+}
+
+/// The choices: a name, and the values. The first brings what others find there.
+fn choices() -> [(&'static str, Value); 6] {
+    let account = json!({ "serviceAccount": { "create": false, "name": "there-already" } });
     [
         ("defaults", required()),
         ("everything", everything()),
-        ("one-replica", with(&json!({ "replicas": 1 }))),
-        ("no-rights", with(&json!({ "rbac": { "create": false } }))),
-        ("own-account", with(&json!({ "serviceAccount": { "create": false, "name": "there-already" } }))),
+        ("one-replica", beside_another(&json!({ "replicas": 1 }))),
+        ("no-rights", beside_another(&json!({ "rbac": { "create": false } }))),
+        ("own-account", beside_another(&account)),
+        ("no-rego", with(&json!({ "rego": { "enabled": false } }))),
     ]
 }
 
@@ -166,7 +191,9 @@ async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() 
         helm.run(&["lint", "--strict", &chart().display().to_string()], Some(&values))?;
         let rendered = helm.template(release, &values)?;
         ensure!(rendered.text == helm.template(release, &values)?.text, "{name}: two renderings differ");
-        ensure!(rendered.all("Secret").next().is_none(), "{name}: there is a Secret");
+        // What templates made would be another with each rendering, and in Git; what the controller wrote would go with an upgrade.
+        let is_empty = |secret: &Value| secret.get("data").or(secret.get("stringData")).is_none();
+        ensure!(rendered.all("Secret").all(is_empty), "{name}: there is a Secret with data");
         ensure!(!rendered.text.contains("helm.sh/hook"), "{name}: there is a hook");
         pod_is_restricted(hub, &rendered).await.with_context(|| name.to_owned())?;
         // Server-side, with unknown fields refused.
@@ -179,6 +206,15 @@ async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() 
         for text in
             ["kubectl rollout status deployment/", kinds, "Next: ", "Uninstalling leaves ManifestWorks"]
         {
+            ensure!(notes.contains(text), "{name}: {text:?} is not in {notes}");
+        }
+        let policies = match name {
+            "no-rego" => None,
+            "everything" => Some(("policies-of-everything", "is written without being reviewed")),
+            _ => Some(("kube-federation-scheduling-policy", "writes of what they cover fail")),
+        };
+        ensure!(notes.contains("Policies in Rego") == policies.is_some(), "{name}: {notes}");
+        for text in policies.into_iter().flat_map(|(namespace, without)| [namespace, without]) {
             ensure!(notes.contains(text), "{name}: {text:?} is not in {notes}");
         }
         for object in &rendered.objects {
@@ -207,9 +243,160 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
         .output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(said.contains("cannot read kubeconfig /does/not/exist"), "{said}");
-    // None is rendered that is not set, but the level of logs.
+    // None is rendered that is not set, but the level of logs, and what the controller cannot know.
+    let minimal = [
+        "--log-level=info",
+        "--policy-namespace=kube-federation-scheduling-policy",
+        "--webhook-name=flags-policy-sync",
+    ];
     let arguments = helm.template(Release("flags", "flags"), &required())?.arguments()?;
+    ensure!(arguments == minimal, "{arguments:?}");
+    // An empty list is none of these kinds, and exempts nobody.
+    let empty = with(&json!({ "rego": { "replicate": [], "exemptNamespaces": [] } }));
+    let arguments = helm.template(Release("flags", "flags"), &empty)?.arguments()?;
+    ensure!(arguments == [&minimal[..], &["--exempt-namespaces="]].concat(), "{arguments:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_rego_nothing_of_it_is_there() -> Result<()> {
+    let helm = Helm::alone().await?;
+    let release = Release("policy-sync", "policy-sync");
+    let network = json!({ "networkPolicy": { "enabled": true } });
+    let mut values = with(&network);
+    values["rego"] = json!({ "enabled": false, "certificateSecret": "certificate" });
+    let text = helm.template(release, &values)?.text;
+    for word in [
+        "webhook",
+        "rego",
+        "federation",
+        "admission",
+        "9443",
+        "preStop",
+        "Namespace\n",
+        "authentication",
+        "CustomResourceDefinition",
+        "certificate",
+    ] {
+        ensure!(!text.contains(word), "there is {word}: {text}");
+    }
+    let arguments = helm.template(release, &values)?.arguments()?;
     ensure!(arguments == ["--log-level=info"], "{arguments:?}");
+    Ok(())
+}
+
+/// The controller adds what the API server asks: to configurations that are empty, at a Service that finds its pods.
+#[tokio::test]
+async fn the_api_server_reaches_the_webhooks_that_the_controller_registers() -> Result<()> {
+    let helm = Helm::alone().await?;
+    let rendered =
+        helm.template(Release("web", "hub"), &with(&json!({ "networkPolicy": { "enabled": true } })))?;
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let configuration = rendered.one(kind)?;
+        ensure!(configuration["metadata"]["name"] == "web-policy-sync", "{configuration}");
+        // Empty, the key would take away at each upgrade what the controller adds.
+        ensure!(configuration.get("webhooks").is_none(), "{configuration}");
+    }
+    let (service, secret) = (rendered.one("Service")?, rendered.one("Secret")?);
+    for object in [service, secret] {
+        ensure!(object["metadata"]["name"] == "web-policy-sync-webhook", "{object}");
+        ensure!(object["metadata"]["namespace"] == "hub", "{object}");
+    }
+    ensure!(secret["type"] == "Opaque", "{secret}");
+    let deployment = &rendered.one("Deployment")?["spec"];
+    ensure!(service["spec"]["selector"] == deployment["selector"]["matchLabels"], "{service}");
+    let port = json!([{ "name": "webhooks", "port": 443, "targetPort": "webhooks" }]);
+    ensure!(service["spec"]["ports"] == port, "{service}");
+    let container = &deployment["template"]["spec"]["containers"][0];
+    let ports = container["ports"].as_array().context("no ports")?;
+    ensure!(ports.contains(&json!({ "name": "webhooks", "containerPort": 9443 })), "{ports:?}");
+    ensure!(container["lifecycle"] == json!({ "preStop": { "sleep": { "seconds": 5 } } }), "{container}");
+    let ingress = &rendered.one("NetworkPolicy")?["spec"]["ingress"];
+    ensure!(*ingress == json!([{ "ports": [{ "port": "metrics" }, { "port": "webhooks" }] }]), "{ingress}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_certificate_of_ones_own_is_mounted_and_no_secret_is_written() -> Result<()> {
+    let helm = Helm::alone().await?;
+    let values = with(&json!({ "rego": { "certificateSecret": "from-cert-manager" } }));
+    let rendered = helm.template(Release("policy-sync", "hub"), &values)?;
+    let pod = &rendered.one("Deployment")?["spec"]["template"]["spec"];
+    let folder = "/etc/policy-sync/webhook";
+    let mount = json!([{ "name": "webhook", "mountPath": folder, "readOnly": true }]);
+    ensure!(pod["containers"][0]["volumeMounts"] == mount, "{pod}");
+    let volume = json!([{ "name": "webhook", "secret": { "secretName": "from-cert-manager" } }]);
+    ensure!(pod["volumes"] == volume, "{pod}");
+    let arguments = rendered.arguments()?;
+    ensure!(arguments.contains(&format!("--webhook-cert-dir={folder}")), "{arguments:?}");
+    ensure!(rendered.all("Secret").next().is_none(), "there is a Secret");
+    let reads_secrets = |role: &Value| role["rules"].to_string().contains("secrets");
+    ensure!(!rendered.all("Role").any(reads_secrets), "a role is for Secrets");
+
+    let pod = &helm.template(Release("policy-sync", "hub"), &required())?;
+    let pod = &pod.one("Deployment")?["spec"]["template"]["spec"];
+    ensure!(pod.get("volumes").is_none() && pod["containers"][0].get("volumeMounts").is_none(), "{pod}");
+    Ok(())
+}
+
+/// A Service has at most 63 characters, and what is called alike has to be called alike.
+#[tokio::test]
+async fn a_long_name_is_cut_for_webhooks() -> Result<()> {
+    let values = with(&json!({ "fullnameOverride": format!("{}-{}", "a".repeat(54), "b".repeat(8)) }));
+    let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &values)?;
+    let name = "a".repeat(54);
+    ensure!(rendered.arguments()?.contains(&format!("--webhook-name={name}")), "{:?}", rendered.arguments()?);
+    for (kind, name) in [
+        ("MutatingWebhookConfiguration", name.clone()),
+        ("ValidatingWebhookConfiguration", name.clone()),
+        ("Service", format!("{name}-webhook")),
+        ("Secret", format!("{name}-webhook")),
+    ] {
+        ensure!(rendered.one(kind)?["metadata"]["name"] == *name, "{}", rendered.one(kind)?);
+    }
+    let names: Vec<&Value> = rendered
+        .all("ClusterRole")
+        .chain(rendered.all("Role"))
+        .flat_map(|role| role["rules"].as_array().into_iter().flatten())
+        .filter_map(|rule| rule.get("resourceNames"))
+        .collect();
+    ensure!(names == [&json!([name]), &json!([format!("{name}-webhook")])], "{names:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_policy_namespace_is_created_where_it_is_not_there() -> Result<()> {
+    let helm = Helm::alone().await?;
+    for (rego, namespace, expected) in [
+        (json!({}), "hub", Some("kube-federation-scheduling-policy")),
+        (json!({ "policyNamespace": { "name": "policies" } }), "hub", Some("policies")),
+        (json!({ "policyNamespace": { "create": false } }), "hub", None),
+        // Helm has created it.
+        (json!({ "policyNamespace": { "name": "policies" } }), "policies", None),
+    ] {
+        let rendered = helm.template(Release("policy-sync", namespace), &with(&json!({ "rego": rego })))?;
+        let names: Vec<&Value> =
+            rendered.all("Namespace").map(|namespace| &namespace["metadata"]["name"]).collect();
+        ensure!(names == expected.into_iter().collect::<Vec<_>>(), "{rego}: {names:?}");
+        let name = rego["policyNamespace"]["name"].as_str().unwrap_or("kube-federation-scheduling-policy");
+        let is_there = |role: &&Value| {
+            role["metadata"]["name"] == "policy-sync-rego" && role["metadata"]["namespace"] == name
+        };
+        ensure!(rendered.all("Role").filter(is_there).count() == 1, "{rego}: no Role in {name}");
+        ensure!(rendered.arguments()?.contains(&format!("--policy-namespace={name}")), "{rego}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn policies_may_read_the_kinds_that_values_list() -> Result<()> {
+    let rendered = Helm::alone().await?.template(Release("policy-sync", "policy-sync"), &everything())?;
+    let role = rendered.all("ClusterRole").find(|role| role["metadata"]["name"] == "policy-sync-rego");
+    let rules = role.and_then(|role| role["rules"].as_array()).context("there is no role")?;
+    for (group, resource) in [("apps", "deployments"), ("", "services")] {
+        let rule = json!({ "apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"] });
+        ensure!(rules.contains(&rule), "{rule} is not among {rules:?}");
+    }
     Ok(())
 }
 
@@ -217,11 +404,27 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
 async fn two_releases_live_beside_each_other_and_two_of_one_name_do_not() -> Result<()> {
     let hub = hub().await?;
     let helm = Helm::of(hub).await?;
-    helm.install(Release("blue", "two"), &required())?;
-    helm.install(Release("green", "two"), &required())?;
-    let again = helm.refused(&Release("blue", "two").arguments("install"), Some(&required()))?;
+    // As the README has it.
+    let readme = fs::read_to_string(chart().join("README.md"))?;
+    let written =
+        "    rego:\n      policyNamespace:\n        name: other-policies\n    crds:\n      enabled: false\n";
+    ensure!(readme.contains(written), "the README has other values");
+    let blue = with(&json!({
+        "rego": { "policyNamespace": { "name": "other-policies" } },
+        "crds": { "enabled": false },
+    }));
+    helm.install(Release("blue", "two"), &blue)?;
+    // What one has is not the other's: neither the namespace, nor anything that has the release's name.
+    let namespace = helm.refused(&Release("green", "two").arguments("install"), Some(&blue))?;
+    ensure!(namespace.contains("Namespace \"other-policies\""), "{namespace}");
+    ensure!(namespace.contains("invalid ownership metadata"), "{namespace}");
+    ensure!(readme.contains("`rego.policyNamespace.create=false`"), "the README has another value");
+    let mut green = blue.clone();
+    green["rego"]["policyNamespace"]["create"] = false.into();
+    helm.install(Release("green", "two"), &green)?;
+    let again = helm.refused(&Release("blue", "two").arguments("install"), Some(&green))?;
     ensure!(again.contains("cannot reuse a name that is still in use"), "{again}");
-    let elsewhere = helm.refused(&Release("blue", "teams").arguments("install"), Some(&required()))?;
+    let elsewhere = helm.refused(&Release("blue", "teams").arguments("install"), Some(&green))?;
     ensure!(elsewhere.contains("invalid ownership metadata"), "{elsewhere}");
     Ok(())
 }
@@ -277,6 +480,17 @@ async fn bad_values_are_refused_where_they_are() -> Result<()> {
         ),
         (json!({ "controller": { "statusWindow": "soon" } }), "at '/controller/statusWindow': "),
         (json!({ "serviceAccount": { "create": false } }), "serviceAccount.name is required "),
+        (json!({ "rego": { "failurePolicy": "fail" } }), "at '/rego/failurePolicy': value must be one of "),
+        (json!({ "rego": { "replicate": "pods" } }), "at '/rego/replicate': got string, want null or array"),
+        (
+            json!({ "rego": { "kinds": [{ "group": "apps" }] } }),
+            "at '/rego/kinds/0': missing property 'resources'",
+        ),
+        (
+            json!({ "rego": { "policyNamespace": { "name": "" } } }),
+            "at '/rego/policyNamespace/name': '' does not match pattern",
+        ),
+        (json!({ "crds": { "enable": true } }), "at '/crds': additional properties 'enable' not allowed"),
     ];
     for (values, expected) in cases {
         let said = helm.refused(&Release("bad", "bad").arguments("template"), Some(&with(&values)))?;

@@ -13,12 +13,13 @@ use policy_sync::api::annotations::{POLICIES_SYNCED_SUMMARY, Summary};
 use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::ControllerName;
 use policy_sync_testenv::apply::{api_for, apply_all, apply_status, apply_with_status};
+use policy_sync_testenv::ports::Port;
 use policy_sync_testenv::{ControlPlane, Fleet, fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::helm::{Helm, Release, required};
 use crate::kubectl::kubectl;
-use crate::rights;
+use crate::{rego, rights};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -87,6 +88,7 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
         "policyKinds": [{ "group": "kuadrant.io", "resources": ["authpolicies", "ratelimitpolicies"] }],
         "tlsSecrets": true,
     });
+    values["rego"] = json!({ "kinds": [{ "group": "", "resources": ["services"] }] });
     let helm = Helm::of(hub).await?;
     helm.install(release, &values)?;
     let rendered = helm.template(release, &values)?;
@@ -95,7 +97,8 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     apply_with_status(&client, &decision).await?;
     apply_status(&client, &fixtures::placement("shop", "everywhere", 2)).await?;
 
-    let controller = rights::controller(hub, release, &rendered).await?;
+    let port = Port::reserve()?;
+    let controller = rights::reviewer(hub, release, &rendered, &port).await?;
 
     let class = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "multi-cluster" }
@@ -132,6 +135,7 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     .await?;
 
     a_secret_travels(fleet).await?;
+    rego::comes_and_goes(hub, release, &rendered, &port).await?;
     rights::use_what_is_seldom_used(hub, &policy, &auth).await?;
 
     let (code, readiness) = controller.readiness().await?;

@@ -24,6 +24,8 @@ use crate::rights;
 const LIMIT: Duration = Duration::from_secs(120);
 const OPERATIONS: &str = include_str!("../../docs/operations.md");
 const RELEASE: Release<'_> = Release("policy-sync", "policy-sync");
+/// What stays when the release goes: one of each kind.
+const KEPT: [&str; 4] = ["GatewayClass", "ConfigMap", "Namespace", "CustomResourceDefinition"];
 
 /// The works of the controller: where, their uids and generations.
 async fn works(hub: &ControlPlane) -> Result<BTreeMap<String, (Option<String>, Option<i64>)>> {
@@ -83,17 +85,17 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
     ensure!(before.len() == 6, "{before:?}");
 
     // Uninstalled, with its pods still running for a while: nobody deletes anything. What would order them to is still there; it
-    // could be missing for a minute before they withdraw.
-    let class_and_parameters = async || {
+    // could be missing for a minute before they withdraw. Policies stay, too, and nobody asks them.
+    let kept = async || {
         let mut uids = Vec::new();
-        for object in rendered.all("GatewayClass").chain(rendered.all("ConfigMap")) {
+        for object in KEPT.into_iter().flat_map(|kind| rendered.all(kind)) {
             let (api, name) = api_for(&client, object).await?;
             uids.push(api.get(&name).await.with_context(|| format!("{name} is gone"))?.metadata.uid);
         }
         anyhow::Ok(uids)
     };
-    let ordered = class_and_parameters().await?;
-    ensure!(ordered.len() == 2, "{ordered:?}");
+    let before_it = kept().await?;
+    ensure!(before_it.len() == KEPT.len(), "{before_it:?}");
     helm.run(&["uninstall", RELEASE.0, "--namespace", RELEASE.1], None)?;
     let until = tokio::time::Instant::now() + Duration::from_secs(10);
     while tokio::time::Instant::now() < until {
@@ -103,7 +105,11 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
     controller.terminate().await?;
     ensure!(works(hub).await? == before, "works changed: {:?}", works(hub).await?);
 
-    ensure!(class_and_parameters().await? == ordered, "class or parameters are others");
+    ensure!(kept().await? == before_it, "what is to stay is another");
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Service", "Secret"] {
+        let (api, name) = api_for(&client, rendered.one(kind)?).await?;
+        ensure!(api.get_opt(&name).await?.is_none(), "the {kind} {name} is still there");
+    }
 
     // A new release takes everything over.
     let begun = MicroTime(Timestamp::now());
@@ -113,7 +119,10 @@ async fn uninstalling_leaves_the_spokes_serving_and_withdrawing_leaves_nothing()
     writes.retain(|write| write.stage_timestamp > begun);
     let allowed = |write: &Request| {
         let ObjectRef { resource, subresource, .. } = write.object();
-        (resource.as_str(), subresource.as_str()) == ("gatewayclasses", "status")
+        // The certificate of its webhooks went with the old release.
+        let of_webhooks = [("secrets", ""), ("selfsubjectreviews", "")];
+        let place = (resource.as_str(), subresource.as_str());
+        place == ("gatewayclasses", "status") || of_webhooks.contains(&place)
     };
     ensure!(writes.iter().all(allowed), "it wrote {writes:#?}");
     ensure!(works(hub).await? == before, "works changed: {:?}", works(hub).await?);
@@ -128,6 +137,9 @@ async fn a_release_of_another_name_takes_the_class_over_where_it_is_told_to() ->
     let mut values = required();
     values["controller"] = json!({ "name": "example.com/moves" });
     values["gatewayClass"] = json!({ "create": true, "name": "moves" });
+    values["rego"] = json!({ "policyNamespace": { "name": "moves-policies" } });
+    // Another release of the shared hub has it.
+    values["crds"] = json!({ "enabled": false });
     let (first, second) = (Release("policy-sync", "moves"), Release("hub-policy-sync", "moves"));
     helm.install(first, &values)?;
     helm.run(&["uninstall", first.0, "--namespace", first.1], None)?;
@@ -146,6 +158,13 @@ async fn a_release_of_another_name_takes_the_class_over_where_it_is_told_to() ->
     let class = classes.get(&name).await?;
     ensure!(class.annotations()["meta.helm.sh/release-name"] == second.0, "{:?}", class.annotations());
     ensure!(class.data["spec"]["parametersRef"]["name"] == "hub-policy-sync-parameters", "{:?}", class.data);
+    let (namespaces, name) = api_for(&hub.client()?, &fixtures::namespace("moves-policies")).await?;
+    let namespace = namespaces.get(&name).await?;
+    ensure!(
+        namespace.annotations()["meta.helm.sh/release-name"] == second.0,
+        "{:?}",
+        namespace.annotations()
+    );
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use parking_lot::Mutex;
-use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::{rate_limit_policy, timeout_policy};
 use policy_sync_testenv::{ControlPlane, Fleet, FleetOptions, Tenant, wait};
 use serde_json::{Value, json};
@@ -123,5 +123,69 @@ async fn a_team_adds_a_kind_and_no_upgrade_takes_a_right_away() -> Result<()> {
     tenant.settled(&controller).await?;
     ensure!(tenant.writes(&controller)?.len() == written, "it wrote: {:?}", tenant.writes(&controller)?);
     ensure!(tenant.works().await? == works, "works changed");
+    Ok(())
+}
+
+/// The controller fills what the chart brings empty. Whoever applies the chart, in whatever way, leaves that as it is.
+#[tokio::test]
+async fn what_the_controller_writes_into_objects_of_the_chart_stays() -> Result<()> {
+    let hub = Fleet::shared_hub().await?.hub();
+    let client = hub.client()?;
+    let (helm, release) = (Helm::of(hub).await?, Release("filled-policy-sync", "filled"));
+    let mut values = required();
+    // Beside other releases of the shared hub.
+    values["rego"] = json!({ "policyNamespace": { "name": "filled-policies" } });
+    values["crds"] = json!({ "enabled": false });
+    helm.install(release, &values)?;
+    let rendered = helm.template(release, &values)?;
+    let rule = json!({
+        "apiGroups": ["filled.example.com"], "apiVersions": ["*"], "resources": ["nothings"], "operations": ["CREATE"],
+    });
+    let webhook = json!({
+        "name": "filled.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "clientConfig": { "url": "https://127.0.0.1:1/" }, "rules": [rule],
+    });
+    let (webhooks, data) = (json!([webhook]), json!({ "tls.crt": "YQ==" }));
+    let mut filled = Vec::new();
+    for (kind, key, value) in [
+        ("MutatingWebhookConfiguration", "webhooks", &webhooks),
+        ("ValidatingWebhookConfiguration", "webhooks", &webhooks),
+        ("Secret", "data", &data),
+    ] {
+        let mut object = rendered.one(kind)?.clone();
+        object["metadata"].as_object_mut().context("no metadata")?.remove("labels");
+        object[key] = value.clone();
+        let written = apply(&client, &object).await?;
+        filled.push((api_for(&client, &object).await?, key, written.data[key].clone()));
+    }
+    let stays = async |what: &str| {
+        for ((api, name), key, written) in &filled {
+            let found = api.get(name).await?.data[key].clone();
+            ensure!(found == *written, "after {what} {key} of {name} is {found}");
+        }
+        anyhow::Ok(())
+    };
+    values["podAnnotations"] = json!({ "example.com/upgrade": "1" });
+    helm.upgrade(release, &values)?;
+    stays("an upgrade").await?;
+    helm.run(&["rollback", release.0, "1", "--namespace", release.1], None)?;
+    stays("a rollback").await?;
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), &rendered.text)?;
+    let file = file.path().to_str().context("a path")?;
+    kubectl(hub, &["apply", "--filename", file])?;
+    stays("an apply").await?;
+    kubectl(hub, &["apply", "--filename", file, "--server-side", "--force-conflicts"])?;
+    stays("a server-side apply").await?;
+
+    // The way out where nothing can be written any more, and back.
+    for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
+        kubectl(hub, &["delete", kind, release.0])?;
+    }
+    helm.upgrade(release, &values)?;
+    for ((api, name), key, _) in filled.iter().filter(|(_, key, _)| *key == "webhooks") {
+        let found = api.get(name).await.context("an upgrade does not bring it back")?;
+        ensure!(found.data[key].is_null(), "{found:?}");
+    }
     Ok(())
 }

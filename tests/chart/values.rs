@@ -37,6 +37,8 @@ struct Values {
     replicas: u32,
     controller: Controller,
     gateway_class: GatewayClass,
+    rego: Rego,
+    crds: Crds,
     rbac: Rbac,
     service_account: ServiceAccount,
     #[schemars(default)]
@@ -118,6 +120,41 @@ struct GatewayClass {
     create: bool,
     name: String,
     parameters: Params,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct Rego {
+    enabled: bool,
+    policy_namespace: PolicyNamespace,
+    replicate: Option<Vec<String>>,
+    #[schemars(default)]
+    kinds: Vec<PolicyKinds>,
+    failure_policy: Option<FailurePolicy>,
+    exempt_namespaces: Option<Vec<String>>,
+    #[schemars(default)]
+    certificate_secret: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct PolicyNamespace {
+    create: bool,
+    #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"))]
+    name: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(inline)]
+enum FailurePolicy {
+    Fail,
+    Ignore,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct Crds {
+    enabled: bool,
 }
 
 #[derive(JsonSchema)]

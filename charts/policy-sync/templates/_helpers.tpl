@@ -12,6 +12,12 @@
 {{- end }}
 {{- end }}
 
+{{- /* What the controller calls its configurations of webhooks. A Service and a Secret have `-webhook` added, and a Service at most
+63 characters. */}}
+{{- define "policy-sync.webhookName" -}}
+{{- include "policy-sync.fullname" . | trunc 55 | trimSuffix "-" }}
+{{- end }}
+
 {{- define "policy-sync.controllerName" -}}
 {{- default "kuadrant.io/policy-sync" .Values.controller.name }}
 {{- end }}

@@ -1,0 +1,217 @@
+//! Policies in Rego, by a controller with the chart's flags and rights: they count, the API server asks them through the
+//! configurations that the chart brings, and once they are gone, it asks nobody.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use policy_sync_testenv::apply::{api_for, apply, apply_all};
+use policy_sync_testenv::audit::all_requests_of;
+use policy_sync_testenv::ports::Port;
+use policy_sync_testenv::{ControlPlane, fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::helm::{Release, Rendered};
+use crate::rights;
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// How often something else is written until the API server has taken up a policy of its own.
+const STEP: Duration = Duration::from_secs(1);
+/// The chart's default.
+const NAMESPACE: &str = "kube-federation-scheduling-policy";
+/// What a ConfigMap says of its modules.
+const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
+/// What the policy gives to what is called `reviewed`.
+const ANNOTATION: &str = "example.com/reviewed";
+/// Places objects; the kind that it reads is among the chart's values.
+const PLACES: &str = r#"package io.k8s.federation.admission
+
+annotations["example.com/reviewed"] = "yes" {
+	input.metadata.name == "reviewed"
+	count(data.kubernetes.services) >= 0
+}
+"#;
+/// What says which webhooks are asked.
+const CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
+/// A ConfigMap that carries policies.
+fn config_map(modules: &Value) -> Value {
+    let metadata = json!({ "name": "places", "namespace": NAMESPACE });
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": modules })
+}
+
+/// A policy that is an object.
+fn rego_policy(number: usize) -> Value {
+    json!({
+        "apiVersion": "policysync.kuadrant.io/v1alpha1",
+        "kind": "RegoPolicy",
+        "metadata": { "name": "library" },
+        "spec": { "rego": format!("package lib.numbers\n\nnumber = {number}\n") },
+    })
+}
+
+/// Writes policies, has them asked, and takes them away.
+pub(crate) async fn comes_and_goes(
+    hub: &ControlPlane,
+    release: Release<'_>,
+    rendered: &Rendered,
+    port: &Port,
+) -> Result<()> {
+    let client = hub.client()?;
+    let policies = [config_map(&json!({ "places.rego": PLACES })), rego_policy(0)];
+    apply_all(&client, &policies).await?;
+    are_in_force(hub, &policies).await?;
+    are_registered(hub, rendered, Some(port)).await?;
+    is_asked(hub).await?;
+    reads_what_it_may_not_write(hub, release, rendered).await?;
+    for policy in &policies {
+        let (api, name) = api_for(&client, policy).await?;
+        api.delete(&name, &DeleteParams::default()).await?;
+    }
+    are_registered(hub, rendered, None).await
+}
+
+/// Waits until both policies say that they are in force.
+async fn are_in_force(hub: &ControlPlane, [config_map, rego_policy]: &[Value; 2]) -> Result<()> {
+    let client = hub.client()?;
+    let (config_maps, name) = api_for(&client, config_map).await?;
+    wait::until("the ConfigMap is in force", LIMIT, || async {
+        let found = config_maps.get(&name).await?;
+        let status = found.annotations().get(STATUS).context("it says nothing")?;
+        let status: Value = serde_json::from_str(status)?;
+        ensure!(status["status"] == "ok", "{status}");
+        Ok(())
+    })
+    .await?;
+    let (rego_policies, name) = api_for(&client, rego_policy).await?;
+    wait::until("the RegoPolicy is in force", LIMIT, || async {
+        let found = rego_policies.get(&name).await?;
+        let condition = &found.data["status"]["conditions"][0];
+        ensure!(condition["reason"] == "Loaded" && condition["status"] == "True", "{condition}");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until both configurations lead to `port` with a certificate that can be trusted, or have no entries.
+async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&Port>) -> Result<()> {
+    for kind in CONFIGURATIONS {
+        let (api, name) = api_for(&hub.client()?, rendered.one(kind)?).await?;
+        wait::until(&format!("the {kind}"), LIMIT, || async {
+            let found = api.get(&name).await?;
+            let entries = found.data["webhooks"].as_array().cloned().unwrap_or_default();
+            ensure!(entries.is_empty() == port.is_none(), "it has {entries:?}");
+            for entry in entries {
+                let client = &entry["clientConfig"];
+                let url = client["url"].as_str().unwrap_or_default();
+                let expected = format!("https://127.0.0.1:{}/", port.map_or(0, Port::number));
+                ensure!(url.starts_with(&expected), "{entry}");
+                ensure!(client["caBundle"].as_str().is_some_and(|bundle| !bundle.is_empty()), "{entry}");
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Waits until what is written gets what the policy gives it.
+async fn is_asked(hub: &ControlPlane) -> Result<()> {
+    let client = hub.client()?;
+    // Its Gateway is nowhere: nothing of it goes to spokes.
+    let reviewed = fixtures::rate_limit_policy("shop", "reviewed", "nowhere");
+    wait::until("the policy is asked", LIMIT, || async {
+        let written = apply(&client, &reviewed).await?;
+        ensure!(written.annotations().get(ANNOTATION).is_some_and(|value| value == "yes"), "{written:?}");
+        Ok(())
+    })
+    .await?;
+    let (api, name) = api_for(&client, &reviewed).await?;
+    api.delete(&name, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// Where a write is refused as invalid, the controller gets the object: it may be another by now.
+async fn reads_what_it_may_not_write(
+    hub: &ControlPlane,
+    release: Release<'_>,
+    rendered: &Rendered,
+) -> Result<()> {
+    let client = hub.client()?;
+    let controller = rights::service_account(release, rendered)?.name;
+    let refusal = refusal(&controller);
+    apply_all(&client, &refusal).await?;
+    let secret = rendered.one("Secret")?;
+    let (secrets, secret_name) = api_for(&client, secret).await?;
+    let mut number = 0;
+    wait::until_seen("it gets what it may not write", LIMIT, STEP, || {
+        number += 1;
+        let (client, secrets, secret_name) = (&client, &secrets, &secret_name);
+        let controller = &controller;
+        async move {
+            // Each is to say something else than before: of a library that nobody uses there is a warning.
+            let mut modules = json!({ "places.rego": PLACES });
+            if number % 2 == 1 {
+                modules["unused.rego"] = "package lib.unused\n\nnumber = 1\n".into();
+            }
+            apply_all(client, &[config_map(&modules), rego_policy(number)]).await?;
+            let no_certificate = json!({ "data": { "tls.crt": null } });
+            secrets.patch(secret_name, &PatchParams::default(), &Patch::Merge(no_certificate)).await?;
+            let requests = all_requests_of(hub, controller)?;
+            for (resource, namespace) in
+                [("configmaps", NAMESPACE), ("regopolicies", ""), ("secrets", release.1)]
+            {
+                let is_got = requests.iter().any(|request| {
+                    let object = request.object();
+                    request.verb == "get"
+                        && (object.resource.as_str(), object.namespace.as_str()) == (resource, namespace)
+                });
+                ensure!(is_got, "it gets no {resource}");
+            }
+            Ok(())
+        }
+    })
+    .await?;
+    // The binding first.
+    for object in refusal.iter().rev() {
+        let (api, name) = api_for(&client, object).await?;
+        api.delete(&name, &DeleteParams::default()).await?;
+    }
+    wait::until("it writes the certificate again", LIMIT, || async {
+        let found = secrets.get(&secret_name).await?;
+        ensure!(found.data["data"]["tls.crt"].is_string(), "it has none");
+        Ok(())
+    })
+    .await
+}
+
+/// A policy of the API server's that finds everything invalid that `user` writes of policies and of its certificate.
+fn refusal(user: &str) -> [Value; 2] {
+    let updates = json!(["UPDATE"]);
+    let rule = |group: &str, resources: &[&str]| {
+        let groups = [group];
+        json!({ "apiGroups": groups, "apiVersions": ["*"], "resources": resources, "operations": updates })
+    };
+    let by_it = format!("request.userInfo.username == '{user}'");
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": "not-now" },
+        "spec": {
+            "matchConstraints": { "resourceRules": [
+                rule("", &["configmaps", "secrets"]),
+                rule("policysync.kuadrant.io", &["regopolicies/status"]),
+            ] },
+            "matchConditions": [{ "name": "by-the-controller", "expression": by_it }],
+            "validations": [{ "expression": "false", "message": "not now" }],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": "not-now" },
+        "spec": { "policyName": "not-now", "validationActions": ["Deny"] },
+    });
+    [policy, binding]
+}
