@@ -154,7 +154,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         registration,
     };
     let answering = match (prepared, &flow.rego) {
-        (Some(prepared), Some((loading, _))) => Some(prepared.serve(&flow, loading, &stop)?),
+        (Some(prepared), Some(rego)) => Some(prepared.serve(&flow, rego, &stop)?),
         _ => None,
     };
     let served = Served::new(&flow);

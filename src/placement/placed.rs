@@ -56,8 +56,20 @@ impl Placed {
     /// What `object`, as it is stored, says of it. What cannot be read is nothing.
     #[must_use]
     pub fn stored(object: &Value) -> Self {
-        let text = object["metadata"]["annotations"][PLACED_BY_POLICY].as_str().unwrap_or_default();
+        Self::read(object["metadata"]["annotations"][PLACED_BY_POLICY].as_str().unwrap_or_default())
+    }
+
+    /// What the annotation says. What cannot be read is nothing.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// What the developer had written in the annotation `key`, where its `value` is still a policy's.
+    #[must_use]
+    pub fn before(&self, key: &str, value: &str) -> Option<Option<&str>> {
+        let set = self.annotations.get(key).filter(|set| set.hash == Some(hash(value)))?;
+        Some(set.before.as_deref())
     }
 
     /// Whether it is nothing.

@@ -66,7 +66,12 @@ pub(super) fn due(kept: &Kept, host: &str, trust: bool, now: Moment) -> Due {
         return Due::Both;
     }
     let is_good = |at: Moment| is_good(kept, &authorities, host, at);
-    if !is_good(now) || trust && !is_good(now.after(LEFT)) {
+    if !is_good(now) {
+        Due::Certificate
+    } else if left < LASTS {
+        // What it signed would end with it.
+        Due::Authority
+    } else if trust && !is_good(now.after(LEFT)) {
         Due::Certificate
     } else if left < AUTHORITY_LEFT {
         Due::Authority
@@ -108,6 +113,10 @@ fn renewed(kept: &Kept, due: Due, host: &str, now: Moment) -> Result<Kept, rcgen
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
         lasts(&mut params, now, LASTS)?;
+        let authority = certificates(&next.authorities).first().and_then(expires);
+        if let Some(end) = authority.filter(|end| *end < now.after(LASTS)) {
+            params.not_after = time(end)?.to_datetime();
+        }
         next.certificate = params.signed_by(&key, &issuer)?.pem();
         next.key = key.serialize_pem();
     }
@@ -130,14 +139,14 @@ fn named(name: &str, now: Moment) -> DistinguishedName {
     names
 }
 
+fn time(moment: Moment) -> Result<ASN1Time, rcgen::Error> {
+    ASN1Time::from_timestamp(moment.0 / 1000).map_err(|_| rcgen::Error::Time)
+}
+
 fn lasts(params: &mut CertificateParams, now: Moment, lasts: Duration) -> Result<(), rcgen::Error> {
-    let at = |moment: Moment| {
-        ASN1Time::from_timestamp(moment.0 / 1000)
-            .map(|time| time.to_datetime())
-            .map_err(|_| rcgen::Error::Time)
-    };
     let begins = Moment(now.0.saturating_sub(i64::try_from(SKEW.as_millis()).unwrap_or_default()));
-    (params.not_before, params.not_after) = (at(begins)?, at(now.after(lasts))?);
+    (params.not_before, params.not_after) =
+        (time(begins)?.to_datetime(), time(now.after(lasts))?.to_datetime());
     Ok(())
 }
 
@@ -182,7 +191,9 @@ fn is_good(kept: &Kept, authorities: &[CertificateDer<'static>], host: &str, at:
         return false;
     };
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(authorities.iter().cloned());
+    // Not every client looks when an authority expires: those who do have to take it, too.
+    let lasting = authorities.iter().filter(|authority| expires(authority).is_some_and(|end| end > at));
+    roots.add_parsable_certificates(lasting.cloned());
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));
     let Ok(verifier) = builder.build() else { return false };
     let at = UnixTime::since_unix_epoch(Moment::since(at, Moment(0)));

@@ -25,8 +25,10 @@ pub(super) enum Plan {
     Nothing,
     /// Leave them as they are: what they should be is not known, and why.
     Wait(String),
-    /// Apply these, which are all of ours.
+    /// Apply these, which are all of ours, and not there.
     Apply(Vec<Value>),
+    /// Put these in the place of what is there, each with its place in the list: others may have added to it.
+    Replace(Vec<(usize, Value)>),
     /// Take these out, each by its place in the list and its name.
     Remove(Vec<(usize, String)>),
 }
@@ -75,16 +77,52 @@ pub(super) fn plan(
         }
     }
     let names: BTreeSet<&str> = entries.iter().filter_map(|entry| entry["name"].as_str()).collect();
-    let gone = stored.entries.iter().filter_map(|(place, entry)| {
+    let gone = stored.entries.iter().chain(stored.former.iter().filter(|(_, entry)| is_at(settings, entry)));
+    let gone = gone.filter_map(|(place, entry)| {
         let name = entry["name"].as_str().unwrap_or_default();
         (!names.contains(name)).then(|| (*place, name.to_owned()))
     });
-    let gone: Vec<_> = gone.collect();
+    let mut gone: Vec<_> = gone.collect();
+    gone.sort();
     if !gone.is_empty() {
         return Plan::Remove(gone);
     }
-    let is_there = |entry: &Value| stored.entries.iter().any(|(_, found)| is_as(entry, found));
-    if entries.iter().all(is_there) { Plan::Nothing } else { Plan::Apply(entries) }
+    let named = |entry: &Value| stored.entries.iter().find(|(_, found)| found["name"] == entry["name"]);
+    let edited = entries.iter().filter_map(|entry| {
+        let (place, found) = named(entry).filter(|(_, found)| !is_as(entry, found))?;
+        Some((*place, with_bundle_of(entry, found)))
+    });
+    let edited: Vec<_> = edited.collect();
+    if !edited.is_empty() {
+        Plan::Replace(edited)
+    } else if entries.iter().any(|entry| named(entry).is_none()) {
+        Plan::Apply(entries)
+    } else {
+        Plan::Nothing
+    }
+}
+
+/// `entry` with the `caBundle` that another has written.
+fn with_bundle_of(entry: &Value, stored: &Value) -> Value {
+    let mut entry = entry.clone();
+    if entry["clientConfig"].get("caBundle").is_none()
+        && let Some(bundle) = stored["clientConfig"].get("caBundle")
+    {
+        entry["clientConfig"]["caBundle"] = bundle.clone();
+    }
+    entry
+}
+
+/// Whether a stored entry has our webhooks asked.
+fn is_at(settings: &Settings, entry: &Value) -> bool {
+    let path = entry["clientConfig"]["service"]["path"].as_str();
+    let url = entry["clientConfig"]["url"].as_str().and_then(|url| url.rsplit_once('/'));
+    let paths = path.map(str::to_owned).into_iter().chain(url.map(|(_, path)| format!("/{path}")));
+    let mut config = entry["clientConfig"].clone();
+    if let Some(config) = config.as_object_mut() {
+        config.remove("caBundle");
+    }
+    paths.into_iter().any(|path| settings.url.client_config(&path) == config)
 }
 
 /// The kinds that a stored entry has reviewed.
@@ -150,7 +188,8 @@ impl Entry<'_> {
             classes.join(", ")
         );
         conditions.push(json!({"name": "gateways-of-ours", "expression": expression}));
-        let mut entry = self.entry("placement", rules(kinds), self.settings.failure_policy, conditions);
+        let mut entry =
+            self.entry("placement", rules(kinds, "Namespaced"), self.settings.failure_policy, conditions);
         entry["namespaceSelector"] = Exemptions::selector();
         entry["reinvocationPolicy"] = "IfNeeded".into();
         Some(entry)
@@ -161,7 +200,7 @@ impl Entry<'_> {
         let kinds =
             [GroupResource::new("", "configmaps"), GroupResource::new(rego_policy::GROUP, "regopolicies")];
         let conditions = Exemptions::default().conditions(facts.exempt_user());
-        let mut entry = self.entry("policies", rules(&kinds.into()), FailurePolicy::Ignore, conditions);
+        let mut entry = self.entry("policies", rules(&kinds.into(), "*"), FailurePolicy::Ignore, conditions);
         let namespaces = &self.settings.policy_namespaces;
         let within = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces});
         entry["namespaceSelector"] = json!({"matchExpressions": [within]});
@@ -188,15 +227,15 @@ impl Entry<'_> {
     }
 }
 
-/// The rules that name these kinds.
-fn rules(kinds: &BTreeSet<GroupResource>) -> Value {
+/// The rules that name these kinds in this scope.
+fn rules(kinds: &BTreeSet<GroupResource>, scope: &str) -> Value {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {
         groups.entry(&kind.group).or_default().push(&kind.resource);
     }
     let rule = |(group, resources)| {
         json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources,
-            "scope": "*"})
+            "scope": scope})
     };
     groups.into_iter().map(rule).collect::<Vec<Value>>().into()
 }

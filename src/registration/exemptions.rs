@@ -50,7 +50,9 @@ impl Exemptions {
         let mut conditions =
             vec![condition("not-deleted", "!has(object.metadata.deletionTimestamp)".to_owned())];
         if !self.patterns.is_empty() {
-            let expression = format!("!request.namespace.matches({})", quoted(&self.regex()));
+            // What has no namespace has no such field.
+            let regex = quoted(&self.regex());
+            let expression = format!("!has(request.namespace) || !request.namespace.matches({regex})");
             conditions.push(condition("not-exempt", expression));
         }
         if let Some(user) = user {
@@ -92,7 +94,7 @@ mod tests {
         };
         let both = [
             "!has(object.metadata.deletionTimestamp)",
-            r#"!request.namespace.matches("^(kube-.*|policies)$")"#,
+            r#"!has(request.namespace) || !request.namespace.matches("^(kube-.*|policies)$")"#,
         ];
         assert_eq!(expressions(None), both);
         let ours = r#"request.userInfo.username != "system:serviceaccount:ours:policy-sync""#;

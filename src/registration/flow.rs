@@ -1,6 +1,7 @@
 //! Starts all that registers webhooks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -23,11 +24,15 @@ use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::hub::watch::{Feed, Supervisor, answered};
 use crate::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
-use crate::rego::loading::Loaded;
+use crate::rego::loading::{Loaded, Unregistered};
+use crate::rego::review::PLACEMENT;
 use crate::server::tls::Certificates;
 use crate::sync::desired::covered::Covered;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
+
+/// How soon it is looked again whether the watch has brought what was written.
+const WINDOW: Duration = Duration::from_millis(50);
 
 /// What registers webhooks, not started yet.
 #[derive(Debug)]
@@ -75,8 +80,7 @@ impl Registration {
         stop: CancellationToken,
     ) -> BoxFuture<'static, ()> {
         let shared = self.registered.0;
-        // Nobody waits for a batch: there are few changes.
-        let queue: Arc<Queue<Key>> = Arc::new(Queue::new(std::time::Duration::ZERO, metrics.clone()));
+        let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
         let affects = queue.clone();
         let feed = Feed::new(shared.mirror.clone(), self.controller, shared.clock, move |changes| {
             affects.affect(affected(changes));
@@ -84,6 +88,7 @@ impl Registration {
         let (watching, watched) = watch::channel(wanted(&shared.settings));
         let mut supervisor = Supervisor::new(client.clone(), feed, tasks.clone());
         let loaded = sources.loaded.clone();
+        loaded.registered(PLACEMENT, Some(Unregistered::yet()));
         supervisor.spawn(gather(shared.clone(), client.clone(), sources, queue.clone()));
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
         let registrar = Registrar {

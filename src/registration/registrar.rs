@@ -20,12 +20,12 @@ use super::rows::Kept;
 use super::settings::Authority;
 use super::shared::Shared;
 use crate::api::text::with_causes;
-use crate::placement::review::PACKAGE;
 use crate::reconcile::{
     Capability, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
     of_kind,
 };
-use crate::rego::loading::Loaded;
+use crate::rego::loading::{Loaded, Unregistered};
+use crate::rego::review::PLACEMENT;
 
 /// How often it is looked whether time alone has made a certificate due.
 const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
@@ -68,6 +68,12 @@ impl Capability for Registrar {
 
     fn everything(&self) -> BTreeSet<Key> {
         Key::all()
+    }
+
+    /// What a leader finds out counts in its term alone.
+    fn leadership_changed(&self) {
+        self.shared.faults.lock().clear();
+        self.loaded.registered(PLACEMENT, Some(Unregistered::yet()));
     }
 
     /// Each process serves; only the leader writes.
@@ -169,13 +175,15 @@ impl Registrar {
     async fn register(&self, key: &Key, sort: Sort) -> Result<(), RegisterError> {
         let (settings, facts) = (&self.shared.settings, self.shared.facts.borrow().clone());
         let (now, name) = (self.shared.clock.now(), &settings.name);
-        let (plan, uid, manager) = {
+        let (plan, uid, is_there, manager) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(now);
             if !self.is_visible(key, view.version(&sort.source(settings))) {
                 return Ok(());
             }
-            let (plan, uid) = match view.configuration(settings, sort) {
+            let stored = view.configuration(settings, sort);
+            let is_there = matches!(&stored, Ok(Some(stored)) if !stored.entries.is_empty());
+            let (plan, uid) = match stored {
                 Ok(Some(stored)) => {
                     let trusted = self.shared.trusted(view);
                     let plan = entries::plan(sort, stored, &facts, &trusted, settings, view.controller);
@@ -184,7 +192,7 @@ impl Registrar {
                 Ok(None) => (Plan::Wait(format!("there is no {} {name}", sort.kind())), String::new()),
                 Err(why) => (Plan::Wait(why), String::new()),
             };
-            (plan, uid, view.controller.hub_field_manager())
+            (plan, uid, is_there, view.controller.hub_field_manager())
         };
         let request = match &plan {
             Plan::Nothing => {
@@ -196,10 +204,15 @@ impl Registrar {
                 return Ok(());
             }
             Plan::Apply(entries) => applying(&manager, sort, name, &uid, entries),
+            Plan::Replace(entries) => replacing(&manager, sort, name, &uid, entries),
             Plan::Remove(gone) => removing(sort, name, &uid, gone),
         };
         if let Some(wait) = self.repeats.wait(key, &plan, now) {
-            // Somebody else has undone it.
+            let what = if is_there { "changes" } else { "takes out" };
+            self.note(
+                key,
+                Some(format!("somebody else {what} the entry of {} {name} again and again", sort.kind())),
+            );
             self.queue.add_after(key.clone(), wait);
             return Ok(());
         }
@@ -231,7 +244,9 @@ impl Registrar {
             self.queue.affect(Sort::ALL.map(Key::Entries));
         }
         if let Key::Entries(Sort::Mutating) = key {
-            self.loaded.registered(PACKAGE, self.shared.fault(Sort::Mutating));
+            let fault = self.shared.fault(Sort::Mutating);
+            let is_asked = self.shared.is_asked(Sort::Mutating);
+            self.loaded.registered(PLACEMENT, fault.map(|why| Unregistered { why, is_asked }));
         }
     }
 }
@@ -264,6 +279,24 @@ fn applying(
     of_kind(&gvr, "").patch(name, &forced(manager), &apply::body(&body)?)
 }
 
+/// The request that puts entries in the place of what is there: an apply would leave what others have added to them, such as a
+/// condition that never holds.
+fn replacing(
+    manager: &str,
+    sort: Sort,
+    name: &str,
+    uid: &str,
+    entries: &[(usize, Value)],
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let edits = entries.iter().map(|(place, entry)| {
+        let path = format!("/webhooks/{place}");
+        let test = json!({"op": "test", "path": format!("{path}/name"), "value": entry["name"]});
+        [test, json!({"op": "replace", "path": path, "value": entry})]
+    });
+    let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+    edited(sort, name, uid, edits.flatten().collect(), &params)
+}
+
 /// The request that takes entries out of a configuration, whoever has written what of them: an apply would leave a `caBundle` that
 /// another has injected, as an entry that is none.
 fn removing(
@@ -272,14 +305,26 @@ fn removing(
     uid: &str,
     gone: &[(usize, String)],
 ) -> Result<Request<Vec<u8>>, request::Error> {
-    let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
-    for (place, entry) in gone.iter().rev() {
+    let edits = gone.iter().rev().map(|(place, entry)| {
         let path = format!("/webhooks/{place}");
-        operations.push(json!({"op": "test", "path": format!("{path}/name"), "value": entry}));
-        operations.push(json!({"op": "remove", "path": path}));
-    }
+        let test = json!({"op": "test", "path": format!("{path}/name"), "value": entry});
+        [test, json!({"op": "remove", "path": path})]
+    });
+    edited(sort, name, uid, edits.flatten().collect(), &PatchParams::default())
+}
+
+/// The request with these edits, of what has this uid.
+fn edited(
+    sort: Sort,
+    name: &str,
+    uid: &str,
+    edits: Vec<Value>,
+    params: &PatchParams,
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
+    operations.extend(edits);
     let patch: Patch = serde_json::from_value(operations.into()).map_err(request::Error::SerializeBody)?;
-    of_kind(&sort.gvr(), "").patch(name, &PatchParams::default(), &Body::<()>::Json(patch))
+    of_kind(&sort.gvr(), "").patch(name, params, &Body::<()>::Json(patch))
 }
 
 fn forced(manager: &str) -> PatchParams {

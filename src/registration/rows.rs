@@ -12,9 +12,12 @@ use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
 
+/// The end of the name of an entry of any controller.
+const SUFFIX: &str = ".policysync.kuadrant.io";
+
 /// The end of the name of an entry of `controller`: `-<hash>.policysync.kuadrant.io`.
 pub(super) fn entry_suffix(controller: &ControllerName) -> String {
-    format!("-{}.policysync.kuadrant.io", controller.hash())
+    format!("-{}{SUFFIX}", controller.hash())
 }
 
 /// A configuration of webhooks.
@@ -24,6 +27,8 @@ pub(super) struct Configuration {
     pub uid: String,
     /// The entries of ours as they are stored, each at its place in the list.
     pub entries: Vec<(usize, Value)>,
+    /// Those of a controller of another name, which this one may have had.
+    pub former: Vec<(usize, Value)>,
 }
 
 impl Row for Configuration {}
@@ -39,12 +44,12 @@ impl Pruned for Configuration {
         let text: Option<Text> =
             object.text.as_deref().and_then(|text| serde_json::from_str(text.get()).ok());
         let suffix = entry_suffix(controller);
-        let is_ours = |entry: &Value| entry["name"].as_str().is_some_and(|name| name.ends_with(&suffix));
+        let ends =
+            |entry: &Value, suffix: &str| entry["name"].as_str().is_some_and(|name| name.ends_with(suffix));
         let entries = text.unwrap_or_default().webhooks.into_iter().enumerate();
-        Self {
-            uid: object.metadata.uid.clone(),
-            entries: entries.filter(|(_, entry)| is_ours(entry)).collect(),
-        }
+        let of_any = entries.filter(|(_, entry)| ends(entry, SUFFIX));
+        let (entries, former) = of_any.partition(|(_, entry)| ends(entry, &suffix));
+        Self { uid: object.metadata.uid.clone(), entries, former }
     }
 }
 

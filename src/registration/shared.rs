@@ -12,6 +12,7 @@ use super::index::{Index, View};
 use super::key::Key;
 use super::kinds::Sort;
 use super::metrics::RegistrationMetrics;
+use super::rows::Kept;
 use super::settings::{Authority, Settings};
 use crate::api::names::ControllerName;
 use crate::clock::Clock;
@@ -61,11 +62,13 @@ impl Registered {
             }
         }
         let serves = self.0.certificates.expires().is_some();
-        let _ = match serves {
-            true => writeln!(text, "[+]webhooks ok"),
-            false => writeln!(text, "[-]webhooks: no certificate yet"),
+        let is_ready = serves || self.0.need_not_serve(view);
+        let _ = match (serves, is_ready) {
+            (true, _) => writeln!(text, "[+]webhooks ok"),
+            (false, true) => writeln!(text, "[!]webhooks: no certificate yet, and nobody asks"),
+            (false, false) => writeln!(text, "[-]webhooks: no certificate yet"),
         };
-        (serves, text)
+        (is_ready, text)
     }
 
     /// Whether each source is up, by its resource.
@@ -104,6 +107,19 @@ impl Shared {
         }
     }
 
+    /// Whether a process without a certificate keeps nobody waiting. The leader makes it, which may be a process that waits for this
+    /// one to take its place: so this one is ready while no entry has webhooks asked, and where the Secret is there and empty, because
+    /// somebody else made the certificate before.
+    fn need_not_serve(&self, view: View<'_>) -> bool {
+        let is_unasked = |sort: Sort| {
+            let stored = view.configuration(&self.settings, sort);
+            stored.is_ok_and(|stored| stored.is_none_or(|stored| stored.entries.is_empty()))
+        };
+        let is_empty = |kept: &Kept| kept.authorities.is_empty() && kept.certificate.is_empty();
+        Sort::ALL.into_iter().all(is_unasked)
+            || matches!(view.secret(&self.settings), Ok(Some(kept)) if is_empty(kept))
+    }
+
     /// Notes what keeps `key` from being as planned, if anything; returns whether that is another than before.
     pub(super) fn note(&self, key: &Key, fault: Option<String>) -> bool {
         let mut faults = self.faults.lock();
@@ -117,5 +133,12 @@ impl Shared {
     /// Why the API server does not ask what the entries of `sort` are for.
     pub(super) fn fault(&self, sort: Sort) -> Option<String> {
         self.faults.lock().get(&Key::Entries(sort)).cloned()
+    }
+
+    /// Whether there is an entry of ours, as far as that is known.
+    pub(super) fn is_asked(&self, sort: Sort) -> bool {
+        let guard = self.mirror.read();
+        let stored = guard.view(self.clock.now()).configuration(&self.settings, sort);
+        stored.is_ok_and(|stored| stored.is_some_and(|stored| !stored.entries.is_empty()))
     }
 }

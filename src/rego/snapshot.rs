@@ -30,6 +30,17 @@ pub enum Unanswered {
 }
 
 impl Unanswered {
+    /// Why, in a word for metrics.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Starting(_) => "starting",
+            Self::Unasked(_) => "unasked",
+            Self::Failed(Failure { too_long: true, .. }) => "time",
+            Self::Failed(_) => "evaluation",
+        }
+    }
+
     /// Whether an evaluation ran out of time.
     #[must_use]
     pub fn is_too_long(&self) -> bool {

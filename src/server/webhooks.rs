@@ -21,7 +21,7 @@ use crate::api::admission::{Asked, Verdict};
 use crate::api::text::with_causes;
 use crate::placement::refusals::Refusals;
 use crate::placement::review::review;
-use crate::rego::loading::{Loaded, Written};
+use crate::rego::loading::{Loaded, RegoMetrics, Written};
 use crate::rego::turns::Turns;
 
 pub use metrics::WebhookMetrics;
@@ -44,15 +44,20 @@ pub struct Webhooks {
     checks: Arc<Semaphore>,
     refusals: Refusals,
     metrics: WebhookMetrics,
+    rego_metrics: RegoMetrics,
 }
 
 impl Webhooks {
     /// Webhooks that ask what is `loaded`, as many at once as there are cores.
     #[must_use]
-    pub(crate) fn new(loaded: Loaded, refusals: Refusals, metrics: WebhookMetrics) -> Self {
+    pub(crate) fn new(
+        (loaded, rego_metrics): (Loaded, RegoMetrics),
+        refusals: Refusals,
+        metrics: WebhookMetrics,
+    ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (bodies, checks) = (Arc::new(Semaphore::new(BODIES)), Arc::new(Semaphore::new(1)));
-        Self { loaded, turns: Turns::new(cores), bodies, checks, refusals, metrics }
+        Self { loaded, turns: Turns::new(cores), bodies, checks, refusals, metrics, rego_metrics }
     }
 }
 
@@ -187,12 +192,20 @@ impl Webhooks {
             let Some(turn) = self.turns.take(&resource).await else { return Verdict::too_many() };
             let (snapshot, refusals, kind) =
                 (self.loaded.snapshot(), self.refusals.clone(), resource.clone());
+            let rego_metrics = self.rego_metrics.clone();
             let reviewed = tokio::task::spawn_blocking(move || {
                 let request = match asked.request() {
                     Ok(request) => request,
                     Err(fault) => return Verdict::failed(fault),
                 };
+                let began = Instant::now();
                 let reviewed = review(&snapshot, &request);
+                let reason = match &reviewed {
+                    Ok(Verdict::Denied { code: 500, .. }) => Some("answer"),
+                    Ok(_) => None,
+                    Err(error) => Some(error.reason()),
+                };
+                rego_metrics.asked("placement", began.elapsed(), reason);
                 turn.ended(&kind, reviewed.as_ref().is_err_and(|error| error.is_too_long()));
                 let verdict = reviewed.unwrap_or_else(|error| Verdict::failed(error.to_string()));
                 refusals.tell(&request, &verdict);

@@ -18,3 +18,4 @@ mod running;
 mod secrets;
 mod status;
 mod terminal;
+mod webhook_flags;

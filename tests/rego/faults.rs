@@ -12,6 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use kube::api::DeleteParams;
+use policy_sync::registration::{
+    self, Authority, Exemptions, FailurePolicy, Registration, RegistrationMetrics, Url,
+};
 use policy_sync::rego::confined;
 use policy_sync::rego::loading::{Loaded, Loading, RegoMetrics, Settings};
 use policy_sync_testenv::apply::{api_for, apply};
@@ -33,6 +36,13 @@ const SOON: Duration = Duration::from_secs(65);
 /// The kind that policies read: the server has no others of its own that nobody else writes.
 const READS: &str = "package admission\nnames[name] { some name; data.kubernetes.secrets.shop[name] }\n";
 
+/// Says where objects go.
+const PLACES: &str = "package io.k8s.federation.admission\nlabels[\"a\"] = \"b\" { true }\n";
+/// Under which name webhooks are registered.
+const NAME: &str = "policy-sync";
+/// Whose GatewayClass there is.
+const CONTROLLER: &str = "example.com/rego";
+
 /// What somebody does.
 #[derive(Clone, Copy)]
 enum Act {
@@ -42,15 +52,18 @@ enum Act {
     Unsecret(&'static str),
 }
 
-const STORY: [Act; 9] = [
+const STORY: [Act; 12] = [
     Act::Policy("reads", READS),
+    Act::Policy("places", PLACES),
     Act::Secret("one"),
     Act::Policy("says", "package admission\nsays = 1 { true }\n"),
     Act::Secret("two"),
     Act::Unsecret("one"),
     Act::Policy("says", "package admission\nsays = 2 { true }\n"),
     Act::Policy("bad", "package bad\np = foo.bar(1) { true }\n"),
+    Act::Unpolicy("places"),
     Act::Unpolicy("says"),
+    Act::Policy("places", PLACES),
     Act::Policy("bad", "package admission\nbad = 3 { true }\n"),
 ];
 
@@ -152,21 +165,55 @@ impl Hub {
                 return Some(format!("{name} says {status}"));
             }
         }
+        self.wrong_webhooks(expected, &objects.into_values().collect::<Vec<_>>())
+    }
+
+    /// What is wrong with which webhooks are asked.
+    fn wrong_webhooks(&self, expected: &Expected, objects: &[Value]) -> Option<String> {
+        let of = |kind: &str, name: &str| {
+            let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+            objects.iter().find(is_it).cloned().unwrap_or_default()
+        };
+        let secret = of("Secret", "policy-sync-webhook");
+        if !["ca.crt", "ca.key", "tls.crt", "tls.key"].iter().all(|key| secret["data"][*key].is_string()) {
+            return Some("there is no certificate".to_owned());
+        }
+        for (kind, path, is_expected) in [
+            ("MutatingWebhookConfiguration", "/placement", expected.policies.contains_key("places")),
+            ("ValidatingWebhookConfiguration", "/policies", !expected.policies.is_empty()),
+        ] {
+            let entries = of(kind, NAME)["webhooks"].as_array().cloned().unwrap_or_default();
+            let is_right = |entry: &Value| {
+                let config = &entry["clientConfig"];
+                config["service"]["path"] == path && config["caBundle"] == secret["data"]["ca.crt"]
+            };
+            if entries.len() != usize::from(is_expected) || !entries.iter().all(is_right) {
+                return Some(format!("{kind} has {entries:?}"));
+            }
+        }
         None
     }
 
     fn writes(&self) -> usize {
-        self.server
-            .count(|asked: &Asked| asked.user == USER && asked.is_write() && asked.resource == "configmaps")
+        let is_of_rego = |asked: &Asked| {
+            ["configmaps", "secrets"].contains(&asked.resource.as_str())
+                || asked.resource.ends_with("webhookconfigurations")
+        };
+        self.server.count(|asked: &Asked| asked.user == USER && asked.is_write() && is_of_rego(asked))
     }
 }
 
 async fn play(faults: &Faults) -> Result<()> {
     let server = MemoryServer::hub()?;
-    for name in ["policies", "shop"] {
+    for name in ["policies", "shop", "default"] {
         apply(&server.client(), &fixtures::namespace(name)).await?;
     }
-    let mut flow = server.flow_of(USER, "example.com/rego", faults.clone())?;
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": NAME}});
+        apply(&server.client(), &configuration).await?;
+    }
+    apply(&server.client(), &fixtures::gateway_class("rego", CONTROLLER, None)).await?;
+    let mut flow = server.flow_of(USER, CONTROLLER, faults.clone())?;
     let settings = Settings {
         namespaces: BTreeSet::from(["policies".to_owned()]),
         replicate: BTreeSet::from(["secrets".to_owned()]),
@@ -178,6 +225,17 @@ async fn play(faults: &Faults) -> Result<()> {
     let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
     let hub = Hub { server, loaded: loading.loaded() };
     flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
+    let settings = registration::Settings {
+        name: NAME.to_owned(),
+        namespace: "default".to_owned(),
+        url: Url::of_service("policy-sync-webhook", "default"),
+        failure_policy: FailurePolicy::Fail,
+        exemptions: Exemptions::default(),
+        policy_namespaces: BTreeSet::from(["policies".to_owned()]),
+        authority: Authority::Own,
+    };
+    let registration = Registration::new(flow.controller.clone(), settings, flow.clock, Arc::default());
+    flow.registration = Some((registration, RegistrationMetrics::new(&flow.metrics)?));
     let stop = CancellationToken::new();
     flow.start(stop.clone());
     let (mut expected, over) = (Expected::default(), faults.over(&hub.server, LIMIT));
@@ -212,7 +270,10 @@ fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
     let of_rego = |plan: &&Plan| {
         let at = &plan.at;
         let is_discovery = at.starts_with("get #") && number(at).is_some_and(|number| number <= 10);
-        at.contains("configmaps") || at.contains("secrets") || is_discovery
+        let is_about = ["configmaps", "secrets", "webhookconfigurations", "selfsubjectreviews"]
+            .iter()
+            .any(|what| at.contains(what));
+        is_about || is_discovery
     };
     let plans: Vec<&Plan> = plans.iter().filter(of_rego).collect();
     let tried: BTreeSet<&str> = plans.iter().map(|plan| plan.fault).collect();

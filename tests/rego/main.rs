@@ -1,5 +1,6 @@
 //! Policies in Rego on a real API server: what is loaded of them, and what their owners are told.
 
+mod answers;
 mod carriers;
 mod documents;
 mod faults;

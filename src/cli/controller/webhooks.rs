@@ -17,7 +17,7 @@ use crate::flow::Flow;
 use crate::placement::refusals::Refusals;
 use crate::reconcile::Events;
 use crate::registration::{Authority, Exemptions, FailurePolicy, Registration, Settings, Url};
-use crate::rego::loading::{self, Loading};
+use crate::rego::loading::{self, Loading, RegoMetrics};
 use crate::server::listen;
 use crate::server::tls::{self, Certificates, Files};
 use crate::server::webhooks::{self, WebhookMetrics, Webhooks};
@@ -139,7 +139,7 @@ impl Prepared {
     pub(super) fn serve(
         self,
         flow: &Flow,
-        loading: &Loading,
+        (loading, rego_metrics): &(Loading, RegoMetrics),
         stop: &CancellationToken,
     ) -> anyhow::Result<JoinHandle<Option<()>>> {
         let Self { certificates, files, address } = self;
@@ -148,7 +148,8 @@ impl Prepared {
         let refusals = Refusals::new(Events::start(client, tasks, flow.metrics.clone(), "Place"));
         let listener = listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening for reviews");
-        let router = webhooks::router(Webhooks::new(loading.loaded(), refusals, metrics));
+        let asked = (loading.loaded(), rego_metrics.clone());
+        let router = webhooks::router(Webhooks::new(asked, refusals, metrics));
         if let Some(files) = files {
             tokio::spawn(tasks.clone().watch("certificates", files.follow(stop.clone())));
         }

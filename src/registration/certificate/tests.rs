@@ -99,6 +99,24 @@ fn a_renewal_on_the_day_of_a_new_authority_is_signed_by_the_old_one() {
 }
 
 #[test]
+fn what_an_authority_signs_in_its_last_days_ends_with_it_and_the_next_one_takes_over() {
+    let kept = new();
+    let now = days(3_640);
+    let kept = next(&kept, now);
+    let authorities = certificates(&kept.authorities);
+    let lasts = |kept: &Kept, at: Moment| is_good(kept, &certificates(&kept.authorities), HOST, at);
+    assert!(lasts(&kept, days(3_649)) && !lasts(&kept, days(3_651)), "it ends with its authority");
+    assert_eq!(due(&kept, HOST, true, now), Due::Authority);
+    let both = next(&kept, now);
+    assert_eq!(due(&both, HOST, false, now), Due::Nothing, "not everybody trusts it yet");
+    assert_eq!(due(&both, HOST, true, now), Due::Certificate);
+    let renewed = next(&both, now);
+    assert!(lasts(&renewed, days(3_720)));
+    assert!(!is_good(&renewed, &authorities, HOST, now));
+    assert_eq!(due(&renewed, HOST, true, now), Due::Nothing);
+}
+
+#[test]
 fn an_address_is_a_host_as_good_as_a_name() {
     for host in ["127.0.0.1", "::1", "hooks.example.com"] {
         let kept = made(&Kept::default(), Due::Both, host, NOW).unwrap();

@@ -54,7 +54,7 @@ fn entry(sort: Sort, facts: &Facts) -> Value {
 }
 
 fn stored(entry: Value) -> Configuration {
-    Configuration { uid: "u".to_owned(), entries: vec![(3, entry)] }
+    Configuration { uid: "u".to_owned(), entries: vec![(3, entry)], former: Vec::new() }
 }
 
 #[test]
@@ -106,7 +106,11 @@ fn what_is_stored_as_planned_is_left_alone() {
         ] {
             let mut edited = entry.clone();
             edited[field] = value;
-            assert_eq!(planned(sort, &stored(edited), &facts()), Plan::Apply(vec![entry.clone()]), "{field}");
+            assert_eq!(
+                planned(sort, &stored(edited), &facts()),
+                Plan::Replace(vec![(3, entry.clone())]),
+                "{field}"
+            );
         }
     }
 }
@@ -123,7 +127,10 @@ fn a_bundle_that_others_write_is_theirs() {
     let mut injected = entries[0].clone();
     injected["clientConfig"]["caBundle"] = "theirs".into();
     assert_eq!(plan(&stored(injected.clone()), &Ok(None)), Plan::Nothing);
-    assert!(matches!(plan(&stored(injected), &trusted()), Plan::Apply(_)), "ours is ours");
+    let mut edited = injected.clone();
+    edited["failurePolicy"] = "Ignore".into();
+    assert_eq!(plan(&stored(edited), &Ok(None)), Plan::Replace(vec![(3, injected.clone())]), "and stays");
+    assert!(matches!(plan(&stored(injected), &trusted()), Plan::Replace(_)), "ours is ours");
     assert_eq!(plan(&Configuration::default(), &Err("why".to_owned())), Plan::Wait("why".to_owned()));
 }
 
@@ -164,8 +171,8 @@ fn while_a_class_cannot_be_read_rules_only_grow() {
     let grown = |is_whole| {
         let facts = Facts { covered: Some(covered(&["multi"], &["routes"], is_whole)), ..facts() };
         match planned(Sort::Mutating, &there, &facts) {
-            Plan::Apply(entries) => {
-                reviewed(&entries[0]).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
+            Plan::Replace(entries) => {
+                reviewed(&entries[0].1).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
             }
             plan => panic!("{plan:?}"),
         }
@@ -182,4 +189,18 @@ fn only_a_service_account_is_exempt_as_ours() {
     };
     assert!(conditions(USER).contains("not-ours"));
     assert!(!conditions("admin").contains("not-ours"), "others may be called so, too");
+}
+
+#[test]
+fn an_entry_under_a_former_name_goes_where_it_has_our_webhooks_asked() {
+    let mut former = entry(Sort::Mutating, &facts());
+    former["name"] = "placement-0123456789abcdef.policysync.kuadrant.io".into();
+    let with = |former: Value| Configuration {
+        former: vec![(0, former)],
+        ..stored(entry(Sort::Mutating, &facts()))
+    };
+    let gone = Plan::Remove(vec![(0, "placement-0123456789abcdef.policysync.kuadrant.io".to_owned())]);
+    assert_eq!(planned(Sort::Mutating, &with(former.clone()), &facts()), gone);
+    former["clientConfig"]["service"]["name"] = "theirs".into();
+    assert_eq!(planned(Sort::Mutating, &with(former), &facts()), Plan::Nothing, "it is another's");
 }

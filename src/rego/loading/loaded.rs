@@ -52,11 +52,28 @@ pub struct InUse {
     pub carriers: bool,
 }
 
+/// What is wrong with how a package is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unregistered {
+    /// Why.
+    pub why: String,
+    /// Whether the API server asks it all the same, as it was told before.
+    pub is_asked: bool,
+}
+
+impl Unregistered {
+    /// Nobody has registered it yet, or it is not known.
+    #[must_use]
+    pub fn yet() -> Self {
+        Self { why: "it is not registered yet".to_owned(), is_asked: false }
+    }
+}
+
 /// Whether the API server asks what is in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registered {
-    /// Of each package that somebody registers why it does not ask, if it does not.
-    pub packages: BTreeMap<&'static str, Option<String>>,
+    /// Of each package that somebody registers what is wrong with that, if anything.
+    pub packages: BTreeMap<&'static str, Option<Unregistered>>,
     /// Since when any of them is so.
     pub since: Moment,
 }
@@ -115,8 +132,8 @@ impl Loaded {
         self.0.in_use.subscribe()
     }
 
-    /// Tells why the API server does not ask the policies of `package`, if it does not: carriers say so.
-    pub fn registered(&self, package: &'static str, fault: Option<String>) {
+    /// Tells what is wrong with how `package` is registered, if anything: carriers say so.
+    pub fn registered(&self, package: &'static str, fault: Option<Unregistered>) {
         self.0.registered(package, fault);
     }
 
@@ -171,7 +188,7 @@ impl Loaded {
 }
 
 impl Shared {
-    fn registered(&self, package: &'static str, fault: Option<String>) {
+    fn registered(&self, package: &'static str, fault: Option<Unregistered>) {
         self.registered.send_if_modified(|known| {
             let before = known.packages.insert(package, fault.clone());
             // In other words it is no other fault.
@@ -232,7 +249,7 @@ impl Shared {
             && self.registered.borrow().packages.contains_key(PLACEMENT);
         if is_first {
             // Whoever registers it has not seen that yet.
-            self.registered(PLACEMENT, Some("it is not registered yet".to_owned()));
+            self.registered(PLACEMENT, Some(Unregistered::yet()));
         }
         self.in_use.send_if_modified(|known| {
             let differs = *known != in_use;

@@ -1,6 +1,8 @@
 //! What metrics say of policies. Each process loads by itself, so each says it.
 
-use prometheus::IntGaugeVec;
+use std::time::Duration;
+
+use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec};
 
 use super::settings::Settings;
 use super::verdict::Verdicts;
@@ -11,11 +13,21 @@ use crate::telemetry::metrics::{Metrics, gauge_value};
 /// What becomes of modules.
 const STATES: [&str; 4] = ["loaded", "pending", "refused", "ignored"];
 
+/// Seconds that an evaluation takes, which are at most one.
+const SECONDS: [f64; 12] =
+    [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
+/// What is asked.
+const QUERIES: [&str; 1] = ["placement"];
+/// Why there is no answer, or none that can be used.
+const REASONS: [&str; 5] = ["answer", "evaluation", "starting", "time", "unasked"];
+
 /// What metrics say of policies. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct RegoMetrics {
     modules: IntGaugeVec,
     documents: IntGaugeVec,
+    evaluation: HistogramVec,
+    errors: IntCounterVec,
 }
 
 impl RegoMetrics {
@@ -26,7 +38,26 @@ impl RegoMetrics {
     /// Where that has them already.
     pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
+        let evaluation = made.histograms(
+            "policy_sync_rego_evaluation_seconds",
+            "Time that it took to ask policies of one object, with what is made of the question and of the answer.",
+            &["query"],
+            &SECONDS,
+        )?;
+        let errors = made.counters(
+            "policy_sync_rego_errors_total",
+            "Questions to which policies had no answer, or none that can be used.",
+            &["query", "reason"],
+        )?;
+        for query in QUERIES {
+            evaluation.with_label_values(&[query]);
+            for reason in REASONS {
+                errors.with_label_values(&[query, reason]);
+            }
+        }
         Ok(Self {
+            evaluation,
+            errors,
             modules: made.gauges(
                 "policy_sync_rego_modules",
                 "Modules of Rego, by whether they are in force, wait for kinds to be listed, are refused, or are keys that are \
@@ -39,6 +70,15 @@ impl RegoMetrics {
                 &["kind"],
             )?,
         })
+    }
+
+    /// Notes how long it took to ask `query`, and why there is no answer that can be used, in one word, where there is
+    /// none.
+    pub(crate) fn asked(&self, query: &str, took: Duration, reason: Option<&'static str>) {
+        self.evaluation.with_label_values(&[query]).observe(took.as_secs_f64());
+        if let Some(reason) = reason {
+            self.errors.with_label_values(&[query, reason]).inc();
+        }
     }
 
     pub(super) fn measure(&self, view: View<'_>, settings: &Settings, verdicts: &Verdicts) {

@@ -28,7 +28,7 @@ mod view;
 mod written;
 
 pub use flow::Loading;
-pub use loaded::{InUse, Loaded};
+pub use loaded::{InUse, Loaded, Unregistered};
 pub use metrics::RegoMetrics;
 pub use settings::{DEFAULT_ALIAS, Settings};
 pub use written::Written;

@@ -1,29 +1,30 @@
-//! The check of a carrier as it is written, before it is stored: with all that is in force, as it will be checked when it is loaded.
+//! The check of a carrier as it is written, before it is stored.
+//!
+//! Refused is what is wrong with its texts by themselves, and stays so beside all others. What is wrong only beside others, or only
+//! without them, is a warning: they may be about to change as well, and a change that takes two objects must pass one by one.
 
 use std::collections::BTreeSet;
 
 use super::key::CarrierKey;
 use super::loaded::Loaded;
-use super::plan;
 use super::rows::Carrier;
 use crate::api::object::HubObject;
 use crate::hub::Pruned;
 use crate::rego::confined::CheckError;
 use crate::rego::fault::{Fault, Faults};
-use crate::rego::module::ModuleId;
-use crate::rego::settle::{Judge, Outcome, settle};
+use crate::rego::module::{ModuleId, Text};
 
 /// What is found in a carrier as it is written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Written {
     /// Why it will not count.
     pub faults: Faults,
-    /// What counts all the same.
+    /// What else its author should know.
     pub warnings: Vec<Fault>,
 }
 
 impl Loaded {
-    /// Checks `object` as it is written, where `before` is stored. It may take seconds.
+    /// Checks `object` as it is written, where `before` is stored. It may take seconds. Nothing of it is parsed in this process.
     ///
     /// # Errors
     ///
@@ -31,47 +32,46 @@ impl Loaded {
     pub async fn check(&self, object: &HubObject, before: Option<&HubObject>) -> Result<Written, CheckError> {
         let shared = &self.0;
         let key = CarrierKey(object.key());
-        let verdicts = shared.verdicts();
-        let candidates = {
-            let guard = shared.mirror.read();
-            let view = guard.view(shared.clock.now());
-            let is_ours = key.is_rego_policy() || shared.settings.namespaces.contains(&*key.0.namespace);
-            let mut carrier = Carrier::prune(object, view.controller());
-            let stored = before.map(|before| Carrier::prune(before, view.controller()));
-            if !is_ours
-                || carrier.carried.is_none()
-                || stored.is_some_and(|stored| stored.carried == carrier.carried)
-            {
-                return Ok(Written::default());
-            }
-            // One that is not there yet is the youngest.
-            carrier.created = carrier.created.or(Some(shared.clock.timestamp()));
-            let others = view.carriers(&shared.settings).filter(|(other, _)| *other != key);
-            let all = others.chain([(key.clone(), &carrier)]);
-            let candidates = plan::candidates_of(all, &verdicts);
-            carrier.carried.map(|carried| (candidates, carried))
-        };
-        let Some((candidates, carried)) = candidates else { return Ok(Written::default()) };
-        // What ends a check by itself need not be found among all others.
-        let own =
-            if carried.texts.is_empty() { Default::default() } else { shared.check(&carried.texts).await? };
-        if !own.deadly.is_empty() {
-            return Ok(Written { faults: own.faults, ..Written::default() });
+        let controller = shared.mirror.read().view(shared.clock.now()).controller().clone();
+        let carried = |object: &HubObject| Carrier::prune(object, &controller).carried;
+        let is_ours = key.is_rego_policy() || shared.settings.namespaces.contains(&*key.0.namespace);
+        let Some(carrier) = carried(object).filter(|_| is_ours) else { return Ok(Written::default()) };
+        if before.and_then(carried).as_ref() == Some(&carrier) {
+            return Ok(Written::default());
         }
-        let mut faults = carried.faults.clone();
-        let mut more = 0;
-        let mut settled = settle(&candidates, &**shared).await?;
-        for text in &carried.texts {
-            if let Some(Outcome::Refused { faults: found, .. }) = settled.outcomes.remove(&text.id) {
-                faults.extend(found.told);
-                more += found.more;
+        let unread = |text: &&Text| carrier.fault_of(&text.id).is_none();
+        let own: Vec<Text> = carrier.texts.iter().filter(unread).cloned().collect();
+        let mut faults = carrier.faults.clone();
+        if let Err(fault) = &carrier.enforcement {
+            faults.extend(own.first().map(|text| Fault::new(&text.id, None, fault)));
+        }
+        let mut written = Written { warnings: carrier.ignored.clone(), ..Written::default() };
+        if !own.is_empty() {
+            // Alone first: what ends a check need not be found among all others.
+            let alone = (shared.check)(own.clone()).await?;
+            let ids: BTreeSet<&ModuleId> = own.iter().map(|text| &text.id).collect();
+            let mut all = own.clone();
+            all.extend(self.others(&key));
+            let beside = match (alone.deadly.is_empty(), all.len() > own.len()) {
+                (true, true) => (shared.check)(all).await?,
+                _ => alone.clone(),
+            };
+            for fault in beside.faults.told {
+                if ids.contains(&fault.module) && alone.faults.told.contains(&fault) {
+                    faults.push(fault);
+                } else {
+                    written.warnings.push(fault);
+                }
             }
         }
-        let own: BTreeSet<&ModuleId> = carried.texts.iter().map(|text| &text.id).collect();
-        let advice = settled.bundle.advice().into_iter().filter(|fault| own.contains(&fault.module));
-        let warnings = carried.ignored.iter().cloned().chain(advice).collect();
-        let mut faults = Faults::new(faults);
-        faults.more += more;
-        Ok(Written { faults, warnings })
+        Ok(Written { faults: Faults::new(faults), ..written })
+    }
+
+    /// What is in force of other carriers than `key`.
+    fn others(&self, key: &CarrierKey) -> Vec<Text> {
+        let verdicts = self.0.verdicts();
+        let others = verdicts.modules.iter().filter(|(id, _)| CarrierKey::of(id).as_ref() != Some(key));
+        let in_force = others.filter_map(|(id, verdict)| Some((id, verdict.in_force.as_ref()?)));
+        in_force.map(|(id, in_force)| Text { id: id.clone(), text: in_force.text.clone() }).collect()
     }
 }

@@ -1,8 +1,9 @@
 //! The steps of a policy: its kind, its targets, its selector.
 
 use super::{CLUSTER, Explainer, Reason, Step};
-use crate::api::annotations::CLUSTER_SELECTOR;
+use crate::api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
 use crate::api::names::{ClusterName, ObjectKey};
+use crate::placement::placed::Placed;
 use crate::sync::desired::eligibility::of_target;
 use crate::sync::desired::policy::foreign;
 
@@ -56,9 +57,17 @@ impl Explainer<'_> {
 
     /// That the policy's own selector leaves a cluster out.
     pub(super) fn not_selected(&self) -> Option<Reason> {
-        let selector = self.view.policy(self.origin)?.annotations.get(CLUSTER_SELECTOR)?;
-        let text =
-            format!("its annotation {CLUSTER_SELECTOR}, {selector:?}, does not select the cluster's labels");
+        let annotations = &self.view.policy(self.origin)?.annotations;
+        let selector = annotations.get(CLUSTER_SELECTOR)?;
+        let placed = annotations.get(PLACED_BY_POLICY).map(|text| Placed::read(text)).unwrap_or_default();
+        let by_policy = match placed.before(CLUSTER_SELECTOR, selector) {
+            None => String::new(),
+            Some(None) => "; a policy in Rego has set it".to_owned(),
+            Some(Some(wish)) => format!("; a policy in Rego has set it, where its developer wrote {wish:?}"),
+        };
+        let text = format!(
+            "its annotation {CLUSTER_SELECTOR}, {selector:?}, does not select the cluster's labels{by_policy}"
+        );
         let reason = Reason::new("NotSelected", text);
         Some(
             reason

@@ -3,9 +3,13 @@
 mod gateways;
 mod present;
 
+use std::collections::BTreeMap;
+
 use super::{Explanation, Reason, State, Unavailable, Verdict, When, explain};
+use crate::api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
+use crate::placement::placed::{Placed, Set};
 use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{
@@ -216,6 +220,25 @@ fn a_selector_that_does_not_select_is_quoted() {
     assert_eq!(why(&world, "us-1"), [says]);
     assert_eq!(verdict(&world, "eu-1").reasons[0].code, "NotWritten");
     assert_eq!(verdict(&world, "ap-1").reasons[0].code, "NotPlaced");
+}
+
+#[test]
+fn a_selector_that_a_policy_in_rego_has_set_says_so_as_long_as_it_is_its_own() {
+    let says = |selector: &str, before: Option<&str>| {
+        let set = Set::new(Some("region=eu"), before);
+        let placed =
+            Placed { annotations: BTreeMap::from([(CLUSTER_SELECTOR.to_owned(), set)]), ..Placed::default() };
+        let limits = policy("limits").targets("web").annotation(CLUSTER_SELECTOR, selector);
+        let limits = limits.annotation(PLACED_BY_POLICY, &serde_json::to_string(&placed).unwrap());
+        why(&world().with(limits), "us-1")[0].clone()
+    };
+    assert!(
+        says("region=eu", None)
+            .contains("does not select the cluster's labels; a policy in Rego has set it [")
+    );
+    let wish = "a policy in Rego has set it, where its developer wrote \"region=us\" [";
+    assert!(says("region=eu", Some("region=us")).contains(wish));
+    assert!(!says("region=ap", Some("region=us")).contains("Rego"), "that is a new wish");
 }
 
 #[test]

@@ -30,6 +30,11 @@ const OF_THE_SERVER: [&str; 10] = [
 pub(super) struct ListKeys(BTreeMap<Path, Vec<String>>);
 
 impl ListKeys {
+    /// The items of the one list `list` are told apart by `key`.
+    pub(super) fn of(list: &str, key: &str) -> Self {
+        Self(BTreeMap::from([(vec![format!("f:{list}")], vec![key.to_owned()])]))
+    }
+
     /// As `schema` says.
     pub(super) fn of_schema(schema: &Value) -> Self {
         let mut keys = Self::default();

@@ -22,8 +22,10 @@ pub(super) struct Kind {
     pub(super) lists: ListKeys,
 }
 
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
 /// Kinds of every server: group, version, resource, kind, whether namespaced, whether it has a status of its own.
-const CORE: [(&str, &str, &str, &str, bool, bool); 8] = [
+const CORE: [(&str, &str, &str, &str, bool, bool); 11] = [
     ("", "v1", "namespaces", "Namespace", false, true),
     ("", "v1", "configmaps", "ConfigMap", true, false),
     ("", "v1", "secrets", "Secret", true, false),
@@ -32,6 +34,9 @@ const CORE: [(&str, &str, &str, &str, bool, bool); 8] = [
     ("coordination.k8s.io", "v1", "leases", "Lease", true, false),
     ("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false, true),
     ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false, false),
+    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", false, false),
+    (ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false, false),
+    (ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false, false),
 ];
 
 impl Kind {
@@ -43,9 +48,9 @@ impl Kind {
             kind: kind.to_owned(),
             namespaced,
             status,
-            generation: resource == "customresourcedefinitions",
+            generation: resource == "customresourcedefinitions" || group == ADMISSION,
             custom: false,
-            lists: ListKeys::default(),
+            lists: if group == ADMISSION { ListKeys::of("webhooks", "name") } else { ListKeys::default() },
         })
     }
 

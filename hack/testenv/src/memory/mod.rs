@@ -338,6 +338,9 @@ impl MemoryServer {
         if kind.kind == "SelfSubjectAccessReview" {
             return unary(201, &read::review(store, &request.body)?).map_err(unreadable);
         }
+        if kind.kind == "SelfSubjectReview" {
+            return unary(201, &read::who(&asked.user)).map_err(unreadable);
+        }
         let (code, object) = match asked.verb {
             "watch" => {
                 let watching = Watching::new(self, store, kind, request, interposer)?;

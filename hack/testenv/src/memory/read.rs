@@ -94,6 +94,12 @@ pub(super) fn review(store: &Store, body: &[u8]) -> Result<Value, Refusal> {
     Ok(review)
 }
 
+/// Who asks.
+pub(super) fn who(user: &str) -> Value {
+    json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {},
+        "status": {"userInfo": {"username": user}}})
+}
+
 /// Which groups there are, or which kinds a group has.
 pub(super) fn discovery(store: &Store, path: &str, aggregated: bool) -> Result<Value, Refusal> {
     if aggregated && matches!(path, "api" | "apis") {

@@ -40,7 +40,7 @@ impl Asked {
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.verb, "create" | "update" | "patch" | "delete")
-            && self.resource != "selfsubjectaccessreviews"
+            && !matches!(self.resource.as_str(), "selfsubjectaccessreviews" | "selfsubjectreviews")
     }
 }
 

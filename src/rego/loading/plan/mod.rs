@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::Value;
 
-use super::key::CarrierKey;
 use super::kinds::{self, documents};
-use super::rows::{Carrier, Served};
+use super::rows::Served;
 use super::settings::Settings;
 use super::verdict::Verdicts;
 use super::view::{KindState, View};
@@ -27,17 +26,8 @@ use crate::rego::settle::{Awaited, Candidate, Outcome};
 /// The texts that are there, the oldest first, each with what is in force of its module.
 #[must_use]
 pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) -> Vec<Candidate> {
-    candidates_of(view.carriers(settings), verdicts)
-}
-
-/// The texts of `carriers`, the oldest first, each with what is in force of its module.
-#[must_use]
-pub(super) fn candidates_of<'c>(
-    carriers: impl Iterator<Item = (CarrierKey, &'c Carrier)>,
-    verdicts: &Verdicts,
-) -> Vec<Candidate> {
     let mut candidates = Vec::new();
-    for (_, carrier) in carriers {
+    for (_, carrier) in view.carriers(settings) {
         let Some(carried) = &carrier.carried else { continue };
         for text in &carried.texts {
             let verdict = verdicts.modules.get(&text.id);

@@ -13,7 +13,7 @@ use crate::api::text::capped;
 use crate::rego::carrier::Carried;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::loading::key::CarrierKey;
-use crate::rego::loading::loaded::Registered;
+use crate::rego::loading::loaded::{Registered, Unregistered};
 use crate::rego::loading::rows::{Carrier, Told};
 use crate::rego::loading::verdict::{MOMENT, Verdict, Verdicts};
 use crate::rego::loading::view::View;
@@ -69,19 +69,29 @@ pub(in crate::rego::loading) fn fare(
     }
     fare.faults = Faults::new(faults);
     fare.faults.more += more;
-    if let Some(why) = unasked(carried, verdicts, registered) {
-        fare.good_stays &= !fare.faults.is_empty();
-        fare.waits.push(format!("the API server to ask it ({why})"));
+    match unregistered(carried, verdicts, registered) {
+        Some(Unregistered { why, is_asked: true }) => {
+            fare.notes.insert(format!("its webhook cannot be kept as it should be: {why}"));
+        }
+        Some(Unregistered { why, is_asked: false }) => {
+            fare.good_stays &= !fare.faults.is_empty();
+            fare.waits.push(format!("the API server to ask it ({why})"));
+        }
+        None => {}
     }
     Some(fare)
 }
 
-/// Why the API server does not ask what is in force of this.
-fn unasked<'r>(carried: &Carried, verdicts: &Verdicts, registered: &'r Registered) -> Option<&'r str> {
+/// What is wrong with how that is registered which is in force of this.
+fn unregistered<'r>(
+    carried: &Carried,
+    verdicts: &Verdicts,
+    registered: &'r Registered,
+) -> Option<&'r Unregistered> {
     let of = |text: &Text| verdicts.modules.get(&text.id).filter(|verdict| verdict.in_force.is_some());
     let in_force = carried.texts.iter().filter_map(of);
     let mut asked = in_force.flat_map(|verdict| affected(verdicts, verdict.package.as_deref()));
-    asked.find_map(|package| registered.packages.get(package)?.as_deref())
+    asked.find_map(|package| registered.packages.get(package)?.as_ref())
 }
 
 impl Fare {
@@ -211,7 +221,8 @@ pub(in crate::rego::loading) fn told_at(
     let carried = view.carrier(key)?.carried.as_ref()?;
     let modules = carried.texts.iter().filter_map(|text| verdicts.modules.get(&text.id));
     let waiting = modules.filter(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
-    let unasked = unasked(carried, verdicts, registered).map(|_| registered.since);
+    let unasked = unregistered(carried, verdicts, registered).filter(|fault| !fault.is_asked);
+    let unasked = unasked.map(|_| registered.since);
     let since = waiting.map(|verdict| verdict.since).chain(unasked).max();
     since.map(|since| since.after(MOMENT)).filter(|at| *at > view.now)
 }

@@ -44,8 +44,10 @@ impl Told {
     /// What it comes to, whenever that is.
     #[must_use]
     pub(crate) fn words(&self) -> String {
-        let conditions =
-            self.conditions.iter().map(|condition| format!("{} {}", condition.status, condition.message));
+        let conditions = self.conditions.iter().map(|condition| {
+            let generation = condition.observed_generation.unwrap_or_default();
+            format!("{generation} {} {}", condition.status, condition.message)
+        });
         self.annotation.iter().cloned().chain(conditions).collect()
     }
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
@@ -42,6 +43,11 @@ fn pending(what: &str) -> Outcome {
 
 /// What the ConfigMap `a` says where its keys have these verdicts.
 fn says(verdicts: &[(&str, Verdict)]) -> Value {
+    says_with(verdicts, &Registered::default())
+}
+
+/// The same where packages are registered so.
+fn says_with(verdicts: &[(&str, Verdict)], registered: &Registered) -> Value {
     let hub = Hub::new();
     let data: Vec<(&str, &str)> = verdicts.iter().map(|(key, _)| (*key, "text")).collect();
     hub.config_maps(&[policy("a", OLD, &data)]);
@@ -51,7 +57,7 @@ fn says(verdicts: &[(&str, Verdict)]) -> Value {
     let verdicts = Verdicts { modules: modules.collect(), ..Verdicts::default() };
     let key = CarrierKey(ObjectKey::new(POLICIES, "a"));
     let guard = hub.0.read();
-    let told = told(guard.view(NOW), &verdicts, &Registered::default(), &key);
+    let told = told(guard.view(NOW), &verdicts, registered, &key);
     told.and_then(|(told, _)| told.annotation)
         .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
 }
@@ -142,4 +148,32 @@ fn a_rego_policy_has_a_condition_that_keeps_its_moment() {
         "lastTransitionTime": "1970-01-01T00:17:40Z", "message": "in force",
     });
     assert_eq!(loaded, expected);
+}
+
+#[test]
+fn what_is_in_force_and_not_asked_says_so_after_a_second() {
+    let of = |package: &str| {
+        let package = Some(package.to_owned());
+        [("a.rego", Verdict { package, ..verdict("text", Outcome::Loaded, true) })]
+    };
+    let (placement, other) = (of("io.k8s.federation.admission"), of("admission"));
+    let registered = |is_asked, since| {
+        let fault = Unregistered { why: "why".to_owned(), is_asked };
+        Registered { packages: BTreeMap::from([("io.k8s.federation.admission", Some(fault))]), since }
+    };
+    let long_ago = registered(false, Moment(0));
+    let waits = json!({"status": "error", "error": {"errors": [],
+        "message": "not in force yet: waits for the API server to ask it (why)"}});
+    assert_eq!(says_with(&placement, &long_ago), waits);
+    assert_eq!(says_with(&placement, &registered(false, NOW)), Value::Null, "it may come in a moment");
+    assert_eq!(says_with(&other, &long_ago), json!({"status": "ok"}), "nobody asks it by that");
+    let kept = json!({"status": "ok", "notes": ["its webhook cannot be kept as it should be: why"]});
+    assert_eq!(says_with(&placement, &registered(true, NOW)), kept);
+    // A last good text is in force, and asked no more than any other.
+    let refused = [(
+        "a.rego",
+        Verdict { package: placement[0].1.package.clone(), ..verdict("text", refused("m", 1), true) },
+    )];
+    let message = says_with(&refused, &long_ago)["error"]["message"].as_str().unwrap().to_owned();
+    assert_eq!(message, "refused; what was in force before stays");
 }

@@ -1,0 +1,83 @@
+//! What the controller says of flags of Rego and of webhooks that it cannot use.
+
+use std::fs;
+
+use policy_sync_testenv::bad_input::{self, code};
+use policy_sync_testenv::certificates::Authority;
+use tempfile::TempDir;
+
+use crate::run::run;
+
+const URL: &str = "expected https://<host>[:<port>], without a path";
+
+/// What is wrong, the flag, and what is said of it.
+const FLAGS: [(&str, &str, &str); 13] = [
+    ("webhooks without policies", "--webhook-name=a", ""),
+    ("no URL", "--webhook-url=a.b.svc", URL),
+    ("a URL without TLS", "--webhook-url=http://a.b.svc", URL),
+    ("a URL with a path", "--webhook-url=https://a.b.svc/placement", URL),
+    ("a URL with a user", "--webhook-url=https://me@a.b.svc", URL),
+    ("no name", "--webhook-name=a/b", "expected a name of at most 55 characters: a-z, 0-9 and -"),
+    ("no failure policy", "--webhook-failure-policy=fail", "[possible values: Fail, Ignore]"),
+    (
+        "no pattern of namespaces",
+        "--exempt-namespaces=kube.*",
+        "expected the name of a namespace, in which * stands for any text",
+    ),
+    ("no namespace", "--policy-namespace=a/b", "expected the name of a namespace"),
+    (
+        "a namespace that is something else in `data`",
+        "--policy-namespace=kubernetes",
+        "data has something else at that name: choose another namespace",
+    ),
+    ("no resource", "--replicate=Pods!", "expected a resource, such as pods or deployments.apps"),
+    (
+        "a folder without a certificate",
+        "--webhook-cert-dir=EMPTY",
+        "cannot read EMPTY/tls.crt: No such file or directory (os error 2)",
+    ),
+    (
+        "a key that is another certificate's",
+        "--webhook-cert-dir=OTHER",
+        "OTHER/tls.key is not the key of OTHER/tls.crt",
+    ),
+];
+
+/// Of a hub that nobody asks.
+const KUBECONFIG: &str = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+    clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: a, user: {token: a}}]}";
+
+#[test]
+fn what_is_said_of_flags_is_in_the_documentation() {
+    let (empty, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let authority = Authority::new("a").unwrap();
+    fs::write(other.path().join("tls.crt"), authority.server("a").unwrap().certificate).unwrap();
+    fs::write(other.path().join("tls.key"), authority.server("b").unwrap().key).unwrap();
+    let kubeconfig = empty.path().join("kubeconfig");
+    fs::write(&kubeconfig, KUBECONFIG).unwrap();
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    let folders = [("EMPTY", empty.path()), ("OTHER", other.path())];
+    let mut table = "| what | flag | answer |\n|---|---|---|\n".to_owned();
+    for (what, flag, expected) in FLAGS {
+        let mut argument = flag.to_owned();
+        for (name, folder) in folders {
+            argument = argument.replace(name, &folder.display().to_string());
+        }
+        let mut arguments = vec!["controller", &kubeconfig, argument.as_str()];
+        if what != "webhooks without policies" {
+            arguments.push("--policy-namespace=policies");
+        }
+        let ran = run(&arguments);
+        let mut said = ran.stderr.clone();
+        for (name, folder) in folders {
+            said = said.replace(&folder.display().to_string(), name);
+        }
+        assert_eq!(ran.code, 2, "{what}: {said}");
+        assert!(said.contains(expected), "{what}: {said}");
+        let told =
+            if expected.is_empty() { "the following required arguments were not provided" } else { expected };
+        assert!(said.contains(told), "{what}: {said}");
+        table += &format!("| {what} | {} | {} |\n", code(flag), code(told));
+    }
+    bad_input::holds("webhook flags", &table).unwrap();
+}
