@@ -47,8 +47,8 @@ const ANSWERS: [(&str, &str, &str); 17] = [
     ),
     (
         "two values of one key",
-        "annotations[\"a\"] := 1\nannotations[\"a\"] := 2",
-        "ID:4:1: complete rules should not produce multiple outputs",
+        "annotations[\"a\"] := 1 if input.metadata.name\nannotations[\"a\"] := 2 if input.metadata.name",
+        "ID:4:12: rule conflicts with rule at ID:3:12",
     ),
     ("`errors` that are no texts", "errors contains 1", "QUERY: errors: expected a list of texts, found [1]"),
     (
@@ -62,7 +62,7 @@ const ANSWERS: [(&str, &str, &str); 17] = [
     (
         "a loop",
         "n := count([1 | some a in range; some b in range; a == b])\nrange := numbers.range(1, 50000)",
-        "ID:3:15: execution exceeded time limit",
+        "ID: QUERY took more than 1 s",
     ),
     ("a builtin that fails", "errors contains to_number(\"x\")", ""),
     ("nothing", "p := 1", ""),
@@ -94,13 +94,17 @@ fn what_becomes_of_answers_that_cannot_be_used_is_in_the_documentation() -> Resu
     // A line has 4,096 columns at most.
     let large: String =
         (10..85).map(|n| format!("annotations[\"k{n}\"] := \"{}\"\n", "x".repeat(4_000))).collect();
+    let mut wrong = Vec::new();
     let mut table = "| answer | the object |\n|---|---|\n".to_owned();
     for (what, rules, expected) in ANSWERS {
         let found = answer(if rules.is_empty() { &large } else { rules }).with_context(|| what.to_owned())?;
         let found = found.replace(ID, "ID").replace(QUERY, "QUERY");
-        ensure!(found == expected, "{what}: {found}");
+        if found != expected {
+            wrong.push(format!("{what}: {found}"));
+        }
         let told = if found.is_empty() { "is written".to_owned() } else { code(&found) };
         table += &format!("| {what} | {told} |\n");
     }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     bad_input::holds("rego answers", &table)
 }
