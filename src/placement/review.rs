@@ -9,11 +9,8 @@ use super::placed::Placed;
 use crate::api::admission::{Request, Verdict};
 use crate::rego::snapshot::{Snapshot, Unanswered};
 
-/// The package that is asked.
-pub use crate::rego::review::PLACEMENT as PACKAGE;
-/// What is asked of it.
-pub const QUERY: &str = "data.io.k8s.federation.admission";
-
+/// What the package is asked for.
+pub use crate::rego::asked::PLACEMENT as PACKAGE;
 /// Reviews what `request` writes, by the policies of `snapshot`. It takes the time of one evaluation.
 ///
 /// # Errors
@@ -25,9 +22,10 @@ pub fn review(snapshot: &Snapshot, request: &Request) -> Result<Verdict, Unanswe
     if !object["metadata"]["deletionTimestamp"].is_null() || !snapshot.is_asked(PACKAGE) {
         return Ok(Verdict::allowed());
     }
+    let query = snapshot.query(PACKAGE);
     let wish = Placed::stored(&request.old_object).wish(object);
-    let Some(answer) = snapshot.ask(PACKAGE, QUERY, &question(&wish))? else {
-        return Ok(Verdict::failed(format!("{QUERY} is undefined")));
+    let Some(answer) = snapshot.ask(PACKAGE, &query, &question(&wish))? else {
+        return Ok(Verdict::failed(format!("{query} is undefined")));
     };
     let placed = Answer::read(&answer).and_then(|answer| {
         if answer.errors.is_empty() { place(object, &wish, &answer).map(Ok) } else { Ok(Err(answer.errors)) }
@@ -35,7 +33,7 @@ pub fn review(snapshot: &Snapshot, request: &Request) -> Result<Verdict, Unanswe
     Ok(match placed {
         Ok(Ok(placed)) => Verdict::allowed().with_patch(json_patch::diff(object, &placed)),
         Ok(Err(errors)) => Verdict::denied(errors.join("; ")),
-        Err(fault) => Verdict::failed(format!("{QUERY}: {fault}")),
+        Err(fault) => Verdict::failed(format!("{query}: {fault}")),
     })
 }
 

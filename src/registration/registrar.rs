@@ -24,8 +24,8 @@ use crate::reconcile::{
     Capability, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
     of_kind,
 };
+use crate::rego::asked::PLACEMENT;
 use crate::rego::loading::{Loaded, Unregistered};
-use crate::rego::review::PLACEMENT;
 
 /// How often it is looked whether time alone has made a certificate due.
 const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);

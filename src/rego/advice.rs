@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::unstable::{Expr, Rule};
 
+use super::asked::Packages;
 use super::fault::Fault;
 use super::module::{Module, name_of};
 use super::names::Names;
 use super::reads::Reads;
-use super::review::{self, ASKED};
+use super::review;
 use super::tree;
 
-/// Advice on `modules`, which are one bundle.
+/// Advice on `modules`, which are one bundle, where these `packages` are asked.
 #[must_use]
-pub fn advice(modules: &[&Module]) -> Vec<Fault> {
-    let mut advice = unused(modules);
+pub fn advice(modules: &[&Module], packages: &Packages) -> Vec<Fault> {
+    let mut advice = unused(modules, packages);
     advice.extend(ids(modules));
     for module in modules {
         advice.extend(kinds(module));
@@ -25,11 +26,11 @@ pub fn advice(modules: &[&Module]) -> Vec<Fault> {
 }
 
 /// Modules that are not asked, and that no other refers to. One with tests is asked for these.
-fn unused(modules: &[&Module]) -> Vec<Fault> {
+fn unused(modules: &[&Module], packages: &Packages) -> Vec<Fault> {
     let referred: BTreeSet<Vec<String>> = modules.iter().flat_map(|module| referred(module)).collect();
     let is_used = |module: &Module| {
         let package = &module.package;
-        ASKED.contains(&module.package().as_str())
+        packages.has(&module.package())
             || module.tree.policy.iter().any(|rule| is_test(rule))
             // To the package or into it, or to one that contains it.
             || referred.iter().any(|path| path.starts_with(package) || package.starts_with(path))

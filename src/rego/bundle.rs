@@ -6,6 +6,7 @@ use regorus::unstable::Rule;
 use regorus::{Engine, Value};
 
 use super::advice;
+use super::asked::Packages;
 use super::check::check;
 use super::embedded;
 use super::fault::{Fault, Faults};
@@ -83,10 +84,10 @@ impl Bundle {
         self.modules().flat_map(|module| Reads::of(module).kinds.into_keys()).collect()
     }
 
-    /// What they most likely do not mean.
+    /// What they most likely do not mean, where these `packages` are asked.
     #[must_use]
-    pub fn advice(&self) -> Vec<Fault> {
-        advice::advice(&self.modules().collect::<Vec<_>>())
+    pub fn advice(&self, packages: &Packages) -> Vec<Fault> {
+        advice::advice(&self.modules().collect::<Vec<_>>(), packages)
     }
 
     /// The rules that are tests: called `test_…`, without arguments.

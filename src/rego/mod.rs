@@ -11,6 +11,7 @@
 //! text is checked in a process of its own ([`confined`]) before this one parses it.
 
 pub mod advice;
+pub mod asked;
 pub mod builtins;
 pub mod bundle;
 pub mod carrier;

@@ -24,6 +24,7 @@ pub use edit::Edited;
 use head::Reviewed;
 pub(super) use head::{denial, is_denial};
 
+use super::asked::{ADMISSION, ASKED, AUTHORIZATION};
 use super::fault::Fault;
 use super::module::{Module, Syntax, name_of};
 use super::names::{Names, Path};
@@ -31,12 +32,6 @@ use super::tree;
 
 /// Where the set is in `data`.
 const MATCHES: [&str; 3] = ["data", "k8s", "matches"];
-/// The packages that are asked, and in which it need not be imported.
-pub const ASKED: [&str; 3] = [PLACEMENT, ADMISSION, AUTHORIZATION];
-/// The package that says where objects go.
-pub const PLACEMENT: &str = "io.k8s.federation.admission";
-const ADMISSION: &str = "admission";
-const AUTHORIZATION: &str = "authorization";
 /// How many terms it has.
 const TERMS: usize = 4;
 

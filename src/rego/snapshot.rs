@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use regorus::Value;
 
+use super::asked::Packages;
 use super::embedded::{Embedded, Failure};
 
 /// Modules and data of one moment.
@@ -11,6 +12,7 @@ use super::embedded::{Embedded, Failure};
 pub struct Snapshot {
     engine: Embedded,
     denials: BTreeMap<&'static str, String>,
+    packages: Packages,
     /// Why nothing can be asked yet.
     starting: Option<String>,
 }
@@ -49,10 +51,22 @@ impl Unanswered {
 }
 
 impl Snapshot {
-    /// One in which `package` cannot be asked where `denials` say so.
+    /// One in which nothing can be asked for what `denials` name.
     #[must_use]
     pub fn new(engine: Embedded, denials: BTreeMap<&'static str, String>) -> Self {
-        Self { engine, denials, starting: None }
+        Self { engine, denials, packages: Packages::default(), starting: None }
+    }
+
+    /// The same where other packages are asked than by default.
+    #[must_use]
+    pub fn asking(self, packages: Packages) -> Self {
+        Self { packages, ..self }
+    }
+
+    /// What asks the package that is asked for `what`: `data.io.k8s.federation.admission`.
+    #[must_use]
+    pub fn query(&self, what: &str) -> String {
+        format!("data.{}", self.packages.of(what))
     }
 
     /// The same while nothing can be asked yet, for this reason.
@@ -67,22 +81,22 @@ impl Snapshot {
         self.starting.is_some()
     }
 
-    /// Whether there is a policy of `package`, be it one that cannot be asked, or nobody knows yet.
+    /// Whether there is a policy that is asked for `what`, be it one that cannot be, or nobody knows yet.
     #[must_use]
-    pub fn is_asked(&self, package: &str) -> bool {
-        self.starting.is_some() || self.denials.contains_key(package) || self.engine.has(package)
+    pub fn is_asked(&self, what: &str) -> bool {
+        self.starting.is_some() || self.denials.contains_key(what) || self.engine.has(self.packages.of(what))
     }
 
-    /// The value of `query`, which is about `package`; `None` where it is undefined.
+    /// The value of `query`, which is asked for `what`; `None` where it is undefined.
     ///
     /// # Errors
     ///
     /// Where it cannot be asked, or the evaluation fails.
-    pub fn ask(&self, package: &str, query: &str, input: &Value) -> Result<Option<Value>, Unanswered> {
+    pub fn ask(&self, what: &str, query: &str, input: &Value) -> Result<Option<Value>, Unanswered> {
         if let Some(why) = &self.starting {
             return Err(Unanswered::Starting(why.clone()));
         }
-        if let Some(why) = self.denials.get(package) {
+        if let Some(why) = self.denials.get(what) {
             return Err(Unanswered::Unasked(why.clone()));
         }
         Ok(self.engine.ask(query, input)?)

@@ -11,7 +11,7 @@ use crate::run::run;
 const URL: &str = "expected https://<host>[:<port>], without a path";
 
 /// What is wrong, the flag, and what is said of it.
-const FLAGS: [(&str, &str, &str); 13] = [
+const FLAGS: [(&str, &str, &str); 14] = [
     ("webhooks without policies", "--webhook-name=a", ""),
     ("no URL", "--webhook-url=a.b.svc", URL),
     ("a URL without TLS", "--webhook-url=http://a.b.svc", URL),
@@ -29,6 +29,11 @@ const FLAGS: [(&str, &str, &str); 13] = [
         "a namespace that is something else in `data`",
         "--policy-namespace=kubernetes",
         "data has something else at that name: choose another namespace",
+    ),
+    (
+        "no package",
+        "--placement-query=data.a[0]",
+        "expected data and a package of its own, such as data.kubernetes.admission",
     ),
     ("no resource", "--replicate=Pods!", "expected a resource, such as pods or deployments.apps"),
     (

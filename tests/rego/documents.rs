@@ -39,6 +39,7 @@ impl Here {
                 "clusters".to_owned(),
                 "managedclusters.cluster.open-cluster-management.io".to_owned(),
             )]),
+            packages: Default::default(),
             limit: 100_000,
         };
         let mut flow =

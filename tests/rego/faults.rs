@@ -218,6 +218,7 @@ async fn play(faults: &Faults) -> Result<()> {
         namespaces: BTreeSet::from(["policies".to_owned()]),
         replicate: BTreeSet::from(["secrets".to_owned()]),
         aliases: BTreeMap::new(),
+        packages: Default::default(),
         limit: 100,
     };
     // A process does not know of paused time.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::Args;
 
 use crate::api::syntax::{is_dns_label, is_dns_subdomain};
+use crate::rego::asked::Packages;
 use crate::rego::loading::{DEFAULT_ALIAS, Settings};
 
 /// Places in `data` that are not a namespace's.
@@ -37,6 +38,20 @@ pub(super) struct RegoArguments {
     /// How many objects may be in data.kubernetes at most.
     #[arg(long, default_value_t = 100_000, value_name = "NUMBER", requires = "policy_namespace")]
     replicate_limit: usize,
+    /// Which package says where objects go.
+    #[arg(
+        long,
+        value_parser = query,
+        value_name = "QUERY",
+        default_value = "data.io.k8s.federation.admission",
+        requires = "policy_namespace"
+    )]
+    placement_query: Packages,
+}
+
+fn query(text: &str) -> Result<Packages, String> {
+    Packages::placing(text)
+        .ok_or_else(|| "expected data and a package of its own, such as data.kubernetes.admission".to_owned())
 }
 
 fn namespace(text: &str) -> Result<String, String> {
@@ -71,6 +86,7 @@ impl RegoArguments {
             namespaces,
             replicate: self.replicate.iter().cloned().collect(),
             aliases,
+            packages: self.placement_query.clone(),
             limit: self.replicate_limit,
         })
     }

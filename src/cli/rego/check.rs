@@ -8,6 +8,7 @@ use super::files;
 use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::text::printable;
+use crate::rego::asked::Packages;
 use crate::rego::confined;
 use crate::rego::fault::Fault;
 
@@ -44,7 +45,8 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         }
     };
     let count = files.texts.len();
-    for Fault { module, place, text } in files.ignored.into_iter().chain(bundle.advice()) {
+    for Fault { module, place, text } in files.ignored.into_iter().chain(bundle.advice(&Packages::default()))
+    {
         let fault = Fault { module, place, text: format!("warning: {text}") };
         say(printable(&fault.to_string()));
     }

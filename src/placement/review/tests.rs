@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
+use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
 use crate::rego::embedded::Embedded;
 use crate::rego::module::{ModuleId, Text};
@@ -136,4 +137,21 @@ fn before_policies_are_loaded_and_while_one_cannot_be_asked_all_is_denied() {
     let unasked = Snapshot::new(engine, denials);
     let expected = (500, "policy b cannot be asked: it is wrong".to_owned());
     assert_eq!(written(&unasked, &object, &Value::Null), Err(expected));
+}
+
+#[test]
+fn another_package_can_say_where_objects_go() {
+    let rego = "package kubernetes.admission\nimport rego.v1\nlabels.zone := \"eu\"\n";
+    let packages = Packages::placing("data.kubernetes.admission").unwrap();
+    let asking = |rego: &str| snapshot(rego, json!({})).asking(packages.clone());
+    let zone = |snapshot: &Snapshot| {
+        let stored = written(snapshot, &app(json!({})), &Value::Null).unwrap();
+        stored["metadata"]["labels"]["zone"].as_str().map(str::to_owned)
+    };
+    assert_eq!(zone(&asking(rego)).as_deref(), Some("eu"));
+    assert_eq!(zone(&snapshot(rego, json!({}))), None, "by default nobody asks it");
+    assert_eq!(zone(&asking(&rego.replace("kubernetes.admission", "io.k8s.federation.admission"))), None);
+    let errors = rego.replace("labels.zone := \"eu\"", "annotations := 1");
+    let (_, message) = written(&asking(&errors), &app(json!({})), &Value::Null).unwrap_err();
+    assert!(message.starts_with("data.kubernetes.admission: annotations: expected an object"), "{message}");
 }

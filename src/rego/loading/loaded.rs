@@ -19,12 +19,12 @@ use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource};
 use crate::clock::Clock;
 use crate::hub::Mirror;
+use crate::rego::asked::PLACEMENT;
 use crate::rego::bundle::Bundle;
 use crate::rego::confined::{Check, CheckError, Checked};
 use crate::rego::embedded::Embedded;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
-use crate::rego::review::PLACEMENT;
 use crate::rego::settle::{Awaited, Judge, Outcome};
 use crate::rego::snapshot::Snapshot;
 
@@ -114,7 +114,7 @@ impl Loaded {
         let nothing = Snapshot::new(engine.clone(), BTreeMap::new());
         let (snapshot, _) = watch::channel(Arc::new(nothing.starting("nothing is listed".to_owned())));
         let found = Found {
-            verdicts: Arc::default(),
+            verdicts: Arc::new(Verdicts { packages: settings.packages.clone(), ..Verdicts::default() }),
             engine,
             too_large: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -235,6 +235,7 @@ impl Shared {
         let engine = found.engine.with_data(plan::data(view, &self.settings, &objects))?;
         found.known = objects;
         let snapshot = Snapshot::new(engine, plan::denials::denials(&verdicts, view.now));
+        let snapshot = snapshot.asking(self.settings.packages.clone());
         let snapshot = match self.starting(view, &verdicts) {
             None => snapshot,
             Some(why) => snapshot.starting(why),

@@ -151,8 +151,11 @@ impl Loader {
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
         let mut advice: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
-        for fault in bundle.advice().into_iter().chain(reading::advice(view, &self.shared.settings, &bundle))
-        {
+        for fault in bundle.advice(&self.shared.settings.packages).into_iter().chain(reading::advice(
+            view,
+            &self.shared.settings,
+            &bundle,
+        )) {
             advice.entry(fault.module.clone()).or_default().push(fault);
         }
         let mut modules = BTreeMap::new();
@@ -177,7 +180,13 @@ impl Loader {
             modules.insert(id, verdict);
         }
         let waits = modules.values().any(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
-        Verdicts { modules, bundle, reads, is_whole: before.is_whole || !waits }
+        Verdicts {
+            modules,
+            bundle,
+            reads,
+            packages: before.packages.clone(),
+            is_whole: before.is_whole || !waits,
+        }
     }
 
     /// Stops watching the kind that has the most objects, where all have too many.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::rego::asked::Packages;
+
 /// What the design's policies call ManagedClusters, as `--data-alias` writes it.
 pub const DEFAULT_ALIAS: &str = "clusters=managedclusters.cluster.open-cluster-management.io";
 
@@ -14,6 +16,8 @@ pub struct Settings {
     pub replicate: BTreeSet<String>,
     /// What plurals stand for: `clusters` for `managedclusters.cluster.open-cluster-management.io`.
     pub aliases: BTreeMap<String, String>,
+    /// The packages that are asked.
+    pub packages: Packages,
     /// How many objects all of them may have together.
     pub limit: usize,
 }

@@ -24,6 +24,7 @@ pub(super) fn settings() -> Settings {
         namespaces: BTreeSet::from([POLICIES.to_owned()]),
         replicate: BTreeSet::new(),
         aliases: BTreeMap::new(),
+        packages: Default::default(),
         limit: 100,
     }
 }

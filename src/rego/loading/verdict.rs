@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::api::moment::Moment;
 use crate::api::rego_policy::Enforcement;
+use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
 use crate::rego::fault::Fault;
 use crate::rego::module::ModuleId;
@@ -52,6 +53,8 @@ pub(super) struct Verdicts {
     pub modules: BTreeMap<ModuleId, Verdict>,
     /// What is in force.
     pub bundle: Bundle,
+    /// The packages that are asked.
+    pub packages: Packages,
     /// The plurals that all texts read that parse, whether or not they count: what a refused one may not read it may some day.
     pub reads: BTreeSet<String>,
     /// Whether everything that was there at the start has been judged, and waits for nothing.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::api::moment::Moment;
+use crate::rego::asked::ASKED;
 use crate::rego::loading::verdict::{Verdict, Verdicts};
-use crate::rego::review::ASKED;
 use crate::rego::settle::{Awaited, Outcome};
 
 /// Why packages cannot be asked, by package.
@@ -40,11 +40,12 @@ pub(super) fn waits(awaited: &[Awaited]) -> String {
     format!("it waits for {}", awaited.join(", "))
 }
 
-/// The packages that are asked to which a module of `package` may matter: all where it is not known.
+/// What is asked to which a module of `package` may matter: all where it is not known.
 pub(super) fn affected(verdicts: &Verdicts, package: Option<&str>) -> Vec<&'static str> {
     let Some(package) = package else { return ASKED.to_vec() };
     let reached = verdicts.bundle.reaching(package);
-    ASKED.into_iter().filter(|asked| *asked == package || reached.contains(*asked)).collect()
+    let is_affected = |asked: &str| asked == package || reached.contains(asked);
+    ASKED.into_iter().filter(|what| is_affected(verdicts.packages.of(what))).collect()
 }
 
 #[cfg(test)]
