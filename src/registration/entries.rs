@@ -1,6 +1,7 @@
 //! Which entries each configuration should have, and what of that is not so.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -174,7 +175,7 @@ impl Entry<'_> {
         &self,
         kinds: &BTreeSet<GroupResource>,
         facts: &Facts,
-        classes: &BTreeSet<std::sync::Arc<str>>,
+        classes: &BTreeSet<Arc<str>>,
     ) -> Option<Value> {
         if kinds.is_empty() {
             return None;

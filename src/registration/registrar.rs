@@ -19,6 +19,7 @@ use super::kinds::{SECRETS, Sort, secret, secret_key};
 use super::rows::Kept;
 use super::settings::Authority;
 use super::shared::Shared;
+use crate::api::names::ObjectKey;
 use crate::api::text::with_causes;
 use crate::reconcile::{
     Capability, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
@@ -252,11 +253,7 @@ impl Registrar {
 }
 
 /// The request that has the Secret keep this.
-fn keeping(
-    manager: &str,
-    key: &crate::api::names::ObjectKey,
-    kept: &Kept,
-) -> Result<Request<Vec<u8>>, request::Error> {
+fn keeping(manager: &str, key: &ObjectKey, kept: &Kept) -> Result<Request<Vec<u8>>, request::Error> {
     let mut metadata = json!({"name": key.name, "namespace": key.namespace});
     if !kept.uid.is_empty() {
         metadata["uid"] = kept.uid.as_str().into();

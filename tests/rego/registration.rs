@@ -480,7 +480,7 @@ async fn a_second_replica_serves_with_the_same_certificate_and_a_settled_hub_is_
     hub.world.until_ok("places").await?;
     hub.until_asked().await?;
     let secret = hub.secrets().get(&hub.secret()).await?;
-    let entries = hub.entries().await?;
+    let entries = hub.until_registered().await?;
     // Another one leads, at another port.
     let other = Webhooks::new(name)?;
     let mut arguments = hub.webhooks.arguments();
