@@ -24,6 +24,7 @@
 //! and [loads](rego::loading) them from the hub, which is a capability as well.
 //! [`report`] is what people see of a hub. [`flow`] starts all of it, and [`api`] holds the wire types that all of them share.
 
+mod announce;
 pub mod api;
 pub mod cli;
 pub mod clock;

@@ -15,6 +15,7 @@ use super::plan::reading;
 use super::settings::Settings;
 use super::verdict::{Verdict, Verdicts};
 use super::view::View;
+use crate::announce::announce;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource};
 use crate::clock::Clock;
@@ -252,11 +253,7 @@ impl Shared {
             // Whoever registers it has not seen that yet.
             self.registered(PLACEMENT, Some(Unregistered::yet()));
         }
-        self.in_use.send_if_modified(|known| {
-            let differs = *known != in_use;
-            *known = in_use;
-            differs
-        });
+        announce(&self.in_use, in_use);
         Ok(())
     }
 }

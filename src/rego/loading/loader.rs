@@ -15,6 +15,7 @@ use super::plan::reading;
 use super::plan::status::{told, told_at};
 use super::told::telling;
 use super::verdict::{Verdict, Verdicts};
+use crate::announce::announce;
 use crate::hub::Wanted;
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
@@ -105,8 +106,8 @@ impl Loader {
         let settings = &self.shared.settings;
         let plurals = plan::plurals(settings, &found.verdicts);
         let wanted = plan::watches(view, settings, &found.verdicts, &found.too_large);
-        replace(&self.plurals, plurals);
-        replace(&self.wanted, wanted);
+        announce(&self.plurals, plurals);
+        announce(&self.wanted, wanted);
     }
 
     /// Finds out what counts, and publishes it.
@@ -274,13 +275,4 @@ impl Loader {
         }
         Ok(())
     }
-}
-
-/// Tells only what is another.
-fn replace<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
-    sender.send_if_modified(|known| {
-        let differs = *known != value;
-        *known = value;
-        differs
-    });
 }

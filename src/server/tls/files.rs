@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::certificates::{CertificateError, Certificates, Pair};
+use crate::announce::announce;
 use crate::api::text::with_causes;
 
 /// How often it is looked whether they have changed.
@@ -91,11 +92,7 @@ impl Files {
         let [certificate_name, key_name] = &names;
         let pair = Pair { certificate_name, certificate: &certificate, key_name, key: &key };
         let is_another = self.certificates.serve(pair)?;
-        self.authority.send_if_modified(|known| {
-            let differs = *known != authority;
-            *known = authority;
-            differs
-        });
+        announce(&self.authority, authority);
         Ok(is_another)
     }
 }

@@ -20,6 +20,7 @@ use super::own_writes::{OwnWrites, annotated, crossed};
 use super::reports::Reports;
 use super::rivals::Rivals;
 use super::{WriteError, objects, regarding, works};
+use crate::announce::announce;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupResource, GroupVersionResource, ObjectKey, Origin};
 use crate::clock::Clock;
@@ -178,9 +179,9 @@ impl PolicySync {
                 |kind: &GroupResource| self.expectations.any(|key, own| annotated(view, kind, key, own));
             (decide::watches(view, is_annotated), watches::others(view), covered(view))
         };
-        replace(&self.wanted, wanted);
-        replace(&self.others, others);
-        replace(&self.covered, covered);
+        announce(&self.wanted, wanted);
+        announce(&self.others, others);
+        announce(&self.covered, covered);
     }
 
     async fn class(&self, key: &Key, class: &ObjectKey) -> Result<(), WriteError> {
@@ -318,15 +319,6 @@ impl PolicySync {
     fn manager(&self) -> String {
         self.mirror.read().view(self.clock.now()).controller().hub_field_manager()
     }
-}
-
-/// Sends `value` where it is another than before.
-fn replace<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
-    sender.send_if_modified(|current| {
-        let changed = *current != value;
-        *current = value;
-        changed
-    });
 }
 
 #[cfg(test)]
