@@ -90,8 +90,9 @@ pub(super) fn plan(
     }
     let named = |entry: &Value| stored.entries.iter().find(|(_, found)| found["name"] == entry["name"]);
     let edited = entries.iter().filter_map(|entry| {
-        let (place, found) = named(entry).filter(|(_, found)| !is_as(entry, found))?;
-        Some((*place, with_bundle_of(entry, found)))
+        let (place, found) = named(entry)?;
+        let entry = with_bundle_of(entry, found);
+        (entry != *found).then_some((*place, entry))
     });
     let edited: Vec<_> = edited.collect();
     if !edited.is_empty() {
@@ -103,7 +104,7 @@ pub(super) fn plan(
     }
 }
 
-/// `entry` with the `caBundle` that another has written.
+/// `entry` with the `caBundle` that is stored, which is another's where the entry names none.
 fn with_bundle_of(entry: &Value, stored: &Value) -> Value {
     let mut entry = entry.clone();
     if entry["clientConfig"].get("caBundle").is_none()
@@ -140,17 +141,6 @@ fn reviewed(entry: &Value) -> Vec<GroupResource> {
             .collect::<Vec<_>>()
     };
     entry["rules"].as_array().into_iter().flatten().flat_map(of_rule).collect()
-}
-
-/// Whether what is stored is this entry; a `caBundle` that it does not name is another's.
-fn is_as(entry: &Value, stored: &Value) -> bool {
-    let mut stored = stored.clone();
-    if entry["clientConfig"].get("caBundle").is_none()
-        && let Some(config) = stored["clientConfig"].as_object_mut()
-    {
-        config.remove("caBundle");
-    }
-    stored == *entry
 }
 
 /// The `caBundle` of each entry.

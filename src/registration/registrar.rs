@@ -176,15 +176,13 @@ impl Registrar {
     async fn register(&self, key: &Key, sort: Sort) -> Result<(), RegisterError> {
         let (settings, facts) = (&self.shared.settings, self.shared.facts.borrow().clone());
         let (now, name) = (self.shared.clock.now(), &settings.name);
-        let (plan, uid, is_there, manager) = {
+        let (plan, uid, manager) = {
             let guard = self.shared.mirror.read();
             let view = guard.view(now);
             if !self.is_visible(key, view.version(&sort.source(settings))) {
                 return Ok(());
             }
-            let stored = view.configuration(settings, sort);
-            let is_there = matches!(&stored, Ok(Some(stored)) if !stored.entries.is_empty());
-            let (plan, uid) = match stored {
+            let (plan, uid) = match view.configuration(settings, sort) {
                 Ok(Some(stored)) => {
                     let trusted = self.shared.trusted(view);
                     let plan = entries::plan(sort, stored, &facts, &trusted, settings, view.controller);
@@ -193,7 +191,7 @@ impl Registrar {
                 Ok(None) => (Plan::Wait(format!("there is no {} {name}", sort.kind())), String::new()),
                 Err(why) => (Plan::Wait(why), String::new()),
             };
-            (plan, uid, is_there, view.controller.hub_field_manager())
+            (plan, uid, view.controller.hub_field_manager())
         };
         let request = match &plan {
             Plan::Nothing => {
@@ -209,7 +207,7 @@ impl Registrar {
             Plan::Remove(gone) => removing(sort, name, &uid, gone),
         };
         if let Some(wait) = self.repeats.wait(key, &plan, now) {
-            let what = if is_there { "changes" } else { "takes out" };
+            let what = if self.shared.is_asked(sort) { "changes" } else { "takes out" };
             self.note(
                 key,
                 Some(format!("somebody else {what} the entry of {} {name} again and again", sort.kind())),
@@ -237,7 +235,7 @@ impl Registrar {
     /// Notes what keeps `key` from being as planned, and tells policies of it.
     fn note(&self, key: &Key, fault: Option<String>) {
         let is_another = self.shared.note(key, fault.clone());
-        if is_another && let Some(fault) = fault {
+        if is_another && let Some(fault) = &fault {
             warn!(what = ?key, why = fault, "webhooks are not registered as they should be");
         }
         if is_another && *key == Key::Certificate {
@@ -245,7 +243,6 @@ impl Registrar {
             self.queue.affect(Sort::ALL.map(Key::Entries));
         }
         if let Key::Entries(Sort::Mutating) = key {
-            let fault = self.shared.fault(Sort::Mutating);
             let is_asked = self.shared.is_asked(Sort::Mutating);
             self.loaded.registered(PLACEMENT, fault.map(|why| Unregistered { why, is_asked }));
         }

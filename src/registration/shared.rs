@@ -130,11 +130,6 @@ impl Shared {
         before != fault
     }
 
-    /// Why the API server does not ask what the entries of `sort` are for.
-    pub(super) fn fault(&self, sort: Sort) -> Option<String> {
-        self.faults.lock().get(&Key::Entries(sort)).cloned()
-    }
-
     /// Whether there is an entry of ours, as far as that is known.
     pub(super) fn is_asked(&self, sort: Sort) -> bool {
         let guard = self.mirror.read();

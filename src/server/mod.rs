@@ -3,6 +3,7 @@
 pub mod tls;
 pub mod webhooks;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -67,16 +68,17 @@ impl Served {
             let view = guard.view(self.clock.now());
             self.metrics.leader(leads);
             let mut watches = health::watches(view);
-            if let Some((loaded, metrics)) = &self.rego {
-                for (resource, is_up) in loaded.watches() {
+            let mut and = |more: BTreeMap<String, bool>| {
+                for (resource, is_up) in more {
                     *watches.entry(resource).or_insert(true) &= is_up;
                 }
+            };
+            if let Some((loaded, metrics)) = &self.rego {
+                and(loaded.watches());
                 loaded.measure(metrics);
             }
             if let Some((registered, metrics)) = &self.registered {
-                for (resource, is_up) in registered.watches() {
-                    *watches.entry(resource).or_insert(true) &= is_up;
-                }
+                and(registered.watches());
                 registered.measure(metrics);
             }
             self.metrics.watches(watches.iter().map(|(resource, up)| (resource.as_str(), *up)));

@@ -449,25 +449,22 @@ async fn what_webhooks_serve_with_is_renewed_without_an_error_and_made_anew_wher
         asked?.context("a review failed while certificates changed")?;
     }
 
+    let until_another = async || {
+        wait::until("there is another", LIMIT, || async {
+            let secret = hub.secrets().get(&hub.secret()).await?;
+            ensure!(authorities(&secret) == 1, "not yet");
+            Ok(())
+        })
+        .await?;
+        hub.until_asked().await
+    };
     // It is lost: another one comes, and is trusted.
     hub.secrets().delete(&hub.secret(), &DeleteParams::default()).await?;
-    wait::until("there is another", LIMIT, || async {
-        let secret = hub.secrets().get(&hub.secret()).await?;
-        ensure!(authorities(&secret) == 1, "not yet");
-        Ok(())
-    })
-    .await?;
-    hub.until_asked().await?;
+    until_another().await?;
     // So is one that is nonsense.
     let patch = json!({"stringData": {"ca.crt": "no", "ca.key": "no", "tls.crt": "no", "tls.key": "no"}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
-    wait::until("there is another", LIMIT, || async {
-        let secret = hub.secrets().get(&hub.secret()).await?;
-        ensure!(authorities(&secret) == 1, "not yet");
-        Ok(())
-    })
-    .await?;
-    hub.until_asked().await?;
+    until_another().await?;
     Ok(())
 }
 

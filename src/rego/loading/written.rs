@@ -3,8 +3,6 @@
 //! Refused is what is wrong with its texts by themselves, and stays so beside all others. What is wrong only beside others, or only
 //! without them, is a warning: they may be about to change as well, and a change that takes two objects must pass one by one.
 
-use std::collections::BTreeSet;
-
 use super::key::CarrierKey;
 use super::loaded::Loaded;
 use super::rows::Carrier;
@@ -12,7 +10,7 @@ use crate::api::object::HubObject;
 use crate::hub::Pruned;
 use crate::rego::confined::CheckError;
 use crate::rego::fault::{Fault, Faults};
-use crate::rego::module::{ModuleId, Text};
+use crate::rego::module::Text;
 
 /// What is found in a carrier as it is written.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +47,6 @@ impl Loaded {
         if !own.is_empty() {
             // Alone first: what ends a check need not be found among all others.
             let alone = (shared.check)(own.clone()).await?;
-            let ids: BTreeSet<&ModuleId> = own.iter().map(|text| &text.id).collect();
             let mut all = own.clone();
             all.extend(self.others(&key));
             let beside = match (alone.deadly.is_empty(), all.len() > own.len()) {
@@ -57,7 +54,7 @@ impl Loaded {
                 _ => alone.clone(),
             };
             for fault in beside.faults.told {
-                if ids.contains(&fault.module) && alone.faults.told.contains(&fault) {
+                if alone.faults.told.contains(&fault) {
                     faults.push(fault);
                 } else {
                     written.warnings.push(fault);
