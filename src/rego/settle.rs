@@ -216,7 +216,7 @@ impl<'c, J: Judge> Settling<'c, J> {
                 return Err(CheckError::Died(format!("{id} was in order before")));
             }
             let before = (changes.len(), self.base.len());
-            for (id, faults) in self.blamed(&checked.faults, changes).await? {
+            for (id, faults) in self.blamed(&checked, changes).await? {
                 changes.retain(|change| *change.id() != id);
                 match &waited {
                     // It did fit, with what waits.
@@ -270,14 +270,14 @@ impl<'c, J: Judge> Settling<'c, J> {
         }
     }
 
-    /// Who is to blame for `faults`: each with what is wrong of it. There is always one.
+    /// Who is to blame for what `checked` finds: each with what is wrong of it. There is always one.
     async fn blamed(
         &mut self,
-        faults: &Faults,
+        checked: &Checked,
         changes: &[&'c Candidate],
     ) -> Result<BTreeMap<ModuleId, Faults>, CheckError> {
         let mut by_module: BTreeMap<&ModuleId, Vec<Fault>> = BTreeMap::new();
-        for fault in &faults.told {
+        for fault in &checked.faults.told {
             by_module.entry(&fault.module).or_default().push(fault.clone());
         }
         let mut blamed = BTreeMap::new();
@@ -285,7 +285,9 @@ impl<'c, J: Judge> Settling<'c, J> {
             let own = changes.iter().position(|change| change.id() == id);
             let until = own.map_or(0, |position| position + 1);
             let (mut low, mut high) = (until, changes.len());
-            if until == high || self.has(&found, &changes[..until]).await? {
+            // What ends a check by itself is not tried once more.
+            let is_own = until == high || checked.deadly.contains(id);
+            if is_own || self.has(&found, &changes[..until]).await? {
                 if own.is_none() {
                     // Something that it needs is gone.
                     self.base.remove(id);

@@ -172,10 +172,12 @@ fn what_ends_the_check_is_tried_once() {
 /// A check that dies, whatever it is to check.
 struct Dying {
     alone: bool,
+    checks: AtomicUsize,
 }
 
 impl Judge for Dying {
     async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
         if texts.iter().all(|text| *text.text != *LIB) {
             return Ok(confined::checked(texts));
         }
@@ -203,7 +205,7 @@ impl Judge for Dying {
 fn a_check_that_dies_evicts_nothing_that_is_in_force() {
     let of = |texts: &[Written<'_>], alone: bool| {
         let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
-        futures::executor::block_on(settle(&candidates, &Dying { alone }))
+        futures::executor::block_on(settle(&candidates, &Dying { alone, checks: AtomicUsize::new(0) }))
     };
     for alone in [true, false] {
         assert!(matches!(of(&[("lib", LIB, Some(LIB))], alone), Err(CheckError::Died(_))));
@@ -214,6 +216,17 @@ fn a_check_that_dies_evicts_nothing_that_is_in_force() {
     let settled = of(&[("new", OTHER, None), ("lib", LIB, None)], false).unwrap();
     assert_eq!(settled.outcomes[&ModuleId::new("new")], Outcome::Loaded);
     assert!(matches!(settled.outcomes[&ModuleId::new("lib")], Outcome::Refused { deadly: false, .. }));
+}
+
+/// Each takes seconds.
+#[test]
+fn what_ends_a_check_by_itself_is_not_tried_once_more() {
+    let texts = [("lib", LIB, None), ("new", OTHER, None)];
+    let candidates: Vec<Candidate> = texts.iter().map(candidate).collect();
+    let judge = Dying { alone: true, checks: AtomicUsize::new(0) };
+    let settled = futures::executor::block_on(settle(&candidates, &judge)).unwrap();
+    assert_eq!(settled.outcomes[&ModuleId::new("new")], Outcome::Loaded);
+    assert_eq!(judge.checks.into_inner(), 2, "with it, and without it");
 }
 
 #[test]
