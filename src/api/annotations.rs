@@ -55,8 +55,10 @@ keys! {
     POLICIES_SYNCED_DETAIL = "kuadrant.io/policies-synced-detail", Annotation, HubPolicies;
     /// On a hub policy: what its owner should know, such as why it is frozen.
     POLICY_SYNC_MESSAGE = "kuadrant.io/policy-sync-message", Annotation, HubPolicies;
-    /// On a hub policy, by its owner: a Kubernetes selector over ManagedCluster labels.
+    /// On a hub policy, Gateway or resource, by its owner: a Kubernetes selector over ManagedCluster labels.
     CLUSTER_SELECTOR = "kuadrant.io/cluster-selector", Annotation, ByUsers;
+    /// The same as Kubernetes' federation wrote it: a JSON list of requirements.
+    FEDERATION_SELECTOR = "federation.alpha.kubernetes.io/cluster-selector", Annotation, ByUsers;
     /// On a hub policy, by its owner: how its spec differs from cluster to cluster, a JSON list.
     CLUSTER_OVERRIDES = "kuadrant.io/cluster-overrides", Annotation, ByUsers;
     /// On a hub Gateway, by its owner: how many seconds its copy stays on a cluster that is no longer chosen.
@@ -97,6 +99,9 @@ pub fn is_ours(key: &str) -> bool {
 
 /// The value of [`MANAGED_BY`].
 pub const MANAGED_BY_US: &str = "policy-sync";
+
+/// The annotations that select clusters by their labels.
+pub const SELECTORS: [&str; 2] = [CLUSTER_SELECTOR, FEDERATION_SELECTOR];
 
 /// The annotations that the controller writes on hub policies, in the order of their names.
 pub const OF_POLICY: [&str; 4] =

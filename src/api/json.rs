@@ -6,6 +6,7 @@
 
 pub mod step;
 pub(crate) mod tree;
+pub(crate) mod written;
 
 use std::io::{self, BufWriter, Write};
 

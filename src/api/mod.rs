@@ -16,6 +16,7 @@ pub mod params;
 pub mod rego_policy;
 pub mod schema;
 pub mod secret;
+pub mod selector;
 pub mod syntax;
 pub mod text;
 pub mod work;

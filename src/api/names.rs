@@ -132,10 +132,13 @@ impl GroupVersionResource {
         Self { kind: GroupResource::new(group, resource), version: version.into() }
     }
 
-    /// `group/version`.
+    /// `group/version`, of the core group the version alone.
     #[must_use]
     pub fn api_version(&self) -> String {
-        format!("{}/{}", self.kind.group, self.version)
+        match &*self.kind.group {
+            "" => self.version.to_string(),
+            group => format!("{group}/{}", self.version),
+        }
     }
 
     /// The path of its objects in `namespace`; where that is empty, of all, or of a cluster-scoped kind's.
@@ -154,24 +157,24 @@ impl GroupVersionResource {
 
 impl fmt::Display for GroupVersionResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{} {}", self.kind.group, self.version, self.kind.resource)
+        write!(f, "{} {}", self.api_version(), self.kind.resource)
     }
 }
 
-/// What a work is made from: a Gateway or a policy of the hub.
+/// What a work is made from: an object of the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// A Gateway.
     Gateway(ObjectKey),
-    /// An object of any other kind.
-    Policy(GroupResource, ObjectKey),
+    /// An object of any other kind: a policy, or a resource that is taken to the spokes as it is.
+    Object(GroupResource, ObjectKey),
 }
 
 impl Origin {
     /// The object `object` of `kind`.
     #[must_use]
     pub fn new(kind: GroupResource, object: ObjectKey) -> Self {
-        if kind == *GATEWAYS { Self::Gateway(object) } else { Self::Policy(kind, object) }
+        if kind == *GATEWAYS { Self::Gateway(object) } else { Self::Object(kind, object) }
     }
 
     /// The object `namespace/name` of the kind `resource` of `group`.
@@ -185,7 +188,7 @@ impl Origin {
     pub fn kind(&self) -> &GroupResource {
         match self {
             Self::Gateway(_) => &GATEWAYS,
-            Self::Policy(kind, _) => kind,
+            Self::Object(kind, _) => kind,
         }
     }
 
@@ -193,7 +196,7 @@ impl Origin {
     #[must_use]
     pub fn object(&self) -> &ObjectKey {
         match self {
-            Self::Gateway(object) | Self::Policy(_, object) => object,
+            Self::Gateway(object) | Self::Object(_, object) => object,
         }
     }
 
@@ -202,17 +205,22 @@ impl Origin {
     pub fn as_gateway(&self) -> Option<&ObjectKey> {
         match self {
             Self::Gateway(object) => Some(object),
-            Self::Policy(..) => None,
+            Self::Object(..) => None,
         }
     }
 
-    /// Reads `<resource>.<group>/<namespace>/<name>`; anything else is `None`.
+    /// Reads `<resource>.<group>/<namespace>/<name>`, of the core group `<resource>/<namespace>/<name>`; anything else is
+    /// `None`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
-        let (resource, group) = kind.split_once('.')?;
-        let complete = [resource, group, namespace, name].iter().all(|part| !part.is_empty());
+        let (resource, group) = match kind.split_once('.') {
+            Some((_, "")) => return None,
+            Some(parts) => parts,
+            None => (kind, ""),
+        };
+        let complete = [resource, namespace, name].iter().all(|part| !part.is_empty());
         (complete && parts.next().is_none()).then(|| Self::named(group, resource, namespace, name))
     }
 }

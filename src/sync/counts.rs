@@ -55,7 +55,7 @@ pub(super) fn purpose(work: &Work) -> &'static str {
 pub(super) fn of_origin(origin: &Origin) -> &'static str {
     match origin {
         Origin::Gateway(_) => "gateway",
-        Origin::Policy(..) => "policy",
+        Origin::Object(..) => "policy",
     }
 }
 

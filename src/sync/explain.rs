@@ -13,6 +13,7 @@ mod eligibility;
 mod explanation;
 mod policy;
 mod present;
+mod selection;
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,7 @@ pub fn explain(
     let explainer = Explainer::new(view, settings, origin, kind, unavailable);
     let steps = match origin {
         Origin::Gateway(key) => explainer.gateway_steps(key),
-        Origin::Policy(..) => explainer.policy_steps(),
+        Origin::Object(..) => explainer.policy_steps(),
     };
     let known = view.clusters().map(|(name, _)| name);
     let clusters = known.chain(explainer.entries.keys().cloned());
@@ -142,7 +143,7 @@ impl<'v> Explainer<'v> {
         let plan = plan_works(view, settings, origin);
         let gateways = match origin {
             Origin::Gateway(key) => [key.clone()].into(),
-            Origin::Policy(..) => desired::policy::gateways(view, origin),
+            Origin::Object(..) => desired::policy::gateways(view, origin),
         };
         Self {
             view,
@@ -201,10 +202,10 @@ impl Explainer<'_> {
         let stops = || steps.iter().filter(|step| !step.passes).map(|step| step.reason.clone());
         let mut reasons: Vec<Reason> = match self.plan.absence(cluster) {
             Absence::Untargeted => stops().collect(),
-            Absence::NotSelected => self.not_selected().into_iter().collect(),
+            Absence::NotSelected => self.not_selected(cluster),
             Absence::NotPlaced => match self.origin {
-                Origin::Gateway(key) => self.not_placed(key, cluster).into_iter().collect(),
-                Origin::Policy(..) => self.targets_not_placed(cluster),
+                Origin::Gateway(key) => self.not_placed(key, cluster),
+                Origin::Object(..) => self.targets_not_placed(cluster),
             },
         };
         if reasons.is_empty() {
@@ -230,13 +231,17 @@ impl Explainer<'_> {
     }
 
     /// Why the Gateway `key`, which is ours, is not placed on `cluster`.
-    fn not_placed(&self, key: &ObjectKey, cluster: &ClusterName) -> Option<Reason> {
-        let reason = &self.gateways.get(key)?.elsewhere;
+    fn not_placed(&self, key: &ObjectKey, cluster: &ClusterName) -> Vec<Reason> {
+        let Some(target) = self.gateways.get(key) else { return Vec::new() };
+        if target.placed.deselected.contains(cluster) {
+            return self.not_selected_for(key, cluster);
+        }
+        let reason = &target.elsewhere;
         if reason.code == NOT_PLACED && self.view.cluster(cluster).is_none() {
             let text = "the hub has no ManagedCluster of this name";
-            return Some(Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}")));
+            return vec![Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}"))];
         }
-        Some(reason.clone())
+        vec![reason.clone()]
     }
 
     /// Whether a work of the planned name is there that is not ours.
@@ -269,9 +274,8 @@ impl Explainer<'_> {
             last = last.filter(|(_, other)| *other >= until).or(Some((key, until)));
         }
         let (key, until) = last?;
-        let text = format!(
-            "its Placement no longer chooses the cluster: Gateway {key} only serves on there, in grace"
-        );
+        let text =
+            format!("the cluster is no longer chosen for it: Gateway {key} only serves on there, in grace");
         let reason = Reason::new("InGrace", text).when(When::Until(until));
         let annotation = format!("Gateway {key} annotation {GRACE_TIMEOUT}");
         let placement =

@@ -32,7 +32,7 @@ impl reconcile::Key for Key {
             Self::Class(_) => "class",
             Self::Access(_) => "access",
             Self::Works(Origin::Gateway(_)) => "gateway",
-            Self::Works(Origin::Policy(..)) => "policy",
+            Self::Works(Origin::Object(..)) => "policy",
             Self::Fold(_) => "fold",
         }
     }

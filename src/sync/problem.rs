@@ -4,14 +4,22 @@ use std::collections::BTreeMap;
 
 use super::named::named;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey};
+use crate::api::selector::BadSelector;
 use crate::api::text::{capped, grouped};
 
 /// Something that an object's owner, or the owner of what it depends on, should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Problem {
-    /// The selector of the policy's clusters cannot be read.
-    #[error("annotation kuadrant.io/cluster-selector: {0}")]
-    BadSelector(String),
+    /// The selector of the object's clusters cannot be read.
+    #[error("annotation {annotation}{place}: {fault}")]
+    BadSelector {
+        /// The annotation.
+        annotation: &'static str,
+        /// `[1].operator`, empty for all of it.
+        place: String,
+        /// What is wrong.
+        fault: String,
+    },
     /// The overrides of the policy cannot be read, or what they make of its spec is invalid.
     #[error("annotation kuadrant.io/cluster-overrides{place}: {fault}")]
     BadOverrides {
@@ -167,6 +175,12 @@ pub enum Problem {
     Unread(String),
 }
 
+impl From<BadSelector> for Problem {
+    fn from(BadSelector { annotation, place, fault }: BadSelector) -> Self {
+        Self::BadSelector { annotation, place, fault }
+    }
+}
+
 /// Why a Secret does not travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum SecretFault {
@@ -237,7 +251,7 @@ impl Problem {
     #[must_use]
     pub fn category(&self) -> &'static str {
         match self {
-            Self::BadSelector(_) => "BadSelector",
+            Self::BadSelector { .. } => "BadSelector",
             Self::BadOverrides { .. } => "BadOverrides",
             Self::BadGraceTimeout { .. } => "BadGraceTimeout",
             Self::GraceTooLong { .. } => "GraceTooLong",
@@ -293,7 +307,7 @@ impl Problem {
     #[must_use]
     pub fn freezes(&self) -> bool {
         match self {
-            Self::BadSelector(_)
+            Self::BadSelector { .. }
             | Self::BadOverrides { .. }
             | Self::DownstreamNamespace { .. }
             | Self::VersionConflict { .. }

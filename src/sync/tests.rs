@@ -7,7 +7,7 @@ pub(crate) mod world;
 
 mod counting;
 mod panics;
-mod problems;
+pub(in crate::sync) mod problems;
 mod reference;
 mod spokes;
 

@@ -25,7 +25,11 @@ use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
 use crate::api::params::{Params, ParamsFault};
+use crate::api::selector::ClusterSelector;
 use crate::hub::{Index as _, Source, Table, Tables};
+
+/// The labels of a cluster that says nothing of itself.
+pub(super) static NO_LABELS: Strings = Strings::new();
 
 /// The mirror at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -212,6 +216,25 @@ impl<'m> View<'m> {
         self.cluster(name).map(|cluster| &cluster.labels).or_else(|| self.index.last_labels.get(name))
     }
 
+    /// Whether `selector` selects `cluster` for `origin`. Where nothing is known of its labels, what is there was selected.
+    #[must_use]
+    pub fn selects(&self, selector: &ClusterSelector, origin: &Origin, cluster: &ClusterName) -> bool {
+        match self.labels(cluster) {
+            Some(labels) => selector.matches(labels),
+            None => selector.matches(&NO_LABELS) || self.work_of(origin, cluster).is_some(),
+        }
+    }
+
+    /// The clusters with a work of `origin` that its annotations do not select; none where these cannot be read.
+    #[must_use]
+    pub fn deselected(&self, origin: &Origin) -> BTreeSet<ClusterName> {
+        let annotations = self.annotations(origin);
+        let selector = annotations.and_then(|annotations| ClusterSelector::read(annotations).ok()?);
+        let Some(selector) = selector else { return BTreeSet::new() };
+        let clusters = self.works_of(origin).map(|(_, cluster, _)| cluster);
+        clusters.filter(|cluster| !self.selects(&selector, origin, cluster)).cloned().collect()
+    }
+
     /// All ManagedClusters, in no order.
     pub fn clusters(&self) -> impl Iterator<Item = (ClusterName, &'m Cluster)> {
         self.tables.rows(&CLUSTERS).map(|(key, cluster)| (ClusterName(key.name.clone()), cluster))
@@ -280,6 +303,15 @@ impl<'m> View<'m> {
     #[must_use]
     pub fn policy_row(&self, origin: &Origin) -> Option<&'m Arc<Policy>> {
         self.policy_table(origin.kind())?.get(origin.object())
+    }
+
+    /// The annotations of the Gateway or the policy `origin` that are not ours to write.
+    #[must_use]
+    pub fn annotations(&self, origin: &Origin) -> Option<&'m Strings> {
+        match origin {
+            Origin::Gateway(key) => self.gateway(key).map(|gateway| &gateway.annotations),
+            Origin::Object(..) => self.policy(origin).map(|policy| &policy.annotations),
+        }
     }
 
     /// Since when this process has seen the generation of a policy, `None` where it was there at the start.

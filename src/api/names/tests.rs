@@ -48,10 +48,12 @@ fn another_origin_is_refused() {
 
 #[test]
 fn a_origin_is_read_back_from_its_text() {
-    for origin in [policy("shop", "limits"), Origin::Gateway(ObjectKey::new("shop", "web.example"))] {
+    let core = Origin::named("", "configmaps", "shop", "settings");
+    assert_eq!(core.to_string(), "configmaps/shop/settings");
+    for origin in [policy("shop", "limits"), Origin::Gateway(ObjectKey::new("shop", "web.example")), core] {
         assert_eq!(Origin::parse(&origin.to_string()), Some(origin));
     }
-    for wrong in ["", "a", "a.b", "a.b/c", "a.b/c/", "a/c/d", "a.b/c/d/e", ".b/c/d"] {
+    for wrong in ["", "a", "a.b", "a.b/c", "a.b/c/", "a./c/d", "/c/d", "a.b/c/d/e", ".b/c/d"] {
         assert_eq!(Origin::parse(wrong), None, "{wrong}");
     }
 }

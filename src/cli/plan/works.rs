@@ -74,11 +74,11 @@ fn plan_diagnostics(
     if !plan.problems.iter().any(crate::sync::Problem::freezes) {
         let note = match (plan.targeted, plan.outcomes.is_empty(), origin) {
             (false, _, Origin::Gateway(_)) => Some("not synced: its GatewayClass is not ours"),
-            (false, _, Origin::Policy(..)) => {
+            (false, _, Origin::Object(..)) => {
                 Some("not synced: it targets no Gateway of a class of ours that lists its kind")
             }
             (true, true, Origin::Gateway(_)) => Some("placed on no cluster"),
-            (true, true, Origin::Policy(..)) => {
+            (true, true, Origin::Object(..)) => {
                 Some("none of its Gateways is placed on a cluster that it selects")
             }
             (true, false, _) => None,

@@ -20,7 +20,7 @@ pub struct Unmade(Vec<ahead::Copies>);
 pub fn unmade(view: View<'_>, settings: &Settings, origin: &Origin) -> Unmade {
     let copies = match origin {
         Origin::Gateway(key) => order::unmade(view, settings, key),
-        Origin::Policy(..) => {
+        Origin::Object(..) => {
             let large = |policy| ahead::glance(policy, view.clusters().count()) > AT_ONCE;
             let copies = || ahead::unmade(view, settings, origin);
             view.policy(origin).filter(|policy| large(policy)).and_then(|_| copies()).into_iter().collect()

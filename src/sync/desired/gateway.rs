@@ -15,6 +15,7 @@ use super::{Kept, Outcome, PlannedWork, WorksPlan};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Origin, WorkName};
 use crate::api::params::{Params, TlsSecrets};
+use crate::api::selector::ClusterSelector;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::{Problem, Settings, View, feedback};
 
@@ -27,13 +28,16 @@ pub(super) fn desired(view: View<'_>, settings: &Settings, key: &ObjectKey) -> W
     let Some(gateway) = view.gateway(key).filter(|_| eligibility.is_ours()) else {
         return plan;
     };
-    let Placed { clusters, unplaced, settles, .. } = placed(view, key);
+    let Placed { clusters, unplaced, deselected, settles, .. } = placed(view, key);
     plan.targeted = true;
     plan.unplaced = unplaced;
+    plan.deselected = deselected;
     plan.recheck = settles;
     plan.problems.extend(grace(view, gateway).1);
     let planned = match eligibility {
-        GatewayEligibility::Ours(params) => work(view, settings, &origin, &name, gateway, &params),
+        GatewayEligibility::Ours(params) => ClusterSelector::read(&gateway.annotations)
+            .map_err(Problem::from)
+            .and_then(|_| work(view, settings, &origin, &name, gateway, &params)),
         GatewayEligibility::Frozen(problem) => Err(problem),
         GatewayEligibility::NotOurs => return plan,
     };

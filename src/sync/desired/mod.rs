@@ -20,7 +20,6 @@ pub mod order;
 pub mod overrides;
 pub(in crate::sync) mod placement;
 pub mod policy;
-pub mod selector;
 pub mod watches;
 pub mod work;
 
@@ -41,7 +40,8 @@ pub struct WorksPlan {
     pub name: Option<WorkName>,
     /// What should be on each cluster. A work of the origin on any other cluster is withdrawn.
     pub outcomes: BTreeMap<ClusterName, Outcome>,
-    /// The clusters where a Gateway of the policy is placed, and that its selector leaves out.
+    /// The clusters where a Gateway of the policy is placed, or that are chosen for the Gateway, and that its own selector
+    /// leaves out.
     pub deselected: BTreeSet<ClusterName>,
     /// The clusters of a Gateway that are no longer chosen, where it serves on for a while, and since when.
     pub unplaced: BTreeMap<ClusterName, Moment>,
@@ -60,7 +60,7 @@ pub struct WorksPlan {
 pub enum Absence {
     /// It is to be on none: a policy that targets no Gateway of ours.
     Untargeted,
-    /// The policy's own selector leaves the cluster out.
+    /// Its own selector leaves the cluster out.
     NotSelected,
     /// No Gateway of ours that it targets is placed there, or the Gateway itself is not.
     NotPlaced,
@@ -163,7 +163,7 @@ pub fn plan_works(view: View<'_>, settings: &Settings, origin: &Origin) -> Works
             order::wait(view, settings, key, &mut plan);
             plan
         }
-        Origin::Policy(..) => {
+        Origin::Object(..) => {
             let mut plan = policy::desired(view, settings, origin);
             order::follow(view, origin, &mut plan);
             plan

@@ -242,7 +242,7 @@ fn policies(
 pub(crate) fn awaiting(view: View<'_>, origin: &Origin) -> impl Iterator<Item = Origin> {
     let gateways = match origin {
         Origin::Gateway(_) => BTreeSet::new(),
-        Origin::Policy(..) => policy::gateways(view, origin),
+        Origin::Object(..) => policy::gateways(view, origin),
     };
     gateways.into_iter().map(Origin::Gateway)
 }

@@ -14,11 +14,12 @@ use json_patch::merge;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
-use super::selector;
 use crate::api::json::step::{Step, place};
 use crate::api::json::tree::Json;
+use crate::api::json::written::{self, Fault, distinct, list, object};
 use crate::api::json::{DEPTH_LIMIT, depth, length, normalize};
 use crate::api::schema::{self, Schema};
+use crate::api::selector;
 use crate::sync::Problem;
 
 /// The most overrides of one policy: every one is held against every cluster.
@@ -70,7 +71,7 @@ impl Overrides {
     ///
     /// [`Problem::BadOverrides`] with the first fault.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        read(text).map_err(|OverridesFault { place, fault }| Problem::BadOverrides { place, fault })
+        read(text).map_err(|Fault { place, text }| Problem::BadOverrides { place, fault: text })
     }
 
     /// Which of them a cluster gets.
@@ -151,40 +152,10 @@ fn reach(patch: &Value, steps: &[Step]) -> usize {
     steps.iter().take_while(next).count()
 }
 
-/// What is wrong, and where: `[1].patch.limits`.
-struct OverridesFault {
-    place: String,
-    fault: String,
-}
-
-impl OverridesFault {
-    fn here(fault: impl Into<String>) -> Self {
-        Self { place: String::new(), fault: fault.into() }
-    }
-
-    fn expected(expected: &str, found: &Json) -> Self {
-        Self::here(format!("expected {expected}, found {found}"))
-    }
-
-    fn under(self, outer: &Step) -> Self {
-        Self { place: format!("{outer}{}", self.place), ..self }
-    }
-}
-
-fn read(text: &str) -> Result<Overrides, OverridesFault> {
-    let items = match serde_json::from_str(text) {
-        Ok(Json::List(items)) => items,
-        Ok(other) => return Err(OverridesFault::expected("a list", &other)),
-        Err(error) => return Err(OverridesFault::here(format!("not JSON: {error}"))),
-    };
-    if items.len() > LIMIT {
-        let fault = format!("has {} overrides, at most {LIMIT} are allowed", items.len());
-        return Err(OverridesFault::here(fault));
-    }
-    let read = items.into_iter().enumerate();
-    let read = read.map(|(index, json)| one(json).map_err(|fault| fault.under(&Step::Item(index))));
+fn read(text: &str) -> Result<Overrides, Fault> {
+    let read = list(written::parse(text)?, (LIMIT, "overrides"), one)?;
     let (mut choice, mut patches) = (Choice::default(), Vec::new());
-    for Override { selector, bytes, patch } in read.collect::<Result<Vec<_>, _>>()? {
+    for Override { selector, bytes, patch } in read {
         choice.overrides.push((selector, length(&patch)));
         choice.selectors += bytes;
         patches.push(patch);
@@ -199,48 +170,37 @@ struct Override {
     patch: Value,
 }
 
-fn one(json: Json) -> Result<Override, OverridesFault> {
-    let mut fields = match json {
-        Json::Object(entries) => distinct(entries)?,
-        other => return Err(OverridesFault::expected("an object", &other)),
-    };
-    if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(OverridesFault::here(format!("unknown key, expected one of {}", KEYS.join(", ")))
-            .under(&Step::key(key)));
-    }
+fn one(json: Json) -> Result<Override, Fault> {
+    let mut fields = object(json, &KEYS)?;
     let [selector, patch] =
-        KEYS.map(|key| fields.remove(key).ok_or_else(|| OverridesFault::here(format!("{key} is required"))));
+        KEYS.map(|key| fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required"))));
     let selector = match selector? {
         Json::Text(text) => selector::parse(&text)
             .map(|selector| (selector, text.len()))
-            .map_err(|error| OverridesFault::here(error.to_string())),
-        other => Err(OverridesFault::expected("a string", &other)),
+            .map_err(|error| Fault::here(error.to_string())),
+        other => Err(Fault::expected("a string", &other)),
     };
     let (selector, bytes) = selector.map_err(|fault| fault.under(&Step::key("clusterSelector")))?;
     let patch = self::patch(patch?).map_err(|fault| fault.under(&Step::key("patch")))?;
     Ok(Override { selector, bytes, patch })
 }
 
-fn patch(json: Json) -> Result<Value, OverridesFault> {
+fn patch(json: Json) -> Result<Value, Fault> {
     if !matches!(json, Json::Object(_)) {
-        return Err(OverridesFault::expected("an object", &json));
+        return Err(Fault::expected("an object", &json));
     }
     let mut patch = value(json)?;
     if let Some(key) = TARGETS.iter().find(|key| patch.get(key).is_some()) {
-        return Err(
-            OverridesFault::here("a patch may not touch the target references").under(&Step::key(key))
-        );
+        return Err(Fault::here("a patch may not touch the target references").under(&Step::key(key)));
     }
     if depth(&patch) > DEPTH_LIMIT {
-        return Err(OverridesFault::here(format!(
-            "more than {DEPTH_LIMIT} lists and objects are inside each other"
-        )));
+        return Err(Fault::here(format!("more than {DEPTH_LIMIT} lists and objects are inside each other")));
     }
     normalize(&mut patch);
     Ok(patch)
 }
 
-fn value(json: Json) -> Result<Value, OverridesFault> {
+fn value(json: Json) -> Result<Value, Fault> {
     Ok(match json {
         Json::Null => Value::Null,
         Json::Bool(value) => value.into(),
@@ -261,16 +221,4 @@ fn value(json: Json) -> Result<Value, OverridesFault> {
             fields.collect::<Result<_, _>>()?
         }
     })
-}
-
-/// Entries by their key, each there once.
-fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, OverridesFault> {
-    let mut fields = BTreeMap::new();
-    for (key, json) in entries {
-        if fields.contains_key(&key) {
-            return Err(OverridesFault::here("the key is there twice").under(&Step::key(&key)));
-        }
-        fields.insert(key, json);
-    }
-    Ok(fields)
 }

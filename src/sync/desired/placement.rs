@@ -3,7 +3,7 @@
 //! A Placement's decisions are slices that its controller rewrites one at a time, so a cluster can be missing for a
 //! moment although it is chosen. One that appears counts at once; one that disappears counts as gone only when the
 //! decisions are as many as the Placement says and neither that number nor they have changed for a while. Whoever
-//! writes anything else of the Placement delays nothing.
+//! writes anything else of the Placement delays nothing. Of what is chosen, the Gateway's own annotations may select some.
 //!
 //! From then on the Gateway serves on there for a grace, and counts as placed. When that began stands on its work, so
 //! that each cluster has a clock of its own, which a restart does not set back. The spoke's agent may write there, so what
@@ -18,6 +18,7 @@ use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::api::params::Params;
+use crate::api::selector::ClusterSelector;
 use crate::api::text::plain_excerpt;
 use crate::sync::rows::gateway::Gateway;
 use crate::sync::{Problem, View};
@@ -29,6 +30,8 @@ pub(in crate::sync) struct Placed {
     pub(in crate::sync) clusters: BTreeSet<ClusterName>,
     /// Those where it only serves on, and since when.
     pub(in crate::sync) unplaced: BTreeMap<ClusterName, Moment>,
+    /// The clusters that are chosen, and that its annotations do not select.
+    pub(in crate::sync) deselected: BTreeSet<ClusterName>,
     /// Whether a cluster that is not among them may still be: its works stay.
     pub(in crate::sync) unsettled: bool,
     /// When time alone changes it.
@@ -83,6 +86,7 @@ pub(in crate::sync) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
     let settled =
         gateway.placement().and_then(|name| view.placement_settles(&ObjectKey::new(&key.namespace, name)));
     let origin = Origin::Gateway(key.clone());
+    placed.select(view, &origin, gateway);
     let works = view.works_of(&origin).filter(|(_, _, work)| work.deleting.is_none());
     for (name, cluster, work) in works {
         if !placed.clusters.contains(cluster) {
@@ -96,6 +100,18 @@ pub(in crate::sync) fn placed(view: View<'_>, key: &ObjectKey) -> Placed {
 }
 
 impl Placed {
+    /// Leaves out what the annotations of `gateway`, which is `origin`, do not select. Where they cannot be read, what is there
+    /// was selected.
+    fn select(&mut self, view: View<'_>, origin: &Origin, gateway: &Gateway) {
+        let selects: &dyn Fn(&ClusterName) -> bool = match ClusterSelector::read(&gateway.annotations) {
+            Ok(None) => return,
+            Ok(Some(selector)) => &move |cluster| view.selects(&selector, origin, cluster),
+            Err(_) => &|cluster| view.work_of(origin, cluster).is_some(),
+        };
+        let (clusters, deselected) = std::mem::take(&mut self.clusters).into_iter().partition(selects);
+        (self.clusters, self.deselected) = (clusters, deselected);
+    }
+
     /// Takes in a cluster that is not chosen, but has a work of the Gateway.
     fn serves_on(
         &mut self,
@@ -168,6 +184,7 @@ fn decided(view: View<'_>, placement: &ObjectKey) -> Placed {
     Placed {
         clusters,
         unplaced: BTreeMap::new(),
+        deselected: BTreeSet::new(),
         unsettled: !settled,
         settles: settles.filter(|settles| complete && *settles > view.now),
     }

@@ -18,7 +18,6 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::copy::read_spec;
@@ -26,11 +25,11 @@ use super::eligibility::{KindEligibility, of_kind, of_target};
 use super::overrides::Overrides;
 use super::placement::{Placed, placed};
 use super::work::schema;
-use super::{Kept, Leaving, Outcome, PlannedWork, WorksPlan, selector};
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
+use super::{Kept, Leaving, Outcome, PlannedWork, WorksPlan};
+use crate::api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Origin, WorkName};
-use crate::sync::rows::Strings;
+use crate::api::selector::ClusterSelector;
 use crate::sync::rows::kind::PolicyKindInfo;
 use crate::sync::rows::policy::Policy;
 use crate::sync::{Problem, Settings, View};
@@ -65,25 +64,6 @@ pub(in crate::sync) fn foreign(view: View<'_>, origin: &Origin) -> BTreeSet<Obje
 fn targets_of(view: View<'_>, origin: &Origin) -> Option<Arc<Targets>> {
     remembered::targets_of(view.policy(origin)?, &origin.object().namespace).ok()
 }
-
-/// The clusters with a work of the policy `origin` that its selector does not select.
-pub(in crate::sync) fn deselected(view: View<'_>, origin: &Origin) -> BTreeSet<ClusterName> {
-    let text = view.policy(origin).and_then(|policy| policy.annotations.get(CLUSTER_SELECTOR));
-    let Some(selector) = text.and_then(|text| selector::parse(text).ok()) else { return BTreeSet::new() };
-    let clusters = view.works_of(origin).map(|(_, cluster, _)| cluster);
-    clusters.filter(|cluster| !selects(view, origin, &selector, cluster)).cloned().collect()
-}
-
-/// Whether `selector` selects `cluster`. Where nothing is known of its labels, what is there was selected.
-fn selects(view: View<'_>, origin: &Origin, selector: &Selector, cluster: &ClusterName) -> bool {
-    match view.labels(cluster) {
-        Some(labels) => selector.matches(labels),
-        None => selector.matches(&NO_LABELS) || view.work_of(origin, cluster).is_some(),
-    }
-}
-
-/// Those of a cluster that says nothing of itself.
-static NO_LABELS: Strings = Strings::new();
 
 fn name(view: View<'_>, origin: &Origin, info: &PolicyKindInfo) -> WorkName {
     WorkName::planned(view.controller(), &info.kind, origin)
@@ -242,23 +222,26 @@ impl Planner<'_> {
     }
 
     /// Where it leaves a cluster because its gateway does, it goes after it; where it is not selected, at once.
-    fn leaving(&self, outcomes: &BTreeMap<ClusterName, Outcome>, selector: Option<&Selector>) -> Leaving {
+    fn leaving(
+        &self,
+        outcomes: &BTreeMap<ClusterName, Outcome>,
+        selector: Option<&ClusterSelector>,
+    ) -> Leaving {
         let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
         let left = clusters.filter(|cluster| !outcomes.contains_key(*cluster));
         let clusters = left.filter(|cluster| self.selects(selector, cluster)).cloned().collect();
         Leaving { gateways: self.targets.gateways().cloned().collect(), clusters }
     }
 
-    fn selects(&self, selector: Option<&Selector>, cluster: &ClusterName) -> bool {
-        selector.is_none_or(|selector| selects(self.view, self.origin, selector, cluster))
+    fn selects(&self, selector: Option<&ClusterSelector>, cluster: &ClusterName) -> bool {
+        selector.is_none_or(|selector| self.view.selects(selector, self.origin, cluster))
     }
 
     /// Whether what is on `cluster` follows from labels that nobody knows: its ManagedCluster has gone, and this process
     /// has never seen it.
     fn is_unknown(&self, cluster: &ClusterName) -> bool {
-        let by_labels = [CLUSTER_SELECTOR, CLUSTER_OVERRIDES]
-            .iter()
-            .any(|key| self.policy.annotations.contains_key(*key));
+        let mut keys = SELECTORS.iter().chain([&CLUSTER_OVERRIDES]);
+        let by_labels = keys.any(|key| self.policy.annotations.contains_key(*key));
         by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.origin, cluster).is_some()
     }
 
@@ -267,7 +250,7 @@ impl Planner<'_> {
         &self,
         plan: &mut WorksPlan,
         targets: &BTreeMap<&ObjectKey, Target>,
-        selector: Option<&Selector>,
+        selector: Option<&ClusterSelector>,
     ) {
         let unsettled: BTreeSet<&str> =
             targets.iter().filter(|(_, target)| target.placed.unsettled).map(|(key, _)| &*key.name).collect();

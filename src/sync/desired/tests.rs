@@ -9,6 +9,7 @@ mod order;
 mod overrides;
 mod placement;
 mod secrets;
+mod selection;
 pub(in crate::sync) mod sizes;
 mod snapshots;
 mod watching;

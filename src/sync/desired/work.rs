@@ -229,7 +229,7 @@ impl WorkTemplate<'_> {
     fn purpose(&self) -> &'static str {
         match self.origin {
             Origin::Gateway(_) => "gateway",
-            Origin::Policy(..) => "policy",
+            Origin::Object(..) => "policy",
         }
     }
 

@@ -80,7 +80,7 @@ fn keys(hub: &HubSnapshot, now: Moment, mut each: impl FnMut(View<'_>, &Key)) {
 fn regarding(view: View<'_>, origin: &Origin) -> Regarding {
     let (kind, object) = match origin {
         Origin::Gateway(key) => return Regarding::new(format_args!("Gateway {key}")),
-        Origin::Policy(kind, object) => (kind, object),
+        Origin::Object(kind, object) => (kind, object),
     };
     match of_kind(view, kind) {
         KindEligibility::Listed(_, info) | KindEligibility::Frozen(_, Some(info)) => {

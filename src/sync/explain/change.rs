@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Explainer;
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GRACE_TIMEOUT};
+use crate::api::annotations::{CLUSTER_OVERRIDES, GRACE_TIMEOUT};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::api::params::KEY;
 use crate::sync::Problem;
@@ -48,7 +48,7 @@ impl Explainer<'_> {
         let annotation = |key: &str| vec![format!("{regarding} annotation {key}")];
         let parameters = || self.listing_classes().map(|class| self.parameters(&class.name));
         match problem {
-            Problem::BadSelector(_) => annotation(CLUSTER_SELECTOR),
+            Problem::BadSelector { annotation: key, .. } => annotation(key),
             Problem::BadOverrides { .. } => annotation(CLUSTER_OVERRIDES),
             Problem::BadGraceTimeout { .. } | Problem::GraceTooLong { .. } => annotation(GRACE_TIMEOUT),
             Problem::DownstreamNamespace { namespace, .. } => vec![

@@ -1,9 +1,7 @@
 //! The steps of a policy: its kind, its targets, its selector.
 
-use super::{CLUSTER, Explainer, Reason, Step};
-use crate::api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
+use super::{Explainer, Reason, Step};
 use crate::api::names::{ClusterName, ObjectKey};
-use crate::placement::placed::Placed;
 use crate::sync::desired::eligibility::of_target;
 use crate::sync::desired::policy::foreign;
 
@@ -52,27 +50,6 @@ impl Explainer<'_> {
     /// Why none of the Gateways of ours that the policy targets is placed on `cluster`.
     pub(super) fn targets_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
         let ours = |key: &&ObjectKey| of_target(self.view, key, self.origin.kind()).is_ours();
-        self.gateways.keys().filter(ours).filter_map(|key| self.not_placed(key, cluster)).collect()
-    }
-
-    /// That the policy's own selector leaves a cluster out.
-    pub(super) fn not_selected(&self) -> Option<Reason> {
-        let annotations = &self.view.policy(self.origin)?.annotations;
-        let selector = annotations.get(CLUSTER_SELECTOR)?;
-        let placed = annotations.get(PLACED_BY_POLICY).map(|text| Placed::read(text)).unwrap_or_default();
-        let by_policy = match placed.before(CLUSTER_SELECTOR, selector) {
-            None => String::new(),
-            Some(None) => "; a policy in Rego has set it".to_owned(),
-            Some(Some(wish)) => format!("; a policy in Rego has set it, where its developer wrote {wish:?}"),
-        };
-        let text = format!(
-            "its annotation {CLUSTER_SELECTOR}, {selector:?}, does not select the cluster's labels{by_policy}"
-        );
-        let reason = Reason::new("NotSelected", text);
-        Some(
-            reason
-                .change(format!("{} annotation {CLUSTER_SELECTOR}", self.regarding))
-                .change(format!("ManagedCluster {CLUSTER} labels")),
-        )
+        self.gateways.keys().filter(ours).flat_map(|key| self.not_placed(key, cluster)).collect()
     }
 }

@@ -50,7 +50,7 @@ impl Explainer<'_> {
                 None => (true, Reason::new("Programmed", "it is programmed there")),
                 Some(text) => (false, self.not_in_force("NotProgrammed", &format!("not programmed: {text}"))),
             },
-            Origin::Policy(..) => self.enforced(entry),
+            Origin::Object(..) => self.enforced(entry),
         }
     }
 

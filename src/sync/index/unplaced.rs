@@ -1,11 +1,14 @@
-//! Since when the clusters of Gateways' works are not chosen: brought up to date as works, Gateways and decisions change.
+//! Since when the clusters of Gateways' works are not chosen, or not selected: brought up to date as works, Gateways, decisions
+//! and the labels of clusters change.
 
 use std::collections::{BTreeSet, HashSet};
 
 use super::Index;
+use crate::api::annotations::SELECTORS;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
-use crate::hub::Tables;
+use crate::api::selector::ClusterSelector;
+use crate::hub::{Index as _, Tables};
 use crate::sync::kinds::{DECISIONS, GATEWAYS};
 use crate::sync::rows::cluster::Decision;
 use crate::sync::rows::gateway::Gateway;
@@ -30,7 +33,7 @@ impl Index {
         if before == Some(moment) {
             return;
         }
-        let chosen = chooses(tables, gateway, &key.1);
+        let chosen = chooses(tables, gateway, &key.1) && self.selects(tables, gateway, &key.1);
         let known = self.unplaced.get(key).decided(chosen, now);
         // One that comes without a moment has lost none.
         let written = before.is_some() || moment.is_some();
@@ -75,34 +78,67 @@ impl Index {
             return;
         }
         let chosen = chosen(tables, placement);
+        let is_changed = |cluster: &ClusterName| changed.contains(cluster);
         let asks = |(key, row): &(&ObjectKey, &Gateway)| {
             key.namespace == placement.namespace && row.placement() == Some(&*placement.name)
         };
         for (gateway, _) in tables.rows(&GATEWAYS).filter(asks) {
-            self.decide(gateway.clone(), &chosen, |cluster| changed.contains(cluster), now);
+            self.decide(tables, gateway, &chosen, is_changed, now);
         }
     }
 
-    /// The Gateway `gateway` came, or names another Placement.
+    /// The labels of `cluster` changed.
+    pub(super) fn displacements_selected(&mut self, tables: &Tables, cluster: &ClusterName, now: Moment) {
+        let is_asked = |row: &Gateway| SELECTORS.iter().any(|key| row.annotations.contains_key(*key));
+        let selecting = tables.rows(&GATEWAYS).filter(|(_, row)| is_asked(row)).map(|(key, _)| key);
+        for gateway in selecting {
+            if self.work_of(tables, &Origin::Gateway(gateway.clone()), cluster).is_some() {
+                let chosen = chooses(tables, gateway, cluster).then(|| cluster.clone());
+                self.decide(
+                    tables,
+                    gateway,
+                    &chosen.into_iter().collect(),
+                    |changed| changed == cluster,
+                    now,
+                );
+            }
+        }
+    }
+
+    /// The Gateway `gateway` came, names another Placement, or selects others of its clusters.
     pub(super) fn displacements_asked(&mut self, tables: &Tables, gateway: &ObjectKey, now: Moment) {
         let placement = placement_of(tables, gateway);
         let chosen = placement.map(|placement| chosen(tables, &placement)).unwrap_or_default();
-        self.decide(gateway.clone(), &chosen, |_| true, now);
+        self.decide(tables, gateway, &chosen, |_| true, now);
     }
 
     fn decide(
         &mut self,
-        gateway: ObjectKey,
+        tables: &Tables,
+        gateway: &ObjectKey,
         chosen: &HashSet<ClusterName>,
         changed: impl Fn(&ClusterName) -> bool,
         now: Moment,
     ) {
-        let Some(works) = self.works_of.get(&Origin::Gateway(gateway)) else { return };
-        for key in works.iter().filter(|(_, cluster)| changed(cluster)) {
-            let known = self.unplaced.get(key);
-            self.unplaced.set(key, known.decided(chosen.contains(&key.1), now));
+        let Some(works) = self.works_of.get(&Origin::Gateway(gateway.clone())) else { return };
+        let works: Vec<WorkKey> = works.iter().filter(|(_, cluster)| changed(cluster)).cloned().collect();
+        for key in works {
+            let is_chosen = chosen.contains(&key.1) && self.selects(tables, gateway, &key.1);
+            let known = self.unplaced.get(&key);
+            self.unplaced.set(&key, known.decided(is_chosen, now));
         }
     }
+
+    /// Whether the annotations of the Gateway `gateway` select `cluster`; what cannot be read leaves out none.
+    fn selects(&self, tables: &Tables, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
+        let selector = tables.get(&GATEWAYS, gateway).and_then(selector);
+        let (view, origin) = (self.view(tables, Moment::default()), Origin::Gateway(gateway.clone()));
+        selector.is_none_or(|selector| view.selects(&selector, &origin, cluster))
+    }
+}
+
+fn selector(gateway: &Gateway) -> Option<ClusterSelector> {
+    ClusterSelector::read(&gateway.annotations).ok()?
 }
 
 fn placement_of(tables: &Tables, gateway: &ObjectKey) -> Option<ObjectKey> {

@@ -62,16 +62,20 @@ impl hub::Index for Index {
             self.remember_params(tables);
         } else if let Some((key, before)) = changed.object_of(&GATEWAYS) {
             if let Some(after) = tables.get(&GATEWAYS, key)
-                && before.is_none_or(|before| before.placement() != after.placement())
+                && before.is_none_or(|before| before.chooses() != after.chooses())
             {
                 self.displacements_asked(tables, key, now);
             }
         } else if let Some((key, before)) = changed.object_of(&CLUSTERS) {
             let name = ClusterName(key.name.clone());
-            if tables.get(&CLUSTERS, key).is_none()
+            let after = tables.get(&CLUSTERS, key);
+            if after.is_none()
                 && let Some(before) = before.filter(|_| self.carried.contains_key(&name))
             {
-                self.last_labels.insert(name, before.labels.clone());
+                self.last_labels.insert(name.clone(), before.labels.clone());
+            }
+            if before.map(|row| &row.labels) != after.map(|row| &row.labels) {
+                self.displacements_selected(tables, &name, now);
             }
         } else if let Some((key, _)) = changed.object_of(&PLACEMENTS) {
             self.placement_changed.note(key.clone(), now);

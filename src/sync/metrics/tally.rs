@@ -105,7 +105,7 @@ impl Tally {
             let (origin, noted) = entry.pair();
             let states = match origin {
                 Origin::Gateway(_) => &mut counted.gateways,
-                Origin::Policy(..) => &mut counted.policies,
+                Origin::Object(..) => &mut counted.policies,
             };
             *states.entry(noted.state.as_str()).or_default() += 1;
             let is_change = noted.state != State::Frozen && origin.as_gateway().is_none();

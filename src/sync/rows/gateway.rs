@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::gateway_fields::GatewayFields;
 use super::{RawSpec, Strings, raw_spec};
-use crate::api::annotations::GRACE_TIMEOUT;
+use crate::api::annotations::{GRACE_TIMEOUT, SELECTORS};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::gateway::{GatewaySpec, named_secrets};
 use crate::api::json::Hash;
@@ -66,6 +66,11 @@ impl Gateway {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
     }
 
+    /// What says which clusters it is for: its Placement, and which of those that this chooses.
+    pub(in crate::sync) fn chooses(&self) -> impl PartialEq + '_ {
+        (self.placement(), SELECTORS.map(|key| self.annotations.get(key)))
+    }
+
     /// Whether `other` differs in nothing that decides on works.
     #[must_use]
     pub fn is_as(&self, other: &Self) -> bool {
@@ -80,7 +85,8 @@ impl Row for Gateway {
     /// Its metadata says it all.
     fn decides(&self) -> Option<Hash> {
         let grace = self.annotations.get(GRACE_TIMEOUT);
-        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, self.placement(), grace)))
+        let selectors = SELECTORS.map(|key| self.annotations.get(key));
+        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, self.placement(), grace, selectors)))
     }
 }
 

@@ -122,8 +122,8 @@ impl Policy {
 impl Row for Arc<Policy> {
     /// Its metadata says it all.
     fn decides(&self) -> Option<Hash> {
-        let selector = self.annotations.get(annotations::CLUSTER_SELECTOR);
-        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, selector)))
+        let selectors = annotations::SELECTORS.map(|key| self.annotations.get(key));
+        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, selectors)))
     }
 }
 

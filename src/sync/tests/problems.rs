@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::objects::{CLASS, gateway_origin, policy_origin};
 use super::world::{World, shop};
+use crate::api::annotations::CLUSTER_SELECTOR;
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::sync::Problem;
 use crate::sync::explain::advice;
@@ -25,8 +26,8 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
     let secret =
         |fault| Problem::SecretLeftOut { listener: "https".into(), secret: "shop/web".into(), fault };
     Some(match last {
-        None => (Problem::BadSelector(text()), Of::Policies),
-        Some(Problem::BadSelector(_)) => {
+        None => (bad_selector(text()), Of::Both),
+        Some(Problem::BadSelector { .. }) => {
             (Problem::BadOverrides { place: String::new(), fault: text() }, Of::Policies)
         }
         Some(Problem::BadOverrides { .. }) => (Problem::BadSpec(text()), Of::Both),
@@ -83,6 +84,11 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
         Some(Problem::SecretsUnread { .. }) => (Problem::Unread("ratelimitpolicies".into()), Of::Both),
         Some(Problem::Unread(_)) => return None,
     })
+}
+
+/// That the selector cannot be read.
+pub(in crate::sync) fn bad_selector(fault: String) -> Problem {
+    Problem::BadSelector { annotation: CLUSTER_SELECTOR, place: String::new(), fault }
 }
 
 pub(super) fn problems() -> Vec<(Problem, Of)> {

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::{Triggers, both};
-use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR};
+use crate::api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
 use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::Keys;
 use crate::sync::rows::cluster::Cluster;
@@ -64,8 +64,8 @@ fn changed_labels<'c>(before: Option<&'c Cluster>, after: Option<&'c Cluster>) -
 
 /// Whether what a policy selects, or overrides, may be about one of these labels. In a JSON text a key can be escaped.
 fn asks(policy: &Policy, labels: &BTreeSet<&str>) -> bool {
-    let texts =
-        [CLUSTER_SELECTOR, CLUSTER_OVERRIDES].into_iter().filter_map(|key| policy.annotations.get(key));
+    let keys = SELECTORS.into_iter().chain([CLUSTER_OVERRIDES]);
+    let texts = keys.filter_map(|key| policy.annotations.get(key));
     let mut texts =
         texts.filter(|text| text.contains('\\') || labels.iter().any(|label| text.contains(*label)));
     texts.next().is_some()

@@ -114,7 +114,7 @@ impl Decision {
     fn give_way(&mut self, view: View<'_>, origin: &Origin, crossed: impl FnOnce() -> BTreeSet<ClusterName>) {
         let awaited = match origin {
             Origin::Gateway(_) => Passage::Comes,
-            Origin::Policy(..) => Passage::Goes,
+            Origin::Object(..) => Passage::Goes,
         };
         let passes = |action: &WorkAction| Passage::by(action) == Some(awaited);
         let deletes = self.deletes.iter().map(|delete| &delete.action);

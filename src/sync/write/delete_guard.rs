@@ -17,6 +17,7 @@ use crate::hub::Source;
 use crate::sync::View;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind, versions};
 use crate::sync::desired::order;
+use crate::sync::desired::placement::placed;
 use crate::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS, POLICIES};
 use crate::sync::rows::cluster::Decision;
 use crate::sync::rows::kind::Resolution;
@@ -71,6 +72,8 @@ impl Read {
 struct Places {
     reads: BTreeSet<Read>,
     decided: BTreeSet<ClusterName>,
+    /// Those of `decided` that its annotations do not select.
+    deselected: BTreeSet<ClusterName>,
 }
 
 /// What to read before works of one origin are deleted.
@@ -101,11 +104,11 @@ impl<'v> DeleteGuard<'v> {
             Origin::Gateway(key) => {
                 cause.targets.insert(key.clone());
             }
-            Origin::Policy(kind, _) => {
+            Origin::Object(kind, _) => {
                 policy(view, origin, &mut cause.everywhere);
                 cause.targets = crate::sync::desired::policy::gateways(view, origin);
                 if matches!(of_kind(view, kind), KindEligibility::Listed(..)) {
-                    cause.deselected = crate::sync::desired::policy::deselected(view, origin);
+                    cause.deselected = view.deselected(origin);
                 }
             }
         }
@@ -119,7 +122,7 @@ impl<'v> DeleteGuard<'v> {
         let namespace = &origin.object().namespace;
         let served = match origin {
             Origin::Gateway(_) => None,
-            Origin::Policy(..) => view.work_of(origin, cluster),
+            Origin::Object(..) => view.work_of(origin, cluster),
         };
         let served: BTreeSet<ObjectKey> =
             served.into_iter().flat_map(|work| view.served(cluster, work)).collect();
@@ -127,9 +130,10 @@ impl<'v> DeleteGuard<'v> {
             let places = self.gateways.entry(key.clone()).or_insert_with_key(|key| Places::new(view, key));
             reads.extend(places.reads.iter().cloned());
             reads.extend(places.without_grace(view, key, cluster));
+            reads.extend(places.deselected.contains(cluster).then(|| labels(view, cluster)));
         }
         if self.deselected.contains(cluster) {
-            reads.insert(object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0)));
+            reads.insert(labels(view, cluster));
         }
         let mut next = None;
         let ends = served.iter().filter_map(|key| order::stands(view, key, cluster));
@@ -178,6 +182,11 @@ fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: Object
     }
 }
 
+/// That the server shows the ManagedCluster as the mirror does, its labels among others.
+fn labels(view: View<'_>, cluster: &ClusterName) -> Read {
+    object(view, CLUSTERS.all(), CLUSTERS.gvr(), ObjectKey::new("", &cluster.0))
+}
+
 impl Places {
     fn new(view: View<'_>, key: &ObjectKey) -> Self {
         let mut reads = BTreeSet::from([object(view, GATEWAYS.all(), GATEWAYS.gvr(), key.clone())]);
@@ -191,7 +200,7 @@ impl Places {
                 reads.insert(Read::Decisions(placement, Read::decided(&decided)));
             }
         }
-        Self { reads, decided }
+        Self { reads, decided, deselected: placed(view, key).deselected }
     }
 
     /// A cluster that is no longer chosen has no grace where it is terminating or gone.

@@ -119,8 +119,8 @@ impl Expected for OwnWrites {
 #[must_use]
 pub fn crossed(view: View<'_>, origin: &Origin, other: &Key, own: &OwnWrites) -> BTreeSet<ClusterName> {
     let passage = match (origin, other) {
-        (Origin::Gateway(_), Key::Works(Origin::Policy(..))) => Passage::Goes,
-        (Origin::Policy(..), Key::Works(Origin::Gateway(_))) => Passage::Comes,
+        (Origin::Gateway(_), Key::Works(Origin::Object(..))) => Passage::Goes,
+        (Origin::Object(..), Key::Works(Origin::Gateway(_))) => Passage::Comes,
         _ => return BTreeSet::new(),
     };
     let beside = matches!(other, Key::Works(other) if other.object().namespace == origin.object().namespace);
@@ -144,7 +144,7 @@ impl OwnWrites {
     pub(super) fn forget_visible(&mut self, view: View<'_>, key: &Key) {
         let seen = match key {
             Key::Fold(Origin::Gateway(_)) => view.version(&GATEWAYS.all()),
-            Key::Fold(Origin::Policy(kind, _)) => seen_of(view, kind),
+            Key::Fold(Origin::Object(kind, _)) => seen_of(view, kind),
             _ => view.version(&CLASSES.all()),
         };
         let _ = (self.visible(view, Vec::new()), self.is_visible(seen));

@@ -30,7 +30,7 @@ pub(super) fn object_reference(view: View<'_>, key: &Key) -> Option<ObjectRefere
         Origin::Gateway(key) => {
             (format!("{}/v1", gateway::GROUP), "Gateway".to_owned(), view.gateway(key)?.uid.to_string())
         }
-        Origin::Policy(kind, _) => {
+        Origin::Object(kind, _) => {
             let (gvr, info) = view.resolved_kinds().find(|(gvr, _)| gvr.kind == *kind)?;
             (gvr.api_version(), info.kind.to_string(), view.policy(origin)?.uid.to_string())
         }

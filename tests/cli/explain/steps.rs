@@ -263,7 +263,7 @@ async fn a_gateway_is_explained_and_its_grace() -> Result<()> {
 
     tenant.place("all", &["ex-gw-1"]).await?;
     let says = format!(
-        "Its Placement no longer chooses the cluster: Gateway {name}/web only serves on there, in grace (until 20"
+        "The cluster is no longer chosen for it: Gateway {name}/web only serves on there, in grace (until 20"
     );
     let lines = until(&tenant, &["gtw", "web"], "ex-gw-2", 0, &says).await?;
     let change = format!(

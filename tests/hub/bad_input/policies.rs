@@ -53,9 +53,27 @@ fn told(namespace: &str) -> Vec<(&'static str, Value)> {
         ("a selector with a word that is no operator", "word", "region isin (us)"),
         ("a selector with a value that no label has", "value", "region in (us, e u)"),
     ];
-    let selecting = selectors.map(|(input, name, selector)| {
+    let selectors =
+        selectors.map(|(input, name, selector)| (input, name, "kuadrant.io/cluster-selector", selector));
+    let of_federation = [
+        ("a selector of Kubernetes federation that is no JSON", "no-json", "region=us"),
+        (
+            "one with an operator that is none",
+            "near",
+            r#"[{"key": "region", "operator": "Near", "values": ["us"]}]"#,
+        ),
+        (
+            "one without the values that its operator needs",
+            "no-values",
+            r#"[{"key": "region", "operator": "Exists"}, {"key": "region", "operator": "In"}]"#,
+        ),
+    ];
+    let of_federation = of_federation.map(|(input, name, selector)| {
+        (input, name, "federation.alpha.kubernetes.io/cluster-selector", selector)
+    });
+    let selecting = selectors.into_iter().chain(of_federation).map(|(input, name, key, selector)| {
         let mut policy = rate_limit_policy(namespace, name, "web");
-        policy["metadata"]["annotations"]["kuadrant.io/cluster-selector"] = selector.into();
+        policy["metadata"]["annotations"][key] = selector.into();
         (input, policy)
     });
     let mut told = vec![

@@ -4,20 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::core::Selector;
-
 use super::recipe::Terms;
-use super::{COPIES_LIMIT, NO_LABELS, Planner, name, remembered};
-use crate::api::annotations::CLUSTER_SELECTOR;
+use super::{COPIES_LIMIT, Planner, name, remembered};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey};
+use crate::api::selector::ClusterSelector;
 use crate::sync::Problem;
 use crate::sync::desired::copy::travelling_bytes;
 use crate::sync::desired::eligibility::{GatewayEligibility, of_target};
 use crate::sync::desired::overrides::{Choice, Chosen};
 use crate::sync::desired::placement::{Placed, placed};
-use crate::sync::desired::{Kept, Outcome, PlannedWork, WorksPlan, selector};
+use crate::sync::desired::{Kept, Outcome, PlannedWork, WorksPlan};
 use crate::sync::rows::policy::Policy;
+use crate::sync::view::NO_LABELS;
 
 /// What makes works differ.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +38,7 @@ pub(super) struct Target {
 pub(super) struct Outline<'t> {
     pub(super) plan: WorksPlan,
     pub(super) targets: BTreeMap<&'t ObjectKey, Target>,
-    pub(super) selector: Option<Selector>,
+    pub(super) selector: Option<ClusterSelector>,
     pub(super) choice: Arc<Choice>,
     /// The clusters that the policy is for.
     pub(super) clusters: BTreeMap<ClusterName, Variant<'t>>,
@@ -66,10 +65,8 @@ impl Planner<'_> {
         plan.recheck =
             targets.values().fold(None, |least, target| Moment::earliest(least, target.placed.settles));
         plan.problems.extend(self.dropped());
-        let selector =
-            self.policy.annotations.get(CLUSTER_SELECTOR).map(|text| selector::parse(text)).transpose();
-        let selector = selector.unwrap_or_else(|error| {
-            plan.problems.push(Problem::BadSelector(error.to_string()));
+        let selector = ClusterSelector::read(&self.policy.annotations).unwrap_or_else(|bad| {
+            plan.problems.push(bad.into());
             None
         });
         let (choice, downstream, clusters) = (Arc::default(), String::new(), BTreeMap::new());
@@ -155,7 +152,7 @@ impl Planner<'_> {
     fn clusters<'t>(
         &self,
         targets: &BTreeMap<&'t ObjectKey, Target>,
-        selector: Option<&Selector>,
+        selector: Option<&ClusterSelector>,
     ) -> (BTreeMap<ClusterName, Vec<&'t ObjectKey>>, BTreeSet<ClusterName>) {
         let mut clusters: BTreeMap<ClusterName, Vec<&ObjectKey>> = BTreeMap::new();
         let mut deselected = BTreeSet::new();

@@ -12,7 +12,7 @@ fn watched(world: &World) -> Vec<String> {
     world.see(watches::plan).values().map(ToString::to_string).collect()
 }
 
-const PARAMS: &str = "/v1 configmaps";
+const PARAMS: &str = "v1 configmaps";
 
 #[test]
 fn classes_of_others_want_nothing() {
@@ -78,7 +78,7 @@ fn annotations_that_another_controller_owns_keep_no_watch() {
 
 #[test]
 fn secrets_and_grants_are_watched_only_while_a_class_of_ours_copies_them() {
-    let both = ["gateway.networking.k8s.io/v1beta1 referencegrants", "/v1 secrets"];
+    let both = ["gateway.networking.k8s.io/v1beta1 referencegrants", "v1 secrets"];
     let world = shop(&[]).class("multi", &json!({"tlsSecrets": "copy"}));
     assert_eq!(watched(&world), [&[PARAMS], &both[..]].concat());
     let world = world.params("multi", "nonsense");

@@ -63,7 +63,7 @@ fn in_grace_it_says_until_when_and_so_does_its_policy() {
         assert_eq!(grace.when, Some(until));
         assert_eq!(
             told(grace),
-            "InGrace: its Placement no longer chooses the cluster: Gateway shop/web only serves on there, in grace \
+            "InGrace: the cluster is no longer chosen for it: Gateway shop/web only serves on there, in grace \
              [Placement shop/all | Gateway shop/web annotation kuadrant.io/grace-timeout]"
         );
     }

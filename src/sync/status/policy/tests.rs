@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::annotations::SyncedCondition;
+use crate::sync::tests::problems::bad_selector;
 
 fn condition(name: &str, status: &str, message: &str) -> SyncedCondition {
     SyncedCondition {
@@ -138,7 +139,7 @@ fn where_others_leave_no_room_nothing_is_written() {
 #[test]
 fn ten_long_problems_have_room() {
     let problems: BTreeSet<Problem> =
-        (0..20).map(|n| Problem::BadSelector(format!("{n}{}", "\u{1}ü".repeat(100_000)))).collect();
+        (0..20).map(|n| bad_selector(format!("{n}{}", "\u{1}ü".repeat(100_000)))).collect();
     let annotations = annotations(&problems, &[], true, &Summary::default(), 0);
     assert!(annotations[POLICY_SYNC_MESSAGE].len() <= 10 * 1_026 + 20);
 }

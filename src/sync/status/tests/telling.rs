@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::sync::Problem;
 use crate::sync::status::policy::{ALL_LIMIT, Fold};
 use crate::sync::tests::objects::{gateway, gateway_origin, listing, policy, policy_origin, target};
+use crate::sync::tests::problems::bad_selector;
 use crate::sync::tests::world::{World, shop};
 
 fn written() -> World {
@@ -25,7 +26,7 @@ fn a_long_problem_is_cut() {
 fn an_event_tells_all_problems_of_one_kind() {
     let foreign = |n: usize| Problem::ForeignWork { cluster: format!("c{n:02}"), name: "limits".to_owned() };
     let mut problems: Vec<Problem> = (0..1_000).map(foreign).collect();
-    problems.push(Problem::BadSelector("fault".to_owned()));
+    problems.push(bad_selector("fault".to_owned()));
     let told = Problem::event_notes(problems.iter());
     let reasons: Vec<&str> = told.keys().copied().collect();
     assert_eq!(reasons, ["BadSelector", "ForeignWork"]);

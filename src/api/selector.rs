@@ -1,9 +1,65 @@
-//! Kubernetes [label selectors](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/) as text:
-//! `region=us`, `tier!=edge`, `zone in (a, b)`, `zone notin (c)`, `gpu`, `!gpu`, joined by commas.
+//! Which of the clusters that a Placement chose an object's own annotations select: Kubernetes
+//! [label selectors](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/) as text (`region=us`,
+//! `tier!=edge`, `zone in (a, b)`, `zone notin (c)`, `gpu`, `!gpu`, joined by commas), and those of Kubernetes' federation.
+//! Where both are there, both must select.
 
-use kube::core::{Expression, Selector};
+mod federation;
 
-use crate::api::syntax::{is_label_key, is_label_value};
+use std::collections::BTreeMap;
+
+use kube::core::{Expression, Selector, SelectorExt};
+
+use super::annotations::{CLUSTER_SELECTOR, FEDERATION_SELECTOR, SELECTORS};
+use super::json::written::Fault;
+use super::syntax::{is_label_key, is_label_value};
+use federation::Requirement;
+
+/// Labels or annotations.
+type Strings = BTreeMap<String, String>;
+
+/// Why the annotations that select clusters cannot be read: which, the place in it, and the fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadSelector {
+    /// The annotation.
+    pub annotation: &'static str,
+    /// `[1].operator`, empty for all of it.
+    pub place: String,
+    /// What is wrong.
+    pub fault: String,
+}
+
+/// What the annotations of an object select.
+#[derive(Clone, Debug)]
+pub struct ClusterSelector {
+    text: Selector,
+    federation: Vec<Requirement>,
+}
+
+impl ClusterSelector {
+    /// What `annotations` select; `None` where they say nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// The first fault.
+    pub fn read(annotations: &Strings) -> Result<Option<Self>, BadSelector> {
+        let [text, federation] = SELECTORS.map(|key| annotations.get(key));
+        if text.is_none() && federation.is_none() {
+            return Ok(None);
+        }
+        let bad = |annotation, Fault { place, text }| BadSelector { annotation, place, fault: text };
+        let text = text.map(|text| parse(text)).transpose();
+        let text = text.map_err(|error| bad(CLUSTER_SELECTOR, Fault::here(error.to_string())))?;
+        let federation = federation.map(|text| federation::parse(text)).transpose();
+        let federation = federation.map_err(|fault| bad(FEDERATION_SELECTOR, fault))?;
+        Ok(Some(Self { text: text.unwrap_or_default(), federation: federation.unwrap_or_default() }))
+    }
+
+    /// Whether a cluster with these labels is selected.
+    #[must_use]
+    pub fn matches(&self, labels: &Strings) -> bool {
+        self.text.matches(labels) && self.federation.iter().all(|requirement| requirement.matches(labels))
+    }
+}
 
 /// Why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
