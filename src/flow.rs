@@ -19,7 +19,7 @@ use crate::reconcile::{Elector, Leadership, Queue, Worker};
 use crate::registration::{Registration, RegistrationMetrics, Sources};
 use crate::rego::loading::{Loading, RegoMetrics};
 use crate::sync::definitions::{follow_work_schema, look_up, while_resolved};
-use crate::sync::kinds::{NEEDED, POLICIES};
+use crate::sync::kinds::{NEEDED, POLICIES, RESOURCES};
 use crate::sync::metrics::HubMetrics;
 use crate::sync::write::{PolicySync, PolicySyncOptions};
 use crate::sync::{Mirror, Settings, triggers};
@@ -72,7 +72,8 @@ impl Flow {
         let (wanted, watched) = watch::channel(Default::default());
         let (others, looked_up) = watch::channel(Default::default());
         let supervisor = Supervisor::new(self.client.clone(), feed.clone(), tasks.clone());
-        let mut supervisor = supervisor.following(&POLICIES, while_resolved);
+        let supervisor = supervisor.following(&POLICIES, while_resolved);
+        let mut supervisor = supervisor.following(&RESOURCES, while_resolved);
         let definitions = supervisor.definitions();
         supervisor.spawn(follow_work_schema(self.client.clone(), feed.clone(), definitions.clone()));
         supervisor.spawn(look_up(looked_up, self.client.clone(), feed, definitions, tasks.clone()));

@@ -11,7 +11,7 @@ use policy_sync::sync::desired::{PlannedWork, plan_works};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
 };
-use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::sync::rows::kind::{KindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
 use policy_sync::sync::{Mirror, Settings, View, found};
 use policy_sync_testenv::fixtures::{
@@ -42,7 +42,7 @@ impl Hub {
         let source = POLICIES.resource(gvr.kind.clone());
         let mirror = Mirror::new(controller.clone());
         mirror.change(found::work_schema(WorkSchema::FULL), Moment(0));
-        let info = PolicyKindInfo::named("RateLimitPolicy");
+        let info = KindInfo::named("RateLimitPolicy");
         mirror.change(found::resolved(&gvr, Resolution::Resolved(info)), Moment(0));
         let mut hub =
             Self { mirror, settings: Settings::default(), controller, policies: source, works: Vec::new() };

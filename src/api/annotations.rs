@@ -59,6 +59,8 @@ keys! {
     CLUSTER_SELECTOR = "kuadrant.io/cluster-selector", Annotation, ByUsers;
     /// The same as Kubernetes' federation wrote it: a JSON list of requirements.
     FEDERATION_SELECTOR = "federation.alpha.kubernetes.io/cluster-selector", Annotation, ByUsers;
+    /// On a hub resource, by its owner: which clusters it is for, and the share of its replicas that each of them gets, as JSON.
+    REPLICA_PREFERENCES = "federation.kubernetes.io/replica-set-preferences", Annotation, ByUsers;
     /// On a hub policy, by its owner: how its spec differs from cluster to cluster, a JSON list.
     CLUSTER_OVERRIDES = "kuadrant.io/cluster-overrides", Annotation, ByUsers;
     /// On a hub Gateway, by its owner: how many seconds its copy stays on a cluster that is no longer chosen.
@@ -81,7 +83,7 @@ keys! {
     GATEWAYS = "kuadrant.io/gateways", Annotation, Works;
     /// On a work: the hash of its controller's name.
     CONTROLLER = "kuadrant.io/controller", Label, Works;
-    /// On a work: `policy`, `gateway` or `access`.
+    /// On a work: `policy`, `resource`, `gateway` or `access`.
     WORK_FOR = "kuadrant.io/work-for", Label, Works;
     /// On a work.
     MANAGED_BY = "app.kubernetes.io/managed-by", Label, Works;

@@ -35,8 +35,22 @@ pub struct Metadata {
     pub creation_timestamp: Option<Time>,
     /// When it was asked to go.
     pub deletion_timestamp: Option<Time>,
+    /// What it belongs to.
+    pub owner_references: Vec<OwnerReference>,
     /// Who wrote which field.
     pub managed_fields: Vec<ManagedFields>,
+}
+
+/// An object that another one belongs to.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Whether it is what makes, changes and deletes the other.
+    pub controller: bool,
 }
 
 /// The fields that one writer owns.
@@ -170,6 +184,24 @@ impl HubObject {
     #[must_use]
     pub fn is_of_type(&self, wanted: &str) -> bool {
         decode::<Value>(self.object_type.as_deref()) == wanted
+    }
+
+    /// What it holds beside its metadata, its spec and its status, as JSON; `None` where that is nothing, or where its text was
+    /// not asked for.
+    #[must_use]
+    pub fn others(&self) -> Option<String> {
+        const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+        let mut fields: BTreeMap<String, &RawValue> =
+            serde_json::from_str(self.text.as_deref()?.get()).ok()?;
+        fields.retain(|key, _| !KNOWN.contains(&key.as_str()));
+        if fields.is_empty() { None } else { serde_json::to_string(&fields).ok() }
+    }
+
+    /// The object whose controller makes and deletes this one: `ReplicaSet web`.
+    #[must_use]
+    pub fn controlled_by(&self) -> Option<String> {
+        let owner = self.metadata.owner_references.iter().find(|owner| owner.controller)?;
+        Some(format!("{} {}", owner.kind, owner.name))
     }
 
     /// The spec as JSON, null where there is none.

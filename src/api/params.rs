@@ -11,15 +11,15 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::names::GroupVersionResource;
+use super::names::{GroupResource, GroupVersionResource};
 use super::syntax::is_dns_subdomain;
 use super::text::{excerpt, plain_excerpt};
 pub use path::StatusPath;
 
 /// The key of the ConfigMap that holds the parameters.
 pub const KEY: &str = "params";
-/// The most kinds that one class may sync.
-pub const MAX_POLICIES: usize = 100;
+/// The most kinds of policies, and of resources, that one class may sync.
+pub const MAX_KINDS: usize = 100;
 
 /// The parameters of a GatewayClass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -30,6 +30,9 @@ pub struct Params {
     /// The kinds of policies to sync.
     #[schemars(length(max = 100))]
     pub policies_to_sync: Vec<PolicyToSync>,
+    /// The kinds of resources to sync: objects that are placed by themselves, whatever Gateways there are.
+    #[schemars(length(max = 100))]
+    pub resources_to_sync: Vec<ResourceToSync>,
     /// Whether the TLS Secrets that listeners name travel with their Gateway.
     pub tls_secrets: TlsSecrets,
     /// Who wins where the spoke's people wrote an object of the same name, or edited a copy.
@@ -49,6 +52,7 @@ impl Default for Params {
         Self {
             downstream_class: "istio".into(),
             policies_to_sync: Vec::new(),
+            resources_to_sync: Vec::new(),
             tls_secrets: TlsSecrets::None,
             conflicts: Conflicts::Keep,
             policy_wait_seconds: 10,
@@ -79,6 +83,55 @@ impl PolicyToSync {
     #[must_use]
     pub fn gvr(&self) -> GroupVersionResource {
         GroupVersionResource::new(&self.group, &self.version, &self.resource)
+    }
+}
+
+/// A kind of resources to sync.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ResourceToSync {
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The plural name, lowercase.
+    pub resource: String,
+    /// The Placement, in the namespace of each object, of those that name none by a label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    /// Values of the copies' objects to show on the hub.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status_fields: Vec<StatusField>,
+}
+
+impl ResourceToSync {
+    /// The kind.
+    #[must_use]
+    pub fn gvr(&self) -> GroupVersionResource {
+        GroupVersionResource::new(&self.group, &self.version, &self.resource)
+    }
+}
+
+/// As what parameters list a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Policies, which go where the Gateways are that they target.
+    Policy,
+    /// Resources, which go where they are placed themselves.
+    Resource,
+}
+
+impl Role {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Policy, Self::Resource];
+
+    /// The key of the parameters that lists such kinds.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Policy => "policiesToSync",
+            Self::Resource => "resourcesToSync",
+        }
     }
 }
 
@@ -175,37 +228,91 @@ impl Params {
         checked
     }
 
+    /// The kinds that are listed as what `role` says.
+    pub fn listed(&self, role: Role) -> impl Iterator<Item = GroupVersionResource> + '_ {
+        self.kinds(role).map(|kind| GroupVersionResource::new(kind.group, kind.version, kind.resource))
+    }
+
+    /// Whether `kind` is listed as what `role` says, in any version.
+    #[must_use]
+    pub fn lists(&self, role: Role, kind: &GroupResource) -> bool {
+        self.kinds(role).any(|listed| *listed.group == *kind.group && *listed.resource == *kind.resource)
+    }
+
+    /// The values of `gvr` to show on the hub, where it is listed as what `role` says.
+    pub fn status_fields<'p>(
+        &'p self,
+        role: Role,
+        gvr: &'p GroupVersionResource,
+    ) -> impl Iterator<Item = &'p StatusField> {
+        let (group, version, resource) = (&*gvr.kind.group, &*gvr.version, &*gvr.kind.resource);
+        let is_it =
+            move |kind: &Listed<'_>| (kind.group, kind.version, kind.resource) == (group, version, resource);
+        self.kinds(role).filter(is_it).flat_map(|kind| kind.status_fields)
+    }
+
+    fn kinds(&self, role: Role) -> impl Iterator<Item = Listed<'_>> {
+        let policies = self.policies_to_sync.iter().filter(move |_| role == Role::Policy);
+        let policies = policies.map(|PolicyToSync { group, version, resource, status_fields }| Listed {
+            group,
+            version,
+            resource,
+            placement: None,
+            status_fields,
+        });
+        let resources = self.resources_to_sync.iter().filter(move |_| role == Role::Resource);
+        let resources =
+            resources.map(|ResourceToSync { group, version, resource, placement, status_fields }| Listed {
+                group,
+                version,
+                resource,
+                placement: placement.as_deref(),
+                status_fields,
+            });
+        policies.chain(resources)
+    }
+
     fn faults(&self) -> Vec<ParamsError> {
         let mut faults = Vec::new();
-        let mut fault = |place: String, fault: String| faults.push(ParamsError { place, fault });
         if self.downstream_class.is_empty() {
-            fault("downstreamClass".into(), "must not be empty".into());
+            let (place, fault) = ("downstreamClass".into(), "must not be empty".into());
+            faults.push(ParamsError { place, fault });
         }
-        let found = self.policies_to_sync.len();
-        if found > MAX_POLICIES {
-            let text = format!("has {found} kinds, at most {MAX_POLICIES} are allowed");
-            fault("policiesToSync".into(), text);
+        for role in Role::ALL {
+            self.faults_of(role, &mut faults);
+        }
+        faults
+    }
+
+    /// What is wrong with the kinds that are listed as what `role` says.
+    fn faults_of(&self, role: Role, faults: &mut Vec<ParamsError>) {
+        let mut fault = |place: String, fault: String| faults.push(ParamsError { place, fault });
+        let found = self.kinds(role).count();
+        if found > MAX_KINDS {
+            let text = format!("has {found} kinds, at most {MAX_KINDS} are allowed");
+            fault(role.key().into(), text);
         }
         let mut kinds = BTreeSet::new();
-        for (index, policy) in self.policies_to_sync.iter().take(MAX_POLICIES).enumerate() {
-            let place = format!("policiesToSync[{index}]");
-            for (field, value) in
-                [("group", &policy.group), ("version", &policy.version), ("resource", &policy.resource)]
-            {
-                if value.is_empty() {
+        for (index, kind) in self.kinds(role).take(MAX_KINDS).enumerate() {
+            let place = format!("{}[{index}]", role.key());
+            let names = [("group", kind.group), ("version", kind.version), ("resource", kind.resource)];
+            let names = names.into_iter().chain(kind.placement.map(|name| ("placement", name)));
+            for (field, value) in names {
+                let is_core = field == "group" && role == Role::Resource;
+                if value.is_empty() && !is_core {
                     fault(format!("{place}.{field}"), "must not be empty".into());
-                } else if !is_dns_subdomain(value) {
-                    fault(
-                        format!("{place}.{field}"),
-                        format!("{:?} is not a lowercase name", excerpt(value)),
-                    );
+                } else if !value.is_empty() && !is_dns_subdomain(value) {
+                    let text = format!("{:?} is not a lowercase name", excerpt(value));
+                    fault(format!("{place}.{field}"), text);
                 }
             }
-            if !kinds.insert(policy.gvr()) {
-                fault(place.clone(), format!("{} is listed twice", plain_excerpt(&policy.gvr().to_string())));
+            let gvr = GroupVersionResource::new(kind.group, kind.version, kind.resource);
+            let text = format!("{} is listed twice", plain_excerpt(&gvr.to_string()));
+            if !kinds.insert(gvr) {
+                fault(place.clone(), text);
             }
             let mut names = BTreeSet::new();
-            for (index, field) in policy.status_fields.iter().enumerate() {
+            for (index, field) in kind.status_fields.iter().enumerate() {
                 let place = format!("{place}.statusFields[{index}]");
                 if let Some(text) = name_fault(field, &mut names) {
                     fault(format!("{place}.name"), text);
@@ -215,8 +322,16 @@ impl Params {
                 }
             }
         }
-        faults
     }
+}
+
+/// A kind that is listed, of policies or of resources.
+struct Listed<'p> {
+    group: &'p str,
+    version: &'p str,
+    resource: &'p str,
+    placement: Option<&'p str>,
+    status_fields: &'p [StatusField],
 }
 
 /// What is wrong with the name of `field`, where `names` came before it.

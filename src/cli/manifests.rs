@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::documents::{self, documents};
 use crate::api::object::HubObject;
@@ -122,8 +123,10 @@ fn object(within: &str, mut value: Value) -> Result<HubObject, String> {
         // A null there is nothing at all, as in `creationTimestamp: null`.
         metadata.retain(|_, value| !value.is_null());
     }
+    let text = RawValue::from_string(value.to_string()).ok();
     let object: HubObject = serde_path_to_error::deserialize(value)
         .map_err(|error| format!("{within}{}: {}", error.path(), error.inner()))?;
+    let object = HubObject { text, ..object };
     for (field, text) in [
         ("apiVersion", &object.api_version),
         ("kind", &object.kind),

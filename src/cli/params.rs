@@ -23,6 +23,7 @@ use super::progress;
 use super::settings::ControllerArguments;
 use super::text::printable;
 use crate::api::names::GroupVersionResource;
+use crate::api::params::Role;
 use crate::sync::rows::kind::Resolution;
 use access::{AccessReviewer, ClassFault};
 use sources::Source;
@@ -112,8 +113,17 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
                     unchecked.insert(format!("downstreamClass is not checked: {why:#}"));
                 }
             }
-            for policy in &source.checked.params.policies_to_sync {
-                resolved.push((policy.gvr(), reviewer.resolve(&policy.gvr()).await));
+            let params = &source.checked.params;
+            for role in Role::ALL {
+                for gvr in params.listed(role) {
+                    let taken = role == Role::Resource && params.lists(Role::Policy, &gvr.kind);
+                    let resolution = if taken {
+                        Resolution::NotSyncable(format!("{} lists it as well", Role::Policy.key()))
+                    } else {
+                        reviewer.resolve(role, &gvr).await
+                    };
+                    resolved.push((gvr, resolution));
+                }
             }
         }
         kinds.push(resolved);

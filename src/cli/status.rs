@@ -43,11 +43,11 @@ Examples:
 /// Arguments of `policy-sync status`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// `gateways`, `policies`, or a kind of policies, as in `ratelimitpolicies`, `RateLimitPolicy` or
+    /// `gateways`, `policies`, `resources`, or a kind of them, as in `ratelimitpolicies`, `RateLimitPolicy` or
     /// `ratelimitpolicies.kuadrant.io`; otherwise Gateways, and every kind that the parameters of our GatewayClasses
     /// list. `cluster` shows everything on the cluster NAME.
     kind: Option<String>,
-    /// The name of a Gateway, of a policy or of a cluster; otherwise all.
+    /// The name of a Gateway, of a policy, of a resource or of a cluster; otherwise all.
     name: Option<String>,
     /// The namespace; otherwise that of the kubeconfig's context.
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]

@@ -1,7 +1,7 @@
 //! A hub that people ask: it waits for each answer for a while, and says in one line what went wrong.
 
 use kube::api::{GetParams, ListParams};
-use kube::core::Request;
+use kube::core::{ObjectList, Request};
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 
@@ -11,7 +11,7 @@ use super::pages::{Page, Pages};
 use super::request_timeout::RequestTimeout;
 use super::source::{Extent, Source};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
-use crate::api::object::HubObject;
+use crate::api::object::{HubObject, WithText};
 
 /// How many objects a page has.
 const PAGE: u32 = 500;
@@ -100,16 +100,26 @@ impl HubClient {
         controller: &ControllerName,
         what: &str,
     ) -> Result<Vec<HubObject>, HubError> {
-        let mut pages = Pages::of_source(source, gvr, controller, PAGE);
+        let pages = Pages::of_source(source, gvr, controller, PAGE);
+        let listed = match source.extent() {
+            Extent::Text => self.list_of::<WithText>(pages).await,
+            Extent::Metadata | Extent::Whole => self.list_of::<HubObject>(pages).await,
+        };
+        listed.map_err(|error| match error {
+            kube::Error::Api(status) if status.code == 404 => self.lacks(gvr.kind.to_string()),
+            error => self.failure(what, &error),
+        })
+    }
+
+    async fn list_of<O>(&self, mut pages: Pages) -> Result<Vec<HubObject>, kube::Error>
+    where
+        O: DeserializeOwned + Clone + Into<HubObject>,
+    {
         let mut objects = Vec::new();
         loop {
-            let request = pages.request().map_err(kube::Error::BuildRequest);
-            let page = async { self.client.request::<Page>(request?).await };
-            let page = page.await.map_err(|error| match error {
-                kube::Error::Api(status) if status.code == 404 => self.lacks(gvr.kind.to_string()),
-                error => self.failure(what, &error),
-            })?;
-            objects.extend(page.items);
+            let request = pages.request().map_err(kube::Error::BuildRequest)?;
+            let page: ObjectList<O> = self.client.request(request).await?;
+            objects.extend(page.items.into_iter().map(Into::into));
             if !pages.turn(page.metadata.continue_) {
                 return Ok(objects);
             }

@@ -12,7 +12,6 @@ use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
 use crate::sync::dry_run::{self, ReadError};
 use crate::sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
-use crate::sync::kinds::POLICIES;
 use crate::sync::{OfflineMirror, Settings};
 
 /// What there is to say of an object.
@@ -69,8 +68,13 @@ pub async fn explain(
     let found = dry_run::read(hub, controller).await?;
     let origin = Origin::new(kind.gvr.kind.clone(), key);
     // One of a kind that is not synced is explained by what it is.
-    let source = POLICIES.resource(origin.kind().clone());
-    let is_known = found.mirror.read().view(OfflineMirror::settled()).synced(&source).is_some();
+    let (source, is_known) = {
+        let guard = found.mirror.read();
+        let view = guard.view(OfflineMirror::settled());
+        let source = view.source_of(origin.kind());
+        let is_known = view.synced(&source).is_some();
+        (source, is_known)
+    };
     if !is_known && origin.as_gateway().is_none() {
         found.mirror.list(&source, [&object]);
     }

@@ -15,6 +15,7 @@ use crate::api::annotations::{
 };
 use crate::api::names::{ControllerName, ObjectKey, Origin};
 use crate::api::object::HubObject;
+use crate::api::params::Role;
 use crate::hub::{Pruned, Row};
 use crate::sync::desired::overrides::Overrides;
 use crate::sync::rows::Strings;
@@ -61,6 +62,15 @@ const SHOWN: [&str; 5] = [
     CLUSTER_OVERRIDES,
 ];
 
+impl PolicyRow {
+    /// Whether the controller has said anything on it.
+    pub(super) fn is_told(&self) -> bool {
+        [POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE]
+            .iter()
+            .any(|key| self.annotations.contains_key(*key))
+    }
+}
+
 impl Row for PolicyRow {}
 
 impl Pruned for PolicyRow {
@@ -84,6 +94,8 @@ pub struct PolicyReport {
     pub origin: Origin,
     /// Its kind in objects.
     pub kind: String,
+    /// As what parameters list that.
+    pub role: Role,
     /// When it was created.
     pub created: Option<Timestamp>,
     /// When the controller last changed what it says.
@@ -139,6 +151,7 @@ impl PolicyReport {
         Self {
             origin: Origin::new(kind.gvr.kind.clone(), key),
             kind: kind.kind.clone(),
+            role: kind.role,
             created: row.created,
             told: row.told,
             summary,

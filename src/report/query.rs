@@ -9,21 +9,24 @@ use super::seen::Seen;
 use super::served::{Meant, ServedKind, full, meant, served};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
+use crate::api::params::Role;
 use crate::hub::{HubClient, HubError, Scope, Wanted};
 use crate::sync::desired::eligibility::versions;
 use crate::sync::desired::watches;
-use crate::sync::kinds::{CLASSES, CLUSTERS, POLICIES, REQUIRED};
+use crate::sync::kinds::{CLASSES, CLUSTERS, REQUIRED, listed};
 use crate::sync::{ClassParams, OfflineMirror};
 
 /// What a user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
-    /// Gateways and policies.
+    /// Gateways, policies and resources.
     Everything,
     /// Gateways.
     Gateways,
-    /// Policies of the kind that the word means, or of all.
-    Policies(Option<&'a str>),
+    /// Everything of all kinds that are listed so.
+    All(Role),
+    /// Policies, or resources, of the kind that the word means.
+    Kind(&'a str),
     /// Everything on one cluster.
     Cluster,
 }
@@ -34,10 +37,11 @@ impl<'a> Asked<'a> {
     pub fn by(word: Option<&'a str>) -> Self {
         match word {
             None => Self::Everything,
-            Some("policies") => Self::Policies(None),
+            Some("policies") => Self::All(Role::Policy),
+            Some("resources") => Self::All(Role::Resource),
             Some("cluster" | "clusters" | "managedcluster" | "managedclusters") => Self::Cluster,
             Some(word) if ServedKind::gateways().is_meant_by(word) => Self::Gateways,
-            Some(word) => Self::Policies(Some(word)),
+            Some(word) => Self::Kind(word),
         }
     }
 
@@ -47,7 +51,8 @@ impl<'a> Asked<'a> {
         match self {
             Self::Everything | Self::Cluster => "Gateway and no policy",
             Self::Gateways => "Gateway",
-            Self::Policies(_) => "policy",
+            Self::All(Role::Policy) | Self::Kind(_) => "policy",
+            Self::All(Role::Resource) => "resource",
         }
     }
 }
@@ -143,7 +148,7 @@ impl Report {
         if query.asked != Asked::Gateways {
             report.policies(hub, &classes, query).await?;
         }
-        if !matches!(query.asked, Asked::Policies(_)) {
+        if !matches!(query.asked, Asked::All(_) | Asked::Kind(_)) {
             report.gateways(hub, query).await?;
         }
         let none = report.seen.kinds.is_empty() && !report.seen.gateways;
@@ -160,7 +165,10 @@ impl Report {
         query: &Query<'_>,
     ) -> Result<(), QueryError> {
         let mut kinds = self.kinds(hub, classes).await?;
-        if let Asked::Policies(Some(word)) = query.asked {
+        if let Asked::All(role) = query.asked {
+            kinds.retain(|kind| kind.role == role);
+        }
+        if let Asked::Kind(word) = query.asked {
             if kinds.is_empty() && !self.unread.is_empty() {
                 return Err(QueryError::Unread(self.unread.join("; ")));
             }
@@ -223,7 +231,7 @@ impl Report {
                 Err(error) => return Err(error),
             }
         }
-        let listed: Vec<Vec<GroupVersionResource>> = {
+        let kinds: Vec<(Role, Vec<GroupVersionResource>)> = {
             let guard = classes.read();
             let view = guard.view(OfflineMirror::settled());
             for class in view.our_classes().keys() {
@@ -232,27 +240,34 @@ impl Report {
                 }
             }
             let watched = watches::plan(view);
-            let kinds = watched.keys().filter_map(|source| POLICIES.resource_of(source));
-            kinds.map(|kind| versions(view, kind).into_iter().map(|(gvr, _)| gvr).collect()).collect()
+            let kinds = watched.keys().filter_map(listed);
+            let versions = |kind| versions(view, kind).into_iter().map(|(gvr, _)| gvr).collect();
+            kinds.map(|(role, kind)| (role, versions(kind))).collect()
         };
-        self.resolve(hub, listed).await
+        self.resolve(hub, kinds).await
     }
 
     async fn resolve(
         &mut self,
         hub: &HubClient,
-        listed: Vec<Vec<GroupVersionResource>>,
+        listed: Vec<(Role, Vec<GroupVersionResource>)>,
     ) -> Result<Vec<ServedKind>, HubError> {
         let mut served: BTreeMap<String, Option<APIResourceList>> = BTreeMap::new();
         let mut kinds: Vec<ServedKind> = Vec::new();
-        for gvr in listed.into_iter().flatten() {
+        let listed = listed.into_iter().flat_map(|(role, gvrs)| gvrs.into_iter().map(move |gvr| (role, gvr)));
+        for (role, gvr) in listed {
             // Of several versions that are served, the first holds.
             if kinds.iter().any(|kind| kind.gvr.kind == gvr.kind) {
                 continue;
             }
             let api_version = gvr.api_version();
             if !served.contains_key(&api_version) {
-                let list = match hub.client().list_api_group_resources(&api_version).await {
+                let list = if gvr.kind.group.is_empty() {
+                    hub.client().list_core_api_resources(&api_version).await
+                } else {
+                    hub.client().list_api_group_resources(&api_version).await
+                };
+                let list = match list {
                     Ok(list) => Some(list),
                     Err(kube::Error::Api(status)) if status.code == 404 => None,
                     Err(error) => return Err(hub.failure(&format!("look {gvr} up"), &error)),
@@ -262,7 +277,7 @@ impl Report {
             let list = served.get(&api_version).and_then(Option::as_ref);
             let found = list.and_then(|list| list.resources.iter().find(|r| *r.name == *gvr.kind.resource));
             match found {
-                Some(found) => kinds.push(ServedKind::new(gvr, found)),
+                Some(found) => kinds.push(ServedKind::new(role, gvr, found)),
                 None => self.faults.push(format!("{gvr}: the hub has no such custom resource")),
             }
         }
@@ -299,7 +314,7 @@ async fn kind_of<'k>(
         Meant::Ambiguous(several) => {
             return Err(QueryError::Kind(format!("{word:?} is ambiguous: write {}", full(&several))));
         }
-        Meant::Nothing => format!("{word:?} is no kind of policies that is synced"),
+        Meant::Nothing => format!("{word:?} is no kind that is synced"),
     };
     let known = match meant(&served(hub).await, word) {
         Meant::Kind(kind) => full(&[kind]),

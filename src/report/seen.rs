@@ -14,6 +14,7 @@ use super::served::ServedKind;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey};
 use crate::api::object::HubObject;
+use crate::api::params::Role;
 use crate::hub::{Changed, Mirror, MirrorGuard, Scope, Source, Table as Rows, Wanted};
 
 /// What is seen of a hub.
@@ -138,6 +139,10 @@ impl Seen {
         let kind = self.kinds.iter().find(|kind| kind.gvr.kind.to_string() == key.resource)?;
         let object = key.object();
         let row = look.tables.row::<PolicyRow>(&self.policies_source(kind), &object)?;
+        // One that nothing places is nothing to anybody.
+        if kind.role == Role::Resource && !row.is_told() {
+            return None;
+        }
         Some(PolicyReport::new(kind, object, row))
     }
 

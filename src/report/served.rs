@@ -4,16 +4,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::core::discovery::v2::APIResourceDiscovery;
 
 use crate::api::names::GroupVersionResource;
+use crate::api::params::Role;
 use crate::hub::HubClient;
 use crate::sync::kinds::GATEWAYS;
 
-/// A kind of policies that the hub serves.
+/// A kind of policies, or of resources, that the hub serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedKind {
     /// Where it is served.
     pub gvr: GroupVersionResource,
     /// Its name in objects.
     pub kind: String,
+    /// As what parameters list it.
+    pub role: Role,
     singular: String,
     short: Vec<String>,
 }
@@ -22,7 +25,7 @@ impl ServedKind {
     /// The kind of Gateways, which are called as policies are.
     pub fn gateways() -> Self {
         let (kind, singular, short) = ("Gateway".to_owned(), "gateway".to_owned(), vec!["gtw".to_owned()]);
-        Self { gvr: GATEWAYS.gvr(), kind, singular, short }
+        Self { gvr: GATEWAYS.gvr(), kind, role: Role::Policy, singular, short }
     }
 
     /// Whether a user means this kind by `word`, with no other kind to be confused with.
@@ -30,11 +33,12 @@ impl ServedKind {
         self.is_named(word).is_some()
     }
 
-    /// The kind `gvr` as the hub's discovery describes it.
-    pub fn new(gvr: GroupVersionResource, served: &APIResource) -> Self {
+    /// The kind `gvr`, which is listed as what `role` says, as the hub's discovery describes it.
+    pub fn new(role: Role, gvr: GroupVersionResource, served: &APIResource) -> Self {
         Self {
             gvr,
             kind: served.kind.clone(),
+            role,
             singular: served.singular_name.clone(),
             short: served.short_names.clone().unwrap_or_default(),
         }
@@ -45,6 +49,7 @@ impl ServedKind {
         Some(Self {
             gvr: GroupVersionResource::new(group, version, served.resource.as_ref()?),
             kind: served.response_kind.as_ref()?.kind.clone()?,
+            role: Role::Policy,
             singular: served.singular_resource.clone().unwrap_or_default(),
             short: served.short_names.clone(),
         })

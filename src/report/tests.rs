@@ -10,6 +10,7 @@ use super::*;
 use crate::api::annotations::GATEWAY_CLUSTERS;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use crate::api::object::HubObject;
+use crate::api::params::Role;
 use crate::hub::{Pruned, Scope};
 
 pub(crate) const CONTROLLER: &str = "kuadrant.io/policy-sync";
@@ -24,7 +25,11 @@ pub(crate) const CLUSTERS: &str = r#"[
 
 pub(crate) fn kind() -> ServedKind {
     let served = APIResource { kind: "RateLimitPolicy".into(), ..APIResource::default() };
-    ServedKind::new(GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"), &served)
+    ServedKind::new(
+        Role::Policy,
+        GroupVersionResource::new("kuadrant.io", "v1", "ratelimitpolicies"),
+        &served,
+    )
 }
 
 /// The policy `shop/limits` with these annotations.

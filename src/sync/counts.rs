@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use super::feedback::Enforcement;
 use super::rows::work::{Purpose, Work};
 use crate::api::names::Origin;
+use crate::api::params::Role;
 
 /// What works are for, each with the states that such a work can be in.
-pub(super) const GROUPS: [(&str, &[&str]); 4] = [
+pub(super) const GROUPS: [(&str, &[&str]); 5] = [
     ("access", &STATES),
     ("foreign", &STATES),
     ("gateway", &STATES),
     ("policy", &["deleting", "refused", "pending", "overridden", "not_enforced", "enforced"]),
+    ("resource", &STATES),
 ];
 const STATES: [&str; 4] = ["deleting", "refused", "pending", "applied"];
 
@@ -47,21 +49,24 @@ pub(super) fn purpose(work: &Work) -> &'static str {
     match &work.purpose {
         Purpose::Access(_) => "access",
         Purpose::Foreign => "foreign",
-        Purpose::Copy(origin) => of_origin(origin),
+        Purpose::Copy(origin) => {
+            of_origin(origin, if work.of_resource { Role::Resource } else { Role::Policy })
+        }
     }
 }
 
-/// What works of `origin` are for.
-pub(super) fn of_origin(origin: &Origin) -> &'static str {
-    match origin {
-        Origin::Gateway(_) => "gateway",
-        Origin::Object(..) => "policy",
+/// What works of `origin`, whose kind is listed as what `role` says, are for.
+pub(super) fn of_origin(origin: &Origin, role: Role) -> &'static str {
+    match (origin, role) {
+        (Origin::Gateway(_), _) => "gateway",
+        (Origin::Object(..), Role::Policy) => "policy",
+        (Origin::Object(..), Role::Resource) => "resource",
     }
 }
 
 /// The first of these that holds.
 pub(super) fn state(work: &Work) -> &'static str {
-    let is_policy = work.origin().is_some_and(|origin| origin.as_gateway().is_none());
+    let is_policy = purpose(work) == "policy";
     match &work.answer {
         _ if work.deleting.is_some() => "deleting",
         Some(answer) if answer.applied && is_policy => match answer.enforcement() {

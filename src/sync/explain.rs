@@ -1,4 +1,4 @@
-//! Why a Gateway or a policy is on a cluster or is not, in sentences, each with the objects to change.
+//! Why a Gateway, a policy or a resource is on a cluster or is not, in sentences, each with the objects to change.
 //!
 //! ```text
 //! plan ─▶ outcomes ─┬─ none ─▶ which step keeps it away: class, kind, target, placement, selector
@@ -13,6 +13,7 @@ mod eligibility;
 mod explanation;
 mod policy;
 mod present;
+mod resource;
 mod selection;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::api::annotations::{GRACE_TIMEOUT, Synced};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
+use crate::api::params::Role;
 use crate::sync::desired::placement::{NoPlacement, Placed, placed, placement, serves_until};
 use crate::sync::desired::{Absence, Kept, Outcome, WorksPlan, plan_works};
 use crate::sync::rows::work::Work;
@@ -43,7 +45,10 @@ pub fn explain(
     let explainer = Explainer::new(view, settings, origin, kind, unavailable);
     let steps = match origin {
         Origin::Gateway(key) => explainer.gateway_steps(key),
-        Origin::Object(..) => explainer.policy_steps(),
+        Origin::Object(..) => match explainer.role {
+            Role::Policy => explainer.policy_steps(),
+            Role::Resource => explainer.resource_steps(),
+        },
     };
     let known = view.clusters().map(|(name, _)| name);
     let clusters = known.chain(explainer.entries.keys().cloned());
@@ -73,6 +78,8 @@ struct Target {
 struct Explainer<'v> {
     view: View<'v>,
     origin: &'v Origin,
+    /// As what classes list its kind.
+    role: Role,
     gateways: BTreeMap<ObjectKey, Target>,
     /// `RateLimitPolicy shop/limits`.
     regarding: String,
@@ -109,14 +116,25 @@ fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
             return missing.into_iter().fold(reason, Reason::change).change(label);
         }
     };
-    let (row, decided) = (view.placement(&placement), view.decided(&placement).len());
-    let mut text = format!("Placement {placement}, which places Gateway {key}, has not chosen it");
+    not_chosen(view, &placement, &format!("Gateway {key}")).change(label)
+}
+
+/// That `placement`, which places `what`, has not chosen a cluster.
+fn not_chosen(view: View<'_>, placement: &ObjectKey, what: &str) -> Reason {
+    let (row, decided) = (view.placement(placement), view.decided(placement).len());
+    let mut text = format!("Placement {placement}, which places {what}, has not chosen it");
     if let Some(selected) = row.map(|row| row.selected).filter(|selected| *selected > decided) {
         let so_far =
             format!(" so far: it has chosen {selected} clusters, and its PlacementDecisions name {decided}");
         text.push_str(&so_far);
     }
-    Reason::new(NOT_PLACED, text).change(format!("Placement {placement}")).change(label)
+    Reason::new(NOT_PLACED, text).change(format!("Placement {placement}"))
+}
+
+/// That there is no such cluster.
+fn no_cluster() -> Reason {
+    let text = "the hub has no ManagedCluster of this name";
+    Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}"))
 }
 
 /// That it may only seem to be placed there no longer.
@@ -148,6 +166,7 @@ impl<'v> Explainer<'v> {
         Self {
             view,
             origin,
+            role: view.role(origin.kind()).unwrap_or(Role::Policy),
             gateways: gateways.into_iter().map(|key| (key.clone(), Target::new(view, &key))).collect(),
             regarding: format!("{kind} {}", origin.object()),
             copy: format!(
@@ -181,7 +200,7 @@ impl Explainer<'_> {
             }
             Some(Outcome::Work(work) | Outcome::Held(work, _)) => {
                 let (in_sync, reason) = self.present(cluster, work);
-                (true, in_sync, vec![reason])
+                (true, in_sync, [reason].into_iter().chain(self.share(cluster)).collect())
             }
         };
         let work = self.works.get(cluster);
@@ -203,9 +222,11 @@ impl Explainer<'_> {
         let mut reasons: Vec<Reason> = match self.plan.absence(cluster) {
             Absence::Untargeted => stops().collect(),
             Absence::NotSelected => self.not_selected(cluster),
-            Absence::NotPlaced => match self.origin {
-                Origin::Gateway(key) => self.not_placed(key, cluster),
-                Origin::Object(..) => self.targets_not_placed(cluster),
+            Absence::NotNamed => self.not_named().into_iter().collect(),
+            Absence::NotPlaced => match (self.origin, self.role) {
+                (Origin::Gateway(key), _) => self.not_placed(key, cluster),
+                (Origin::Object(..), Role::Policy) => self.targets_not_placed(cluster),
+                (Origin::Object(..), Role::Resource) => self.resource_not_placed(cluster),
             },
         };
         if reasons.is_empty() {
@@ -238,8 +259,7 @@ impl Explainer<'_> {
         }
         let reason = &target.elsewhere;
         if reason.code == NOT_PLACED && self.view.cluster(cluster).is_none() {
-            let text = "the hub has no ManagedCluster of this name";
-            return vec![Reason::new("NoCluster", text).change(format!("ManagedCluster {CLUSTER}"))];
+            return vec![no_cluster()];
         }
         vec![reason.clone()]
     }

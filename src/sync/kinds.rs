@@ -11,6 +11,7 @@ use super::rows::policy::Policy;
 use super::rows::secret::Secret;
 use super::rows::work::Work;
 use crate::api::names::{ControllerName, ObjectKey};
+use crate::api::params::Role;
 use crate::api::{annotations, cluster, gateway, secret, work};
 use crate::hub::{Family, Kind, Line, Requirement, Source};
 
@@ -34,6 +35,8 @@ pub static DECISIONS: Kind<Decision> = Kind::new(cluster::GROUP, "v1beta1", "pla
 pub static WORKS: Kind<Work> = Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
 /// Policies of the kinds that parameters list, each in one version, followed while that can be synced.
 pub static POLICIES: Family<Arc<Policy>> = Family::new("policies");
+/// Resources of the kinds that parameters list, in the same way. Of what these hold, all may travel.
+pub static RESOURCES: Family<Arc<Policy>> = Family::new("resources").with_text();
 /// What has to be listed before anything is planned.
 pub const NEEDED: [&Line; 6] =
     [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];
@@ -55,10 +58,20 @@ pub fn of_controller(controller: &ControllerName) -> String {
     format!("{}={}", annotations::CONTROLLER, controller.hash())
 }
 
-/// The policies of `kind`.
+/// The objects of `kind`, which parameters list as what `role` says.
 #[must_use]
-pub fn policies(kind: &PolicyKind) -> Source {
-    POLICIES.resource(kind.clone())
+pub fn objects(role: Role, kind: &PolicyKind) -> Source {
+    match role {
+        Role::Policy => POLICIES.resource(kind.clone()),
+        Role::Resource => RESOURCES.resource(kind.clone()),
+    }
+}
+
+/// The kind of `source`, and as what parameters list it, where its objects are policies or resources.
+#[must_use]
+pub fn listed(source: &Source) -> Option<(Role, &PolicyKind)> {
+    let policies = POLICIES.resource_of(source).map(|kind| (Role::Policy, kind));
+    policies.or_else(|| RESOURCES.resource_of(source).map(|kind| (Role::Resource, kind)))
 }
 
 /// The ConfigMap `key`.

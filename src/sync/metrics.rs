@@ -11,13 +11,14 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use prometheus::{Gauge, Histogram, IntGaugeVec};
 
-use super::desired::eligibility::conflict;
+use super::desired::eligibility::{conflict, not_in_role};
 use super::rows::kind::KindReason;
 use super::rows::work::Work;
 use super::status::fare::{Fare, State};
 use super::{Changes, ClassParams, Problem, View, counts};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, Origin, WorkName};
+use crate::api::params::Role;
 use crate::telemetry::metrics::{Metrics, gauge_value};
 
 use tally::{STUCK, Tally};
@@ -41,6 +42,7 @@ struct Inner {
     classes: IntGaugeVec,
     kinds: IntGaugeVec,
     policies: IntGaugeVec,
+    resources: IntGaugeVec,
     gateways: IntGaugeVec,
     works: IntGaugeVec,
     works_stuck: IntGaugeVec,
@@ -76,6 +78,11 @@ impl HubMetrics {
             policies: made.gauges(
                 "policy_sync_policies",
                 "Policies that target Gateways of this controller, by how they fare.",
+                &["state"],
+            )?,
+            resources: made.gauges(
+                "policy_sync_resources",
+                "Resources that Placements take to the spokes, by how they fare.",
                 &["state"],
             )?,
             gateways: made.gauges(
@@ -170,6 +177,7 @@ impl HubMetrics {
         by_state(&self.0.kinds, &KindReason::ALL.map(KindReason::as_str), &counts.kinds);
         by_state(&self.0.clusters, &CLUSTERS, &counts.clusters);
         by_state(&self.0.policies, &State::OF_POLICIES.map(State::as_str), &counts.policies);
+        by_state(&self.0.resources, &State::OF_POLICIES.map(State::as_str), &counts.resources);
         by_state(&self.0.gateways, &State::OF_GATEWAYS.map(State::as_str), &counts.gateways);
         for (purpose, states) in counts::GROUPS {
             for state in states {
@@ -196,6 +204,7 @@ struct Counted {
     kinds: BTreeMap<&'static str, usize>,
     clusters: BTreeMap<&'static str, usize>,
     policies: BTreeMap<&'static str, usize>,
+    resources: BTreeMap<&'static str, usize>,
     gateways: BTreeMap<&'static str, usize>,
     works: BTreeMap<(&'static str, &'static str), usize>,
     stuck: BTreeMap<&'static str, usize>,
@@ -207,7 +216,7 @@ impl Counted {
     fn new(metrics: &HubMetrics, view: View<'_>) -> Self {
         let mut counted =
             Self { works: view.work_counts(), problems: metrics.0.counted.lock().clone(), ..Self::default() };
-        let mut kinds: BTreeSet<GroupVersionResource> = BTreeSet::new();
+        let mut kinds: BTreeSet<(Role, GroupVersionResource)> = BTreeSet::new();
         for class in view.our_classes().into_keys() {
             let Some(params) = view.class_params(&class.name) else { continue };
             let state = match &params {
@@ -216,10 +225,11 @@ impl Counted {
                 ClassParams::Unread { .. } => "unread",
             };
             *counted.classes.entry(state).or_default() += 1;
-            let listed = params.known().into_iter().flat_map(|params| &params.policies_to_sync);
-            kinds.extend(listed.map(|policy| policy.gvr()));
+            let known = params.known();
+            let listed = known.iter().flat_map(|params| Role::ALL.map(|role| (params, role)));
+            kinds.extend(listed.flat_map(|(params, role)| params.listed(role).map(move |gvr| (role, gvr))));
         }
-        for state in kinds.iter().filter_map(|gvr| resolved(view, gvr)) {
+        for state in kinds.iter().filter_map(|(role, gvr)| resolved(view, *role, gvr)) {
             *counted.kinds.entry(state).or_default() += 1;
         }
         for cluster in view.carrying() {
@@ -234,8 +244,12 @@ impl Counted {
     }
 }
 
-/// How `gvr`, which a class lists, resolves, `None` where that is not known yet: as the class's condition has it.
-fn resolved(view: View<'_>, gvr: &GroupVersionResource) -> Option<&'static str> {
+/// How `gvr`, which a class lists as what `role` says, resolves, `None` where that is not known yet: as the class's condition has
+/// it.
+fn resolved(view: View<'_>, role: Role, gvr: &GroupVersionResource) -> Option<&'static str> {
+    if not_in_role(view, role, &gvr.kind).is_some() {
+        return Some(KindReason::NotSyncable.as_str());
+    }
     let state = view.kind(gvr)?;
     let conflict = conflict(view, gvr).filter(|problem| matches!(problem, Problem::VersionConflict { .. }));
     Some(conflict.map_or_else(|| state.resolution.reason().as_str(), |problem| problem.category()))

@@ -26,6 +26,7 @@ pub mod kinds;
 pub mod metrics;
 mod named;
 mod offline;
+mod planned_shares;
 pub mod problem;
 mod recent;
 mod refused;
@@ -44,6 +45,7 @@ use crate::hub;
 pub use index::{CLASS_RETURNS, Index, PLACEMENT_SETTLES};
 pub use key::{Key, Keys};
 pub use offline::OfflineMirror;
+pub use planned_shares::PlannedShares;
 pub use unplaced::UnplacedSince;
 
 pub use problem::Problem;

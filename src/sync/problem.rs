@@ -119,6 +119,25 @@ pub enum Problem {
         /// The limit.
         limit: usize,
     },
+    /// The preferences of its replicas cannot be read.
+    #[error("annotation federation.kubernetes.io/replica-set-preferences{place}: {fault}")]
+    BadPreferences {
+        /// `.clusters.c1.weight`, empty for all of it.
+        place: String,
+        /// What is wrong.
+        fault: String,
+    },
+    /// There are preferences for replicas, and it has none.
+    #[error("annotation federation.kubernetes.io/replica-set-preferences: it has no spec.replicas to split")]
+    NoReplicas,
+    /// Its clusters may not take all replicas.
+    #[error("{left_out} of {total} replicas run nowhere: no cluster may take more, as its preferences are")]
+    ReplicasLeftOut {
+        /// How many are left out.
+        left_out: u64,
+        /// Of how many.
+        total: u64,
+    },
     /// The spec cannot be read.
     #[error("spec: {0}")]
     BadSpec(String),
@@ -216,9 +235,10 @@ pub(super) const PARAMETERS_UNREAD: &str = "ParametersUnread";
 
 impl Problem {
     /// The categories of problems that are told, each with whether it [freezes](Problem::freezes).
-    pub const CATEGORIES: [(&'static str, bool); 22] = [
+    pub const CATEGORIES: [(&'static str, bool); 25] = [
         ("BadGraceTimeout", false),
         ("BadOverrides", true),
+        ("BadPreferences", true),
         ("BadReference", true),
         ("BadSelector", true),
         ("BadSpec", true),
@@ -230,9 +250,11 @@ impl Problem {
         (INVALID_PARAMETERS, true),
         ("KindNotResolved", true),
         ("MoreSecretsLeftOut", false),
+        ("NoReplicas", false),
         ("OtherController", false),
         (PARAMETERS_UNREAD, true),
         ("PoliciesPending", false),
+        ("ReplicasLeftOut", false),
         ("SecretMissing", false),
         ("SecretNamespace", false),
         ("SecretNotGranted", false),
@@ -262,6 +284,9 @@ impl Problem {
             Self::ClassGone(_) => "ClassGone",
             Self::ParametersUnread { .. } => PARAMETERS_UNREAD,
             Self::TooLarge { .. } | Self::CopiesTooLarge { .. } => "TooLarge",
+            Self::BadPreferences { .. } => "BadPreferences",
+            Self::NoReplicas => "NoReplicas",
+            Self::ReplicasLeftOut { .. } => "ReplicasLeftOut",
             Self::BadSpec(_) => "BadSpec",
             Self::BadReference { .. } => "BadReference",
             Self::ForeignReference(_) => "ForeignReference",
@@ -317,6 +342,7 @@ impl Problem {
             | Self::ParametersUnread { .. }
             | Self::TooLarge { .. }
             | Self::CopiesTooLarge { .. }
+            | Self::BadPreferences { .. }
             | Self::BadSpec(_)
             | Self::BadReference { .. }
             | Self::SecretsUnread { .. }
@@ -326,7 +352,9 @@ impl Problem {
             | Self::ForeignReference(_)
             | Self::ForeignWork { .. }
             | Self::PoliciesPending
+            | Self::NoReplicas
             | Self::OtherController(_)
+            | Self::ReplicasLeftOut { .. }
             | Self::SecretLeftOut { .. }
             | Self::MoreSecretsLeftOut(_) => false,
         }

@@ -17,7 +17,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use serde_json::json;
 
 use super::kinds::{DECISIONS, POLICIES, WORKS};
-use super::rows::kind::{PolicyKindInfo, Resolution};
+use super::rows::kind::{KindInfo, Resolution};
 use super::*;
 use crate::api::moment::Moment;
 use crate::api::names::ObjectKey;
@@ -140,7 +140,7 @@ fn what_is_known_of_a_kind_stays_where_it_is_found_to_be_the_same() {
     let definition = || JSONSchemaProps { type_: Some("object".to_owned()), ..JSONSchemaProps::default() };
     let resolution = || {
         let schema = Some(Arc::new(Schema::new(&definition())));
-        Resolution::Resolved(PolicyKindInfo { schema, ..PolicyKindInfo::named("RateLimitPolicy") })
+        Resolution::Resolved(KindInfo { schema, ..KindInfo::named("RateLimitPolicy") })
     };
     let mut world = hub();
     let mut found = || {

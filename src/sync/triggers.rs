@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use super::{Key, Keys};
 use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
+use crate::api::params::Role;
 use crate::hub::{Changed, Source};
 use crate::sync::found::{VERSIONS, WORK_SCHEMA};
 use crate::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, WORKS,
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, WORKS, listed,
 };
 use crate::sync::rows::class::Class;
 use crate::sync::rows::cluster::Decision;
@@ -82,8 +83,8 @@ impl<'m> Triggers<'m> {
 
     /// An object of a kind of many resources changed.
     fn of_resource(&self, source: &Source, key: &ObjectKey) -> Keys {
-        if let Some(kind) = POLICIES.resource_of(source) {
-            self.policy(kind, key)
+        if let Some((role, kind)) = listed(source) {
+            self.object(role, kind, key)
         } else if let Some(kind) = VERSIONS.resource_of(source) {
             self.kind(kind)
         } else {
@@ -102,12 +103,12 @@ impl<'m> Triggers<'m> {
 
     /// `source` was listed whole for the first time.
     fn listed(&self, source: &Source) -> Keys {
-        if let Some(kind) = POLICIES.resource_of(source) { self.of_kind(kind) } else { self.known_of(source) }
+        if let Some((_, kind)) = listed(source) { self.of_kind(kind) } else { self.known_of(source) }
     }
 
     /// `source` is watched no longer.
     fn forgotten(&self, source: &Source) -> Keys {
-        POLICIES.resource_of(source).map(|kind| self.kind(kind)).unwrap_or_default()
+        listed(source).map(|(_, kind)| self.kind(kind)).unwrap_or_default()
     }
 
     /// It is known of ConfigMaps, Secrets or ReferenceGrants what was not known.
@@ -149,7 +150,7 @@ impl<'m> Triggers<'m> {
         let mut keys = Keys::from([Key::Watches]);
         keys.extend(self.0.classes().map(|(key, _)| Key::Class(key.clone())));
         keys.extend(self.waiting());
-        keys.extend(self.0.policies().flat_map(|(policy, _)| both(&policy)));
+        keys.extend(self.0.objects().flat_map(|(object, _)| both(&object)));
         keys.extend(self.0.origins().flat_map(|origin| both(origin)));
         keys
     }
@@ -174,26 +175,30 @@ impl<'m> Triggers<'m> {
         if rows.any(|row| row.placement.is_some()) { self.of_namespace(&key.namespace) } else { Keys::new() }
     }
 
-    /// Policies reach only Gateways of their own namespace, so what happens in one stays there.
+    /// Policies reach only Gateways of their own namespace, and resources its Placements, so what happens in one stays there.
     fn of_namespace(&self, namespace: &Arc<str>) -> Keys {
         let here = |key: &ObjectKey| key.namespace == *namespace;
         let mut keys = Keys::new();
         let gateways = self.0.gateways().filter(|(key, _)| here(key));
         keys.extend(gateways.flat_map(|(key, _)| both(&Origin::Gateway(key.clone()))));
-        keys.extend(self.policies_in(namespace).flat_map(|policy| both(&policy)));
+        keys.extend(self.objects_in(namespace).flat_map(|object| both(&object)));
         let origins = self.0.origins().filter(|origin| here(origin.object()));
         keys.extend(origins.flat_map(|origin| both(origin)));
         keys
     }
 
-    /// The policies of a namespace.
-    fn policies_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = Origin> {
-        let policies = self.0.policies().filter(|(policy, _)| policy.object().namespace == *namespace);
-        policies.map(|(policy, _)| policy)
+    /// The policies and resources of a namespace.
+    fn objects_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = Origin> {
+        let objects = self.0.objects().filter(|(object, _)| object.object().namespace == *namespace);
+        objects.map(|(object, _)| object)
     }
 
-    fn policy(&self, kind: &PolicyKind, object: &ObjectKey) -> Keys {
-        let here = self.0.gateways().filter(|(gateway, _)| gateway.namespace == object.namespace);
+    fn object(&self, role: Role, kind: &PolicyKind, object: &ObjectKey) -> Keys {
+        // Gateways wait for policies.
+        let here = self
+            .0
+            .gateways()
+            .filter(|(gateway, _)| role == Role::Policy && gateway.namespace == object.namespace);
         let mut keys: Keys = here.map(|(gateway, _)| Key::Fold(Origin::Gateway(gateway.clone()))).collect();
         keys.extend(both(&Origin::new(kind.clone(), object.clone())));
         // A kind that is listed no more is watched until its last annotation is gone.
@@ -315,7 +320,7 @@ impl<'m> Triggers<'m> {
             |other: &&Arc<Origin>| other.as_gateway().is_none() && other.object().namespace == *namespace;
         let there = self.0.origins().filter(is_there);
         let mut keys: Keys = there.map(|policy| Key::Works((**policy).clone())).collect();
-        let absent = self.policies_in(namespace).filter(|policy| self.0.work_of(policy, cluster).is_none());
+        let absent = self.objects_in(namespace).filter(|policy| self.0.work_of(policy, cluster).is_none());
         keys.extend(absent.map(Key::Fold));
         keys
     }
@@ -352,8 +357,8 @@ impl<'m> Triggers<'m> {
     /// The Gateways and policies whose works are planned to have this name.
     fn named(&self, name: &WorkName) -> impl Iterator<Item = Origin> {
         let gateways = self.0.gateways().map(|(key, _)| Origin::Gateway(key.clone()));
-        let policies = self.0.policies().map(|(policy, _)| policy);
-        gateways.chain(policies).filter(|origin| name.is_for(self.0.controller(), origin))
+        let objects = self.0.objects().map(|(object, _)| object);
+        gateways.chain(objects).filter(|origin| name.is_for(self.0.controller(), origin))
     }
 }
 

@@ -9,22 +9,24 @@ use super::PolicyKind;
 use super::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
 use super::index::{CLASS_RETURNS, Index, PLACEMENT_SETTLES, decisions_of};
 use super::kinds::{
-    CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, config_map, policies,
+    CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, RESOURCES, SECRETS, config_map,
+    objects,
 };
+use super::planned_shares::PlannedShares;
 use super::refused::Refused;
 use super::rows::Strings;
 use super::rows::class::Class;
 use super::rows::cluster::{Cluster, Decision, Placement};
 use super::rows::gateway::Gateway;
 use super::rows::grant::Grant;
-use super::rows::kind::{KindState, PolicyKindInfo, Resolution};
+use super::rows::kind::{KindInfo, KindState, Resolution};
 use super::rows::policy::Policy;
 use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
-use crate::api::params::{Params, ParamsFault};
+use crate::api::params::{Params, ParamsFault, Role};
 use crate::api::selector::ClusterSelector;
 use crate::hub::{Index as _, Source, Table, Tables};
 
@@ -37,6 +39,7 @@ pub struct View<'m> {
     tables: &'m Tables,
     index: &'m Index,
     refused: Option<&'m Refused>,
+    shares: Option<&'m PlannedShares>,
     /// The moment.
     pub now: Moment,
 }
@@ -75,13 +78,28 @@ impl ClassParams {
 
 impl<'m> View<'m> {
     pub(super) fn new(tables: &'m Tables, index: &'m Index, now: Moment) -> Self {
-        Self { tables, index, refused: None, now }
+        Self { tables, index, refused: None, shares: None, now }
     }
 
     /// The same with what this process has found out by writing.
     #[must_use]
     pub fn refusing(self, refused: &'m Refused) -> Self {
         Self { refused: Some(refused), ..self }
+    }
+
+    /// The same with how this process has last split replicas.
+    #[must_use]
+    pub fn sharing(self, shares: &'m PlannedShares) -> Self {
+        Self { shares: Some(shares), ..self }
+    }
+
+    /// How the replicas of `origin` are split: as this process has last planned it, else as its works say.
+    #[must_use]
+    pub fn shares(&self, origin: &Origin) -> BTreeMap<ClusterName, u64> {
+        self.shares.and_then(|shares| shares.of(origin)).unwrap_or_else(|| {
+            let works = self.works_of(origin).filter(|(.., work)| work.deleting.is_none());
+            works.filter_map(|(_, cluster, work)| Some((cluster.clone(), work.replicas?))).collect()
+        })
     }
 
     /// Since when the hub refuses to have the work of `origin` made in `cluster`, `None` where it does not.
@@ -283,23 +301,55 @@ impl<'m> View<'m> {
         Some(format!("parameters {key} cannot be read: {}", failing.text))
     }
 
-    /// Whether the policies of `kind` have been listed whole, so that one that is not here does not exist.
+    /// The parameters of each class of ours, as far as they are known, with those that went so short a while ago that they may
+    /// return: the oldest class first, then by name.
+    #[must_use]
+    pub fn listing(&self) -> Vec<(&'m ObjectKey, Arc<Params>)> {
+        let known = |name: &ObjectKey| self.class_params(&name.name)?.known().cloned();
+        let ours =
+            self.our_classes().into_iter().filter_map(|(name, class)| Some((name, class, known(name)?)));
+        let departed =
+            self.departed().filter_map(|(name, class, params)| Some((name, class, params?.clone())));
+        let mut classes: Vec<_> = ours.chain(departed).collect();
+        classes.sort_by_key(|(name, class, _)| (class.created, *name));
+        classes.into_iter().map(|(name, _, params)| (name, params)).collect()
+    }
+
+    /// As what `kind` is listed: as policies where any class does so; `None` where none lists it.
+    #[must_use]
+    pub fn role(&self, kind: &PolicyKind) -> Option<Role> {
+        let classes = self.listing();
+        let lists = |role: &Role| classes.iter().any(|(_, params)| params.lists(*role, kind));
+        Role::ALL.into_iter().find(lists)
+    }
+
+    /// Where the objects of `kind` come from. One that is listed no more may be watched on.
+    #[must_use]
+    pub fn source_of(&self, kind: &PolicyKind) -> Source {
+        let [policies, resources] = Role::ALL.map(|role| objects(role, kind));
+        let [of_policies, of_resources] =
+            [&policies, &resources].map(|source| self.tables.table::<Arc<Policy>>(source).is_some());
+        let role = if of_policies == of_resources { self.role(kind) } else { None };
+        if role == Some(Role::Resource) || role.is_none() && of_resources { resources } else { policies }
+    }
+
+    /// Whether the objects of `kind` have been listed whole, so that one that is not here does not exist.
     #[must_use]
     pub fn policies_synced(&self, kind: &PolicyKind) -> bool {
-        self.synced(&policies(kind)).is_some()
+        self.synced(&self.source_of(kind)).is_some()
     }
 
     fn policy_table(&self, kind: &PolicyKind) -> Option<&'m Table<Arc<Policy>>> {
-        self.tables.table(&policies(kind))
+        self.tables.table(&self.source_of(kind))
     }
 
-    /// A policy.
+    /// A policy, or a resource.
     #[must_use]
     pub fn policy(&self, origin: &Origin) -> Option<&'m Policy> {
         self.policy_row(origin).map(|policy| &**policy)
     }
 
-    /// A policy, for what outlives this look at the mirror.
+    /// The same, for what outlives this look at the mirror.
     #[must_use]
     pub fn policy_row(&self, origin: &Origin) -> Option<&'m Arc<Policy>> {
         self.policy_table(origin.kind())?.get(origin.object())
@@ -327,6 +377,14 @@ impl<'m> View<'m> {
         })
     }
 
+    /// All policies and resources, in no order.
+    pub fn objects(&self) -> impl Iterator<Item = (Origin, &'m Policy)> {
+        let resources = self.tables.resources(&RESOURCES).flat_map(|(kind, table)| {
+            table.iter().map(|(key, resource)| (Origin::new(kind.clone(), key.clone()), &**resource))
+        });
+        self.policies().chain(resources)
+    }
+
     /// All Gateways, in no order.
     pub fn gateways(&self) -> impl Iterator<Item = (&'m ObjectKey, &'m Gateway)> {
         self.tables.rows(&GATEWAYS)
@@ -347,7 +405,7 @@ impl<'m> View<'m> {
     }
 
     /// The kinds that resolve, whether or not parameters still list them, each with its version.
-    pub fn resolved_kinds(&self) -> impl Iterator<Item = (&'m GroupVersionResource, &'m PolicyKindInfo)> {
+    pub fn resolved_kinds(&self) -> impl Iterator<Item = (&'m GroupVersionResource, &'m KindInfo)> {
         let states = self.tables.resources(&VERSIONS).flat_map(|(_, table)| table.iter());
         states.filter_map(|(_, state)| match &state.resolution {
             Resolution::Resolved(info) => Some((&state.gvr, info)),
@@ -355,7 +413,7 @@ impl<'m> View<'m> {
         })
     }
 
-    /// The policies of one kind, in no order.
+    /// The objects of one kind, in no order.
     pub fn policies_of(&self, kind: &PolicyKind) -> impl Iterator<Item = (&'m ObjectKey, &'m Policy)> {
         let policies = self.policy_table(kind).into_iter().flat_map(Table::iter);
         policies.map(|(key, policy)| (key, &**policy))

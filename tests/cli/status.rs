@@ -236,12 +236,12 @@ async fn all_is_well(client: &Client, kubeconfig: &Path) {
 
     refused(
         &status(kubeconfig, &["authpolicy"]),
-        "\"authpolicy\" is no kind of policies that is synced: no parameters of our GatewayClasses list \
+        "\"authpolicy\" is no kind that is synced: no parameters of our GatewayClasses list \
          authpolicies.kuadrant.io, but RateLimitPolicy, TimeoutPolicy",
     );
     refused(
         &status(kubeconfig, &["anything"]),
-        "\"anything\" is no kind of policies that is synced: the parameters of our GatewayClasses list RateLimit",
+        "\"anything\" is no kind that is synced: the parameters of our GatewayClasses list RateLimit",
     );
     refused(&status(kubeconfig, &["-n", "../.."]), "is no name of Kubernetes");
     let ran = status(kubeconfig, &["ratelimitpolicy", "nothing", "-n", "shop"]);

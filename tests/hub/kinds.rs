@@ -54,7 +54,7 @@ fn quota_policies(group: &str, version: &str) -> Value {
 }
 
 /// Waits until the class says `reason` in `PoliciesResolved`, with `part` in the message.
-async fn until_resolved(tenant: &Tenant<'_>, class: &str, reason: &str, part: &str) -> Result<()> {
+pub(crate) async fn until_resolved(tenant: &Tenant<'_>, class: &str, reason: &str, part: &str) -> Result<()> {
     let class = gateway_class(class, &tenant.controller_name(), None);
     wait::until(&format!("PoliciesResolved is {reason}"), Duration::from_secs(60), || async {
         let class = tenant.get(&class).await?;

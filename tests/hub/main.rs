@@ -13,6 +13,7 @@ mod metrics;
 mod overrides;
 mod placement;
 mod refusals;
+mod resources;
 mod restored;
 mod schemas;
 mod secrets;

@@ -15,7 +15,7 @@ use policy_sync::hub::{Change, Source, Wanted};
 use policy_sync::sync::desired::watches;
 use policy_sync::sync::diff::WorkAction;
 use policy_sync::sync::kinds::POLICIES;
-use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::sync::rows::kind::{KindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
 use policy_sync::sync::status::gateway::GatewayFold;
 use policy_sync::sync::status::policy::Fold;
@@ -212,7 +212,7 @@ impl Controller {
                 affected(&mirror.end_resync(&source, version, now))
             }
             Told::Resolved(gvr, kind) => {
-                let info = PolicyKindInfo::named(kind);
+                let info = KindInfo::named(kind);
                 affected(&mirror.change(found::resolved(&gvr, Resolution::Resolved(info)), now))
             }
             Told::Forget(source) => {

@@ -9,6 +9,7 @@ mod hierarchy;
 mod journey;
 mod order;
 mod overrides;
+mod resources;
 mod secrets;
 
 use std::path::Path;

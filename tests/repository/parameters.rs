@@ -32,6 +32,7 @@ fn every_key_is_shown_with_its_default() {
     let shown = parse(&folder().join("examples/every-key.yaml"));
     let defaults = Params {
         policies_to_sync: shown.policies_to_sync.clone(),
+        resources_to_sync: shown.resources_to_sync.clone(),
         metadata_to_skip: shown.metadata_to_skip.clone(),
         ..Params::default()
     };

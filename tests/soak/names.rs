@@ -21,7 +21,7 @@ use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS, needed,
 };
 use policy_sync::sync::metrics::HubMetrics;
-use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::sync::rows::kind::{KindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
 use policy_sync::sync::write::{PolicySync, PolicySyncOptions};
 use policy_sync::sync::{Changes, Key, Mirror, Settings, found, triggers};
@@ -141,7 +141,7 @@ impl Hub {
         let hub =
             Self { mirror, server, queue, controller, clock, policies: POLICIES.resource(gvr.kind.clone()) };
         hub.change(found::work_schema(WorkSchema::FULL));
-        hub.change(found::resolved(&gvr, Resolution::Resolved(PolicyKindInfo::named("RateLimitPolicy"))));
+        hub.change(found::resolved(&gvr, Resolution::Resolved(KindInfo::named("RateLimitPolicy"))));
         let kinds = json!({"policiesToSync": [rate_limit_policies()]});
         hub.list(&CLASSES.all(), &[gateway_class("shop", CONTROLLER, Some(("shop", "params")))]);
         let params = CONFIG_MAPS.object(ObjectKey::new("shop", "params"));

@@ -20,7 +20,7 @@ use policy_sync::sync::desired::{WorksPlan, plan_works, watches};
 use policy_sync::sync::kinds::{
     CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, needed,
 };
-use policy_sync::sync::rows::kind::{PolicyKindInfo, Resolution};
+use policy_sync::sync::rows::kind::{KindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
 use policy_sync::sync::status::policy::FoldPlan;
 use policy_sync::sync::{Key, Keys, Mirror, Settings, View, found, status, triggers};
@@ -209,11 +209,7 @@ impl Hub {
                 let resolution = name.map_or(Resolution::Gone, |name| {
                     let schema = (name == TYPED).then(|| self.schema.clone());
                     let has_ancestors = self.has_ancestors;
-                    Resolution::Resolved(PolicyKindInfo {
-                        schema,
-                        has_ancestors,
-                        ..PolicyKindInfo::named(&name)
-                    })
+                    Resolution::Resolved(KindInfo { schema, has_ancestors, ..KindInfo::named(&name) })
                 });
                 let resolves = resolution != Resolution::Gone;
                 self.change(found::resolved(&gvr, resolution));

@@ -2,7 +2,7 @@
 //! line that names its place.
 
 use policy_sync::api::params::path::StatusPath;
-use policy_sync::api::params::{MAX_POLICIES, Params, ParamsError};
+use policy_sync::api::params::{MAX_KINDS, Params, ParamsError};
 
 /// The most bytes of a fault and of its place: a condition has room for ten.
 const LIMIT: usize = 1024;
@@ -40,7 +40,7 @@ fn is_told(fault: &ParamsError) {
 
 fn is_usable(params: &Params) {
     assert!(!params.downstream_class.is_empty());
-    assert!(params.policies_to_sync.len() <= MAX_POLICIES);
+    assert!(params.policies_to_sync.len() <= MAX_KINDS);
     for policy in &params.policies_to_sync {
         for name in [&policy.group, &policy.version, &policy.resource] {
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);

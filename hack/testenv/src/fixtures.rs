@@ -4,9 +4,11 @@
 
 mod hub;
 mod policies;
+mod resources;
 
 pub use self::hub::{
     gateway, gateway_class, https_gateway, managed_cluster, namespace, params_config_map, placement,
     placement_decision, reference_grant, tls_secret,
 };
 pub use self::policies::{auth_policy, rate_limit_policy, timeout_policy};
+pub use self::resources::{config_maps, deployment, deployments, placed_config_map};

@@ -2,14 +2,16 @@
 //! was found instead. All faults are found at once.
 
 use super::{
-    Checked, Conflicts, Params, ParamsError, PolicyToSync, PolicyWaitAction, StatusField, TlsSecrets,
+    Checked, Conflicts, Params, ParamsError, PolicyToSync, PolicyWaitAction, ResourceToSync, StatusField,
+    TlsSecrets,
 };
 use crate::api::json::tree::Json;
 use crate::api::text::plain_excerpt;
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "downstreamClass",
     "policiesToSync",
+    "resourcesToSync",
     "tlsSecrets",
     "conflicts",
     "policyWaitSeconds",
@@ -173,6 +175,10 @@ impl Reader {
             let items = self.list(found);
             params.policies_to_sync = items.into_iter().filter_map(|item| self.policy(item)).collect();
         }
+        if let Some(found) = fields.take_optional("resourcesToSync") {
+            let items = self.list(found);
+            params.resources_to_sync = items.into_iter().filter_map(|item| self.resource(item)).collect();
+        }
         if let Some(found) = fields.take_optional("tlsSecrets") {
             let choices = [("none", TlsSecrets::None), ("copy", TlsSecrets::Copy)];
             params.tls_secrets = self.choice(found, choices).unwrap_or(params.tls_secrets);
@@ -203,9 +209,29 @@ impl Reader {
         let mut fields = self.fields(place, json, &known, &[])?;
         let [group, version, resource] =
             ["group", "version", "resource"].map(|key| self.required(&mut fields, key));
-        let items = fields.take_optional("statusFields").map(|found| self.list(found)).unwrap_or_default();
-        let status_fields = items.into_iter().filter_map(|item| self.status_field(item)).collect();
+        let status_fields = self.status_fields(&mut fields);
         Some(PolicyToSync { group: group?, version: version?, resource: resource?, status_fields })
+    }
+
+    fn resource(&mut self, (place, json): (String, Json)) -> Option<ResourceToSync> {
+        let known = ["group", "version", "resource", "placement", "statusFields"];
+        let mut fields = self.fields(place, json, &known, &[])?;
+        let [group, version, resource] =
+            ["group", "version", "resource"].map(|key| self.required(&mut fields, key));
+        let placement = fields.take_optional("placement").and_then(|found| self.text(found));
+        let status_fields = self.status_fields(&mut fields);
+        Some(ResourceToSync {
+            group: group?,
+            version: version?,
+            resource: resource?,
+            placement,
+            status_fields,
+        })
+    }
+
+    fn status_fields(&mut self, fields: &mut Fields) -> Vec<StatusField> {
+        let items = fields.take_optional("statusFields").map(|found| self.list(found)).unwrap_or_default();
+        items.into_iter().filter_map(|item| self.status_field(item)).collect()
     }
 
     fn status_field(&mut self, (place, json): (String, Json)) -> Option<StatusField> {

@@ -33,7 +33,7 @@ enum Names {
 }
 
 /// What `status` takes for a kind, too.
-const OF_STATUS: &[&str] = &["gateways", "policies", "cluster"];
+const OF_STATUS: &[&str] = &["gateways", "policies", "resources", "cluster"];
 
 /// `command`, whose arguments know the names that there are where `words` are typed.
 pub(super) fn add(command: Command, words: &[OsString]) -> Command {

@@ -9,7 +9,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 
 use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupVersionResource};
-use crate::api::params::{Params, ParamsError};
+use crate::api::params::{Params, ParamsError, Role};
 use crate::hub::{HubClient, HubError};
 use crate::sync::definitions::resolve_for;
 use crate::sync::kinds::REQUIRED;
@@ -49,9 +49,9 @@ impl AccessReviewer {
         }
     }
 
-    /// Whether `gvr` can be synced with the rights of this user.
-    pub(super) async fn resolve(&self, gvr: &GroupVersionResource) -> Resolution {
-        resolve_for(self.hub.client(), gvr, &self.user).await
+    /// Whether `gvr`, which is listed as what `role` says, can be synced with the rights of this user.
+    pub(super) async fn resolve(&self, role: Role, gvr: &GroupVersionResource) -> Resolution {
+        resolve_for(self.hub.client(), role, gvr, &self.user).await
     }
 
     /// What is wrong with `downstreamClass` on this hub, or why that cannot be said.

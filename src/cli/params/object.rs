@@ -6,8 +6,8 @@ use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
 use super::sources::Source;
-use crate::api::names::ObjectKey;
-use crate::api::params::{StatusField, StatusPath};
+use crate::api::names::{GroupVersionResource, ObjectKey};
+use crate::api::params::{Params, Role, StatusField, StatusPath};
 use crate::cli::columns::table;
 use crate::cli::documents::{self, Document, documents};
 use crate::cli::plan::is_plural;
@@ -81,17 +81,20 @@ fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     let metadata = &object["metadata"];
     let key = ObjectKey::new(&text(&metadata["namespace"]), &text(&metadata["name"]));
     let valid = sources.iter().filter(|source| source.checked.faults.is_empty());
-    let listed = valid.flat_map(|source| &source.checked.params.policies_to_sync);
-    let listed = listed.filter(|listed| {
-        let gvr = listed.gvr();
-        gvr.api_version() == api_version && is_plural(&gvr.kind, &kind)
-    });
-    let mut listed = listed.peekable();
-    if listed.peek().is_none() {
+    let params: Vec<&Params> = valid.map(|source| &source.checked.params).collect();
+    let is_it = |gvr: &GroupVersionResource| gvr.api_version() == api_version && is_plural(&gvr.kind, &kind);
+    let (mut is_listed, mut fields) = (false, Vec::new());
+    for (params, role) in params.iter().flat_map(|params| Role::ALL.map(|role| (params, role))) {
+        for gvr in params.listed(role).filter(is_it) {
+            is_listed = true;
+            let listed = params.status_fields(role, &gvr).map(|field| Field::new(field, object));
+            fields.extend(listed.collect::<anyhow::Result<Vec<_>>>()?);
+        }
+    }
+    if !is_listed {
         bail!("the parameters list no kind of {api_version} that is called {kind}");
     }
-    let fields = listed.flat_map(|listed| &listed.status_fields).map(|field| Field::new(field, object));
-    Ok(Fields { object: format!("{kind} {key}"), fields: fields.collect::<anyhow::Result<_>>()? })
+    Ok(Fields { object: format!("{kind} {key}"), fields })
 }
 
 /// A row for each field.

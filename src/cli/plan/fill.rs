@@ -3,15 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::inventory::{Inventory, is_policy, regarding, version};
+use super::inventory::{CONFIG_MAP, Inventory, is_policy, regarding, version};
 use super::kinds::{Definition, tell};
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin};
-use crate::api::params::{Params, ParamsFault};
-use crate::cli::manifests::Manifest;
+use crate::api::object::HubObject;
+use crate::api::params::{Params, ParamsFault, Role};
 use crate::hub::Wanted;
+use crate::sync::desired::eligibility::not_in_role;
 use crate::sync::desired::watches;
 use crate::sync::dry_run::{Diagnostic, Regarding};
-use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, POLICIES, SECRETS, needed};
+use crate::sync::kinds::{self, CLASSES, CONFIG_MAPS, GATEWAYS, GRANTS, SECRETS, needed};
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::{ClassParams, OfflineMirror, View};
 
@@ -50,7 +51,7 @@ pub(super) fn fill(inventory: &Inventory, controller: &ControllerName) -> Filled
 /// Which kinds the classes list, and each class's parameters with where they stand.
 #[derive(Default)]
 struct Listed {
-    by: Vec<(GroupVersionResource, Regarding)>,
+    by: Vec<(Role, GroupVersionResource, Regarding)>,
 }
 
 impl Filled {
@@ -90,14 +91,6 @@ impl Filled {
                 self.mirror.list(source, inventory.config_maps.get(key).map(|manifest| &manifest.object));
             }
         }
-        let unused = inventory
-            .config_maps
-            .iter()
-            .filter(|(key, _)| !wanted.contains_key(&CONFIG_MAPS.object((*key).clone())));
-        let notes = unused.map(|(_, manifest)| {
-            regarding(manifest).note("not used: it holds the parameters of no GatewayClass of ours")
-        });
-        self.diagnostics.extend(notes);
     }
 
     /// Secrets, and the grants for them, where a class copies them.
@@ -117,27 +110,36 @@ impl Filled {
 
     fn policies(&mut self, inventory: &Inventory) {
         let listed = self.listed(inventory);
-        let mut definitions: BTreeMap<GroupVersionResource, Definition> = BTreeMap::new();
-        for (gvr, regarding) in &listed.by {
-            let definition = definitions.entry(gvr.clone()).or_insert_with(|| tell(inventory, gvr));
-            self.diagnostics.extend(diagnostic(gvr, definition, regarding));
+        let mut definitions: BTreeMap<(Role, GroupVersionResource), Definition> = BTreeMap::new();
+        for (role, gvr, regarding) in &listed.by {
+            if let Some(fault) = self.look(|view| not_in_role(view, *role, &gvr.kind)) {
+                self.diagnostics.push(regarding.error(format!("{gvr}: {fault}")));
+                continue;
+            }
+            let definition =
+                definitions.entry((*role, gvr.clone())).or_insert_with(|| tell(inventory, *role, gvr));
+            self.diagnostics.extend(diagnostic(*role, gvr, definition, regarding));
         }
-        definitions.iter().for_each(|(gvr, definition)| self.mirror.resolve(gvr, definition.resolution()));
+        for ((_, gvr), definition) in &definitions {
+            self.mirror.resolve(gvr, definition.resolution());
+        }
         let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
         for (source, gvr) in self.wanted() {
-            let Some(definition) = definitions.get(&gvr).filter(|_| source.is(&POLICIES)) else { continue };
+            let Some((role, _)) = kinds::listed(&source) else { continue };
+            let Some(definition) = definitions.get(&(role, gvr.clone())) else { continue };
             let name = definition.kind().unwrap_or_default();
-            let objects =
-                inventory.others.iter().find(|((group, kind), _)| **group == *gvr.kind.group && kind == name);
-            let mut taken: Vec<&Manifest> = Vec::new();
-            if let Some(((group, kind), objects)) = objects {
-                used.insert((group, kind));
-                for (key, manifest) in objects {
-                    let regarding = regarding(manifest);
-                    if *version(&manifest.object.api_version) == *gvr.version {
-                        let origin = Origin::new(gvr.kind.clone(), key.clone());
-                        self.origins.insert(origin, regarding);
-                        taken.push(manifest);
+            let mut taken: Vec<HubObject> = Vec::new();
+            if let Some(kind) = inventory.kinds().find(|kind| *kind == (&*gvr.kind.group, name)) {
+                used.insert(kind);
+                for manifest in inventory.of_kind(kind.0, kind.1).into_iter().flat_map(BTreeMap::values) {
+                    let (regarding, mut object) = (regarding(manifest), manifest.object.clone());
+                    // What it was to know that it is namespaced is known only now.
+                    if object.metadata.namespace.is_empty() {
+                        object.metadata.namespace.clone_from(&inventory.namespace);
+                    }
+                    if *version(&object.api_version) == *gvr.version {
+                        self.origins.insert(Origin::new(gvr.kind.clone(), object.key()), regarding);
+                        taken.push(object);
                     } else {
                         self.diagnostics.push(regarding.error(format!(
                             "parameters list {gvr}, and only a hub can convert it to that version"
@@ -145,7 +147,7 @@ impl Filled {
                     }
                 }
             }
-            self.mirror.list(&source, taken.into_iter().map(|manifest| &manifest.object));
+            self.mirror.list(&source, &taken);
         }
         self.unused(inventory, &used);
     }
@@ -183,6 +185,16 @@ impl Filled {
     }
 
     fn unused(&mut self, inventory: &Inventory, used: &BTreeSet<(&str, &str)>) {
+        if !used.contains(&CONFIG_MAP) {
+            let wanted = self.wanted();
+            let config_maps = inventory.config_maps.iter();
+            let unused =
+                config_maps.filter(|(key, _)| !wanted.contains_key(&CONFIG_MAPS.object((*key).clone())));
+            let note = |(_, manifest)| {
+                regarding(manifest).note("not used: it holds the parameters of no GatewayClass of ours")
+            };
+            self.diagnostics.extend(unused.map(note));
+        }
         let unused = |(group, kind): &(String, String)| !used.contains(&(group.as_str(), kind.as_str()));
         let objects = inventory.others.iter().filter(|(kind, _)| unused(kind));
         for manifest in objects.flat_map(|(_, objects)| objects.values()) {
@@ -197,26 +209,34 @@ impl Filled {
 
 impl Listed {
     fn take(&mut self, params: &Params, regarding: &Regarding) {
-        for policy in &params.policies_to_sync {
-            self.by.push((policy.gvr(), regarding.clone()));
+        for role in Role::ALL {
+            self.by.extend(params.listed(role).map(|gvr| (role, gvr, regarding.clone())));
         }
     }
 }
 
 fn diagnostic(
+    role: Role,
     gvr: &GroupVersionResource,
     definition: &Definition,
     regarding: &Regarding,
 ) -> Option<Diagnostic> {
+    let objects = match role {
+        Role::Policy => "policies",
+        Role::Resource => "objects",
+    };
     match definition {
+        // What is built in has none.
+        Definition::Inferred(_) if role == Role::Resource => None,
         Definition::Defined(_, resolution) => {
             (!resolution.fault().is_empty()).then(|| regarding.error(format!("{gvr}: {}", resolution.fault())))
         }
         Definition::Inferred(kind) => Some(regarding.note(format!(
-            "{gvr}: no CustomResourceDefinition is given, so this is taken to be the kind {kind} of the policies given"
+            "{gvr}: no CustomResourceDefinition is given, so this is taken to be the kind {kind} of the {objects} given"
         ))),
         Definition::Absent => Some(regarding.note(format!(
-            "{gvr}: neither a CustomResourceDefinition nor a policy of this kind is given"
+            "{gvr}: neither a CustomResourceDefinition nor {} of this kind is given",
+            if role == Role::Policy { "a policy" } else { "an object" }
         ))),
     }
 }

@@ -14,6 +14,9 @@ use crate::hub::Source;
 use crate::sync::dry_run::{Diagnostic, Regarding};
 use crate::sync::kinds::{CLASSES, CLUSTERS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, SECRETS};
 
+/// ConfigMaps, by group and kind.
+pub(super) const CONFIG_MAP: (&str, &str) = ("", "ConfigMap");
+
 /// Objects of one kind, by namespace and name.
 pub(super) type Objects = BTreeMap<ObjectKey, Manifest>;
 
@@ -34,6 +37,8 @@ pub(super) struct Inventory {
     /// Of all other kinds, by group and kind: policies, and what a plan does not use.
     pub(super) others: BTreeMap<(String, String), Objects>,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// The namespace of what names none.
+    pub(super) namespace: String,
 }
 
 enum Role {
@@ -52,7 +57,7 @@ fn role(group: &str, kind: &str) -> Role {
         (cluster::GROUP, "PlacementDecision") => Role::Of(DECISIONS.all()),
         (gateway::GROUP, "ReferenceGrant") => Role::Of(GRANTS.all()),
         ("", "Secret") => Role::Of(SECRETS.all()),
-        ("", "ConfigMap") => Role::ConfigMap,
+        CONFIG_MAP => Role::ConfigMap,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => Role::Definition,
         _ => Role::Other,
     }
@@ -61,7 +66,7 @@ fn role(group: &str, kind: &str) -> Role {
 impl Inventory {
     /// Sorts `manifests`; those without a namespace that need one are in `namespace`.
     pub(super) fn new(manifests: Vec<Manifest>, namespace: &str) -> Self {
-        let mut inventory = Self::default();
+        let mut inventory = Self { namespace: namespace.to_owned(), ..Self::default() };
         for manifest in manifests {
             inventory.add(manifest, namespace);
         }
@@ -74,6 +79,20 @@ impl Inventory {
         source: &Source,
     ) -> impl Iterator<Item = (&'i ObjectKey, &'i Manifest)> + use<'i> {
         self.by_source.get(source).into_iter().flatten()
+    }
+
+    /// The kinds of all objects that parameters may list, by group and kind.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
+        let config_maps = (!self.config_maps.is_empty()).then_some(CONFIG_MAP);
+        self.others.keys().map(|(group, kind)| (group.as_str(), kind.as_str())).chain(config_maps)
+    }
+
+    /// The objects of such a kind.
+    pub(super) fn of_kind(&self, group: &str, kind: &str) -> Option<&Objects> {
+        match (group, kind) {
+            CONFIG_MAP => Some(&self.config_maps),
+            _ => self.others.get(&(group.to_owned(), kind.to_owned())),
+        }
     }
 
     /// A GatewayClass.

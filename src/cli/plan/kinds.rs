@@ -1,20 +1,21 @@
-//! What a kind that parameters list is, told by the definitions and the policies given.
+//! What a kind that parameters list is, told by the definitions and the objects given.
 
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 
 use super::inventory::Inventory;
 use crate::api::names::{GroupResource, GroupVersionResource};
-use crate::sync::rows::kind::{PolicyKindInfo, Resolution, check};
+use crate::api::params::Role;
+use crate::sync::rows::kind::{KindInfo, Resolution, check};
 
 /// How a kind was told.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Definition {
     /// By its definition: its name in objects, and whether it can be synced.
     Defined(String, Resolution),
-    /// By the name of a kind that policies given have.
+    /// By the name of a kind that objects given have.
     Inferred(String),
-    /// Not at all: there is neither a definition nor a policy of it.
+    /// Not at all: there is neither a definition nor an object of it.
     Absent,
 }
 
@@ -23,7 +24,7 @@ impl Definition {
     pub(super) fn resolution(&self) -> Resolution {
         match self {
             Self::Defined(_, resolution) => resolution.clone(),
-            Self::Inferred(kind) => Resolution::Resolved(PolicyKindInfo::named(kind)),
+            Self::Inferred(kind) => Resolution::Resolved(KindInfo::named(kind)),
             Self::Absent => Resolution::Gone,
         }
     }
@@ -37,17 +38,17 @@ impl Definition {
     }
 }
 
-/// What `gvr` is.
-pub(super) fn tell(inventory: &Inventory, gvr: &GroupVersionResource) -> Definition {
+/// What `gvr` is, which is listed as what `role` says.
+pub(super) fn tell(inventory: &Inventory, role: Role, gvr: &GroupVersionResource) -> Definition {
     if let Some(given) = inventory.definitions.get(&gvr.kind.to_string()) {
         let definition = &given.definition.spec;
         let kind = &definition.names.kind;
-        let resolution = check(definition, gvr).map_or_else(|fault| fault, Resolution::Resolved);
+        let resolution = check(definition, gvr, role).map_or_else(|fault| fault, Resolution::Resolved);
         return Definition::Defined(kind.clone(), resolution);
     }
-    let mut kinds = inventory.others.keys();
-    let fits = |(group, kind): &&(String, String)| **group == *gvr.kind.group && is_plural(&gvr.kind, kind);
-    kinds.find(fits).map_or(Definition::Absent, |(_, kind)| Definition::Inferred(kind.clone()))
+    let mut kinds = inventory.kinds();
+    let fits = |(group, kind): &(&str, &str)| **group == *gvr.kind.group && is_plural(&gvr.kind, kind);
+    kinds.find(fits).map_or(Definition::Absent, |(_, kind)| Definition::Inferred(kind.to_owned()))
 }
 
 /// Whether the plural of `kind` is usually that of `resource`.

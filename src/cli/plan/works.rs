@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::fill::Filled;
 use crate::api::names::{ClusterName, Origin, WorkName};
 use crate::api::object::HubObject;
+use crate::api::params::Role;
 use crate::sync::desired::{PlannedWork, WorksPlan, access, plan_works};
 use crate::sync::dry_run::{Diagnostic, Regarding, incomplete};
 use crate::sync::kinds::WORKS;
@@ -72,16 +73,21 @@ fn plan_diagnostics(
         .map(|problem| if problem.freezes() { regarding.error(problem) } else { regarding.warning(problem) })
         .collect();
     if !plan.problems.iter().any(crate::sync::Problem::freezes) {
-        let note = match (plan.targeted, plan.outcomes.is_empty(), origin) {
-            (false, _, Origin::Gateway(_)) => Some("not synced: its GatewayClass is not ours"),
-            (false, _, Origin::Object(..)) => {
+        // Gateways are listed nowhere.
+        let role = origin.as_gateway().is_none().then(|| view.role(origin.kind())).flatten();
+        let note = match (plan.targeted, plan.outcomes.is_empty(), role) {
+            (true, false, _) => None,
+            (false, _, None) => Some("not synced: its GatewayClass is not ours"),
+            (false, _, Some(Role::Policy)) => {
                 Some("not synced: it targets no Gateway of a class of ours that lists its kind")
             }
-            (true, true, Origin::Gateway(_)) => Some("placed on no cluster"),
-            (true, true, Origin::Object(..)) => {
+            (false, _, Some(Role::Resource)) => {
+                Some("not synced: no Placement is named for it, or another object's controller makes it")
+            }
+            (true, true, Some(Role::Policy)) => {
                 Some("none of its Gateways is placed on a cluster that it selects")
             }
-            (true, false, _) => None,
+            (true, true, None | Some(Role::Resource)) => Some("placed on no cluster"),
         };
         diagnostics.extend(note.map(|note| regarding.note(note)));
     }

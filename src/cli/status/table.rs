@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::api::annotations::{Summary, Synced, SyncedCondition};
+use crate::api::params::Role;
 use crate::report::{Detail, PolicyOnCluster, PolicyReport, Reading};
 
 /// The most clusters that a table which is not wide names in one cell.
@@ -26,10 +27,12 @@ pub(super) const POLICY: [&str; 5] = ["CLUSTERS", "ENFORCED", "OVERRIDDEN", "MES
 
 /// The state of a policy.
 pub(super) fn policy(report: &PolicyReport, wide: bool) -> Vec<String> {
+    // Nothing enforces a resource, or overrides it.
+    let of_policy = |cell: String| if report.role == Role::Policy { cell } else { "-".to_owned() };
     vec![
         count(report, |summary| summary.applied),
-        count(report, |summary| summary.enforced),
-        overridden(report, wide),
+        of_policy(count(report, |summary| summary.enforced)),
+        of_policy(overridden(report, wide)),
         message(report.first_message().as_deref(), true),
     ]
 }
@@ -43,7 +46,9 @@ pub(super) fn clusters(report: &PolicyReport, not_synced: bool) -> Vec<Row> {
     let rows = entries.filter(|entry| !(not_synced && is_synced(entry))).map(|entry| {
         let known = Some(entry).filter(|_| report.detail.shows_states());
         let mut state = cells(known, report.detail, ENFORCED);
-        state.push(message(known.and_then(text), known.is_some()));
+        let ready = known.and_then(ready);
+        let text = known.and_then(text).or(ready.as_deref());
+        state.push(message(text, known.is_some()));
         Row { of: vec![entry.cluster.to_string()], state }
     });
     let cut = match report.detail {
@@ -65,7 +70,8 @@ pub(super) fn on_cluster(on: PolicyOnCluster<'_>, wide: bool) -> Vec<String> {
     if wide {
         state.extend([conditions(known, report.detail), fields(known, report.detail)]);
     }
-    let text = report.message.as_deref().or_else(|| known.and_then(text));
+    let ready = known.and_then(ready);
+    let text = report.message.as_deref().or_else(|| known.and_then(text)).or(ready.as_deref());
     state.push(message(text, known.is_some()));
     state
 }
@@ -108,6 +114,11 @@ fn shown<'e>(entry: &'e Synced, main: &str) -> Option<&'e SyncedCondition> {
 /// What the agent says, or the copy.
 fn text(entry: &Synced) -> Option<&str> {
     entry.message.as_deref().or_else(|| shown(entry, ENFORCED)?.message.as_deref())
+}
+
+/// How many replicas are ready.
+fn ready(entry: &Synced) -> Option<String> {
+    entry.fields.get("readyReplicas").map(|ready| format!("{ready} replicas are ready"))
 }
 
 fn short(condition: &SyncedCondition) -> String {

@@ -7,7 +7,7 @@ fn kind(group: &str, resource: &str, kind: &str, short: &str) -> ServedKind {
         short_names: Some(vec![short.into()]),
         ..APIResource::default()
     };
-    ServedKind::new(GroupVersionResource::new(group, "v1", resource), &served)
+    ServedKind::new(Role::Policy, GroupVersionResource::new(group, "v1", resource), &served)
 }
 
 #[test]

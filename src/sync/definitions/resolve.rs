@@ -1,4 +1,4 @@
-//! Finds out whether a kind that parameters list can be synced: it is there and namespaced, it has a target
+//! Finds out whether a kind that parameters list can be synced: it is there and namespaced, one of policies has a target
 //! reference, and we may read and annotate it.
 
 use k8s_openapi::api::authorization::v1::{
@@ -8,10 +8,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::PostParams;
 use kube::{Api, Client};
 
+use super::discovered;
 use crate::api::names::GroupVersionResource;
+use crate::api::params::Role;
 use crate::api::text::with_causes;
 use crate::hub::watch::answered;
-use crate::sync::rows::kind::{PolicyKindInfo, Resolution, check};
+use crate::sync::rows::kind::{KindInfo, Resolution, check, not_syncable};
 use crate::sync::rows::schema::WorkSchema;
 
 /// Who it is that is asked about, in words.
@@ -19,23 +21,37 @@ pub(super) const CONTROLLER: &str = "the controller";
 /// The rights without which a kind cannot be synced.
 const NEEDED: [&str; 3] = ["get", "list", "watch"];
 
-/// Resolves `gvr` by its CustomResourceDefinition and by what we may do.
-pub(super) async fn resolve(client: &Client, gvr: &GroupVersionResource) -> Resolution {
-    resolve_for(client, gvr, CONTROLLER).await
+/// Resolves `gvr`, which is listed as what `role` says, by its CustomResourceDefinition and by what we may do.
+pub(super) async fn resolve(client: &Client, role: Role, gvr: &GroupVersionResource) -> Resolution {
+    resolve_for(client, role, gvr, CONTROLLER).await
 }
 
 /// The same for any user; `who` it is, is for the words.
-pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who: &str) -> Resolution {
+pub(crate) async fn resolve_for(
+    client: &Client,
+    role: Role,
+    gvr: &GroupVersionResource,
+    who: &str,
+) -> Resolution {
+    if role == Role::Resource
+        && let Some(fault) = not_syncable(&gvr.kind)
+    {
+        return Resolution::NotSyncable(fault.to_owned());
+    }
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let definition = match answered(definitions.get_opt(&gvr.kind.to_string())).await {
-        Ok(Some(definition)) => definition,
-        Ok(None) => return Resolution::Gone,
+        Ok(definition) => definition,
         Err(kube::Error::Api(status)) if status.code == 403 => {
             return Resolution::Forbidden(status.message.clone());
         }
         Err(error) => return Resolution::Unknown(with_causes(&error)),
     };
-    match defined(&definition, gvr) {
+    let told = match (&definition, role) {
+        (Some(definition), _) => defined(definition, gvr, role),
+        (None, Role::Policy) => Err(Resolution::Gone),
+        (None, Role::Resource) => discovered(client, gvr).await,
+    };
+    match told {
         Ok(info) => rights(client, gvr, info, who).await,
         Err(resolution) => resolution,
     }
@@ -45,7 +61,7 @@ pub(crate) async fn resolve_for(client: &Client, gvr: &GroupVersionResource, who
 pub(super) async fn rights(
     client: &Client,
     gvr: &GroupVersionResource,
-    info: PolicyKindInfo,
+    info: KindInfo,
     who: &str,
 ) -> Resolution {
     for verb in NEEDED {
@@ -56,12 +72,12 @@ pub(super) async fn rights(
         }
     }
     match allowed(client, gvr, "patch").await {
-        Ok(can_patch) => Resolution::Resolved(PolicyKindInfo { can_patch, ..info }),
+        Ok(can_patch) => Resolution::Resolved(KindInfo { can_patch, ..info }),
         Err(error) => Resolution::Unknown(with_causes(&error)),
     }
 }
 
-/// What the kind of `gvr` is by its definition alone: whatever the rights.
+/// What the kind of `gvr`, which is listed as what `role` says, is by its definition alone: whatever the rights.
 ///
 /// # Errors
 ///
@@ -69,12 +85,13 @@ pub(super) async fn rights(
 pub(crate) fn defined(
     definition: &CustomResourceDefinition,
     gvr: &GroupVersionResource,
-) -> Result<PolicyKindInfo, Resolution> {
+    role: Role,
+) -> Result<KindInfo, Resolution> {
     let mut conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
     if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
         return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
     }
-    check(&definition.spec, gvr)
+    check(&definition.spec, gvr, role)
 }
 
 /// Reads what the ManifestWork of the definition `name` can say.

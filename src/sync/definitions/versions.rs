@@ -12,9 +12,11 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::resolve;
 use crate::api::names::GroupVersionResource;
+use crate::api::params::Role;
 use crate::hub::watch::{Definitions, Feed, Followed};
 use crate::hub::{Change, Failure, FailureKind};
 use crate::sync::found::{followed as read_in, resolved};
+use crate::sync::kinds::listed;
 use crate::sync::rows::kind::Resolution;
 use crate::tasks::Tasks;
 
@@ -24,26 +26,26 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);
 /// Finds out of the versions of `wanted` whether they could be synced, although they are not followed, until the sender of it
 /// is gone.
 pub(crate) async fn look_up(
-    mut wanted: watch::Receiver<BTreeSet<GroupVersionResource>>,
+    mut wanted: watch::Receiver<BTreeSet<(Role, GroupVersionResource)>>,
     client: Client,
     feed: Feed,
     definitions: Definitions,
     tasks: Tasks,
 ) {
     let mut running = JoinSet::new();
-    let mut looking: HashMap<GroupVersionResource, AbortHandle> = HashMap::new();
+    let mut looking: HashMap<(Role, GroupVersionResource), AbortHandle> = HashMap::new();
     loop {
         let now = wanted.borrow_and_update().clone();
-        looking.retain(|gvr, task| {
-            let stays = now.contains(gvr);
+        looking.retain(|listed, task| {
+            let stays = now.contains(listed);
             if !stays {
                 task.abort();
             }
             stays
         });
-        for gvr in now {
-            looking.entry(gvr.clone()).or_insert_with(|| {
-                let look = look_at(gvr, client.clone(), feed.clone(), definitions.clone());
+        for listed in now {
+            looking.entry(listed.clone()).or_insert_with(|| {
+                let look = look_at(listed, client.clone(), feed.clone(), definitions.clone());
                 running.spawn(tasks.clone().watch("watch", look))
             });
         }
@@ -56,10 +58,15 @@ pub(crate) async fn look_up(
 
 /// Finds out whether a version could be synced that is not followed; again when its definition changes, and every now and
 /// then while it could not.
-async fn look_at(gvr: GroupVersionResource, client: Client, feed: Feed, mut definitions: Definitions) {
+async fn look_at(
+    (role, gvr): (Role, GroupVersionResource),
+    client: Client,
+    feed: Feed,
+    mut definitions: Definitions,
+) {
     let name = gvr.kind.to_string();
     loop {
-        let resolution = resolve::resolve(&client, &gvr).await;
+        let resolution = resolve::resolve(&client, role, &gvr).await;
         let is_resolved = matches!(resolution, Resolution::Resolved(_));
         loop {
             feed.change(resolved(&gvr, resolution.clone()));
@@ -89,9 +96,10 @@ pub(crate) fn while_resolved(
 
 async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut definitions: Definitions) {
     let name = followed.gvr.kind.to_string();
+    let role = listed(&followed.source).map_or(Role::Policy, |(role, _)| role);
     let mut backoff = DefaultBackoff::default();
     loop {
-        let mut current = resolve::resolve(&client, &followed.gvr).await;
+        let mut current = resolve::resolve(&client, role, &followed.gvr).await;
         feed.change(resolved(&followed.gvr, current.clone()));
         if !matches!(current, Resolution::Resolved(_)) {
             let kind = match current {
@@ -129,7 +137,7 @@ async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut def
                 Resolution::Resolved(info) if !redefined => {
                     resolve::rights(&client, &followed.gvr, info.clone(), resolve::CONTROLLER).await
                 }
-                _ => resolve::resolve(&client, &followed.gvr).await,
+                _ => resolve::resolve(&client, role, &followed.gvr).await,
             };
             match found {
                 Resolution::Unknown(_) => {}

@@ -8,8 +8,9 @@ use crate::api::syntax::LABEL_LIMIT;
 use crate::sync::rows::Strings;
 use crate::sync::{Problem, Settings};
 
-/// Labels and annotations that stay on the hub: ours, and those that hand an object to another tool.
-pub(super) const STAYS: [&str; 9] = [
+/// Labels and annotations that stay on the hub: ours, those that hand an object to another tool, and those in which Kubernetes'
+/// controllers note what they have made of it there.
+pub(super) const STAYS: [&str; 16] = [
     "kuadrant.io/*",
     "clusters.kuadrant.io/*",
     "cluster.open-cluster-management.io/*",
@@ -17,6 +18,13 @@ pub(super) const STAYS: [&str; 9] = [
     "*.toolkit.fluxcd.io/*",
     "meta.helm.sh/*",
     "kubectl.kubernetes.io/*",
+    "federation.kubernetes.io/*",
+    "federation.alpha.kubernetes.io/*",
+    "control-plane.alpha.kubernetes.io/*",
+    "deployment.kubernetes.io/*",
+    "pv.kubernetes.io/*",
+    "volume.beta.kubernetes.io/*",
+    "volume.kubernetes.io/*",
     "app.kubernetes.io/managed-by",
     "app.kubernetes.io/instance",
 ];
@@ -102,19 +110,22 @@ pub(super) struct Copy {
     pub(super) revision: String,
 }
 
-/// Makes a copy, and writes its revision into it.
+/// Makes a copy with the fields `content` beside its metadata, and writes its revision into it.
 pub(super) fn copy(
     (api_version, kind): (&str, &str),
     (namespace, name): (&str, &str),
     labels: &Strings,
     annotations: Strings,
-    spec: Value,
+    content: Map<String, Value>,
 ) -> Copy {
     let mut metadata = Map::from_iter([("name".into(), json!(name)), ("namespace".into(), json!(namespace))]);
     if !labels.is_empty() {
         metadata.insert("labels".into(), json!(labels));
     }
-    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+    if let Some(fields) = object.as_object_mut() {
+        fields.extend(content);
+    }
     let mut annotations = json!(annotations);
     let hashed = Joined::List(vec![Joined::Value(&object), Joined::Value(&annotations)]);
     let revision = Hash::of_joined(&hashed).to_string();
@@ -124,21 +135,21 @@ pub(super) fn copy(
 }
 
 /// Maps whose keys are the user's own, so that `name` and `namespace` in them are no reference.
-const USERS_KEYS: [&str; 3] = ["annotations", "labels", "matchLabels"];
+pub(super) const USERS_KEYS: [&str; 5] = ["annotations", "binaryData", "data", "labels", "matchLabels"];
 
 /// Rewrites the namespaces in references: every object with a name and a namespace is one.
-pub(super) fn rewrite_namespaces(value: &mut Value, settings: &Settings) {
+pub(super) fn rewrite_namespaces(value: &mut Value, prefix: &str) {
     match value {
         Value::Object(fields) => {
             if fields.get("name").is_some_and(Value::is_string)
                 && let Some(Value::String(namespace)) = fields.get_mut("namespace")
             {
-                *namespace = settings.prefixed(namespace);
+                *namespace = format!("{prefix}{namespace}");
             }
             let others = fields.iter_mut().filter(|(key, _)| !USERS_KEYS.contains(&key.as_str()));
-            others.for_each(|(_, value)| rewrite_namespaces(value, settings));
+            others.for_each(|(_, value)| rewrite_namespaces(value, prefix));
         }
-        Value::Array(items) => items.iter_mut().for_each(|value| rewrite_namespaces(value, settings)),
+        Value::Array(items) => items.iter_mut().for_each(|value| rewrite_namespaces(value, prefix)),
         _ => {}
     }
 }

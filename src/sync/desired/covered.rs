@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::eligibility::not_in_role;
 use crate::api::names::GroupResource;
+use crate::api::params::Role;
 use crate::sync::{ClassParams, View};
 
 /// What is taken to the spokes.
@@ -12,7 +14,7 @@ use crate::sync::{ClassParams, View};
 pub struct Covered {
     /// The GatewayClasses whose Gateways are.
     pub classes: BTreeSet<Arc<str>>,
-    /// The kinds in `policiesToSync` of any of them.
+    /// The kinds that any of them lists, and that may be synced as what it lists them as.
     pub kinds: BTreeSet<GroupResource>,
     /// Whether that is all: a class whose parameters cannot be read may list more.
     pub is_whole: bool,
@@ -35,8 +37,10 @@ pub fn covered(view: View<'_>) -> Option<Covered> {
     let departed = view.departed().map(|(class, _, params)| (class, params.cloned()));
     for (class, params) in ours.into_iter().chain(departed) {
         covered.classes.insert(class.name.clone());
-        let policies = params.iter().flat_map(|params| &params.policies_to_sync);
-        covered.kinds.extend(policies.map(|policy| policy.gvr().kind));
+        for role in Role::ALL {
+            let kinds = params.iter().flat_map(|params| params.listed(role)).map(|gvr| gvr.kind);
+            covered.kinds.extend(kinds.filter(|kind| not_in_role(view, role, kind).is_none()));
+        }
     }
     Some(covered)
 }

@@ -1,11 +1,11 @@
-//! Whether a kind is eligible: which classes list it, in which version, and whether it can be synced.
+//! Whether a kind is eligible: which classes list it, as what and in which version, and whether it can be synced.
 
 use std::sync::Arc;
 
 use crate::api::names::{GroupVersionResource, ObjectKey, Origin};
-use crate::api::params::Params;
+use crate::api::params::{Params, ResourceToSync, Role};
 use crate::sync::rows::gateway::Gateway;
-use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::rows::kind::{KindInfo, Resolution, not_syncable};
 use crate::sync::{ClassParams, PolicyKind, Problem, View};
 
 /// Whether a kind is eligible on this hub.
@@ -14,9 +14,9 @@ pub enum KindEligibility {
     /// No class lists it, or its CustomResourceDefinition is gone: its objects are withdrawn.
     Unlisted,
     /// It cannot be known, or not planned, at present. What it was when it last could be is kept.
-    Frozen(Problem, Option<PolicyKindInfo>),
+    Frozen(Problem, Option<KindInfo>),
     /// It can be synced.
-    Listed(GroupVersionResource, PolicyKindInfo),
+    Listed(GroupVersionResource, KindInfo),
 }
 
 /// Whether `kind` is eligible.
@@ -48,21 +48,32 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindEligibility {
 /// The versions in which classes list `kind`, each with the oldest class that does: the oldest class's first, then by name.
 #[must_use]
 pub fn versions<'v>(view: View<'v>, kind: &PolicyKind) -> Vec<(GroupVersionResource, &'v ObjectKey)> {
-    let known = |name: &ObjectKey| view.class_params(&name.name)?.known().cloned();
-    let ours = view.our_classes().into_iter().filter_map(|(name, class)| Some((name, class, known(name)?)));
-    let departed = view.departed().filter_map(|(name, class, params)| Some((name, class, params?.clone())));
-    let mut classes: Vec<_> = ours.chain(departed).collect();
-    classes.sort_by_key(|(name, class, _)| (class.created, *name));
     let mut versions: Vec<(GroupVersionResource, &ObjectKey)> = Vec::new();
-    for (name, _, params) in classes {
-        let listed = params.policies_to_sync.iter().map(|policy| policy.gvr());
-        for gvr in listed.filter(|gvr| gvr.kind == *kind) {
+    let Some(role) = view.role(kind).filter(|role| refused(*role, kind).is_none()) else { return versions };
+    for (name, params) in view.listing() {
+        for gvr in params.listed(role).filter(|gvr| gvr.kind == *kind) {
             if versions.iter().all(|(known, _)| *known != gvr) {
                 versions.push((gvr, name));
             }
         }
     }
     versions
+}
+
+/// Why no kind that is listed as what `role` says may be `kind`.
+fn refused(role: Role, kind: &PolicyKind) -> Option<&'static str> {
+    if role == Role::Resource { not_syncable(kind) } else { None }
+}
+
+/// Why `kind`, which a class lists as what `role` says, is not synced as that.
+#[must_use]
+pub fn not_in_role(view: View<'_>, role: Role, kind: &PolicyKind) -> Option<String> {
+    if view.role(kind).is_none_or(|synced| synced == role) {
+        return refused(role, kind).map(str::to_owned);
+    }
+    let lists = |(_, params): &(&ObjectKey, Arc<Params>)| params.lists(Role::Policy, kind);
+    let class = view.listing().into_iter().find(lists).map(|(class, _)| class.name.to_string());
+    Some(format!("GatewayClass {} lists it as policies", class.unwrap_or_default()))
 }
 
 /// Which of `versions` is synced: the first that can be, or of which that is not known yet; where none can be, the first.
@@ -125,6 +136,41 @@ fn resolved(view: View<'_>, gvr: GroupVersionResource) -> KindEligibility {
     }
 }
 
+/// What the oldest class that lists a kind of resources says of it.
+#[derive(Clone, Debug)]
+pub enum ResourceTerms {
+    /// No class lists the kind as resources.
+    Unlisted,
+    /// What it says cannot be known at present.
+    Frozen(Problem),
+    /// This.
+    Known(Arc<Params>, ResourceToSync),
+}
+
+/// What the oldest class that lists `kind` as resources says of it.
+#[must_use]
+pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
+    // Classes that are about to be read may be older.
+    let unread = view.our_classes().into_keys().find_map(|class| match view.class_params(&class.name) {
+        Some(params @ ClassParams::Unread { fault: None, known: None }) => freezing(&class.name, &params),
+        _ => None,
+    });
+    if let Some(problem) = unread {
+        return ResourceTerms::Frozen(problem);
+    }
+    let entry =
+        |params: &Params| params.resources_to_sync.iter().find(|entry| entry.gvr().kind == *kind).cloned();
+    let found = view.listing().into_iter().find_map(|(class, params)| Some((class, entry(&params)?, params)));
+    let Some((class, entry, params)) = found else { return ResourceTerms::Unlisted };
+    match view.class_params(&class.name) {
+        None => ResourceTerms::Frozen(Problem::ClassGone(class.name.to_string())),
+        Some(present) => match freezing(&class.name, &present) {
+            Some(problem) => ResourceTerms::Frozen(problem),
+            None => ResourceTerms::Known(params, entry),
+        },
+    }
+}
+
 /// Whether a Gateway is eligible.
 #[derive(Clone, Debug)]
 pub enum GatewayEligibility {
@@ -178,8 +224,8 @@ pub fn of_gateway(view: View<'_>, key: &ObjectKey) -> GatewayEligibility {
 pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayEligibility {
     match of_gateway(view, key) {
         GatewayEligibility::Ours(params) => {
-            let listed = params.policies_to_sync.iter().map(|policy| policy.gvr());
-            let conflicts = listed.filter(|gvr| gvr.kind == *kind).map(|gvr| conflict(view, &gvr));
+            let listed = params.listed(Role::Policy).filter(|gvr| gvr.kind == *kind);
+            let conflicts = listed.map(|gvr| conflict(view, &gvr));
             // Where it lists several versions, one that is synced suffices.
             let conflicts: Option<Vec<Problem>> = conflicts.collect();
             match conflicts.map(|problems| problems.into_iter().next()) {
@@ -189,7 +235,9 @@ pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayE
             }
         }
         // Invalid parameters keep the kinds known before, and no others.
-        GatewayEligibility::Frozen(_) if known(view, key).is_some_and(|params| !lists(&params, kind)) => {
+        GatewayEligibility::Frozen(_)
+            if known(view, key).is_some_and(|params| !params.lists(Role::Policy, kind)) =>
+        {
             GatewayEligibility::NotOurs
         }
         eligibility => eligibility,
@@ -202,10 +250,6 @@ fn known(view: View<'_>, key: &ObjectKey) -> Option<Arc<Params>> {
         Some(params) => params.known().cloned(),
         None => view.departed().find(|(key, ..)| key.name == *class)?.2.cloned(),
     }
-}
-
-fn lists(params: &Params, kind: &PolicyKind) -> bool {
-    params.policies_to_sync.iter().any(|policy| policy.gvr().kind == *kind)
 }
 
 fn freezing(class: &str, params: &ClassParams) -> Option<Problem> {

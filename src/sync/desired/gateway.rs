@@ -5,12 +5,12 @@ mod secrets;
 use std::sync::Arc;
 
 use secrets::Secrets;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::copy::{copy, read_spec, rewrite_namespaces, travelling};
 use super::eligibility::{GatewayEligibility, of_gateway};
 use super::placement::{Placed, grace, placed};
-use super::work::{WorkTemplate, schema};
+use super::work::{CopyOf, WorkTemplate, schema};
 use super::{Kept, Outcome, PlannedWork, WorksPlan};
 use crate::api::annotations::MANAGED;
 use crate::api::names::{ObjectKey, Origin, WorkName};
@@ -71,7 +71,7 @@ fn work(
         TlsSecrets::Copy => secrets::planned(view, settings, key, &spec, params)?,
         TlsSecrets::None => Secrets::default(),
     };
-    rewrite_namespaces(&mut spec, settings);
+    rewrite_namespaces(&mut spec, &settings.downstream_namespace_prefix);
     let fields = spec.as_object_mut().ok_or_else(|| Problem::BadSpec("expected an object".to_owned()))?;
     fields.insert("gatewayClassName".to_owned(), json!(params.downstream_class));
     let feedback = feedback::of_gateway(&spec);
@@ -83,13 +83,14 @@ fn work(
         (&downstream_namespace, &key.name),
         &labels,
         travelling(&gateway.annotations, skip),
-        spec,
+        Map::from_iter([("spec".to_owned(), spec)]),
     );
     let template = WorkTemplate {
         controller: view.controller(),
         name,
         origin,
         downstream_namespace: &downstream_namespace,
+        copy_of: CopyOf::Gateway,
         schema: schema(view),
     };
     let work = template.carry(copy, companions, &[&key.name], feedback, params.conflicts)?;

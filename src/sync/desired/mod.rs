@@ -20,6 +20,8 @@ pub mod order;
 pub mod overrides;
 pub(in crate::sync) mod placement;
 pub mod policy;
+pub mod replicas;
+pub(in crate::sync) mod resource;
 pub mod watches;
 pub mod work;
 
@@ -31,6 +33,7 @@ use crate::api::names::{ClusterName, ObjectKey, Origin, WorkName};
 use crate::sync::{Problem, Settings, View};
 
 pub use order::Waiting;
+pub use replicas::Shares;
 pub use work::PlannedWork;
 
 /// What should become of the works of one origin.
@@ -47,10 +50,14 @@ pub struct WorksPlan {
     pub unplaced: BTreeMap<ClusterName, Moment>,
     /// What keeps it from being planned, or what its owner should know.
     pub problems: Vec<Problem>,
-    /// Whether it targets a Gateway of ours.
+    /// Whether it targets a Gateway of ours, or asks to be placed itself.
     pub targeted: bool,
     /// How a policy leaves the clusters where it is not to be.
     leaving: Leaving,
+    /// The clusters that were chosen and selected, and that the preferences of its replicas do not name.
+    pub unnamed: BTreeSet<ClusterName>,
+    /// How many of its replicas each cluster gets, where they are split.
+    pub shares: Option<Shares>,
     /// When time alone changes this plan.
     pub recheck: Option<Moment>,
 }
@@ -58,11 +65,13 @@ pub struct WorksPlan {
 /// Why something is not to be on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// It is to be on none: a policy that targets no Gateway of ours.
+    /// It is to be on none: a policy that targets no Gateway of ours, a resource that nothing places.
     Untargeted,
     /// Its own selector leaves the cluster out.
     NotSelected,
-    /// No Gateway of ours that it targets is placed there, or the Gateway itself is not.
+    /// The preferences of its replicas do not name the cluster.
+    NotNamed,
+    /// No Gateway of ours that it targets is placed there, or it is not itself.
     NotPlaced,
 }
 
@@ -83,6 +92,8 @@ impl WorksPlan {
             Absence::Untargeted
         } else if self.deselected.contains(cluster) {
             Absence::NotSelected
+        } else if self.unnamed.contains(cluster) {
+            Absence::NotNamed
         } else {
             Absence::NotPlaced
         }

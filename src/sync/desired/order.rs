@@ -20,7 +20,7 @@ use super::policy::ahead::{self, AT_ONCE};
 use super::{Kept, Leaving, Outcome, WorksPlan, policy};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin, WorkName};
-use crate::api::params::{Params, PolicyWaitAction};
+use crate::api::params::{Params, PolicyWaitAction, Role};
 use crate::sync::kinds::{POLICIES, WORKS};
 use crate::sync::named::named;
 use crate::sync::rows::kind::Resolution;
@@ -192,7 +192,7 @@ pub(super) fn unmade(view: View<'_>, settings: &Settings, key: &ObjectKey) -> Ve
     if placed(view, key).clusters.iter().all(is_there) {
         return Vec::new();
     }
-    let kinds = params.policies_to_sync.iter().map(|listed| listed.gvr().kind);
+    let kinds = params.listed(Role::Policy).map(|gvr| gvr.kind);
     let here: Vec<(Origin, &Policy)> = kinds.flat_map(|kind| policies_beside(view, key, &kind)).collect();
     let clusters = view.clusters().count();
     if here.iter().map(|(_, policy)| ahead::glance(policy, clusters)).sum::<usize>() <= AT_ONCE {
@@ -219,7 +219,7 @@ fn policies(
     params: &Params,
 ) -> (BTreeMap<Origin, Expected>, BTreeSet<GroupResource>) {
     let (mut policies, mut unlisted) = (BTreeMap::new(), BTreeSet::new());
-    for gvr in params.policies_to_sync.iter().map(|listed| listed.gvr()) {
+    for gvr in params.listed(Role::Policy) {
         let kind = &gvr.kind;
         let resolution = view.kind(&gvr).map(|state| &state.resolution);
         if resolution.is_some_and(|resolution| !matches!(resolution, Resolution::Resolved(_))) {

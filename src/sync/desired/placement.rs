@@ -137,7 +137,7 @@ impl Placed {
     }
 }
 
-/// Why no Placement can choose clusters for a Gateway; as text, what the Gateway does.
+/// Why no Placement can choose clusters for a Gateway or a resource; as text, what that does.
 pub(in crate::sync) enum NoPlacement {
     /// It names none.
     Unlabelled,
@@ -175,7 +175,7 @@ pub(in crate::sync) fn placement(view: View<'_>, key: &ObjectKey) -> Result<Obje
 }
 
 /// Where a Placement places.
-fn decided(view: View<'_>, placement: &ObjectKey) -> Placed {
+pub(super) fn decided(view: View<'_>, placement: &ObjectKey) -> Placed {
     let clusters = view.decided(placement);
     let expected = view.placement(placement).map(|placement| placement.selected);
     let complete = expected.is_none_or(|expected| clusters.len() >= expected);

@@ -1,7 +1,8 @@
-//! The works of a policy.
+//! The works of a policy, or of a resource.
 //!
 //! ```text
-//! kind listed? ─▶ policy there? ─▶ its references ─▶ gateways of ours ─▶ their clusters ─▶ selector ─▶ overrides ─▶ copies
+//! kind listed? ─▶ policy there?   ─▶ its references ─▶ gateways of ours ─┬▶ clusters ─▶ selector ─▶ overrides ─┬▶ copies
+//!               ╰▶ resource there? ─▶ its Placement ─────────────────────╯  its replicas ─▶ preferences ─▶ shares ╯
 //! ```
 //!
 //! Where a step cannot be known, what the next ones would allow is kept as it is.
@@ -29,11 +30,12 @@ use super::{Kept, Leaving, Outcome, PlannedWork, WorksPlan};
 use crate::api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Origin, WorkName};
+use crate::api::params::Role;
 use crate::api::selector::ClusterSelector;
-use crate::sync::rows::kind::PolicyKindInfo;
+use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
 use crate::sync::{Problem, Settings, View};
-use outline::{Outline, Target, Variant};
+use outline::{Outline, Own, Target, Variant};
 use recipe::Common;
 use recipe::Recipe;
 use target::Targets;
@@ -43,7 +45,7 @@ pub const COPIES_LIMIT: usize = 32 * 1024 * 1024;
 /// The most bytes of copies that a plan holds where there are several.
 const HELD: usize = 1024 * 1024;
 
-/// What should be of the policy `origin`, whatever it follows where it leaves.
+/// What should be of the policy or the resource `origin`, whatever it follows where it leaves.
 pub(super) fn desired(view: View<'_>, settings: &Settings, origin: &Origin) -> WorksPlan {
     match Planner::read(view, settings, origin) {
         Ok((planner, problem)) => planner.plan(problem),
@@ -65,7 +67,7 @@ fn targets_of(view: View<'_>, origin: &Origin) -> Option<Arc<Targets>> {
     remembered::targets_of(view.policy(origin)?, &origin.object().namespace).ok()
 }
 
-fn name(view: View<'_>, origin: &Origin, info: &PolicyKindInfo) -> WorkName {
+fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
     WorkName::planned(view.controller(), &info.kind, origin)
 }
 
@@ -94,13 +96,23 @@ fn keep_by_own_word(view: View<'_>, origin: &Origin, problem: Problem) -> WorksP
     plan
 }
 
+/// Plans for a resource that cannot be read: what names its Placement is not known, so that all of its works stay.
+fn keep_all(view: View<'_>, origin: &Origin, problem: Problem) -> WorksPlan {
+    let kept = Outcome::Kept(Kept::by([&problem]));
+    let clusters = view.works_of(origin).map(|(_, cluster, _)| (cluster.clone(), kept.clone()));
+    let outcomes = clusters.collect();
+    WorksPlan { targeted: true, problems: vec![problem], outcomes, ..WorksPlan::default() }
+}
+
 struct Planner<'v> {
     view: View<'v>,
     settings: &'v Settings,
     origin: &'v Origin,
     policy: &'v Arc<Policy>,
-    kind: Option<(GroupVersionResource, PolicyKindInfo)>,
+    kind: Option<(GroupVersionResource, KindInfo)>,
+    /// What a policy targets; a resource targets nothing.
     targets: Arc<Targets>,
+    role: Role,
     /// Read where a copy is made.
     spec: OnceCell<Result<Value, Problem>>,
     /// The same of its overrides.
@@ -123,18 +135,26 @@ impl<'v> Planner<'v> {
             KindEligibility::Frozen(problem, _) => (None, Some(problem)),
             KindEligibility::Listed(gvr, info) => (Some((gvr, info)), None),
         };
+        let role = view.role(origin.kind()).unwrap_or(Role::Policy);
         if !view.policies_synced(origin.kind()) {
             let problem = problem.unwrap_or_else(|| Problem::Unread(origin.kind().to_string()));
-            return Err(Box::new(keep_by_own_word(view, origin, problem)));
+            return Err(Box::new(match role {
+                Role::Policy => keep_by_own_word(view, origin, problem),
+                Role::Resource => keep_all(view, origin, problem),
+            }));
         }
         let Some(policy) = view.policy_row(origin).filter(|policy| !policy.deleting) else {
             let name = kind.map(|(_, info)| name(view, origin, &info));
             return Err(Box::new(WorksPlan { name, ..WorksPlan::default() }));
         };
-        match remembered::targets_of(policy, &origin.object().namespace) {
+        let targets = match role {
+            Role::Policy => remembered::targets_of(policy, &origin.object().namespace),
+            Role::Resource => Ok(Arc::default()),
+        };
+        match targets {
             Ok(targets) => {
                 let (spec, overrides) = (OnceCell::new(), OnceCell::new());
-                Ok((Self { view, settings, origin, policy, kind, targets, spec, overrides }, problem))
+                Ok((Self { view, settings, origin, policy, kind, targets, role, spec, overrides }, problem))
             }
             Err(fault) => Err(Box::new(keep_by_own_word(view, origin, fault))),
         }
@@ -147,11 +167,14 @@ impl Planner<'_> {
         let works = if outline.frozen { BTreeMap::new() } else { self.works(&outline) };
         let (outcomes, problems) = outline.outcomes(&works);
         drop(works);
-        let Outline { mut plan, targets, selector, .. } = outline;
+        let Outline { mut plan, targets, own, selector, .. } = outline;
         plan.outcomes = outcomes;
         plan.problems.extend(problems);
         if plan.targeted {
             self.keep_unsettled(&mut plan, &targets, selector.as_ref());
+            for cluster in self.may_be_placed(own.as_ref(), selector.as_ref()) {
+                plan.outcomes.entry(cluster).or_insert(Outcome::Kept(Kept::Unsettled));
+            }
         }
         plan.leaving = self.leaving(&plan.outcomes, selector.as_ref());
         plan
@@ -206,18 +229,22 @@ impl Planner<'_> {
             controller: self.view.controller().clone(),
             gvr: gvr.clone(),
             info: info.clone(),
+            role: self.role,
             downstream_namespace: outline.downstream.clone(),
+            prefix: self.settings.downstream_namespace_prefix.clone(),
             schema: schema(self.view),
         }))
     }
 
     fn recipe(&self, common: &Arc<Common>, outline: &Outline<'_>, variant: &Variant<'_>) -> Recipe {
         let terms = |key: &&ObjectKey| outline.targets.get(*key)?.terms.clone();
+        let own = outline.own.as_ref().and_then(|own| own.terms.clone());
         Recipe {
             common: common.clone(),
             gateways: variant.gateways.iter().map(|key| (*key).clone()).collect(),
-            terms: variant.gateways.iter().filter_map(terms).collect(),
+            terms: variant.gateways.iter().filter_map(terms).chain(own).collect(),
             chosen: variant.chosen.clone(),
+            replicas: variant.replicas,
         }
     }
 
@@ -243,6 +270,14 @@ impl Planner<'_> {
         let mut keys = SELECTORS.iter().chain([&CLUSTER_OVERRIDES]);
         let by_labels = keys.any(|key| self.policy.annotations.contains_key(*key));
         by_labels && self.view.labels(cluster).is_none() && self.view.work_of(self.origin, cluster).is_some()
+    }
+
+    /// The clusters with a work of a resource that its Placement may only seem to have left.
+    fn may_be_placed(&self, own: Option<&Own>, selector: Option<&ClusterSelector>) -> Vec<ClusterName> {
+        let Some(Own { placed, .. }) = own.filter(|own| own.placed.unsettled) else { return Vec::new() };
+        let clusters = self.view.works_of(self.origin).map(|(_, cluster, _)| cluster);
+        let left = clusters.filter(|cluster| !placed.clusters.contains(*cluster));
+        left.filter(|cluster| self.selects(selector, cluster)).cloned().collect()
     }
 
     /// Keeps what is on a cluster that a gateway may only seem to have left.

@@ -8,6 +8,7 @@ mod limits;
 mod order;
 mod overrides;
 mod placement;
+mod resources;
 mod secrets;
 mod selection;
 pub(in crate::sync) mod sizes;

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use super::eligibility::{held, versions};
 use crate::api::names::GroupVersionResource;
-use crate::api::params::TlsSecrets;
+use crate::api::params::{Role, TlsSecrets};
 use crate::hub::Wanted;
 use crate::sync::View;
-use crate::sync::kinds::{CONFIG_MAPS, GRANTS, POLICIES, SECRETS, config_map, policies};
+use crate::sync::kinds::{CONFIG_MAPS, GRANTS, SECRETS, config_map, listed, objects};
 
 /// Plans the watches. A kind that only invalid parameters used to list is watched on.
 #[must_use]
@@ -30,15 +30,15 @@ pub fn plan(view: View<'_>) -> Wanted {
         if params.tls_secrets == TlsSecrets::Copy {
             wanted.extend([(SECRETS.all(), SECRETS.gvr()), (GRANTS.all(), GRANTS.gvr())]);
         }
-        for kind in params.policies_to_sync.iter().map(|policy| policy.gvr().kind) {
-            if let Some(gvr) = held(view, &versions(view, &kind)) {
-                wanted.insert(policies(&kind), gvr.clone());
+        for kind in Role::ALL.into_iter().flat_map(|role| params.listed(role)).map(|gvr| gvr.kind) {
+            if let (Some(role), Some(gvr)) = (view.role(&kind), held(view, &versions(view, &kind))) {
+                wanted.insert(objects(role, &kind), gvr.clone());
             }
         }
     }
     for (gvr, info) in view.resolved_kinds() {
         let annotated = || view.policies_of(&gvr.kind).any(|(_, policy)| policy.fields.is_ours_to_remove());
-        let source = policies(&gvr.kind);
+        let source = view.source_of(&gvr.kind);
         if info.can_patch && !wanted.contains_key(&source) && annotated() {
             wanted.insert(source, gvr.clone());
         }
@@ -46,11 +46,14 @@ pub fn plan(view: View<'_>) -> Wanted {
     wanted
 }
 
-/// The versions in which classes list kinds that are watched in another one: whether they could be is to be found out.
+/// The versions in which classes list kinds that are watched in another one, and as what: whether they could be is to be found
+/// out.
 #[must_use]
-pub fn others(view: View<'_>) -> BTreeSet<GroupVersionResource> {
+pub fn others(view: View<'_>) -> BTreeSet<(Role, GroupVersionResource)> {
     let wanted = plan(view);
-    let kinds = wanted.keys().filter_map(|source| POLICIES.resource_of(source));
-    let listed: BTreeSet<_> = kinds.flat_map(|kind| versions(view, kind)).map(|(gvr, _)| gvr).collect();
-    listed.into_iter().filter(|gvr| wanted.values().all(|watched| watched != gvr)).collect()
+    let versions = wanted
+        .keys()
+        .filter_map(listed)
+        .flat_map(|(role, kind)| versions(view, kind).into_iter().map(move |(gvr, _)| (role, gvr)));
+    versions.filter(|(_, gvr)| wanted.values().all(|watched| watched != gvr)).collect()
 }

@@ -11,7 +11,7 @@ use super::copy::Copy;
 use crate::api::annotations::{self, CONTROLLER, GATEWAYS, MANAGED_BY, MANAGED_BY_US, PARENT, WORK_FOR};
 use crate::api::json::{Hash, length};
 use crate::api::names::{ControllerName, GroupResource, Origin, WorkName};
-use crate::api::params::Conflicts;
+use crate::api::params::{Conflicts, Role};
 use crate::api::work::{
     DeleteOption, FeedbackScrapeType, Manifest, ManifestConfig, ManifestWorkSpec, PropagationPolicy,
     ResourceIdentifier, SelectivelyOrphan, ServerSideApply, UpdateStrategy, UpdateStrategyType, Workload,
@@ -159,6 +159,23 @@ pub(super) struct Companion {
     pub(super) object: Value,
 }
 
+/// What works carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyOf {
+    Gateway,
+    Policy,
+    Resource,
+}
+
+impl From<Role> for CopyOf {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Policy => Self::Policy,
+            Role::Resource => Self::Resource,
+        }
+    }
+}
+
 /// What the works of one origin have in common.
 #[derive(Debug)]
 pub(super) struct WorkTemplate<'a> {
@@ -166,6 +183,7 @@ pub(super) struct WorkTemplate<'a> {
     pub(super) name: &'a WorkName,
     pub(super) origin: &'a Origin,
     pub(super) downstream_namespace: &'a str,
+    pub(super) copy_of: CopyOf,
     pub(super) schema: WorkSchema,
 }
 
@@ -227,18 +245,20 @@ impl WorkTemplate<'_> {
 
     /// What the works are for, as a label says it.
     fn purpose(&self) -> &'static str {
-        match self.origin {
-            Origin::Gateway(_) => "gateway",
-            Origin::Object(..) => "policy",
+        match self.copy_of {
+            CopyOf::Gateway => "gateway",
+            CopyOf::Policy => "policy",
+            CopyOf::Resource => "resource",
         }
     }
 
-    /// The annotations of a work for the hub Gateways `gateways`.
+    /// The annotations of a work for the hub Gateways `gateways`. A resource is for none.
     fn annotations(&self, gateways: &[&str]) -> Strings {
-        Strings::from([
-            (PARENT.to_owned(), self.origin.to_string()),
-            (GATEWAYS.to_owned(), json!(gateways).to_string()),
-        ])
+        let mut annotations = Strings::from([(PARENT.to_owned(), self.origin.to_string())]);
+        if self.copy_of != CopyOf::Resource {
+            annotations.insert(GATEWAYS.to_owned(), json!(gateways).to_string());
+        }
+        annotations
     }
 
     /// How the agent writes an object that is written once and never again.

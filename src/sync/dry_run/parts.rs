@@ -11,7 +11,9 @@ use super::{Planned, keys, regarding};
 use crate::api::gateway::{self, GatewayStatus};
 use crate::api::moment::Moment;
 use crate::api::names::{ObjectKey, Origin};
-use crate::sync::desired::eligibility::{conflict, not_resolved};
+use crate::api::params::Role;
+use crate::sync::desired::eligibility::{conflict, not_in_role, not_resolved};
+use crate::sync::rows::kind::Resolution;
 use crate::sync::status::class;
 use crate::sync::status::contest::Contest;
 use crate::sync::status::gateway::GatewayFold;
@@ -29,9 +31,14 @@ pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {
                 diagnostics.push(regarding.error(fault));
             }
             Some(ClassParams::Valid(params)) => {
-                for gvr in params.policies_to_sync.iter().map(|policy| policy.gvr()) {
+                let kinds =
+                    Role::ALL.into_iter().flat_map(|role| params.listed(role).map(move |gvr| (role, gvr)));
+                for (role, gvr) in kinds {
                     let unresolved = view.kind(&gvr).filter(|state| !state.resolution.fault().is_empty());
                     let problem = match unresolved {
+                        _ if let Some(fault) = not_in_role(view, role, &gvr.kind) => {
+                            Some(not_resolved(gvr, &Resolution::NotSyncable(fault)))
+                        }
                         Some(state) => Some(not_resolved(gvr, &state.resolution)),
                         None => conflict(view, &gvr),
                     };

@@ -14,13 +14,14 @@ use crate::api::cluster::ManagedClusterStatus;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use crate::api::object::HubObject;
+use crate::api::params::Role;
 use crate::api::work;
 use crate::hub::{HubClient, HubError, Source, Wanted};
 use crate::sync::OfflineMirror;
-use crate::sync::definitions::defined;
+use crate::sync::definitions::{defined, discovered};
 use crate::sync::desired::watches;
 use crate::sync::explain::Unavailable;
-use crate::sync::kinds::{CLUSTERS, GATEWAYS, POLICIES, REQUIRED, WORKS, needed};
+use crate::sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, listed, needed};
 use crate::sync::rows::Strings;
 use crate::sync::rows::gateway_fields::GatewayFields;
 use crate::sync::rows::kind::Resolution;
@@ -69,12 +70,12 @@ pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<Hub
         unavailable: Unavailable::new(),
     };
     let fixed = needed().filter_map(|source| source.gvr().map(|gvr| (source, gvr)));
-    let listed = join_all(fixed.map(|(source, gvr)| async move {
+    let lists = join_all(fixed.map(|(source, gvr)| async move {
         list(client, &source, &gvr, controller).await.map(|objects| (source, objects))
     }));
     // All at once, but of several failures always the same one is told.
-    for listed in listed.await {
-        let (source, objects) = listed?;
+    for listing in lists.await {
+        let (source, objects) = listing?;
         hub.mirror.list(&source, &objects);
         if source.is(&WORKS) {
             hub.works = objects.into_iter().map(|work| (place(&work), work)).collect();
@@ -98,11 +99,11 @@ pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<Hub
             hub.mirror.list(&source, &config_map);
         }
     }
-    for gvr in hub.versions() {
-        hub.resolve(client, &gvr).await?;
+    for (role, gvr) in hub.versions() {
+        hub.resolve(client, role, &gvr).await?;
     }
     for (source, gvr) in hub.wanted() {
-        if source.is(&POLICIES) {
+        if listed(&source).is_some() {
             hub.policies(client, &source, &gvr).await?;
         } else if source.object().is_none() {
             hub.mirror.list(&source, &list(client, &source, &gvr, controller).await?);
@@ -142,11 +143,11 @@ impl HubSnapshot {
         watches::plan(self.mirror.read().view(OfflineMirror::settled()))
     }
 
-    /// The versions in which classes list kinds of policies.
-    fn versions(&self) -> BTreeSet<GroupVersionResource> {
+    /// The versions in which classes list kinds, and as what.
+    fn versions(&self) -> BTreeSet<(Role, GroupVersionResource)> {
         let others = watches::others(self.mirror.read().view(OfflineMirror::settled()));
         let wanted = self.wanted().into_iter();
-        let watched = wanted.filter(|(source, _)| source.is(&POLICIES)).map(|(_, gvr)| gvr);
+        let watched = wanted.filter_map(|(source, gvr)| Some((listed(&source)?.0, gvr)));
         watched.chain(others).collect()
     }
 
@@ -162,12 +163,18 @@ impl HubSnapshot {
         Ok(())
     }
 
-    async fn resolve(&self, client: &HubClient, gvr: &GroupVersionResource) -> Result<(), HubError> {
-        let resolution = match definition(client, &gvr.kind.to_string()).await? {
-            None => Resolution::Gone,
-            Some(definition) => defined(&definition, gvr).map_or_else(|fault| fault, Resolution::Resolved),
+    async fn resolve(
+        &self,
+        client: &HubClient,
+        role: Role,
+        gvr: &GroupVersionResource,
+    ) -> Result<(), HubError> {
+        let told = match (definition(client, &gvr.kind.to_string()).await?, role) {
+            (Some(definition), _) => defined(&definition, gvr, role),
+            (None, Role::Policy) => Err(Resolution::Gone),
+            (None, Role::Resource) => discovered(client.client(), gvr).await,
         };
-        self.mirror.resolve(gvr, resolution);
+        self.mirror.resolve(gvr, told.map_or_else(|fault| fault, Resolution::Resolved));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Explainer;
-use crate::api::annotations::{CLUSTER_OVERRIDES, GRACE_TIMEOUT};
+use crate::api::annotations::{CLUSTER_OVERRIDES, GRACE_TIMEOUT, REPLICA_PREFERENCES};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::api::params::KEY;
 use crate::sync::Problem;
@@ -32,9 +32,9 @@ impl Explainer<'_> {
 
     fn listed_by(&self, class: &str) -> Vec<GroupVersionResource> {
         let params = self.view.class_params(class);
-        let listed =
-            params.iter().filter_map(|params| params.known()).flat_map(|params| &params.policies_to_sync);
-        listed.map(|policy| policy.gvr()).filter(|gvr| gvr.kind == *self.origin.kind()).collect()
+        let known = params.iter().filter_map(|params| params.known());
+        let listed = known.flat_map(|params| params.listed(self.role));
+        listed.filter(|gvr| gvr.kind == *self.origin.kind()).collect()
     }
 
     /// Whether the controller lacks a right to the kind.
@@ -50,6 +50,9 @@ impl Explainer<'_> {
         match problem {
             Problem::BadSelector { annotation: key, .. } => annotation(key),
             Problem::BadOverrides { .. } => annotation(CLUSTER_OVERRIDES),
+            Problem::BadPreferences { .. } | Problem::NoReplicas | Problem::ReplicasLeftOut { .. } => {
+                annotation(REPLICA_PREFERENCES)
+            }
             Problem::BadGraceTimeout { .. } | Problem::GraceTooLong { .. } => annotation(GRACE_TIMEOUT),
             Problem::DownstreamNamespace { namespace, .. } => vec![
                 format!("Namespace {namespace}"),

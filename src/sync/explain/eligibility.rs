@@ -3,7 +3,9 @@
 use super::{Explainer, Reason, Step};
 use crate::api::names::ObjectKey;
 use crate::sync::Problem;
-use crate::sync::desired::eligibility::{GatewayEligibility, KindEligibility, of_gateway, of_kind};
+use crate::sync::desired::eligibility::{
+    GatewayEligibility, KindEligibility, not_in_role, of_gateway, of_kind,
+};
 use crate::sync::problem::PARAMETERS_UNREAD;
 use crate::sync::rows::kind::Resolution;
 
@@ -44,6 +46,10 @@ impl Explainer<'_> {
             KindEligibility::Frozen(problem, _) => {
                 let text = format!("its kind cannot be synced at present: {}", problem.text());
                 Step::stops(Reason::new("KindFrozen", text).changes(self.to_mend(&problem)))
+            }
+            KindEligibility::Unlisted if let Some(fault) = not_in_role(self.view, self.role, kind) => {
+                let text = format!("its kind is not synced: {fault}");
+                Step::stops(Reason::new("KindNotSyncable", text).changes(self.of_parameters()))
             }
             KindEligibility::Unlisted if classes.is_empty() => {
                 let text = format!(

@@ -8,22 +8,9 @@ use crate::sync::desired::policy::foreign;
 impl Explainer<'_> {
     pub(super) fn policy_steps(&self) -> Vec<Step> {
         let mut steps = vec![self.kind()];
-        match self.view.policy(self.origin) {
-            Some(policy) if policy.deleting => {
-                let reason = Reason::new("Deleting", "it is being deleted");
-                return steps
-                    .into_iter()
-                    .chain([Step::stops(reason.change(self.regarding.clone()))])
-                    .collect();
-            }
-            None if self.view.policies_synced(self.origin.kind()) => {
-                let reason = Reason::new("Missing", "it does not exist");
-                return steps
-                    .into_iter()
-                    .chain([Step::stops(reason.change(self.regarding.clone()))])
-                    .collect();
-            }
-            _ => {}
+        if let Some(step) = self.missing() {
+            steps.push(step);
+            return steps;
         }
         steps.extend(self.gateways.keys().map(|key| self.target(key)));
         let reference = format!("{} spec.targetRef", self.regarding);
@@ -40,6 +27,18 @@ impl Explainer<'_> {
         }
         steps.extend(self.problems());
         steps
+    }
+
+    /// That it is going, or is not there.
+    pub(super) fn missing(&self) -> Option<Step> {
+        let reason = match self.view.policy(self.origin) {
+            Some(policy) if policy.deleting => Reason::new("Deleting", "it is being deleted"),
+            None if self.view.policies_synced(self.origin.kind()) => {
+                Reason::new("Missing", "it does not exist")
+            }
+            _ => return None,
+        };
+        Some(Step::stops(reason.change(self.regarding.clone())))
     }
 
     fn target(&self, key: &ObjectKey) -> Step {

@@ -6,6 +6,7 @@ use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::api::selector::ClusterSelector;
 use crate::placement::placed::Placed;
 use crate::sync::View;
+use crate::sync::rows::Strings;
 
 impl Explainer<'_> {
     /// That its own annotations leave `cluster` out.
@@ -31,22 +32,27 @@ fn not_selected(
     cluster: &ClusterName,
 ) -> Vec<Reason> {
     let Some(annotations) = view.annotations(origin) else { return Vec::new() };
-    let placed = annotations.get(PLACED_BY_POLICY).map(|text| Placed::read(text)).unwrap_or_default();
     let reason = |key: &'static str| {
         let text = annotations.get(key)?;
         let alone = ClusterSelector::read(&[(key.to_owned(), text.clone())].into()).ok()??;
         if view.selects(&alone, origin, cluster) {
             return None;
         }
-        let by_policy = match placed.before(key, text) {
-            None => String::new(),
-            Some(None) => "; a policy in Rego has set it".to_owned(),
-            Some(Some(wish)) => format!("; a policy in Rego has set it, where its developer wrote {wish:?}"),
-        };
+        let by_policy = by_policy(annotations, key, text);
         let text =
             format!("{whose} annotation {key}, {text:?}, does not select the cluster's labels{by_policy}");
         let reason = Reason::new("NotSelected", text).change(format!("{regarding} annotation {key}"));
         Some(reason.change(format!("ManagedCluster {CLUSTER} labels")))
     };
     SELECTORS.into_iter().filter_map(reason).collect()
+}
+
+/// That a policy in Rego has set the annotation `key` to `text`, with a semicolon before it; empty where none has.
+pub(super) fn by_policy(annotations: &Strings, key: &str, text: &str) -> String {
+    let placed = annotations.get(PLACED_BY_POLICY).map(|text| Placed::read(text)).unwrap_or_default();
+    match placed.before(key, text) {
+        None => String::new(),
+        Some(None) => "; a policy in Rego has set it".to_owned(),
+        Some(Some(wish)) => format!("; a policy in Rego has set it, where its developer wrote {wish:?}"),
+    }
 }

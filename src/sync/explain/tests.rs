@@ -10,7 +10,7 @@ use crate::api::annotations::{CLUSTER_SELECTOR, PLACED_BY_POLICY};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
 use crate::placement::placed::{Placed, Set};
-use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{
     class, cluster, decision, gateway, gateway_origin, listing, placement, policy, policy_origin, target,

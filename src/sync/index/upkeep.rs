@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::Index;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::params::Role;
 use crate::hub::mirror::Cascade;
 use crate::hub::{self, AnyRow, Changed, Line, Source, Tables};
 use crate::sync::View;
 use crate::sync::found::{FOLLOWED, VERSIONS, WORK_SCHEMA};
 use crate::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, NEEDED, PLACEMENTS, POLICIES, WORKS,
+    self, CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, NEEDED, PLACEMENTS, WORKS, objects,
 };
 use crate::sync::rows::kind::{KindState, Resolution};
 use crate::sync::rows::policy::Policy;
@@ -84,7 +85,7 @@ impl hub::Index for Index {
         } else if let Some((key, before)) = changed.object_of(&WORKS) {
             self.work_changed(tables, &work_key(key), before, now);
         } else if let Changed::Object { source, key, before } = changed
-            && let Some(kind) = POLICIES.resource_of(source)
+            && let Some((_, kind)) = kinds::listed(source)
         {
             let before = before.as_ref().and_then(AnyRow::get::<Arc<Policy>>);
             self.policy_changed(tables, source, kind, key, before.map(|before| &**before), now);
@@ -93,20 +94,19 @@ impl hub::Index for Index {
             && let Some(state) = tables.row::<KindState>(source, key)
             && state.resolution == Resolution::Gone
         {
-            return vec![Cascade::Source(POLICIES.resource(kind.clone()))];
+            return Role::ALL.into_iter().map(|role| Cascade::Source(objects(role, kind))).collect();
         }
         Vec::new()
     }
 
     fn forgot(&mut self, tables: &Tables, source: &Source) -> Vec<Cascade> {
-        let Some(kind) = POLICIES.resource_of(source) else { return Vec::new() };
+        let Some((_, kind)) = kinds::listed(source) else { return Vec::new() };
         self.policies_changed.retain(|origin, _| origin.kind() != kind);
         // What was found out of versions that are listed still holds.
         let known = self.known_params.values();
         let known = known.chain(self.departed.values().filter_map(|departed| departed.params.as_ref()));
         let listed: BTreeSet<GroupVersionResource> = known
-            .flat_map(|params| &params.policies_to_sync)
-            .map(|policy| policy.gvr())
+            .flat_map(|params| Role::ALL.into_iter().flat_map(|role| params.listed(role)))
             .filter(|gvr| gvr.kind == *kind)
             .collect();
         let versions = VERSIONS.resource(kind.clone());

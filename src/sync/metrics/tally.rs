@@ -1,18 +1,19 @@
 //! How policies and Gateways fare, as their folds have found it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use dashmap::{DashMap, Entry};
 
 use super::Counted;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
+use crate::api::params::Role;
 use crate::shrink::take;
 use crate::sync::counts::of_origin;
 use crate::sync::kinds::WORKS;
 use crate::sync::rows::work::Work;
 use crate::sync::status::fare::{Fare, State};
-use crate::sync::{Changes, View};
+use crate::sync::{Changes, PolicyKind, View};
 
 pub(super) use crate::sync::status::STUCK;
 
@@ -101,11 +102,16 @@ impl Tally {
         let mut oldest = view.now;
         let available = view.clusters().filter(|(_, cluster)| cluster.available);
         let available: HashSet<ClusterName> = available.map(|(name, _)| name).collect();
+        let mut roles: HashMap<PolicyKind, Role> = HashMap::new();
         for entry in &self.fares {
             let (origin, noted) = entry.pair();
-            let states = match origin {
-                Origin::Gateway(_) => &mut counted.gateways,
-                Origin::Object(..) => &mut counted.policies,
+            let role = *roles
+                .entry(origin.kind().clone())
+                .or_insert_with_key(|kind| view.role(kind).unwrap_or(Role::Policy));
+            let states = match (origin, role) {
+                (Origin::Gateway(_), _) => &mut counted.gateways,
+                (Origin::Object(..), Role::Policy) => &mut counted.policies,
+                (Origin::Object(..), Role::Resource) => &mut counted.resources,
             };
             *states.entry(noted.state.as_str()).or_default() += 1;
             let is_change = noted.state != State::Frozen && origin.as_gateway().is_none();
@@ -118,7 +124,7 @@ impl Tally {
                     stuck += usize::from(is_stuck);
                 }
             }
-            *counted.stuck.entry(of_origin(origin)).or_default() += stuck;
+            *counted.stuck.entry(of_origin(origin, role)).or_default() += stuck;
         }
         counted.oldest = view.now.since(oldest).as_secs_f64();
     }

@@ -1,4 +1,4 @@
-//! What is known of a kind that parameters list.
+//! What is known of a kind that parameters list, of policies or of resources.
 
 use std::sync::Arc;
 
@@ -6,13 +6,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, JSONSchemaProps,
 };
 
-use crate::api::names::GroupVersionResource;
+use crate::api::names::{GroupResource, GroupVersionResource};
+use crate::api::params::Role;
 use crate::api::schema::Schema;
+use crate::api::{gateway, rego_policy};
 use crate::hub::Row;
 
-/// A kind of policies that can be synced.
+/// A kind that can be synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyKindInfo {
+pub struct KindInfo {
     /// Its name in objects (`RateLimitPolicy`).
     pub kind: Arc<str>,
     /// Whether its objects' annotations may be written.
@@ -23,7 +25,7 @@ pub struct PolicyKindInfo {
     pub schema: Option<Arc<Schema>>,
 }
 
-impl PolicyKindInfo {
+impl KindInfo {
     /// A kind of which no more is known than its name in objects.
     #[must_use]
     pub fn named(kind: &str) -> Self {
@@ -35,13 +37,15 @@ impl PolicyKindInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
     /// It can.
-    Resolved(PolicyKindInfo),
+    Resolved(KindInfo),
     /// Its CustomResourceDefinition is gone: so are its objects.
     Gone,
     /// The definition does not serve the version, or is not established yet.
     UnknownVersion(String),
     /// It is cluster-scoped, or has no target reference.
     NotAPolicy(String),
+    /// It is no kind of resources that may be taken to the spokes.
+    NotSyncable(String),
     /// A right is missing.
     Forbidden(String),
     /// The server did not say.
@@ -57,6 +61,8 @@ pub enum KindReason {
     UnknownResource,
     /// It is cluster-scoped, or has no target reference.
     NotAPolicy,
+    /// It is no kind of resources that may be taken to the spokes.
+    NotSyncable,
     /// A right is missing.
     Forbidden,
     /// It is synced in another version, which another class lists.
@@ -65,8 +71,14 @@ pub enum KindReason {
 
 impl KindReason {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Resolved, Self::UnknownResource, Self::NotAPolicy, Self::Forbidden, Self::VersionConflict];
+    pub const ALL: [Self; 6] = [
+        Self::Resolved,
+        Self::UnknownResource,
+        Self::NotAPolicy,
+        Self::NotSyncable,
+        Self::Forbidden,
+        Self::VersionConflict,
+    ];
 
     /// The word.
     #[must_use]
@@ -75,6 +87,7 @@ impl KindReason {
             Self::Resolved => "Resolved",
             Self::UnknownResource => "UnknownResource",
             Self::NotAPolicy => "NotAPolicy",
+            Self::NotSyncable => "NotSyncable",
             Self::Forbidden => "Forbidden",
             Self::VersionConflict => "VersionConflict",
         }
@@ -89,6 +102,7 @@ impl Resolution {
             Self::Resolved(_) => KindReason::Resolved,
             Self::Gone | Self::UnknownVersion(_) | Self::Unknown(_) => KindReason::UnknownResource,
             Self::NotAPolicy(_) => KindReason::NotAPolicy,
+            Self::NotSyncable(_) => KindReason::NotSyncable,
             Self::Forbidden(_) => KindReason::Forbidden,
         }
     }
@@ -101,6 +115,7 @@ impl Resolution {
             Self::Gone => "the hub has no such custom resource",
             Self::UnknownVersion(fault)
             | Self::NotAPolicy(fault)
+            | Self::NotSyncable(fault)
             | Self::Forbidden(fault)
             | Self::Unknown(fault) => fault,
         }
@@ -115,7 +130,7 @@ pub struct KindState {
     /// Whether it can be synced.
     pub resolution: Resolution,
     /// What it was when it last could.
-    pub known: Option<PolicyKindInfo>,
+    pub known: Option<KindInfo>,
 }
 
 impl KindState {
@@ -136,8 +151,30 @@ impl KindState {
     }
 }
 
-/// What `definition` tells of the kind `gvr`, whatever the rights, where it can be synced: the version is served, it is
-/// namespaced, and its schema has a target reference.
+/// Why objects of `kind` may not be taken to the spokes as resources, whatever it is on the hub. What they would hold there is
+/// a credential, somebody's rights, made by the spoke's own controllers, or ours or Open Cluster Management's to write.
+#[must_use]
+pub fn not_syncable(kind: &GroupResource) -> Option<&'static str> {
+    match (&*kind.group, &*kind.resource) {
+        ("", "secrets") => Some("Secrets are not taken to the spokes"),
+        ("", "serviceaccounts") => Some("ServiceAccounts are not taken to the spokes"),
+        ("", "pods") => Some("Pods are made on the spokes, by what is taken there"),
+        ("" | "events.k8s.io", "events") => Some("Events are about what is on the hub"),
+        (gateway::GROUP, "gateways") => Some("Gateways are taken to the spokes as Gateways"),
+        ("rbac.authorization.k8s.io", _) => Some("rights are not taken to the spokes"),
+        (rego_policy::GROUP, _) => Some("it is a kind of Policy Sync's own"),
+        (group, _) if is_of_ocm(group) => Some("it is a kind of Open Cluster Management's own"),
+        _ => None,
+    }
+}
+
+fn is_of_ocm(group: &str) -> bool {
+    const OCM: &str = "open-cluster-management.io";
+    group.strip_suffix(OCM).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// What `definition` tells of the kind `gvr`, which is listed as what `role` says, whatever the rights, where it can be synced:
+/// the version is served, it is namespaced, and the schema of a kind of policies has a target reference.
 ///
 /// # Errors
 ///
@@ -145,9 +182,10 @@ impl KindState {
 pub fn check(
     definition: &CustomResourceDefinitionSpec,
     gvr: &GroupVersionResource,
-) -> Result<PolicyKindInfo, Resolution> {
+    role: Role,
+) -> Result<KindInfo, Resolution> {
     if definition.scope != "Namespaced" {
-        return Err(Resolution::NotAPolicy("it is cluster-scoped".into()));
+        return Err(cluster_scoped(role));
     }
     let served: Vec<&CustomResourceDefinitionVersion> =
         definition.versions.iter().filter(|version| version.served).collect();
@@ -162,15 +200,28 @@ pub fn check(
         let has = |name| spec.properties.as_ref().is_some_and(|properties| properties.contains_key(name));
         has("targetRef") || has("targetRefs")
     };
+    if role == Role::Resource {
+        let schema = property("spec").map(|spec| Arc::new(Schema::new(spec)));
+        return Ok(KindInfo { schema, ..KindInfo::named(&definition.names.kind) });
+    }
     match property("spec").filter(refers) {
-        Some(spec) => Ok(PolicyKindInfo {
+        Some(spec) => Ok(KindInfo {
             has_ancestors: ancestors.is_some_and(|ancestors| ancestors.type_.as_deref() == Some("array")),
             schema: Some(Arc::new(Schema::new(spec))),
-            ..PolicyKindInfo::named(&definition.names.kind)
+            ..KindInfo::named(&definition.names.kind)
         }),
         None => {
             Err(Resolution::NotAPolicy("its schema has neither spec.targetRef nor spec.targetRefs".into()))
         }
+    }
+}
+
+/// That a kind is cluster-scoped that is listed as what `role` says.
+pub(in crate::sync) fn cluster_scoped(role: Role) -> Resolution {
+    let text = "it is cluster-scoped".to_owned();
+    match role {
+        Role::Policy => Resolution::NotAPolicy(text),
+        Role::Resource => Resolution::NotSyncable(text),
     }
 }
 

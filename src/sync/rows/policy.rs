@@ -1,4 +1,4 @@
-//! Policies on the hub, of any kind.
+//! Policies on the hub, of any kind, and resources that are taken to the spokes as they are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use super::aside::Aside;
 use super::owners::Owners;
 use super::{RawSpec, Strings, raw_spec};
 use crate::api::annotations;
+use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
 use crate::api::object::{HubObject, Metadata};
@@ -15,7 +16,7 @@ use crate::hub::{Pruned, Row};
 /// The annotation in which `kubectl apply` keeps the whole object again.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// A policy on the hub.
+/// A policy on the hub, or a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// Unique over time.
@@ -30,6 +31,10 @@ pub struct Policy {
     pub annotations: Strings,
     /// Spec.
     pub spec: RawSpec,
+    /// Of a resource: what it holds beside its spec, as JSON.
+    pub others: Option<RawSpec>,
+    /// The object whose controller makes and deletes it: `ReplicaSet web`.
+    pub controlled_by: Option<Arc<str>>,
     /// What stands in the annotations that are ours to write.
     pub fields: PolicyFields,
     /// What takes long to find out of its spec and its overrides.
@@ -93,23 +98,31 @@ impl Policy {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             spec: raw_spec(object),
+            others: object.others().map(Into::into),
+            controlled_by: object.controlled_by().map(Into::into),
             fields: PolicyFields::read(metadata, field_manager),
             of_texts: Aside::default(),
             of_copies: Aside::default(),
         }
     }
 
-    /// Whether it is `other` in the same generation.
+    /// Whether it is `other` in the same generation. Not every kind counts generations.
     #[must_use]
     pub fn is_generation_of(&self, other: &Self) -> bool {
-        self.uid == other.uid && self.generation == other.generation
+        self.uid == other.uid && self.generation == other.generation && self.others == other.others
+    }
+
+    /// The Placement that its label names; empty where the label is.
+    #[must_use]
+    pub fn placement(&self) -> Option<&str> {
+        self.labels.get(PLACEMENT_LABEL).map(String::as_str)
     }
 
     /// Takes over what was found out of `before`, as far as it was found in the same.
     pub(in crate::sync) fn replaces(&mut self, before: &Self) {
         let [ours, theirs] =
             [&*self, before].map(|policy| policy.annotations.get(annotations::CLUSTER_OVERRIDES));
-        if (&self.spec, ours) != (&before.spec, theirs) {
+        if (&self.spec, &self.others, ours) != (&before.spec, &before.others, theirs) {
             return;
         }
         self.of_texts = before.of_texts.clone();
@@ -123,7 +136,9 @@ impl Row for Arc<Policy> {
     /// Its metadata says it all.
     fn decides(&self) -> Option<Hash> {
         let selectors = annotations::SELECTORS.map(|key| self.annotations.get(key));
-        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, selectors)))
+        let preferences = self.annotations.get(annotations::REPLICA_PREFERENCES);
+        let chooses = (self.placement(), selectors, preferences, &self.controlled_by);
+        Some(Hash::of_value(&(&self.uid, self.generation, self.deleting, chooses)))
     }
 }
 

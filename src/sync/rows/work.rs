@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
 
 pub use super::content::{ANNOTATIONS, Content, LABELS};
 use super::{Strings, served};
@@ -45,6 +46,10 @@ pub struct Work {
     pub gateways: Arc<[Arc<str>]>,
     /// The revision of the copy that it holds.
     pub revision: Option<Arc<str>>,
+    /// How many replicas the copy that it holds is to have, where it says so.
+    pub replicas: Option<u64>,
+    /// Whether it carries a resource, by its own word.
+    pub of_resource: bool,
     /// Whether it is a Gateway's and carries ReferenceGrants.
     pub grants: bool,
     /// What the spoke's agent says.
@@ -75,6 +80,8 @@ impl Work {
             content: Content::new(&spec, &metadata.labels, compared),
             gateways: served.map(|text| served::named(text)).unwrap_or_default(),
             revision: revision(&spec),
+            replicas: copy(&spec).and_then(|copy| copy["spec"]["replicas"].as_u64()),
+            of_resource: metadata.labels.get(annotations::WORK_FOR).is_some_and(|what| what == "resource"),
             applied_since: status.as_ref().and_then(|status| applied_since(object, status)),
             grants: carries_grants(&spec, &purpose),
             answer: status.map(|status| Arc::new(Answer::read(object, &status, &purpose, &spec))),
@@ -110,13 +117,15 @@ fn unplaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
     Some(Moment(time.as_millisecond()))
 }
 
+/// The copy in it: what has a revision.
+fn copy(spec: &ManifestWorkSpec) -> Option<&Value> {
+    let mut manifests = spec.workload.manifests.iter().map(|manifest| &manifest.0);
+    manifests.find(|manifest| manifest["metadata"]["annotations"][annotations::REVISION].is_string())
+}
+
 fn revision(spec: &ManifestWorkSpec) -> Option<Arc<str>> {
-    let mut revisions = spec
-        .workload
-        .manifests
-        .iter()
-        .filter_map(|manifest| manifest.0["metadata"]["annotations"][annotations::REVISION].as_str());
-    revisions.next().and_then(as_revision).map(Into::into)
+    let revision = copy(spec)?["metadata"]["annotations"][annotations::REVISION].as_str();
+    revision.and_then(as_revision).map(Into::into)
 }
 
 fn carries_grants(spec: &ManifestWorkSpec, purpose: &Purpose) -> bool {

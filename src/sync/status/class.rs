@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::reason::{ClassAccepted, PoliciesResolved};
 use crate::api::condition::transition;
 use crate::api::names::ObjectKey;
-use crate::api::params::Params;
+use crate::api::params::{Params, Role};
 use crate::api::text::capped;
-use crate::sync::desired::eligibility::{conflict, not_resolved};
+use crate::sync::desired::eligibility::{conflict, not_in_role, not_resolved};
 use crate::sync::named::named;
 use crate::sync::problem::TEXT_LIMIT;
 use crate::sync::rows::kind::{KindReason, Resolution};
@@ -79,9 +79,14 @@ fn said(
 }
 
 fn resolved(view: View<'_>, params: &Params) -> Option<(KindReason, String)> {
-    let mut faults = Vec::new();
-    for policy in &params.policies_to_sync {
-        let gvr = policy.gvr();
+    let (mut faults, mut kinds) = (Vec::new(), 0);
+    for (role, gvr) in Role::ALL.into_iter().flat_map(|role| params.listed(role).map(move |gvr| (role, gvr)))
+    {
+        kinds += 1;
+        if let Some(fault) = not_in_role(view, role, &gvr.kind) {
+            faults.push((KindReason::NotSyncable, not_resolved(gvr, &Resolution::NotSyncable(fault)).text()));
+            continue;
+        }
         match &view.kind(&gvr) {
             Some(state) => match &state.resolution {
                 Resolution::Resolved(info) => {
@@ -102,7 +107,7 @@ fn resolved(view: View<'_>, params: &Params) -> Option<(KindReason, String)> {
         }
     }
     let Some((reason, _)) = faults.first() else {
-        return Some((KindReason::Resolved, format!("{} kinds are synced", params.policies_to_sync.len())));
+        return Some((KindReason::Resolved, format!("{kinds} kinds are synced")));
     };
     Some((*reason, named(faults.iter().map(|(_, fault)| fault.clone()))))
 }

@@ -7,7 +7,7 @@ use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::names::{GroupResource, ObjectKey, Origin};
 use crate::hub::Source;
 use crate::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS,
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, RESOURCES, SECRETS,
 };
 
 /// The namespace of everything that does not say otherwise.
@@ -144,6 +144,36 @@ pub(crate) fn policy_of(resource: &str, name: &str) -> Object {
 
 pub(crate) fn policy(name: &str) -> Object {
     policy_of("ratelimitpolicies", name)
+}
+
+impl Object {
+    /// An object of a kind of resources.
+    pub(crate) fn resource(group: &str, resource: &str, name: &str) -> Self {
+        Self::new(RESOURCES.resource(GroupResource::new(group, resource)), SHOP, name)
+    }
+}
+
+/// A Deployment of four replicas.
+pub(crate) fn deployment(name: &str) -> Object {
+    Object::resource("apps", "deployments", name).spec("replicas", 4.into())
+}
+
+pub(crate) fn deployment_origin(name: &str) -> Origin {
+    Origin::named("apps", "deployments", SHOP, name)
+}
+
+/// A ConfigMap that is a resource.
+pub(crate) fn config_map_resource(name: &str, data: &Value) -> Object {
+    let mut object = Object::resource("", "configmaps", name);
+    object.json["data"] = data.clone();
+    object
+}
+
+/// Parameters that list Deployments and ConfigMaps as resources, placed by `placement` where they say nothing.
+pub(crate) fn resource_listing(placement: Option<&str>) -> Value {
+    let kind = |(group, resource)| json!({"group": group, "version": "v1", "resource": resource, "placement": placement});
+    let kinds = [("apps", "deployments"), ("", "configmaps")].map(kind);
+    json!({"resourcesToSync": kinds})
 }
 
 /// A Gateway that goes at once where it is no longer placed.

@@ -30,7 +30,12 @@ fn next(last: Option<&Problem>) -> Option<(Problem, Of)> {
         Some(Problem::BadSelector { .. }) => {
             (Problem::BadOverrides { place: String::new(), fault: text() }, Of::Policies)
         }
-        Some(Problem::BadOverrides { .. }) => (Problem::BadSpec(text()), Of::Both),
+        Some(Problem::BadOverrides { .. }) => {
+            (Problem::BadPreferences { place: String::new(), fault: text() }, Of::Policies)
+        }
+        Some(Problem::BadPreferences { .. }) => (Problem::NoReplicas, Of::Policies),
+        Some(Problem::NoReplicas) => (Problem::ReplicasLeftOut { left_out: 2, total: 4 }, Of::Policies),
+        Some(Problem::ReplicasLeftOut { .. }) => (Problem::BadSpec(text()), Of::Both),
         Some(Problem::BadSpec(_)) => {
             (Problem::BadReference { place: "targetRef".into(), fault: text() }, Of::Policies)
         }

@@ -6,7 +6,7 @@ use super::problems::{Of, problems};
 use crate::api::annotations::CONDITIONS as OF_COPIES;
 use crate::api::gateway::{ADDRESSES_LIMIT, LISTENER_CONDITIONS, LISTENERS_LIMIT};
 use crate::api::json::DEPTH_LIMIT;
-use crate::api::params::MAX_POLICIES;
+use crate::api::params::MAX_KINDS;
 use crate::sync::Problem;
 use crate::sync::desired::overrides;
 use crate::sync::desired::policy::COPIES_LIMIT;
@@ -72,7 +72,8 @@ fn next_kind(last: Option<KindReason>) -> Option<KindReason> {
         None => KindReason::Resolved,
         Some(KindReason::Resolved) => KindReason::UnknownResource,
         Some(KindReason::UnknownResource) => KindReason::NotAPolicy,
-        Some(KindReason::NotAPolicy) => KindReason::Forbidden,
+        Some(KindReason::NotAPolicy) => KindReason::NotSyncable,
+        Some(KindReason::NotSyncable) => KindReason::Forbidden,
         Some(KindReason::Forbidden) => KindReason::VersionConflict,
         Some(KindReason::VersionConflict) => return None,
     })
@@ -238,7 +239,7 @@ fn the_bounds_are_those_of_the_code() {
     let rows = rows(section(SECURITY, "Bounds"));
     let kib = |bytes: usize| format!("{} KiB", bytes / 1024);
     let bounds = [
-        ("kinds in parameters", MAX_POLICIES.to_string()),
+        ("kinds in parameters", MAX_KINDS.to_string()),
         ("a work", kib(SIZE_LIMIT)),
         ("copies of one policy that differ", format!("{} MiB together", COPIES_LIMIT >> 20)),
         ("overrides of a policy", overrides::LIMIT.to_string()),

@@ -4,19 +4,20 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::objects::{
     CONTROLLER, Object, class, config_map, decision, kind, listing, placement, policy_origin,
 };
 use crate::api::annotations::Synced;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Origin};
+use crate::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, Origin};
 use crate::api::object::HubObject;
 use crate::hub::{Change, Source};
 use crate::sync::desired::{Outcome, WorksPlan, access, plan_works};
 use crate::sync::diff::{Diff, WorkAction};
-use crate::sync::kinds::{POLICIES, WORKS, needed};
-use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::kinds::{POLICIES, RESOURCES, WORKS, needed};
+use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::status::policy::{Fold, FoldPlan};
 use crate::sync::triggers::affected;
@@ -104,7 +105,10 @@ impl World {
 
     /// Takes an object in as it came off the wire.
     pub(crate) fn apply_text(&self, source: &Source, text: &str) -> Keys {
-        let object: HubObject = serde_json::from_str(text).unwrap();
+        let mut object: HubObject = serde_json::from_str(text).unwrap();
+        if source.is(&RESOURCES) {
+            object.text = RawValue::from_string(text.to_owned()).ok();
+        }
         let row = source.prune(&object, &ControllerName::new(CONTROLLER)).unwrap();
         let key = object.key();
         let version = object.metadata.version();
@@ -160,6 +164,18 @@ impl World {
         self.resolve("v1", resource, resolved(name));
         self.list(&POLICIES.resource(kind(resource)), &[]);
         self
+    }
+
+    /// A kind of resources that resolves, whose objects are listed.
+    pub(crate) fn resource(mut self, group: &str, resource: &str, name: &str) -> Self {
+        self.resolve_as(group, resource, resolved(name));
+        self.list(&RESOURCES.resource(GroupResource::new(group, resource)), &[]);
+        self
+    }
+
+    /// What was found out about a kind of any group in version `v1`.
+    pub(crate) fn resolve_as(&mut self, group: &str, resource: &str, resolution: Resolution) -> Keys {
+        self.change(found::resolved(&GroupVersionResource::new(group, "v1", resource), resolution))
     }
 
     /// What was found out about a kind in version `v1`.
@@ -301,5 +317,5 @@ fn named(actions: &[WorkAction]) -> Vec<String> {
 
 /// A kind that resolves.
 pub(crate) fn resolved(name: &str) -> Resolution {
-    Resolution::Resolved(PolicyKindInfo::named(name))
+    Resolution::Resolved(KindInfo::named(name))
 }

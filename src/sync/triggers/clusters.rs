@@ -25,23 +25,21 @@ impl Triggers<'_> {
             return Keys::new();
         }
         let gateways: Vec<Origin> = self.gateways_on(&cluster).collect();
+        let choosing = self.choosing(&cluster).map(|(namespace, _)| namespace);
         let namespaces: HashSet<&Arc<str>> =
-            gateways.iter().map(|gateway| &gateway.object().namespace).collect();
+            gateways.iter().map(|gateway| &gateway.object().namespace).chain(choosing).collect();
         let changed = changed_labels(before, self.0.cluster(&cluster));
-        let asking = self.0.policies().filter(|(_, policy)| asks(policy, &changed));
-        let policies = asking.map(|(policy, _)| policy).filter(|policy| {
-            namespaces.contains(&policy.object().namespace) || self.0.work_of(policy, &cluster).is_some()
+        let asking = self.0.objects().filter(|(_, object)| asks(object, &changed));
+        let objects = asking.map(|(object, _)| object).filter(|object| {
+            namespaces.contains(&object.object().namespace) || self.0.work_of(object, &cluster).is_some()
         });
-        gateways.iter().cloned().chain(policies).flat_map(|origin| both(&origin)).collect()
+        gateways.iter().cloned().chain(objects).flat_map(|origin| both(&origin)).collect()
     }
 
     /// The Gateways that are placed on `cluster`, or have a work there.
     fn gateways_on(&self, cluster: &ClusterName) -> impl Iterator<Item = Origin> {
-        let choosing =
-            self.0.placement_decisions().filter(|(_, decision)| decision.clusters.contains(cluster));
-        let placements: HashSet<(&str, &str)> = choosing
-            .filter_map(|(key, decision)| Some((&*key.namespace, decision.placement.as_deref()?)))
-            .collect();
+        let placements: HashSet<(&str, &str)> =
+            self.choosing(cluster).map(|(namespace, name)| (&**namespace, name)).collect();
         let is_placed = move |key: &ObjectKey, gateway: &Gateway| {
             gateway.placement().is_some_and(|placement| placements.contains(&(&*key.namespace, placement)))
         };
@@ -50,6 +48,15 @@ impl Triggers<'_> {
             let is_there = is_placed(key, gateway) || self.0.work_of(&origin, cluster).is_some();
             is_there.then_some(origin)
         })
+    }
+}
+
+impl<'m> Triggers<'m> {
+    /// The namespaces and names of the Placements that choose `cluster`.
+    fn choosing(&self, cluster: &ClusterName) -> impl Iterator<Item = (&'m Arc<str>, &'m str)> {
+        let choosing =
+            self.0.placement_decisions().filter(|(_, decision)| decision.clusters.contains(cluster));
+        choosing.filter_map(|(key, decision)| Some((&key.namespace, decision.placement.as_deref()?)))
     }
 }
 

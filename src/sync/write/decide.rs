@@ -10,9 +10,9 @@ use super::own_writes::{OwnWrites, Passage, seen_of};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupResource, ObjectKey, Origin};
 use crate::hub::Wanted;
-use crate::sync::desired::{access, plan_works, watches};
+use crate::sync::desired::{Shares, access, plan_works, watches};
 use crate::sync::diff::{Diff, WorkAction};
-use crate::sync::kinds::{CLASSES, GATEWAYS, POLICIES};
+use crate::sync::kinds::{CLASSES, GATEWAYS};
 use crate::sync::status::class::ClassStatus;
 use crate::sync::status::gateway::GatewayFold;
 use crate::sync::status::policy::FoldPlan;
@@ -32,6 +32,8 @@ pub struct Decision {
     pub recheck: Option<Moment>,
     /// What its owner should know.
     pub problems: BTreeSet<Problem>,
+    /// How its replicas are split, where they are.
+    pub shares: Option<Shares>,
 }
 
 /// A work to delete.
@@ -51,7 +53,7 @@ impl Decision {
         let (deletes, writes): (Vec<_>, _) =
             visible.into_iter().partition(|action| matches!(action, WorkAction::Delete { .. }));
         let deletes = deletes.into_iter().map(|action| Delete { action, reads: BTreeSet::new() }).collect();
-        Self { writes, deletes, recheck, problems: diff.problems.into_iter().collect() }
+        Self { writes, deletes, recheck, problems: diff.problems.into_iter().collect(), shares: None }
     }
 }
 
@@ -61,7 +63,7 @@ impl Decision {
 pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wanted {
     let mut wanted = watches::plan(view);
     for (gvr, _) in view.resolved_kinds() {
-        let source = POLICIES.resource(gvr.kind.clone());
+        let source = view.source_of(&gvr.kind);
         if !wanted.contains_key(&source) && annotated(&gvr.kind) {
             wanted.insert(source, gvr.clone());
         }
@@ -82,6 +84,7 @@ pub fn works(
     let plan = plan_works(view, settings, origin);
     let mut decision = Decision::new(view, own, diff::works(view, origin, &plan));
     decision.problems.extend(plan.problems);
+    decision.shares = plan.shares;
     decision.problems.retain(|problem| !problem.passes());
     decision.recheck = Moment::earliest(decision.recheck, plan.recheck);
     decision.give_way(view, origin, crossed);

@@ -18,7 +18,7 @@ use crate::sync::View;
 use crate::sync::desired::eligibility::{KindEligibility, of_kind, versions};
 use crate::sync::desired::order;
 use crate::sync::desired::placement::placed;
-use crate::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS, POLICIES};
+use crate::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS};
 use crate::sync::rows::cluster::Decision;
 use crate::sync::rows::kind::Resolution;
 
@@ -149,12 +149,7 @@ impl<'v> DeleteGuard<'v> {
 fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
     match of_kind(view, origin.kind()) {
         KindEligibility::Listed(gvr, _) => {
-            reads.insert(object(
-                view,
-                POLICIES.resource(origin.kind().clone()),
-                gvr,
-                origin.object().clone(),
-            ));
+            reads.insert(object(view, view.source_of(origin.kind()), gvr, origin.object().clone()));
         }
         KindEligibility::Unlisted => {
             // Either no parameters list the kind, or its definition is gone.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::api::names::{ClusterName, GroupResource, Origin};
 use crate::reconcile::{Expected, LastWrite};
 use crate::sync::diff::WorkAction;
-use crate::sync::kinds::{CLASSES, GATEWAYS, POLICIES, WORKS};
+use crate::sync::kinds::{CLASSES, GATEWAYS, WORKS};
 use crate::sync::{Key, View, WorkKey};
 
 /// A write of a work that the watch has not brought yet.
@@ -129,14 +129,14 @@ pub fn crossed(view: View<'_>, origin: &Origin, other: &Key, own: &OwnWrites) ->
 
 /// The highest version that was seen of policies of `kind`. What is no longer watched brings nothing to wait for.
 pub(super) fn seen_of(view: View<'_>, kind: &GroupResource) -> u64 {
-    let source = POLICIES.resource(kind.clone());
+    let source = view.source_of(kind);
     view.synced(&source).map_or(u64::MAX, |_| view.version(&source))
 }
 
 /// Whether annotations of a policy of `kind` were written that the watch has not brought yet, by what `key` has written.
 pub(super) fn annotated(view: View<'_>, kind: &GroupResource, key: &Key, own: &OwnWrites) -> bool {
     let of_kind = matches!(key, Key::Fold(origin) if origin.kind() == kind);
-    of_kind && !own.object.is_visible_at(view.version(&POLICIES.resource(kind.clone())))
+    of_kind && !own.object.is_visible_at(view.version(&view.source_of(kind)))
 }
 
 impl OwnWrites {

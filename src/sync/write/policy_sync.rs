@@ -23,6 +23,7 @@ use super::{WriteError, objects, regarding, works};
 use crate::announce::announce;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupResource, GroupVersionResource, ObjectKey, Origin};
+use crate::api::params::Role;
 use crate::clock::Clock;
 use crate::hub::Wanted;
 use crate::reconcile::{Capability, Events, Expectations, Key as _, Leadership, Queue, Requests, Slot};
@@ -30,7 +31,7 @@ use crate::sync::desired::covered::{Covered, covered};
 use crate::sync::desired::{order, watches};
 use crate::sync::diff::WorkAction;
 use crate::sync::metrics::HubMetrics;
-use crate::sync::{Key, Keys, Mirror, Refused, Settings, View, triggers};
+use crate::sync::{Key, Keys, Mirror, PlannedShares, Refused, Settings, View, triggers};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
@@ -48,13 +49,14 @@ pub struct PolicySync {
     queue: Arc<Queue<Key>>,
     expectations: Expectations<Key, OwnWrites>,
     refused: Refused,
+    shares: PlannedShares,
     /// Held while a key that may come or go looks at those that may pass it the other way, until they see what it sends.
     passage: Mutex<()>,
     reports: Reports,
     metrics: HubMetrics,
     clock: Clock,
     wanted: watch::Sender<Wanted>,
-    others: watch::Sender<BTreeSet<GroupVersionResource>>,
+    others: watch::Sender<BTreeSet<(Role, GroupVersionResource)>>,
     covered: watch::Sender<Option<Covered>>,
 }
 
@@ -66,8 +68,8 @@ pub struct PolicySyncOptions {
     pub leadership: Leadership,
     /// Where it says what should be watched.
     pub wanted: watch::Sender<Wanted>,
-    /// Where it says which versions are to be looked up that are not watched.
-    pub others: watch::Sender<BTreeSet<GroupVersionResource>>,
+    /// Where it says which versions are to be looked up that are not watched, and as what parameters list them.
+    pub others: watch::Sender<BTreeSet<(Role, GroupVersionResource)>>,
     /// Where it says what is taken to the spokes.
     pub covered: watch::Sender<Option<Covered>>,
     /// What notices that a task of it panics.
@@ -92,6 +94,7 @@ impl Capability for PolicySync {
     fn leadership_changed(&self) {
         self.reports.begin(self.clock.now());
         self.refused.clear();
+        self.shares.clear();
         let guard = self.mirror.read();
         let view = guard.view(self.clock.now());
         self.metrics.begin(view);
@@ -133,6 +136,7 @@ impl PolicySync {
             queue,
             expectations: Expectations::default(),
             refused: Refused::default(),
+            shares: PlannedShares::default(),
             passage: Mutex::default(),
             clock,
             wanted,
@@ -166,7 +170,7 @@ impl PolicySync {
     /// Decides from one look at the mirror, and from what `key` wrote that is not in it yet.
     fn decide<T>(&self, key: &Key, decide: impl FnOnce(View<'_>, &mut OwnWrites) -> T) -> T {
         let guard = self.mirror.read();
-        let view = guard.view(self.clock.now()).refusing(&self.refused);
+        let view = guard.view(self.clock.now()).refusing(&self.refused).sharing(&self.shares);
         self.expectations.with(key, |own| decide(view, own))
     }
 
@@ -213,6 +217,11 @@ impl PolicySync {
             let problems = std::mem::take(&mut decision.problems);
             self.reports.problems(key, regarding::object_reference(view, key), problems);
             self.look_again(key, view, decision.recheck);
+            match decision.shares.take() {
+                Some(shares) => self.shares.note(origin, shares),
+                None if view.works_of(origin).next().is_none() => self.shares.forget(origin),
+                None => {}
+            }
             decision
         })
     }

@@ -3,7 +3,7 @@ use crate::cli::plan::manifests;
 
 fn told(manifests: &str, version: &str) -> Definition {
     let inventory = Inventory::new(manifests::parse("file", manifests).unwrap(), "default");
-    tell(&inventory, &GroupVersionResource::new("example.com", version, "ratelimitpolicies"))
+    tell(&inventory, Role::Policy, &GroupVersionResource::new("example.com", version, "ratelimitpolicies"))
 }
 
 const DEFINITION: &str = r"

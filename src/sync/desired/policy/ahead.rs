@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::recipe::{Common, Made, Recipe};
 use super::{Planner, remembered};
-use crate::api::annotations::CLUSTER_OVERRIDES;
+use crate::api::annotations::{CLUSTER_OVERRIDES, REPLICA_PREFERENCES};
 use crate::api::json::Hash;
 use crate::api::names::Origin;
 use crate::sync::desired::copy::read_spec;
@@ -33,7 +33,8 @@ pub(in crate::sync::desired) fn glance(policy: &Policy, clusters: usize) -> usiz
     let overrides = policy.annotations.get(CLUSTER_OVERRIDES);
     let one = policy.spec.len() + overrides.map_or(0, String::len);
     // Only these make copies differ.
-    let differ = overrides.is_some() || policy.spec.contains("targetRefs");
+    let split = policy.annotations.contains_key(REPLICA_PREFERENCES);
+    let differ = overrides.is_some() || split || policy.spec.contains("targetRefs");
     one.saturating_mul(if differ { clusters.max(1) } else { 1 })
 }
 

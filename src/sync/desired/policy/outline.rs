@@ -4,17 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::recipe::Terms;
+use serde_json::Value;
+
+use super::recipe::{REPLICAS, Terms};
 use super::{COPIES_LIMIT, Planner, name, remembered};
+use crate::api::annotations::REPLICA_PREFERENCES;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey};
+use crate::api::params::Role;
 use crate::api::selector::ClusterSelector;
 use crate::sync::Problem;
 use crate::sync::desired::copy::travelling_bytes;
-use crate::sync::desired::eligibility::{GatewayEligibility, of_target};
+use crate::sync::desired::eligibility::{GatewayEligibility, ResourceTerms, of_resources, of_target};
 use crate::sync::desired::overrides::{Choice, Chosen};
 use crate::sync::desired::placement::{Placed, placed};
-use crate::sync::desired::{Kept, Outcome, PlannedWork, WorksPlan};
+use crate::sync::desired::replicas::{Preferences, Split};
+use crate::sync::desired::{Kept, Outcome, PlannedWork, WorksPlan, resource};
 use crate::sync::rows::policy::Policy;
 use crate::sync::view::NO_LABELS;
 
@@ -25,6 +30,18 @@ pub(super) struct Variant<'t> {
     pub(super) gateways: Vec<&'t ObjectKey>,
     /// The overrides.
     pub(super) chosen: Chosen,
+    /// The share of the replicas, where they are split.
+    pub(super) replicas: Option<u64>,
+}
+
+/// What places a resource.
+pub(super) struct Own {
+    pub(super) placed: Placed,
+    /// The parameters that list its kind, or why they are not known.
+    pub(super) known: Result<(), Problem>,
+    pub(super) terms: Option<Arc<Terms>>,
+    /// Whether it asks to be placed at all.
+    pub(super) asks: bool,
 }
 
 /// A Gateway that the policy targets.
@@ -38,6 +55,8 @@ pub(super) struct Target {
 pub(super) struct Outline<'t> {
     pub(super) plan: WorksPlan,
     pub(super) targets: BTreeMap<&'t ObjectKey, Target>,
+    /// What places it itself, where it is a resource.
+    pub(super) own: Option<Own>,
     pub(super) selector: Option<ClusterSelector>,
     pub(super) choice: Arc<Choice>,
     /// The clusters that the policy is for.
@@ -60,10 +79,11 @@ impl Planner<'_> {
             problems: problem.into_iter().collect(),
             ..WorksPlan::default()
         };
-        let targets = self.targets();
-        plan.targeted = targets.values().any(|target| target.eligibility.is_ours());
-        plan.recheck =
-            targets.values().fold(None, |least, target| Moment::earliest(least, target.placed.settles));
+        let (targets, own) = (self.targets(), self.own());
+        plan.targeted = targets.values().any(|target| target.eligibility.is_ours())
+            || own.as_ref().is_some_and(|own| own.asks);
+        let placed = targets.values().map(|target| &target.placed).chain(own.as_ref().map(|own| &own.placed));
+        plan.recheck = placed.fold(None, |least, placed| Moment::earliest(least, placed.settles));
         plan.problems.extend(self.dropped());
         let selector = ClusterSelector::read(&self.policy.annotations).unwrap_or_else(|bad| {
             plan.problems.push(bad.into());
@@ -71,8 +91,18 @@ impl Planner<'_> {
         });
         let (choice, downstream, clusters) = (Arc::default(), String::new(), BTreeMap::new());
         let kept = BTreeSet::new();
-        let mut outline =
-            Outline { plan, targets, selector, choice, clusters, kept, downstream, bytes: 0, frozen: true };
+        let mut outline = Outline {
+            plan,
+            targets,
+            own,
+            selector,
+            choice,
+            clusters,
+            kept,
+            downstream,
+            bytes: 0,
+            frozen: true,
+        };
         if outline.plan.targeted {
             self.detail(&mut outline);
         } else {
@@ -93,16 +123,22 @@ impl Planner<'_> {
             Ok(choice) => outline.choice = choice,
             Err(problem) => problems.push(problem),
         }
-        let (clusters, deselected) = self.clusters(&outline.targets, outline.selector.as_ref());
+        let (clusters, deselected) = self.clusters(outline);
         outline.plan.deselected = deselected;
-        let (kept, clusters): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        let (kept, mut clusters): (BTreeMap<_, _>, BTreeMap<_, _>) =
             clusters.into_iter().partition(|(cluster, _)| self.is_unknown(cluster));
         outline.kept = kept.into_keys().collect();
+        match self.shares(outline, &mut clusters) {
+            Ok(problem) => problems.extend(problem),
+            Err(problem) => problems.push(problem),
+        }
+        let shares = outline.plan.shares.as_ref();
         outline.clusters = clusters
             .into_iter()
             .map(|(cluster, gateways)| {
                 let chosen = outline.choice.chosen(self.view.labels(&cluster).unwrap_or(&NO_LABELS));
-                (cluster, Variant { gateways, chosen })
+                let replicas = shares.and_then(|shares| shares.get(&cluster)).copied();
+                (cluster, Variant { gateways, chosen, replicas })
             })
             .collect();
         let copies: BTreeSet<&Variant<'_>> = outline.clusters.values().collect();
@@ -142,6 +178,67 @@ impl Planner<'_> {
         self.targets.gateways().map(target).collect()
     }
 
+    /// What places a resource.
+    fn own(&self) -> Option<Own> {
+        if self.role == Role::Policy {
+            return None;
+        }
+        let terms = of_resources(self.view, self.origin.kind());
+        let entry = match &terms {
+            ResourceTerms::Known(_, entry) => Some(entry),
+            ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => None,
+        };
+        let (placed, asks) = resource::placed(self.view, self.origin, self.policy, entry);
+        Some(match &terms {
+            ResourceTerms::Known(params, _) => {
+                Own { placed, known: Ok(()), terms: Some(Terms::shared(params, &mut Vec::new())), asks }
+            }
+            ResourceTerms::Frozen(problem) => {
+                // What they say places it where it names no Placement itself.
+                let has_works = || self.view.works_of(self.origin).next().is_some();
+                let by_default = self.policy.placement().is_none() && self.policy.controlled_by.is_none();
+                let unsettled = placed.unsettled || by_default;
+                let (placed, asks) = (Placed { unsettled, ..placed }, asks || by_default && has_works());
+                Own { placed, known: Err(problem.clone()), terms: None, asks }
+            }
+            ResourceTerms::Unlisted => Own { placed, known: Ok(()), terms: None, asks: false },
+        })
+    }
+
+    /// Splits the replicas of a resource among `clusters`, and takes out those that are to have none. What is kept as it is
+    /// elsewhere keeps its own. Returns what its owner should know.
+    ///
+    /// # Errors
+    ///
+    /// Where its preferences, or how many there are, cannot be read.
+    fn shares<T>(
+        &self,
+        outline: &mut Outline<'_>,
+        clusters: &mut BTreeMap<ClusterName, T>,
+    ) -> Result<Option<Problem>, Problem> {
+        let text = self.policy.annotations.get(REPLICA_PREFERENCES).filter(|_| self.role == Role::Resource);
+        let Some(text) = text else { return Ok(None) };
+        let preferences =
+            Preferences::read(text).map_err(|(place, fault)| Problem::BadPreferences { place, fault })?;
+        let total = match &self.spec()?[REPLICAS] {
+            Value::Null => return Ok(Some(Problem::NoReplicas)),
+            value => value.as_u64().ok_or_else(|| {
+                Problem::BadSpec(format!("{REPLICAS}: expected a whole number from 0, found {value}"))
+            })?,
+        };
+        let (named, unnamed): (BTreeSet<_>, _) =
+            clusters.keys().cloned().partition(|cluster| preferences.names(cluster));
+        clusters.retain(|cluster, _| named.contains(cluster));
+        let current = self.view.shares(self.origin);
+        let unsettled = self.may_be_placed(outline.own.as_ref(), outline.selector.as_ref());
+        let fixed = outline.kept.iter().chain(&unsettled).filter_map(|cluster| current.get(cluster));
+        let total_there = total.saturating_sub(fixed.sum());
+        let Split { shares, left_out } = preferences.split(self.origin, total_there, &named, &current);
+        outline.plan.unnamed = unnamed;
+        outline.plan.shares = Some(shares);
+        Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))
+    }
+
     /// References into other namespaces, whether or not there are such gateways: that is none of the policy's business.
     fn dropped(&self) -> impl Iterator<Item = Problem> {
         self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
@@ -151,15 +248,16 @@ impl Planner<'_> {
     /// out.
     fn clusters<'t>(
         &self,
-        targets: &BTreeMap<&'t ObjectKey, Target>,
-        selector: Option<&ClusterSelector>,
+        outline: &Outline<'t>,
     ) -> (BTreeMap<ClusterName, Vec<&'t ObjectKey>>, BTreeSet<ClusterName>) {
         let mut clusters: BTreeMap<ClusterName, Vec<&ObjectKey>> = BTreeMap::new();
         let mut deselected = BTreeSet::new();
-        for (key, target) in targets {
-            for cluster in &target.placed.clusters {
-                if self.selects(selector, cluster) {
-                    clusters.entry(cluster.clone()).or_default().push(key);
+        let targets = outline.targets.iter().map(|(key, target)| (Some(*key), &target.placed));
+        let own = outline.own.iter().map(|own| (None, &own.placed));
+        for (gateway, placed) in targets.chain(own) {
+            for cluster in &placed.clusters {
+                if self.selects(outline.selector.as_ref(), cluster) {
+                    clusters.entry(cluster.clone()).or_default().extend(gateway);
                 } else {
                     deselected.insert(cluster.clone());
                 }
@@ -170,8 +268,11 @@ impl Planner<'_> {
 }
 
 impl Outline<'_> {
-    /// What is not known of the gateways that are placed where a copy goes.
+    /// What is not known of what places a copy.
     pub(super) fn unknown(&self, variant: &Variant<'_>) -> Option<Problem> {
+        if let Some(Own { known: Err(problem), .. }) = &self.own {
+            return Some(problem.clone());
+        }
         variant.gateways.iter().find_map(|key| match &self.targets.get(*key)?.eligibility {
             GatewayEligibility::Frozen(problem) => Some(problem.clone()),
             _ => None,

@@ -1,7 +1,7 @@
-//! One copy of a policy, as what it is made of: enough to make it anywhere and at any time, without a look at the hub.
+//! One copy of a policy or a resource, as what it is made of: enough to make it anywhere and at any time, without a look at the hub.
 //!
 //! ```text
-//! spec ─▶ overrides ─▶ the schema ─▶ references narrowed ─▶ copy ─▶ work ─▶ its hashes, and how large it is
+//! spec ─▶ overrides ─▶ the schema ─▶ references narrowed ─▶ share of the replicas ─▶ copy ─▶ work ─▶ its hashes, its size
 //! ```
 //!
 //! A policy's copies can have megabytes together. A plan compares them by their hashes, holds none of them, and what is
@@ -10,23 +10,29 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::target::Targets;
 use crate::api::annotations::{CLUSTER_OVERRIDES, POLICY_SYNCED};
 use crate::api::json::Hash;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey, Origin, WorkName};
-use crate::api::params::{Conflicts, Params, StatusField};
+use crate::api::params::{Conflicts, Params, Role, StatusField};
 use crate::api::work::ManifestWorkSpec;
-use crate::sync::desired::copy::{copy, read_spec, travelling};
+use crate::sync::desired::copy::{USERS_KEYS, copy, read_spec, rewrite_namespaces, travelling};
 use crate::sync::desired::overrides::{Chosen, Overrides};
+use crate::sync::desired::resource;
 use crate::sync::desired::work::{Make, PlannedWork, WorkTemplate};
-use crate::sync::rows::kind::PolicyKindInfo;
+use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::{Problem, feedback};
 
-/// What all copies of a policy are made of.
+/// The field of a spec that says how many replicas there are to be.
+pub(super) const REPLICAS: &str = "replicas";
+/// The field of a status that says how many are ready.
+const READY_REPLICAS: &str = "readyReplicas";
+
+/// What all copies of a policy, or of a resource, are made of.
 #[derive(Debug)]
 pub(in crate::sync::desired) struct Common {
     pub(super) policy: Arc<Policy>,
@@ -34,8 +40,11 @@ pub(in crate::sync::desired) struct Common {
     pub(super) targets: Arc<Targets>,
     pub(super) controller: ControllerName,
     pub(super) gvr: GroupVersionResource,
-    pub(super) info: PolicyKindInfo,
+    pub(super) info: KindInfo,
+    pub(super) role: Role,
     pub(super) downstream_namespace: String,
+    /// What its namespace is there, and those that it refers to.
+    pub(super) prefix: String,
     pub(super) schema: WorkSchema,
 }
 
@@ -55,7 +64,7 @@ impl Common {
     /// What a copy depends on beside the policy, its gateways and its overrides.
     fn hash(&self) -> Hash {
         let Self { controller, gvr, info, downstream_namespace, schema, .. } = self;
-        let (gvr, rest) = (gvr.to_string(), format!("{} {schema:?}", info.has_ancestors));
+        let (gvr, rest) = (gvr.to_string(), format!("{} {:?} {schema:?}", info.has_ancestors, self.role));
         Hash::of_parts(&[controller.as_str(), &gvr, &info.kind, downstream_namespace, &rest])
     }
 }
@@ -92,6 +101,8 @@ pub(in crate::sync::desired) struct Recipe {
     pub(super) terms: Vec<Arc<Terms>>,
     /// The overrides that its clusters get.
     pub(super) chosen: Chosen,
+    /// Its share of the replicas, where they are split.
+    pub(super) replicas: Option<u64>,
 }
 
 /// What is known of a copy that was made.
@@ -114,7 +125,7 @@ impl Recipe {
     pub(super) fn key(&self, common: &Hash) -> Hash {
         let common = common.to_string();
         let terms: Vec<String> = self.terms.iter().map(|terms| terms.hash().to_string()).collect();
-        let chosen = format!("{:?}", self.chosen);
+        let chosen = format!("{:?} {:?}", self.chosen, self.replicas);
         let gateways = self.gateways.iter().map(|key| &*key.name);
         let parts: Vec<&str> = [&*common, &*chosen]
             .into_iter()
@@ -130,7 +141,7 @@ impl Recipe {
 
     /// Makes the work with its copy, of the `spec` and the `overrides` of the policy.
     pub(super) fn make(&self, spec: &Value, overrides: &Overrides) -> Result<PlannedWork, Problem> {
-        let Common { policy, origin, targets, gvr, info, downstream_namespace, .. } = &*self.common;
+        let Common { policy, origin, gvr, info, downstream_namespace, role, .. } = &*self.common;
         let mut spec = spec.clone();
         if !self.chosen.is_empty() {
             spec = overrides.patched(spec, &self.chosen, info.schema.as_deref())?;
@@ -144,17 +155,37 @@ impl Recipe {
             (downstream_namespace, &origin.object().name),
             &travelling(&policy.labels, &skip),
             annotations,
-            targets.narrowed(spec, &self.gateways, downstream_namespace),
+            self.content(spec),
         );
         // Where classes disagree, the spoke's people keep what is theirs.
         let overwrite = params.iter().all(|params| params.conflicts == Conflicts::Overwrite);
         let conflicts = if overwrite { Conflicts::Overwrite } else { Conflicts::Keep };
         let names = self.names();
-        let mut feedback = feedback::of_policy(&fields(&params, gvr));
+        let mut fields = fields(&params, *role, gvr);
+        if *role == Role::Resource && copy.object["spec"][REPLICAS].is_u64() {
+            ready(&mut fields);
+        }
+        let mut feedback = feedback::of_policy(&fields);
         if info.has_ancestors {
             feedback = feedback.with_ancestors(&names);
         }
         self.template(&self.common.name()).carry(copy, Vec::new(), &names, feedback, conflicts)
+    }
+
+    /// The fields of the copy beside its metadata.
+    fn content(&self, mut spec: Value) -> Map<String, Value> {
+        let Common { policy, targets, gvr, role, downstream_namespace, prefix, .. } = &*self.common;
+        if *role == Role::Policy {
+            let spec = targets.narrowed(spec, &self.gateways, downstream_namespace);
+            return Map::from_iter([("spec".to_owned(), spec)]);
+        }
+        if let (Some(replicas), Some(fields)) = (self.replicas, spec.as_object_mut()) {
+            fields.insert(REPLICAS.to_owned(), replicas.into());
+        }
+        let mut content = resource::content(&gvr.kind, spec, policy.others.as_deref());
+        let keys = content.iter_mut().filter(|(key, _)| !USERS_KEYS.contains(&key.as_str()));
+        keys.for_each(|(_, value)| rewrite_namespaces(value, prefix));
+        content
     }
 
     /// The work with its copy, as it was `made`.
@@ -179,6 +210,7 @@ impl Recipe {
             name,
             origin: &self.common.origin,
             downstream_namespace: &self.common.downstream_namespace,
+            copy_of: self.common.role.into(),
             schema: self.common.schema,
         }
     }
@@ -192,12 +224,18 @@ impl Make for Recipe {
 }
 
 /// The `statusFields` of all classes, the first of a name.
-fn fields(params: &[&Params], gvr: &GroupVersionResource) -> Vec<StatusField> {
-    let listed =
-        params.iter().flat_map(|params| &params.policies_to_sync).filter(|policy| policy.gvr() == *gvr);
+fn fields(params: &[&Params], role: Role, gvr: &GroupVersionResource) -> Vec<StatusField> {
     let mut fields: BTreeMap<&str, &StatusField> = BTreeMap::new();
-    for field in listed.flat_map(|policy| &policy.status_fields) {
+    for field in params.iter().flat_map(|params| params.status_fields(role, gvr)) {
         fields.entry(&field.name).or_insert(field);
     }
     fields.into_values().cloned().collect()
+}
+
+/// Asks also how many replicas are ready, unless parameters call something else so.
+fn ready(fields: &mut Vec<StatusField>) {
+    if fields.iter().all(|field| field.name != READY_REPLICAS) {
+        let path = format!(".status.{READY_REPLICAS}");
+        fields.push(StatusField { name: READY_REPLICAS.to_owned(), path });
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::idempotence::any_json;
 use crate::api::schema::tests::schema;
-use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::tests::objects::{Object, cluster, policy, target};
 use crate::sync::tests::world::{World, shop};
 
@@ -57,7 +57,7 @@ fn limits_schema(rate: &Value) -> Value {
 
 fn defined(rate: &Value) -> Resolution {
     let schema = Some(Arc::new(schema(limits_schema(rate))));
-    Resolution::Resolved(PolicyKindInfo { schema, ..PolicyKindInfo::named("RateLimitPolicy") })
+    Resolution::Resolved(KindInfo { schema, ..KindInfo::named("RateLimitPolicy") })
 }
 
 fn typed() -> World {

@@ -38,7 +38,7 @@ fn of_two_versions_the_one_that_holds_is_watched_and_the_other_looked_up() {
     let v2 = json!({"policiesToSync": [{"group": "kuadrant.io", "version": "v2", "resource": "ratelimitpolicies"}]});
     let versions = ["kuadrant.io/v1 ratelimitpolicies", "kuadrant.io/v2 ratelimitpolicies"];
     let others =
-        |world: &World| world.see(watches::others).iter().map(ToString::to_string).collect::<Vec<_>>();
+        |world: &World| world.see(watches::others).iter().map(|(_, gvr)| gvr.to_string()).collect::<Vec<_>>();
     // Of one age, the first by name: the class of the shop is called multi.
     for (name, holds, other) in [("aaa", versions[1], versions[0]), ("zzz", versions[0], versions[1])] {
         let world = shop(&[]).class(name, &v2);

@@ -74,7 +74,7 @@ fn what_its_agent_says_is_told_in_its_words() {
 
 #[test]
 fn what_an_agent_cannot_tell_is_no_refusal() {
-    let info = PolicyKindInfo { has_ancestors: true, ..PolicyKindInfo::named("RateLimitPolicy") };
+    let info = KindInfo { has_ancestors: true, ..KindInfo::named("RateLimitPolicy") };
     let world = world().resolution("ratelimitpolicies", Resolution::Resolved(info)).written();
     let world =
         world.answered("eu-1", &applied().ancestors("ConditionRuleExpressionInvalid", "no such key: name"));

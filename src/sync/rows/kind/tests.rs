@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn checked(scope: &str, version: &str, spec: serde_json::Value) -> Result<PolicyKindInfo, Resolution> {
+fn checked(scope: &str, version: &str, spec: serde_json::Value) -> Result<KindInfo, Resolution> {
     let definition: CustomResourceDefinitionSpec = serde_json::from_value(json!({
         "group": "example.com", "scope": scope, "names": {"kind": "P", "plural": "ps"},
         "versions": [
@@ -12,7 +12,7 @@ fn checked(scope: &str, version: &str, spec: serde_json::Value) -> Result<Policy
         ],
     }))
     .unwrap();
-    check(&definition, &GroupVersionResource::new("example.com", version, "ps"))
+    check(&definition, &GroupVersionResource::new("example.com", version, "ps"), Role::Policy)
 }
 
 #[test]
@@ -36,7 +36,9 @@ fn it_has_ancestors_where_its_status_lists_some() {
         let definition = json!({"group": "example.com", "scope": "Namespaced", "versions": [version],
             "names": {"kind": "P", "plural": "ps"}});
         let definition: CustomResourceDefinitionSpec = serde_json::from_value(definition).unwrap();
-        check(&definition, &GroupVersionResource::new("example.com", "v1", "ps")).unwrap().has_ancestors
+        check(&definition, &GroupVersionResource::new("example.com", "v1", "ps"), Role::Policy)
+            .unwrap()
+            .has_ancestors
     };
     assert!(with(json!({"ancestors": {"type": "array", "items": {"type": "object"}}})));
     assert!(!with(json!({"ancestors": {"type": "object"}})));
@@ -46,7 +48,7 @@ fn it_has_ancestors_where_its_status_lists_some() {
 #[test]
 fn anything_else_says_why_not() {
     let reference = json!({"targetRef": {"type": "object"}});
-    let reason = |result: Result<PolicyKindInfo, Resolution>| result.unwrap_err().reason().as_str();
+    let reason = |result: Result<KindInfo, Resolution>| result.unwrap_err().reason().as_str();
     assert_eq!(reason(checked("Cluster", "v1", reference.clone())), "NotAPolicy");
     assert_eq!(reason(checked("Namespaced", "v1", json!({"other": {"type": "object"}}))), "NotAPolicy");
     assert_eq!(reason(checked("Namespaced", "v2", reference.clone())), "UnknownResource");

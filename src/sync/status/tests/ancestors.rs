@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use crate::api::annotations::{Summary, Synced};
 use crate::sync::desired::Outcome;
 use crate::sync::feedback::ancestors::tests::{Ancestor, ancestor, message};
-use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::rows::schema::WorkSchema;
 use crate::sync::tests::answers::{Answer, applied, refused};
 use crate::sync::tests::objects::{policy, policy_origin};
 use crate::sync::tests::world::{World, shop};
 
 fn with_ancestors() -> Resolution {
-    Resolution::Resolved(PolicyKindInfo { has_ancestors: true, ..PolicyKindInfo::named("RateLimitPolicy") })
+    Resolution::Resolved(KindInfo { has_ancestors: true, ..KindInfo::named("RateLimitPolicy") })
 }
 
 /// A policy of such a kind for the Gateway `web`, on `eu-1`.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::api::annotations::Summary;
 use crate::api::names::ControllerName;
 use crate::sync::kinds::CONFIG_MAPS;
-use crate::sync::rows::kind::{PolicyKindInfo, Resolution};
+use crate::sync::rows::kind::{KindInfo, Resolution};
 use crate::sync::status::policy::{Fold, FoldPlan};
 use crate::sync::tests::answers::{Answer, applied, refused};
 use crate::sync::tests::objects::{CLASS, cluster, listing, policy, policy_origin};
@@ -340,7 +340,7 @@ fn annotations_that_another_controller_owns_are_contested() {
 
 #[test]
 fn without_the_right_to_patch_nothing_is_written() {
-    let info = PolicyKindInfo { can_patch: false, ..PolicyKindInfo::named("RateLimitPolicy") };
+    let info = KindInfo { can_patch: false, ..KindInfo::named("RateLimitPolicy") };
     let world = written().resolution("ratelimitpolicies", Resolution::Resolved(info));
     assert_eq!(world.fold("limits").fold, Fold::Settled);
     assert_eq!(summary(&world).clusters, 1);

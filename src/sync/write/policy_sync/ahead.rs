@@ -18,7 +18,7 @@ impl PolicySync {
     pub(super) async fn made_ahead(&self, origin: &Origin, slot: &mut Option<Slot>) -> bool {
         let unmade = || {
             let guard = self.mirror.read();
-            ahead::unmade(guard.view(self.clock.now()), &self.settings, origin)
+            ahead::unmade(guard.view(self.clock.now()).sharing(&self.shares), &self.settings, origin)
         };
         for _ in 0..TRIES {
             if unmade().is_empty() {

@@ -1,0 +1,119 @@
+//! What is a resource's own: the Placement that chooses its clusters, and what of it means anything beyond the hub.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::placement::{NoPlacement, Placed, decided};
+use crate::api::names::{GroupResource, ObjectKey, Origin};
+use crate::api::params::ResourceToSync;
+use crate::sync::View;
+use crate::sync::rows::policy::Policy;
+
+/// Why a resource is not to be taken anywhere, where it says nothing of that itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sync) enum Unasked {
+    /// Another object's controller makes and deletes it, and so does that controller on the spokes.
+    ControlledBy(String),
+    /// Neither a label of its own nor the parameters name a Placement.
+    NoPlacement,
+    /// The parameters name one that does not exist in its namespace.
+    NoDefault(ObjectKey),
+}
+
+/// The Placement that chooses the clusters of `resource`, which is `origin`, where `entry` of the parameters lists its kind.
+///
+/// # Errors
+///
+/// Why none does, though it asks for one, or why it is not to be taken anywhere.
+pub(in crate::sync) fn placement(
+    view: View<'_>,
+    origin: &Origin,
+    resource: &Policy,
+    entry: Option<&ResourceToSync>,
+) -> Result<Result<ObjectKey, NoPlacement>, Unasked> {
+    if let Some(owner) = &resource.controlled_by {
+        return Err(Unasked::ControlledBy(owner.to_string()));
+    }
+    let namespace = &origin.object().namespace;
+    let exists = |key: &ObjectKey| view.placement(key).is_some() || !view.decided(key).is_empty();
+    match (resource.placement(), entry.and_then(|entry| entry.placement.as_deref())) {
+        (Some(""), _) => Ok(Err(NoPlacement::Unnamed)),
+        (Some(name), _) => {
+            let key = ObjectKey::new(namespace, name);
+            // Its decisions are there for a moment longer.
+            Ok(if exists(&key) { Ok(key) } else { Err(NoPlacement::Missing(key)) })
+        }
+        (None, Some(name)) => {
+            let key = ObjectKey::new(namespace, name);
+            if exists(&key) { Ok(Ok(key)) } else { Err(Unasked::NoDefault(key)) }
+        }
+        (None, None) => Err(Unasked::NoPlacement),
+    }
+}
+
+/// Where `resource` is placed, and whether it asks to be.
+pub(super) fn placed(
+    view: View<'_>,
+    origin: &Origin,
+    resource: &Policy,
+    entry: Option<&ResourceToSync>,
+) -> (Placed, bool) {
+    match placement(view, origin, resource, entry) {
+        Ok(Ok(key)) => (decided(view, &key), true),
+        // It may come back, or only be listed late.
+        Ok(Err(NoPlacement::Missing(key))) => (decided(view, &key), true),
+        Err(Unasked::NoDefault(key)) => (decided(view, &key), view.works_of(origin).next().is_some()),
+        Ok(Err(_)) => (Placed::default(), true),
+        Err(_) => (Placed::default(), false),
+    }
+}
+
+/// The fields of a resource of `kind` that are copied: its `spec`, where it has one, and all `others` but its status; without what
+/// the hub has given it and a spoke has to give it anew.
+pub(super) fn content(kind: &GroupResource, spec: Value, others: Option<&str>) -> Map<String, Value> {
+    let others: Option<BTreeMap<String, Value>> = others.and_then(|text| serde_json::from_str(text).ok());
+    let mut fields: Map<String, Value> = others.into_iter().flatten().collect();
+    if !spec.is_null() {
+        fields.insert("spec".to_owned(), spec);
+    }
+    if let Some(spec) = fields.get_mut("spec") {
+        match (&*kind.group, &*kind.resource) {
+            ("", "services") => service(spec),
+            ("", "persistentvolumeclaims") => take(spec, &["volumeName"]),
+            ("batch", "jobs") => job(spec),
+            _ => {}
+        }
+    }
+    fields
+}
+
+/// Addresses and ports of nodes are the hub's own. A headless Service has no address anywhere.
+fn service(spec: &mut Value) {
+    if spec["clusterIP"] != "None" {
+        take(spec, &["clusterIP", "clusterIPs"]);
+    }
+    take(spec, &["healthCheckNodePort"]);
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        take(port, &["nodePort"]);
+    }
+}
+
+/// What tells the Pods of a Job is made of its uid, unless its owner says otherwise.
+fn job(spec: &mut Value) {
+    if spec["manualSelector"] == true {
+        return;
+    }
+    take(spec, &["selector"]);
+    if let Some(labels) = spec.pointer_mut("/template/metadata/labels") {
+        take(labels, &["controller-uid", "job-name"]);
+        take(labels, &["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"]);
+    }
+}
+
+/// Takes fields out of an object.
+fn take(value: &mut Value, fields: &[&str]) {
+    if let Some(value) = value.as_object_mut() {
+        value.retain(|field, _| !fields.contains(&field.as_str()));
+    }
+}

@@ -1,0 +1,323 @@
+//! Resources go where a Placement of their own namespace chooses, whatever Gateways there are, and as they are.
+
+use serde_json::{Value, json};
+
+use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, REPLICA_PREFERENCES, WORK_FOR};
+use crate::api::names::{ClusterName, Origin};
+use crate::sync::desired::Outcome;
+use crate::sync::rows::kind::Resolution;
+use crate::sync::status::policy::Fold;
+use crate::sync::tests::objects::{
+    Object, cluster, config_map_resource, deployment, deployment_origin, gateway, policy, resource_listing,
+};
+use crate::sync::tests::world::{World, resolved, world};
+use crate::sync::{PlannedShares, status};
+
+const NOTHING: [&str; 0] = [];
+
+/// A hub whose class lists Deployments and ConfigMaps, with two clusters that Placement `all` chooses.
+fn fleet() -> World {
+    world()
+        .class("multi", &resource_listing(None))
+        .resource("apps", "deployments", "Deployment")
+        .resource("", "configmaps", "ConfigMap")
+        .decisions("all", &["eu-1", "us-1"])
+        .with(cluster("eu-1").label("region", "eu"))
+        .with(cluster("us-1").label("region", "us"))
+        .after(60_000)
+}
+
+fn web() -> Origin {
+    deployment_origin("web")
+}
+
+fn placed() -> Object {
+    deployment("web").placed_on("all")
+}
+
+fn problems(world: &World) -> Vec<String> {
+    world.plan_of(&web()).problems.iter().map(ToString::to_string).collect()
+}
+
+/// How many replicas each cluster is to have.
+fn replicas(world: &World) -> Vec<(String, u64)> {
+    let plan = world.plan_of(&web());
+    let of = |(cluster, outcome): (&ClusterName, &Outcome)| {
+        let spec = outcome.work()?.spec().unwrap().into_owned();
+        Some((cluster.to_string(), spec.workload.manifests[1].0["spec"]["replicas"].as_u64()?))
+    };
+    plan.outcomes.iter().filter_map(of).collect()
+}
+
+fn split(preferences: &str) -> Object {
+    placed().annotation(REPLICA_PREFERENCES, preferences)
+}
+
+#[test]
+fn one_goes_where_its_own_label_places_it_and_as_it_is() {
+    let world =
+        fleet().with(placed().label("app", "web").annotation("deployment.kubernetes.io/revision", "3"));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1"]);
+    let copy = world.copy_of(&web(), "eu-1");
+    assert_eq!((&copy["apiVersion"], &copy["kind"]), (&json!("apps/v1"), &json!("Deployment")));
+    assert_eq!(copy["metadata"]["namespace"], "kuadrant-shop");
+    assert_eq!(copy["metadata"]["labels"], json!({"app": "web"}));
+    let annotations: Vec<&String> = copy["metadata"]["annotations"].as_object().unwrap().keys().collect();
+    assert_eq!(annotations, ["kuadrant.io/policy-synced", "kuadrant.io/revision"]);
+    assert_eq!(copy["spec"]["replicas"], 4);
+    assert!(copy.get("status").is_none());
+    let plan = world.plan_of(&web());
+    let work = plan.outcomes[&ClusterName::from("eu-1")].work().unwrap();
+    assert_eq!(work.labels[WORK_FOR], "resource");
+    assert_eq!(work.annotations.keys().collect::<Vec<_>>(), ["kuadrant.io/parent"]);
+    let asked = serde_json::to_string(&work.spec().unwrap().manifest_configs).unwrap();
+    assert!(asked.contains(".status.readyReplicas"), "{asked}");
+}
+
+#[test]
+fn of_other_kinds_everything_is_copied_that_is_no_status() {
+    let origin = Origin::named("", "configmaps", "shop", "settings");
+    let data = json!({"name": "web", "namespace": "shop"});
+    let settings = config_map_resource("settings", &data).placed_on("all");
+    let world = fleet().with(settings.clone());
+    let copy = world.copy_of(&origin, "us-1");
+    assert_eq!((&copy["apiVersion"], &copy["data"]), (&json!("v1"), &data));
+    assert!(copy.get("spec").is_none());
+    let world = world.settled(&[origin.clone()]);
+    assert_eq!(world.writes_of(&origin), NOTHING);
+    let changed = config_map_resource("settings", &json!({"name": "other"})).placed_on("all");
+    assert_eq!(world.with(changed).writes_of(&origin), ["update eu-1", "update us-1"]);
+}
+
+#[test]
+fn what_the_hub_has_given_a_service_a_spoke_gives_it_anew() {
+    let service = |spec: Value| {
+        let object = Object::resource("", "services", "web").placed_on("all").whole_spec(spec);
+        let params = json!({"resourcesToSync": [{"group": "", "version": "v1", "resource": "services"}]});
+        let world =
+            fleet().params("multi", &params.to_string()).resource("", "services", "Service").with(object);
+        world.copy_of(&Origin::named("", "services", "shop", "web"), "eu-1")["spec"].clone()
+    };
+    let spec = json!({"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "type": "NodePort", "healthCheckNodePort": 30001,
+        "ports": [{"port": 80, "nodePort": 30000}]});
+    assert_eq!(service(spec), json!({"type": "NodePort", "ports": [{"port": 80}]}));
+    let headless = json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": [{"port": 80}]});
+    assert_eq!(service(headless.clone()), headless);
+}
+
+#[test]
+fn without_a_label_the_parameters_place_it_where_they_can() {
+    let unlabelled = fleet().with(deployment("web"));
+    let plan = unlabelled.plan_of(&web());
+    assert!(plan.outcomes.is_empty() && !plan.targeted && plan.problems.is_empty());
+    let fold = unlabelled.see(|view| status::policy::plan(view, &unlabelled.settings, &web()));
+    assert_eq!((fold.fold, fold.fare), (Fold::Settled, None), "nothing is said of it");
+
+    let by_default = || fleet().params("multi", &resource_listing(Some("all")).to_string());
+    assert_eq!(by_default().with(deployment("web")).outcomes_of(&web()), ["eu-1", "us-1"]);
+    let own = by_default().decisions("few", &["us-1"]).with(deployment("web").placed_on("few"));
+    assert_eq!(own.outcomes_of(&web()), ["us-1"], "its own label comes first");
+    let none = by_default().with(deployment("web").placed_on(""));
+    assert_eq!(none.outcomes_of(&web()), NOTHING, "an empty one is nowhere");
+    let missing =
+        fleet().params("multi", &resource_listing(Some("other")).to_string()).with(deployment("web"));
+    assert!(!missing.plan_of(&web()).targeted);
+}
+
+#[test]
+fn what_the_controller_of_another_object_makes_is_left_to_it() {
+    let owners =
+        json!([{"kind": "Rollout", "name": "web", "controller": true, "uid": "u", "apiVersion": "v1"}]);
+    let world = fleet().with(placed().metadata("ownerReferences", owners));
+    assert_eq!(world.outcomes_of(&web()), NOTHING);
+    let not_its_controller = json!([{"kind": "App", "name": "web", "uid": "u", "apiVersion": "v1"}]);
+    let world = fleet().with(placed().metadata("ownerReferences", not_its_controller));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1"]);
+}
+
+#[test]
+fn its_placement_decides_and_only_once_that_has_settled() {
+    let world = fleet().with(placed()).settled(&[web()]);
+    let world = world.decisions("all", &["eu-1"]);
+    assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1 (keep)"]);
+    let world = world.after(5_000);
+    assert_eq!(world.writes_of(&web()), ["delete us-1"], "it has no grace");
+    let world = fleet().with(placed()).settled(&[web()]).with(deployment("web"));
+    assert_eq!(world.writes_of(&web()), ["delete eu-1", "delete us-1"], "it asks for no place any more");
+}
+
+#[test]
+fn selectors_and_overrides_are_those_of_policies() {
+    let world = fleet().with(placed().annotation(CLUSTER_SELECTOR, "region=eu"));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1"]);
+    let overrides = r#"[{"clusterSelector": "region=us", "patch": {"replicas": 1}}]"#;
+    let world = fleet().with(placed().annotation(CLUSTER_OVERRIDES, overrides));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 4), ("us-1".to_owned(), 1)]);
+    let world =
+        fleet().with(placed()).settled(&[web()]).with(placed().annotation(CLUSTER_SELECTOR, "region in eu"));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+}
+
+#[test]
+fn references_stay_within_what_their_namespaces_map_to() {
+    let spec = json!({"backend": {"name": "db", "namespace": "data"}, "template": {"labels": {"name": "a", "namespace": "b"}}});
+    let world = fleet().with(placed().whole_spec(spec));
+    let copy = world.copy_of(&web(), "eu-1");
+    assert_eq!(copy["spec"]["backend"], json!({"name": "db", "namespace": "kuadrant-data"}));
+    assert_eq!(copy["spec"]["template"]["labels"], json!({"name": "a", "namespace": "b"}));
+}
+
+#[test]
+fn replicas_are_split_among_the_clusters_that_preferences_name() {
+    let world = fleet().with(split(r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}}}"#));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 3), ("us-1".to_owned(), 1)]);
+    let world = fleet().with(split(r#"{"clusters": {"eu-1": {"weight": 1}}}"#));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 4)]);
+    let world = world.settled(&[web()]);
+    assert_eq!(world.writes_of(&web()), NOTHING);
+    let world = world.with(split(r#"{"clusters": {"us-1": {"weight": 1}}}"#));
+    assert_eq!(world.writes_of(&web()), ["create us-1", "delete eu-1"]);
+    // Without preferences each copy has them all.
+    assert_eq!(replicas(&fleet().with(placed())), [("eu-1".to_owned(), 4), ("us-1".to_owned(), 4)]);
+}
+
+#[test]
+fn what_no_cluster_may_take_is_told() {
+    let world = fleet().with(split(r#"{"clusters": {"*": {"weight": 1, "maxReplicas": 1}}}"#));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 1), ("us-1".to_owned(), 1)]);
+    assert_eq!(
+        problems(&world),
+        ["2 of 4 replicas run nowhere: no cluster may take more, as its preferences are"]
+    );
+    let none =
+        fleet().with(split(r#"{"clusters": {"*": {"weight": 1}}}"#).whole_spec(json!({"paused": true})));
+    assert_eq!(
+        problems(&none),
+        ["annotation federation.kubernetes.io/replica-set-preferences: it has no spec.replicas to split"]
+    );
+    assert_eq!(none.outcomes_of(&web()), ["eu-1", "us-1"]);
+}
+
+#[test]
+fn preferences_that_cannot_be_read_freeze_it() {
+    let world = fleet().with(placed()).settled(&[web()]);
+    let world = world.with(split(r#"{"clusters": {"c1": {"weight": "2"}}}"#));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    assert_eq!(
+        problems(&world),
+        [
+            "annotation federation.kubernetes.io/replica-set-preferences.clusters.c1.weight: expected a whole number from 0, \
+          found \"2\""
+        ]
+    );
+}
+
+#[test]
+fn without_rebalance_a_fleet_that_grows_moves_nothing() {
+    let nine = |preferences: &str| split(preferences).spec("replicas", 9.into());
+    let world = fleet().with(nine(r#"{"clusters": {"*": {"weight": 1}}}"#)).settled(&[web()]);
+    let before = replicas(&world);
+    let world = world.decisions("all", &["ap-1", "eu-1", "us-1"]);
+    assert_eq!(replicas(&world)[0], ("ap-1".to_owned(), 0));
+    assert_eq!(replicas(&world)[1..], before, "what is there stays there");
+    let moved = world.with(nine(r#"{"clusters": {"*": {"weight": 1}}, "rebalance": true}"#));
+    let mut sizes: Vec<u64> = replicas(&moved).into_iter().map(|(_, replicas)| replicas).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [3, 3, 3]);
+}
+
+#[test]
+fn a_cluster_that_may_only_seem_to_have_left_keeps_its_share() {
+    let preferences = r#"{"clusters": {"*": {"weight": 1}}}"#;
+    let world = fleet().with(split(preferences)).settled(&[web()]).decisions("all", &["eu-1"]);
+    assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1 (keep)"]);
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 2)]);
+    assert_eq!(replicas(&world.after(5_000)), [("eu-1".to_owned(), 4)], "it has left");
+}
+
+/// A spoke's agent may write its works.
+#[test]
+fn a_spoke_that_asks_for_more_replicas_takes_none_from_the_others() {
+    let preferences = r#"{"clusters": {"*": {"weight": 1}}}"#;
+    let shares = PlannedShares::default();
+    let world = fleet().with(split(preferences)).settled(&[web()]);
+    let planned = world.plan_of(&web()).shares.unwrap();
+    shares.note(&web(), planned.clone());
+    for cluster in ["eu-1", "us-1"] {
+        let fleet = fleet().with(split(preferences)).settled(&[web()]);
+        let greedy = fleet.edited(&web(), cluster, |work| {
+            work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = 100.into();
+        });
+        let plan = greedy
+            .see(|view| crate::sync::desired::plan_works(view.sharing(&shares), &greedy.settings, &web()));
+        assert_eq!(plan.shares.as_ref(), Some(&planned), "{cluster}");
+    }
+}
+
+#[test]
+fn policies_and_gateways_are_none_of_its_business() {
+    let world =
+        fleet().with(placed()).with(gateway("web").placed_on("all")).with(policy("limits").targets("web"));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1"]);
+    assert_eq!(world.plan_of(&web()).problems, []);
+}
+
+#[test]
+fn the_oldest_class_that_lists_a_kind_says_where_and_what_cannot_be_read_freezes() {
+    let second = resource_listing(Some("few"));
+    let world = fleet().decisions("few", &["us-1"]).class("zzz", &second).with(deployment("web"));
+    assert_eq!(world.outcomes_of(&web()), NOTHING, "multi, of the same age, comes first by name");
+    let world = fleet().decisions("few", &["us-1"]).class("aaa", &second).with(deployment("web"));
+    assert_eq!(world.outcomes_of(&web()), ["us-1"]);
+    let frozen = fleet().with(placed()).settled(&[web()]).params("multi", "nonsense");
+    assert_eq!(frozen.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    let by_default = fleet().params("multi", &resource_listing(Some("all")).to_string());
+    let frozen = by_default.with(deployment("web")).settled(&[web()]).params("multi", "nonsense");
+    assert_eq!(frozen.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    let unlisted = fleet().with(placed()).settled(&[web()]).params("multi", "{}");
+    assert_eq!(unlisted.writes_of(&web()), ["delete eu-1", "delete us-1"]);
+}
+
+#[test]
+fn kinds_that_may_not_travel_are_neither_watched_nor_synced() {
+    for (group, resource) in [
+        ("", "secrets"),
+        ("", "serviceaccounts"),
+        ("", "pods"),
+        ("", "events"),
+        ("events.k8s.io", "events"),
+        ("gateway.networking.k8s.io", "gateways"),
+        ("rbac.authorization.k8s.io", "rolebindings"),
+        ("work.open-cluster-management.io", "manifestworks"),
+        ("open-cluster-management.io", "things"),
+        ("policysync.kuadrant.io", "regopolicies"),
+    ] {
+        let kind = json!({"group": group, "version": "v1", "resource": resource});
+        let world = world().class("multi", &json!({"resourcesToSync": [kind]}));
+        let wanted = world.see(crate::sync::desired::watches::plan);
+        assert_eq!(wanted.len(), 1, "{resource}: only the parameters are watched");
+        let status = world
+            .see(|view| status::class::plan(view, &crate::api::names::ObjectKey::new("", "multi")))
+            .unwrap();
+        let resolved = &status.conditions[1];
+        assert_eq!((&*resolved.status, &*resolved.reason), ("False", "NotSyncable"), "{resource}");
+    }
+    let both = json!({
+        "policiesToSync": [{"group": "apps", "version": "v1", "resource": "deployments"}],
+        "resourcesToSync": [{"group": "apps", "version": "v1", "resource": "deployments"}],
+    });
+    let world = fleet().class("zzz", &both).with(placed());
+    assert_eq!(world.outcomes_of(&web()), NOTHING, "what any class lists as policies is no resource");
+}
+
+#[test]
+fn until_its_kind_is_listed_all_stays() {
+    let world = fleet().with(placed()).settled(&[web()]);
+    let mut world = world;
+    world.resolve_as("apps", "deployments", Resolution::Forbidden("no".into()));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    world.resolve_as("apps", "deployments", resolved("Deployment"));
+    let source = crate::sync::kinds::objects(crate::api::params::Role::Resource, web().kind());
+    drop(world.forget(&source));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+}

@@ -1,0 +1,199 @@
+//! Resources: objects that go to the spokes as they are, where a Placement of their namespace says.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use policy_sync::api::work::ManifestWork;
+use policy_sync_testenv::fixtures::{config_maps, deployment, deployments, gateway, placed_config_map};
+use policy_sync_testenv::tenant::{Answer, Tenant, rate_limit_policies};
+use policy_sync_testenv::wait;
+use serde_json::{Value, json};
+
+use crate::kinds::until_resolved;
+use crate::tenant;
+
+const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
+const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
+
+/// The copy that a work carries.
+fn copy(work: &ManifestWork) -> &Value {
+    &work.spec.workload.manifests[1].0
+}
+
+fn replicas(work: &ManifestWork) -> &Value {
+    &copy(work)["spec"]["replicas"]
+}
+
+/// A tenant whose class lists Deployments and ConfigMaps, and who has no Gateway.
+async fn with_resources(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
+    let tenant = tenant(name, clusters).await?;
+    tenant.parameters(&json!({"resourcesToSync": [deployments(), config_maps()]})).await?;
+    tenant.delete(&gateway(tenant.name(), "web", tenant.name(), Some("all"))).await?;
+    Ok(tenant)
+}
+
+#[tokio::test]
+async fn they_go_where_they_are_placed_and_what_comes_back_stands_on_them() -> Result<()> {
+    let tenant = with_resources("resources", &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    let (web, settings) = (deployment(tenant.name(), "web"), placed_config_map(tenant.name(), "settings"));
+    let mut unplaced = deployment(tenant.name(), "elsewhere");
+    unplaced["metadata"]["labels"] = json!({});
+    for object in [&web, &settings, &unplaced] {
+        tenant.apply(object).await?;
+    }
+    let each = |cluster: &str| {
+        ["access", "configmap-settings", "deployment-web"].map(|work| format!("{cluster}/{work}"))
+    };
+    let works: Vec<String> = ["eu-1", "us-1"].into_iter().flat_map(each).collect();
+    tenant.until_works(&works.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    until_resolved(&tenant, tenant.name(), "Resolved", "2 kinds are synced").await?;
+
+    let work = tenant.work("eu-1", "configmap-settings").await?;
+    ensure!(
+        copy(&work)["data"]["greeting"] == "hello" && copy(&work)["binaryData"]["logo"] == "aGk=",
+        "{work:?}"
+    );
+    ensure!(work.metadata.labels.context("labels")?["kuadrant.io/work-for"] == "resource");
+    let access = json!(tenant.work("eu-1", "access").await?.spec);
+    for resource in ["deployments", "configmaps"] {
+        ensure!(access.to_string().contains(resource), "{resource} is missing in {access}");
+    }
+
+    let work = tenant.work("eu-1", "deployment-web").await?;
+    ensure!(*replicas(&work) == 4, "{work:?}");
+    tenant.answer(&work, &Answer::applied().value("readyReplicas", json!(3))).await?;
+    let (entries, summary) = tenant.until_folded(&web, |entries, _| !entries[0].fields.is_empty()).await?;
+    ensure!(entries[0].fields["readyReplicas"] == 3, "{entries:?}");
+    ensure!((summary.clusters, summary.applied, summary.synced) == (2, 1, false), "{summary:?}");
+    // Of what nothing places, nothing is said.
+    let annotations = tenant.annotations(&unplaced).await?;
+    ensure!(annotations.keys().all(|key| !key.starts_with("kuadrant.io/")), "{annotations:?}");
+
+    let before = tenant.settled(&controller).await?.len();
+    tenant.merge(&web, &json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "registry.example/web:2"}]}}}})).await?;
+    let image = |work: &ManifestWork| {
+        copy(work)["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/web:2"
+    };
+    for cluster in ["eu-1", "us-1"] {
+        tenant.until_work(cluster, "deployment-web", image).await?;
+    }
+    let writes = tenant.settled(&controller).await?;
+    let of_works = writes[before..].iter().filter(|write| write.uri.contains("/manifestworks/")).count();
+    ensure!(of_works == 2, "one change is one write for each cluster: {:?}", &writes[before..]);
+
+    drop(controller);
+    let again = tenant.controller().await?;
+    ensure!(tenant.settled(&again).await?.is_empty(), "a restart writes nothing");
+    tenant.merge(&web, &json!({"metadata": {"labels": {PLACEMENT: null}}})).await?;
+    tenant.delete(&settings).await?;
+    tenant.until_works(&[]).await?;
+    wait::until("nothing is said any more", Duration::from_secs(60), || async {
+        let annotations = tenant.annotations(&web).await?;
+        ensure!(annotations.keys().all(|key| !key.starts_with("kuadrant.io/polic")), "{annotations:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn replicas_are_split_and_move_only_where_they_have_to() -> Result<()> {
+    let tenant = with_resources("shares", &["eu-1", "us-1"]).await?;
+    let controller = tenant.controller().await?;
+    let mut web = deployment(tenant.name(), "web");
+    web["metadata"]["annotations"][PREFERENCES] =
+        json!(r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}, "ap-1": {"weight": 2}}}"#);
+    tenant.apply(&web).await?;
+    for (cluster, share) in [("eu-1", 3), ("us-1", 1)] {
+        tenant.until_work(cluster, "deployment-web", |work| *replicas(work) == share).await?;
+    }
+    // A spoke's agent that asks for more takes none from the others.
+    let greedy = tenant.work("us-1", "deployment-web").await?;
+    let manifest =
+        json!([{"op": "replace", "path": "/spec/workload/manifests/1/spec/replicas", "value": 100}]);
+    patch(&tenant, &greedy, manifest).await?;
+    tenant.until_work("us-1", "deployment-web", |work| *replicas(work) == 1).await?;
+    let eu = tenant.work("eu-1", "deployment-web").await?;
+    ensure!(*replicas(&eu) == 3 && eu.metadata.generation == Some(1), "{eu:?}");
+
+    tenant.place("all", &["ap-1", "eu-1", "us-1"]).await?;
+    tenant.until_work("ap-1", "deployment-web", |work| *replicas(work) == 0).await?;
+    ensure!(tenant.work("eu-1", "deployment-web").await?.metadata.generation == Some(1), "nothing moved");
+    drop(controller);
+    let controller = tenant.controller().await?;
+    ensure!(tenant.settled(&controller).await?.is_empty(), "a restart moves nothing");
+
+    tenant.merge(&web, &json!({"spec": {"replicas": 10}})).await?;
+    let total = || async {
+        let mut total = 0;
+        for cluster in ["ap-1", "eu-1", "us-1"] {
+            total += replicas(&tenant.work(cluster, "deployment-web").await?).as_u64().context("replicas")?;
+        }
+        ensure!(total == 10, "there are {total}");
+        Ok(())
+    };
+    wait::until("all are shared out", Duration::from_secs(60), total).await?;
+
+    tenant.merge(&web, &json!({"metadata": {"annotations": {PREFERENCES: r#"{"clusters": {"eu-1": {"weight": "1"}}}"#}}})).await?;
+    let message = "annotation federation.kubernetes.io/replica-set-preferences.clusters.eu-1.weight: expected a whole number \
+                   from 0, found \"1\"";
+    wait::until("it is told", Duration::from_secs(60), || async {
+        let annotations = tenant.annotations(&web).await?;
+        let told = annotations.get("kuadrant.io/policy-sync-message");
+        ensure!(told.is_some_and(|told| told == message), "{annotations:?}");
+        Ok(())
+    })
+    .await?;
+    total().await
+}
+
+#[tokio::test]
+async fn kinds_that_may_not_travel_are_refused_and_hold_up_no_others() -> Result<()> {
+    let tenant = with_resources("not-syncable", &["eu-1"]).await?;
+    let kind = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
+    let refused = [
+        ("NotSyncable", kind("", "v1", "secrets"), "v1 secrets: Secrets are not taken to the spokes"),
+        ("NotSyncable", kind("", "v1", "nodes"), "v1 nodes: it is cluster-scoped"),
+        ("NotSyncable", kind("", "v1", "bindings"), "v1 bindings: the hub has no get for it"),
+        (
+            "NotSyncable",
+            kind("kuadrant.io", "v1", "ratelimitpolicies"),
+            "kuadrant.io/v1 ratelimitpolicies: GatewayClass not-syncable lists it as policies",
+        ),
+        (
+            "UnknownResource",
+            kind("apps", "v1beta1", "deployments"),
+            "apps/v1beta1 deployments: the hub serves v1",
+        ),
+        (
+            "UnknownResource",
+            kind("apps", "v1", "deployment"),
+            "apps/v1 deployment: the hub has no such custom resource",
+        ),
+    ];
+    let _controller = tenant.controller().await?;
+    tenant.apply(&deployment(tenant.name(), "web")).await?;
+    for (reason, kind, message) in refused {
+        tenant
+            .parameters(
+                &json!({"policiesToSync": [rate_limit_policies()], "resourcesToSync": [kind, deployments()]}),
+            )
+            .await?;
+        until_resolved(&tenant, tenant.name(), reason, message).await?;
+        tenant.until_works(&["eu-1/access", "eu-1/deployment-web"]).await?;
+    }
+    // One that is listed no more is withdrawn.
+    tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()]})).await?;
+    tenant.until_works(&[]).await
+}
+
+/// Changes a work as its spoke's agent could.
+async fn patch(tenant: &Tenant<'_>, work: &ManifestWork, patch: Value) -> Result<()> {
+    use kube::ResourceExt;
+    use kube::api::{Api, Patch, PatchParams};
+    let works: Api<ManifestWork> =
+        Api::namespaced(tenant.client().clone(), &work.namespace().unwrap_or_default());
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(patch)?);
+    works.patch(&work.name_any(), &PatchParams::default(), &patch).await?;
+    Ok(())
+}

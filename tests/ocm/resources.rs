@@ -1,0 +1,111 @@
+//! Resources on spokes: they run there as they are, with their share, and what runs there comes back.
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::fixtures::{config_maps, deployment, deployments, placed_config_map};
+use policy_sync_testenv::wait;
+use serde_json::{Value, json};
+
+use crate::{LIMIT, downstream, tenant, until_copied, until_gone};
+
+const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
+
+fn parameters() -> Value {
+    json!({"resourcesToSync": [deployments(), config_maps()]})
+}
+
+/// What the spoke's own controllers say of the copy of `object`.
+async fn says(spoke: &Client, object: &Value, ready: u64) -> Result<()> {
+    let (api, name) = api_for(spoke, &downstream(object)).await?;
+    let copy = api.get(&name).await?;
+    let status =
+        json!({"observedGeneration": copy.metadata.generation, "replicas": ready, "readyReplicas": ready});
+    let patch = Patch::Merge(json!({"status": status}));
+    api.patch_status(&name, &PatchParams::default(), &patch).await?;
+    // As the controller of Deployments notes each rollout.
+    let patch =
+        Patch::Merge(json!({"metadata": {"annotations": {"deployment.kubernetes.io/revision": "1"}}}));
+    api.patch(&name, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn they_run_with_their_share_and_what_is_ready_comes_back() -> Result<()> {
+    let (tenant, fleet) = tenant("running", &["eu-1", "us-1"]).await?;
+    tenant.parameters(&parameters()).await?;
+    let controller = tenant.controller().await?;
+    let (mut web, settings) =
+        (deployment(tenant.name(), "web"), placed_config_map(tenant.name(), "settings"));
+    web["metadata"]["annotations"] = json!({
+        PREFERENCES: r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}}}"#,
+        "deployment.kubernetes.io/revision": "7",
+    });
+    tenant.apply(&web).await?;
+    tenant.apply(&settings).await?;
+    for (cluster, replicas) in [("eu-1", 3), ("us-1", 1)] {
+        let spoke = fleet.spoke(cluster)?.client()?;
+        let copy = until_copied(&spoke, &web, |copy| copy.data["spec"]["replicas"] == replicas).await?;
+        let annotations = copy.metadata.annotations.context("annotations")?;
+        ensure!(!annotations.contains_key(PREFERENCES), "{cluster}: {annotations:?}");
+        until_copied(&spoke, &settings, |copy| {
+            copy.data["data"]["greeting"] == "hello" && copy.data["binaryData"]["logo"] == "aGk="
+        })
+        .await?;
+        says(&spoke, &web, replicas).await?;
+    }
+    let ready = |entries: &[policy_sync::api::annotations::Synced]| {
+        entries.iter().map(|entry| entry.fields.get("readyReplicas").cloned()).collect::<Vec<_>>()
+    };
+    let both = [Some(json!(3)), Some(json!(1))];
+    let (_, summary) = tenant.until_folded(&web, |entries, _| ready(entries) == both).await?;
+    ensure!(summary.synced && summary.pending == 0, "{summary:?}");
+
+    // What the spoke's controller notes is no conflict with the next rollout.
+    let image = json!([{"name": "web", "image": "registry.example/web:2"}]);
+    tenant.merge(&web, &json!({"spec": {"template": {"spec": {"containers": image}}}})).await?;
+    for cluster in ["eu-1", "us-1"] {
+        let spoke = fleet.spoke(cluster)?.client()?;
+        until_copied(&spoke, &web, |copy| {
+            copy.data["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/web:2"
+        })
+        .await?;
+    }
+    tenant.until_folded(&web, |_, summary| summary.synced).await?;
+
+    // Preferences that no longer name a cluster take it away there, and move its replicas.
+    let one = json!({"metadata": {"annotations": {PREFERENCES: r#"{"clusters": {"us-1": {"weight": 1}}}"#}}});
+    tenant.merge(&web, &one).await?;
+    until_gone(&fleet.spoke("eu-1")?.client()?, &web).await?;
+    until_copied(&fleet.spoke("us-1")?.client()?, &web, |copy| copy.data["spec"]["replicas"] == 4).await?;
+    tenant.settled(&controller).await?;
+    tenant.delete(&web).await?;
+    until_gone(&fleet.spoke("us-1")?.client()?, &web).await
+}
+
+#[tokio::test]
+async fn one_that_the_spokes_people_made_stays_theirs() -> Result<()> {
+    let (tenant, fleet) = tenant("occupied", &["eu-1"]).await?;
+    let spoke = fleet.spoke("eu-1")?.client()?;
+    let settings = placed_config_map(tenant.name(), "settings");
+    let mut theirs = downstream(&settings);
+    theirs["data"] = json!({"greeting": "theirs"});
+    let namespace = theirs["metadata"]["namespace"].as_str().unwrap_or_default();
+    apply(&spoke, &policy_sync_testenv::fixtures::namespace(namespace)).await?;
+    apply(&spoke, &theirs).await?;
+    tenant.parameters(&parameters()).await?;
+    let _controller = tenant.controller().await?;
+    tenant.apply(&settings).await?;
+    let (entries, _) = tenant.until_folded(&settings, |entries, _| entries[0].message.is_some()).await?;
+    ensure!(!entries[0].applied, "{entries:?}");
+    until_copied(&spoke, &settings, |copy| copy.data["data"]["greeting"] == "theirs").await?;
+    tenant.delete(&settings).await?;
+    wait::until("its work goes", LIMIT, || async {
+        let names = tenant.work_names().await?;
+        ensure!(names.iter().all(|name| !name.contains("configmap")), "{names:?}");
+        Ok(())
+    })
+    .await?;
+    until_copied(&spoke, &settings, |copy| copy.data["data"]["greeting"] == "theirs").await.map(drop)
+}
