@@ -1,10 +1,12 @@
 //! Resources: objects that go to the spokes as they are, where a Placement of their namespace says.
+//!
+//! A class that lists a kind takes all of its objects, of whatever namespace. So each test here has kinds of its own.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use policy_sync::api::work::ManifestWork;
-use policy_sync_testenv::fixtures::{config_maps, deployment, deployments, gateway, placed_config_map};
+use policy_sync_testenv::fixtures::{deployment, gateway, namespace, placed_config_map, resources, workload};
 use policy_sync_testenv::tenant::{Answer, Tenant, rate_limit_policies};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
@@ -24,17 +26,22 @@ fn replicas(work: &ManifestWork) -> &Value {
     &copy(work)["spec"]["replicas"]
 }
 
-/// A tenant whose class lists Deployments and ConfigMaps, and who has no Gateway.
-async fn with_resources(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
+/// A tenant whose class lists these kinds of resources, and who has no Gateway.
+async fn with_resources(name: &str, clusters: &[&str], kinds: &[Value]) -> Result<Tenant<'static>> {
     let tenant = tenant(name, clusters).await?;
-    tenant.parameters(&json!({"resourcesToSync": [deployments(), config_maps()]})).await?;
+    tenant.parameters(&json!({"resourcesToSync": kinds})).await?;
     tenant.delete(&gateway(tenant.name(), "web", tenant.name(), Some("all"))).await?;
     Ok(tenant)
 }
 
 #[tokio::test]
 async fn they_go_where_they_are_placed_and_what_comes_back_stands_on_them() -> Result<()> {
-    let tenant = with_resources("resources", &["eu-1", "us-1"]).await?;
+    let tenant = with_resources(
+        "resources",
+        &["eu-1", "us-1"],
+        &[resources("apps", "deployments"), resources("", "configmaps")],
+    )
+    .await?;
     let controller = tenant.controller().await?;
     let (web, settings) = (deployment(tenant.name(), "web"), placed_config_map(tenant.name(), "settings"));
     let mut unplaced = deployment(tenant.name(), "elsewhere");
@@ -98,36 +105,41 @@ async fn they_go_where_they_are_placed_and_what_comes_back_stands_on_them() -> R
 
 #[tokio::test]
 async fn replicas_are_split_and_move_only_where_they_have_to() -> Result<()> {
-    let tenant = with_resources("shares", &["eu-1", "us-1"]).await?;
+    let kinds = [resources("apps", "statefulsets")];
+    let tenant = with_resources("shares", &["eu-1", "us-1"], &kinds).await?;
+    tenant.apply(&namespace("shares-ap")).await?;
     let controller = tenant.controller().await?;
-    let mut web = deployment(tenant.name(), "web");
+    let mut web = workload("StatefulSet", tenant.name(), "web");
     web["metadata"]["annotations"][PREFERENCES] =
-        json!(r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}, "ap-1": {"weight": 2}}}"#);
+        json!(r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}, "shares-ap": {"weight": 2}}}"#);
     tenant.apply(&web).await?;
     for (cluster, share) in [("eu-1", 3), ("us-1", 1)] {
-        tenant.until_work(cluster, "deployment-web", |work| *replicas(work) == share).await?;
+        tenant.until_work(cluster, "statefulset-web", |work| *replicas(work) == share).await?;
     }
     // A spoke's agent that asks for more takes none from the others.
-    let greedy = tenant.work("us-1", "deployment-web").await?;
+    let greedy = tenant.work("us-1", "statefulset-web").await?;
     let manifest =
         json!([{"op": "replace", "path": "/spec/workload/manifests/1/spec/replicas", "value": 100}]);
     patch(&tenant, &greedy, manifest).await?;
-    tenant.until_work("us-1", "deployment-web", |work| *replicas(work) == 1).await?;
-    let eu = tenant.work("eu-1", "deployment-web").await?;
+    tenant.until_work("us-1", "statefulset-web", |work| *replicas(work) == 1).await?;
+    let eu = tenant.work("eu-1", "statefulset-web").await?;
     ensure!(*replicas(&eu) == 3 && eu.metadata.generation == Some(1), "{eu:?}");
 
-    tenant.place("all", &["ap-1", "eu-1", "us-1"]).await?;
-    tenant.until_work("ap-1", "deployment-web", |work| *replicas(work) == 0).await?;
-    ensure!(tenant.work("eu-1", "deployment-web").await?.metadata.generation == Some(1), "nothing moved");
+    tenant.place("all", &["eu-1", "shares-ap", "us-1"]).await?;
+    tenant.until_work("shares-ap", "statefulset-web", |work| *replicas(work) == 0).await?;
+    ensure!(tenant.work("eu-1", "statefulset-web").await?.metadata.generation == Some(1), "nothing moved");
+    tenant.settled(&controller).await?;
     drop(controller);
     let controller = tenant.controller().await?;
-    ensure!(tenant.settled(&controller).await?.is_empty(), "a restart moves nothing");
+    let writes = tenant.settled(&controller).await?;
+    ensure!(writes.is_empty(), "a restart moves nothing: {writes:?}");
 
     tenant.merge(&web, &json!({"spec": {"replicas": 10}})).await?;
     let total = || async {
         let mut total = 0;
-        for cluster in ["ap-1", "eu-1", "us-1"] {
-            total += replicas(&tenant.work(cluster, "deployment-web").await?).as_u64().context("replicas")?;
+        for cluster in ["eu-1", "shares-ap", "us-1"] {
+            total +=
+                replicas(&tenant.work(cluster, "statefulset-web").await?).as_u64().context("replicas")?;
         }
         ensure!(total == 10, "there are {total}");
         Ok(())
@@ -149,7 +161,7 @@ async fn replicas_are_split_and_move_only_where_they_have_to() -> Result<()> {
 
 #[tokio::test]
 async fn kinds_that_may_not_travel_are_refused_and_hold_up_no_others() -> Result<()> {
-    let tenant = with_resources("not-syncable", &["eu-1"]).await?;
+    let tenant = with_resources("not-syncable", &["eu-1"], &[resources("apps", "replicasets")]).await?;
     let kind = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
     let refused = [
         ("NotSyncable", kind("", "v1", "secrets"), "v1 secrets: Secrets are not taken to the spokes"),
@@ -172,15 +184,15 @@ async fn kinds_that_may_not_travel_are_refused_and_hold_up_no_others() -> Result
         ),
     ];
     let _controller = tenant.controller().await?;
-    tenant.apply(&deployment(tenant.name(), "web")).await?;
+    tenant.apply(&workload("ReplicaSet", tenant.name(), "web")).await?;
     for (reason, kind, message) in refused {
         tenant
             .parameters(
-                &json!({"policiesToSync": [rate_limit_policies()], "resourcesToSync": [kind, deployments()]}),
+                &json!({"policiesToSync": [rate_limit_policies()], "resourcesToSync": [kind, resources("apps", "replicasets")]}),
             )
             .await?;
         until_resolved(&tenant, tenant.name(), reason, message).await?;
-        tenant.until_works(&["eu-1/access", "eu-1/deployment-web"]).await?;
+        tenant.until_works(&["eu-1/access", "eu-1/replicaset-web"]).await?;
     }
     // One that is listed no more is withdrawn.
     tenant.parameters(&json!({"policiesToSync": [rate_limit_policies()]})).await?;

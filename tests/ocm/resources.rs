@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams};
 use policy_sync_testenv::apply::{api_for, apply};
-use policy_sync_testenv::fixtures::{config_maps, deployment, deployments, placed_config_map};
+use policy_sync_testenv::fixtures::{deployment, placed_config_map, resources};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
@@ -12,29 +12,25 @@ use crate::{LIMIT, downstream, tenant, until_copied, until_gone};
 
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 
-fn parameters() -> Value {
-    json!({"resourcesToSync": [deployments(), config_maps()]})
-}
-
-/// What the spoke's own controllers say of the copy of `object`.
+/// What the spoke's own controllers note and say of the copy of `object`.
 async fn says(spoke: &Client, object: &Value, ready: u64) -> Result<()> {
     let (api, name) = api_for(spoke, &downstream(object)).await?;
-    let copy = api.get(&name).await?;
+    // As the controller of Deployments notes each rollout; a Deployment counts that as a generation.
+    let patch =
+        Patch::Merge(json!({"metadata": {"annotations": {"deployment.kubernetes.io/revision": "1"}}}));
+    let copy = api.patch(&name, &PatchParams::default(), &patch).await?;
     let status =
         json!({"observedGeneration": copy.metadata.generation, "replicas": ready, "readyReplicas": ready});
     let patch = Patch::Merge(json!({"status": status}));
     api.patch_status(&name, &PatchParams::default(), &patch).await?;
-    // As the controller of Deployments notes each rollout.
-    let patch =
-        Patch::Merge(json!({"metadata": {"annotations": {"deployment.kubernetes.io/revision": "1"}}}));
-    api.patch(&name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn they_run_with_their_share_and_what_is_ready_comes_back() -> Result<()> {
     let (tenant, fleet) = tenant("running", &["eu-1", "us-1"]).await?;
-    tenant.parameters(&parameters()).await?;
+    let kinds = [resources("apps", "deployments"), resources("", "configmaps")];
+    tenant.parameters(&json!({"resourcesToSync": kinds})).await?;
     let controller = tenant.controller().await?;
     let (mut web, settings) =
         (deployment(tenant.name(), "web"), placed_config_map(tenant.name(), "settings"));
@@ -88,24 +84,33 @@ async fn they_run_with_their_share_and_what_is_ready_comes_back() -> Result<()> 
 async fn one_that_the_spokes_people_made_stays_theirs() -> Result<()> {
     let (tenant, fleet) = tenant("occupied", &["eu-1"]).await?;
     let spoke = fleet.spoke("eu-1")?.client()?;
-    let settings = placed_config_map(tenant.name(), "settings");
-    let mut theirs = downstream(&settings);
-    theirs["data"] = json!({"greeting": "theirs"});
+    let mut web = placed_config_map(tenant.name(), "web");
+    // Other tests of this fleet list other kinds.
+    (web["apiVersion"], web["kind"]) = ("networking.k8s.io/v1".into(), "NetworkPolicy".into());
+    if let Some(web) = web.as_object_mut() {
+        web.retain(|field, _| !["data", "binaryData"].contains(&field.as_str()));
+    }
+    web["spec"] = json!({"podSelector": {"matchLabels": {"app": "web"}}});
+    let mut theirs = downstream(&web);
+    theirs["spec"]["podSelector"]["matchLabels"]["app"] = "theirs".into();
+    let is_theirs = |copy: &DynamicObject| copy.data["spec"]["podSelector"]["matchLabels"]["app"] == "theirs";
     let namespace = theirs["metadata"]["namespace"].as_str().unwrap_or_default();
     apply(&spoke, &policy_sync_testenv::fixtures::namespace(namespace)).await?;
     apply(&spoke, &theirs).await?;
-    tenant.parameters(&parameters()).await?;
+    tenant
+        .parameters(&json!({"resourcesToSync": [resources("networking.k8s.io", "networkpolicies")]}))
+        .await?;
     let _controller = tenant.controller().await?;
-    tenant.apply(&settings).await?;
-    let (entries, _) = tenant.until_folded(&settings, |entries, _| entries[0].message.is_some()).await?;
+    tenant.apply(&web).await?;
+    let (entries, _) = tenant.until_folded(&web, |entries, _| entries[0].message.is_some()).await?;
     ensure!(!entries[0].applied, "{entries:?}");
-    until_copied(&spoke, &settings, |copy| copy.data["data"]["greeting"] == "theirs").await?;
-    tenant.delete(&settings).await?;
+    until_copied(&spoke, &web, is_theirs).await?;
+    tenant.delete(&web).await?;
     wait::until("its work goes", LIMIT, || async {
         let names = tenant.work_names().await?;
-        ensure!(names.iter().all(|name| !name.contains("configmap")), "{names:?}");
+        ensure!(names.iter().all(|name| !name.contains("networkpolicy")), "{names:?}");
         Ok(())
     })
     .await?;
-    until_copied(&spoke, &settings, |copy| copy.data["data"]["greeting"] == "theirs").await.map(drop)
+    until_copied(&spoke, &web, is_theirs).await.map(drop)
 }

@@ -11,4 +11,4 @@ pub use self::hub::{
     placement_decision, reference_grant, tls_secret,
 };
 pub use self::policies::{auth_policy, rate_limit_policy, timeout_policy};
-pub use self::resources::{config_maps, deployment, deployments, placed_config_map};
+pub use self::resources::{deployment, placed_config_map, resources, workload};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::Index;
 use crate::api::moment::Moment;
 use crate::api::names::{ObjectKey, Origin};
+use crate::api::params::Role;
 use crate::hub::{Source, Tables};
 use crate::shrink;
-use crate::sync::PolicyKind;
 use crate::sync::rows::policy::Policy;
+use crate::sync::{PolicyKind, kinds};
 
 impl Index {
     /// The policy `object` of `source` came, went or changed at `now`; `before` is what it was.
@@ -28,7 +29,11 @@ impl Index {
         };
         // What the first listing brings may have changed at any time before.
         let is_known = tables.synced(source).is_some();
-        if is_known && before.is_none_or(|before| !before.is_generation_of(after)) {
+        let is_same = |before: &Policy| match kinds::listed(source) {
+            Some((Role::Resource, _)) => before.holds_as(after),
+            _ => before.is_generation_of(after),
+        };
+        if is_known && !before.is_some_and(is_same) {
             self.policies_changed.insert(origin, now);
         }
     }

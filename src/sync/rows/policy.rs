@@ -106,10 +106,17 @@ impl Policy {
         }
     }
 
-    /// Whether it is `other` in the same generation. Not every kind counts generations.
+    /// Whether it is `other` in the same generation.
     #[must_use]
     pub fn is_generation_of(&self, other: &Self) -> bool {
-        self.uid == other.uid && self.generation == other.generation && self.others == other.others
+        self.uid == other.uid && self.generation == other.generation
+    }
+
+    /// Whether it is `other`, a resource, and holds the same. Of resources the generation does not tell: some kinds count none,
+    /// and those of workloads count annotations, ours among them.
+    #[must_use]
+    pub fn holds_as(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.spec == other.spec && self.others == other.others
     }
 
     /// The Placement that its label names; empty where the label is.

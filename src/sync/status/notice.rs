@@ -7,6 +7,7 @@ use super::NoticeReason;
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, Origin};
+use crate::api::params::Role;
 use crate::sync::View;
 use crate::sync::named::named;
 
@@ -49,13 +50,16 @@ pub(super) fn of_policy(
     origin: &Origin,
     entries: &[Synced],
 ) -> (Vec<Notice>, Option<Moment>) {
-    let policy = view.policy(origin);
-    let generation = policy.map_or(0, |policy| policy.generation);
+    let what = match view.role(origin.kind()) {
+        // Its generation counts what is said of it as well.
+        Some(Role::Resource) => "it".to_owned(),
+        _ => format!("generation {}", view.policy(origin).map_or(0, |policy| policy.generation)),
+    };
     let is_synced = !entries.is_empty() && entries.iter().all(|entry| entry.applied);
     let synced = is_synced.then(|| Notice {
         reason: NoticeReason::Synced,
         clusters: BTreeSet::new(),
-        note: format!("generation {generation} is applied on all of its clusters: {}", entries.len()),
+        note: format!("{what} is applied on all of its clusters: {}", entries.len()),
     });
     let overridden =
         entries.iter().filter(|entry| entry.conditions.iter().any(SyncedCondition::is_overridden));
