@@ -13,7 +13,7 @@ use crate::api::params::Role;
 use crate::hub::{HubClient, HubError, Scope, Wanted};
 use crate::sync::desired::eligibility::versions;
 use crate::sync::desired::watches;
-use crate::sync::kinds::{CLASSES, CLUSTERS, REQUIRED, listed};
+use crate::sync::kinds::{CLASSES, CLUSTERS, REQUIRED, role_of};
 use crate::sync::{ClassParams, OfflineMirror};
 
 /// What a user asks for.
@@ -240,7 +240,7 @@ impl Report {
                 }
             }
             let watched = watches::plan(view);
-            let kinds = watched.keys().filter_map(listed);
+            let kinds = watched.keys().filter_map(role_of);
             let versions = |kind| versions(view, kind).into_iter().map(|(gvr, _)| gvr).collect();
             kinds.map(|(role, kind)| (role, versions(kind))).collect()
         };

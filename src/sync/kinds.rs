@@ -67,9 +67,9 @@ pub fn objects(role: Role, kind: &PolicyKind) -> Source {
     }
 }
 
-/// The kind of `source`, and as what parameters list it, where its objects are policies or resources.
+/// As what parameters list the kind of `source`, and the kind, where its objects are policies or resources.
 #[must_use]
-pub fn listed(source: &Source) -> Option<(Role, &PolicyKind)> {
+pub fn role_of(source: &Source) -> Option<(Role, &PolicyKind)> {
     let policies = POLICIES.resource_of(source).map(|kind| (Role::Policy, kind));
     policies.or_else(|| RESOURCES.resource_of(source).map(|kind| (Role::Resource, kind)))
 }

@@ -14,7 +14,8 @@ use crate::api::params::Role;
 use crate::hub::{Changed, Source};
 use crate::sync::found::{VERSIONS, WORK_SCHEMA};
 use crate::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, WORKS, listed,
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, GRANTS, PLACEMENTS, POLICIES, SECRETS, WORKS,
+    role_of,
 };
 use crate::sync::rows::class::Class;
 use crate::sync::rows::cluster::Decision;
@@ -83,7 +84,7 @@ impl<'m> Triggers<'m> {
 
     /// An object of a kind of many resources changed.
     fn of_resource(&self, source: &Source, key: &ObjectKey) -> Keys {
-        if let Some((role, kind)) = listed(source) {
+        if let Some((role, kind)) = role_of(source) {
             self.object(role, kind, key)
         } else if let Some(kind) = VERSIONS.resource_of(source) {
             self.kind(kind)
@@ -103,12 +104,12 @@ impl<'m> Triggers<'m> {
 
     /// `source` was listed whole for the first time.
     fn listed(&self, source: &Source) -> Keys {
-        if let Some((_, kind)) = listed(source) { self.of_kind(kind) } else { self.known_of(source) }
+        if let Some((_, kind)) = role_of(source) { self.of_kind(kind) } else { self.known_of(source) }
     }
 
     /// `source` is watched no longer.
     fn forgotten(&self, source: &Source) -> Keys {
-        listed(source).map(|(_, kind)| self.kind(kind)).unwrap_or_default()
+        role_of(source).map(|(_, kind)| self.kind(kind)).unwrap_or_default()
     }
 
     /// It is known of ConfigMaps, Secrets or ReferenceGrants what was not known.

@@ -109,7 +109,15 @@ async fn names_are_those_of_the_hub() -> Result<()> {
         ensure!(values(&lines) == [expected, &[":4"]].concat() && ran.code == 0, "{words:?} {ran:?}");
         Ok(())
     };
-    let kinds = ["gateways", "policies", "cluster", "authpolicies", "ratelimitpolicies", "timeoutpolicies"];
+    let kinds = [
+        "gateways",
+        "policies",
+        "resources",
+        "cluster",
+        "authpolicies",
+        "ratelimitpolicies",
+        "timeoutpolicies",
+    ];
     complete("status", &[""], &kinds)?;
     complete("status", &["ra"], &["ratelimitpolicies"])?;
     complete("explain", &[""], &["gateway", "authpolicy", "ratelimitpolicy", "timeoutpolicy"])?;
@@ -125,7 +133,7 @@ async fn names_are_those_of_the_hub() -> Result<()> {
     complete("status", &["--context", ""], &[tenant.hub().name()])?;
     // Rights are asked for as any other command does.
     complete("status", &["--as=nobody", "-n", "names-of"], &[])?;
-    complete("status", &["--as=nobody", ""], &["gateways", "policies", "cluster"])?;
+    complete("status", &["--as=nobody", ""], &["gateways", "policies", "resources", "cluster"])?;
     Ok(())
 }
 

@@ -90,6 +90,14 @@ fn overrides_are_checked_against_the_definition_that_is_given() {
 }
 
 #[test]
+fn resources_are_planned_with_their_share() {
+    let ran = run(&["plan", "-f", "resources", "-n", "shop"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    insta::assert_snapshot!("resources", ran.stdout);
+    insta::assert_snapshot!("resources_said", ran.stderr);
+}
+
+#[test]
 fn the_output_does_not_depend_on_the_order_of_the_files() {
     let files = ["shop/class.yaml", "shop/fleet.json", "shop/gateway.yml", "shop/policies.yaml"];
     let plan = |files: &[&str]| {

@@ -1,6 +1,6 @@
 //! What users do: create, change, override, rotate a certificate, grant and withdraw one, place, unplace, place again in
-//! time, retarget, select, label clusters, update definitions, change parameters, delete. Gateways are held until their
-//! policies are applied, and serve on for a grace.
+//! time, retarget, select, label clusters, update definitions, change parameters, delete; run an app, and split its
+//! replicas. Gateways are held until their policies are applied, and serve on for a grace.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Result;
 use policy_sync::api::names::{ControllerName, ObjectKey, Origin, WorkName};
 use policy_sync_testenv::fixtures::{
-    auth_policy, gateway, https_gateway, namespace, rate_limit_policy, reference_grant, timeout_policy,
-    tls_secret,
+    auth_policy, deployment, gateway, https_gateway, namespace, rate_limit_policy, reference_grant,
+    resources, timeout_policy, tls_secret,
 };
 use policy_sync_testenv::tenant::{all_kinds, rate_limit_policies, timeout_policies};
 use serde_json::{Value, json};
@@ -32,9 +32,10 @@ pub(crate) fn parameters() -> Value {
     listing(&all_kinds()["policiesToSync"])
 }
 
-/// Parameters that sync these kinds.
+/// Parameters that sync these kinds, and Deployments.
 fn listing(kinds: &Value) -> Value {
-    json!({"policiesToSync": kinds, "tlsSecrets": "copy", "policyWaitAction": "hold", "policyWaitSeconds": 10})
+    let resources = [resources("apps", "deployments")];
+    json!({"policiesToSync": kinds, "resourcesToSync": resources, "tlsSecrets": "copy", "policyWaitAction": "hold", "policyWaitSeconds": 10})
 }
 
 /// The certificate of the Gateway `web`.
@@ -53,12 +54,13 @@ pub(crate) fn works() -> &'static BTreeSet<String> {
         let controller = ControllerName::new(CONTROLLER);
         let gateways = ["web", "api"].map(|name| ("Gateway", Origin::Gateway(ObjectKey::new(SHOP, name))));
         let policy = |kind, group, plural, name| (kind, Origin::named(group, plural, SHOP, name));
+        let app = ("Deployment", Origin::named("apps", "deployments", SHOP, "app"));
         let policies = [
             policy("RateLimitPolicy", "kuadrant.io", "ratelimitpolicies", "limits"),
             policy("AuthPolicy", "kuadrant.io", "authpolicies", "auth"),
             policy("TimeoutPolicy", "policies.example.com", "timeoutpolicies", "timeouts"),
         ];
-        let origins = gateways.into_iter().chain(policies);
+        let origins = gateways.into_iter().chain(policies).chain([app]);
         origins.map(|(kind, origin)| WorkName::planned(&controller, kind, &origin).to_string()).collect()
     });
     &NAMES
@@ -104,8 +106,13 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.apply(&limits).await?;
     hub.apply(&timeouts).await?;
     hub.apply(&auth_policy(SHOP, "auth", "api")).await?;
+    let mut app = deployment(SHOP, "app");
+    hub.apply(&app).await?;
     pause().await;
 
+    app["metadata"]["annotations"] = json!({"federation.kubernetes.io/replica-set-preferences":
+        r#"{"clusters": {"eu-1": {"weight": 2}, "*": {"weight": 1}}, "rebalance": true}"#});
+    hub.apply(&app).await?;
     limits["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20);
     let less = json!({"limits": {"all": {"rates": [{"limit": 5, "window": "10s"}]}}});
     let overrides = json!([{"clusterSelector": "region=us", "patch": less}]);
@@ -148,6 +155,8 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     pause().await;
 
     hub.locate("us-1", "us").await?;
+    app["spec"]["replicas"] = json!(9);
+    hub.apply(&app).await?;
     pause().await;
 
     // AuthPolicies are synced no more, and what comes with the others is another value.
@@ -159,6 +168,7 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     timeouts["metadata"]["annotations"] = json!({});
     hub.apply(&timeouts).await?;
     hub.delete(&limits).await?;
+    hub.delete(&app).await?;
     pause().await;
 
     hub.delete(&gateway(SHOP, "api", SHOP, Some("edge"))).await?;

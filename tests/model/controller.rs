@@ -14,7 +14,7 @@ use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, GroupV
 use policy_sync::hub::{Change, Source, Wanted};
 use policy_sync::sync::desired::watches;
 use policy_sync::sync::diff::WorkAction;
-use policy_sync::sync::kinds::POLICIES;
+use policy_sync::sync::kinds::role_of;
 use policy_sync::sync::rows::kind::{KindInfo, Resolution};
 use policy_sync::sync::rows::schema::WorkSchema;
 use policy_sync::sync::status::gateway::GatewayFold;
@@ -71,7 +71,7 @@ impl Mind {
     pub(crate) fn has_heard_of(&self, kind: &GroupResource) -> bool {
         let guard = self.mirror.read();
         let view = guard.view(Moment::default());
-        let of_kind = |source: &Source| POLICIES.resource_of(source).is_none_or(|found| found == kind);
+        let of_kind = |source: &Source| role_of(source).is_none_or(|(_, found)| found == kind);
         let wanted = watches::plan(view).into_keys().filter(of_kind);
         wanted.into_iter().all(|source| view.synced(&source).is_some())
     }

@@ -1,17 +1,17 @@
 //! What should be on the spokes, read off the hub's objects by other means than the plan's: what rules compare with.
 //!
 //! It knows what the worlds of these tests have: Gateways placed by label, policies that target them by name, selectors
-//! of one label, parameters in one ConfigMap.
+//! of one label, resources that name their Placement, parameters in one ConfigMap.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use policy_sync::api::annotations::{CLUSTER_SELECTOR, PARENT};
+use policy_sync::api::annotations::{CLUSTER_SELECTOR, PARENT, REPLICA_PREFERENCES};
 use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync::hub::Source;
 use policy_sync::sync::kinds::{
-    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, WORKS,
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, RESOURCES, WORKS,
 };
 use policy_sync_testenv::hostile::{MOB, ROGUE};
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn alive(json: &Value) -> bool {
     json["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Where each Gateway and each policy should be.
+/// Where each Gateway, each policy and each resource should be.
 pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
     let mut wanted = BTreeSet::new();
     for (_, key, gateway) in all(objects, |source| *source == GATEWAYS.all()) {
@@ -58,7 +58,7 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
     let gateways = wanted.clone();
     for (source, key, policy) in all(objects, |source| source.is(&POLICIES)) {
         let Some(kind) = POLICIES.resource_of(source) else { continue };
-        if !alive(policy) || !lists(objects, &kind.resource) {
+        if !alive(policy) || !lists(objects, "policiesToSync", &kind.resource) {
             continue;
         }
         for target in targets(policy) {
@@ -70,15 +70,38 @@ pub(crate) fn wanted(objects: &Objects) -> BTreeSet<Place> {
             }
         }
     }
+    for (source, key, resource) in all(objects, |source| source.is(&RESOURCES)) {
+        let Some(kind) = RESOURCES.resource_of(source) else { continue };
+        if !alive(resource) || !lists(objects, "resourcesToSync", &kind.resource) {
+            continue;
+        }
+        let placement = &resource["metadata"]["labels"][PLACEMENT_LABEL];
+        for cluster in decided(objects, &key.namespace, placement) {
+            if selects(objects, resource, &cluster) && prefers(resource, &cluster) {
+                wanted.insert((Origin::new(kind.clone(), key.clone()), cluster));
+            }
+        }
+    }
     wanted.retain(|(origin, cluster)| is_judged(origin, cluster));
     wanted
+}
+
+/// Whether the preferences of a resource name `cluster`, where it has some.
+fn prefers(resource: &Value, cluster: &ClusterName) -> bool {
+    let text = resource["metadata"]["annotations"][REPLICA_PREFERENCES].as_str();
+    let preferences = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    preferences.is_none_or(|preferences| {
+        [&*cluster.0, "*"].iter().any(|name| preferences["clusters"].get(name).is_some())
+    })
 }
 
 /// The Gateways that the policy `origin` targets, where it is there, of a listed kind, and wants to be in `cluster`.
 pub(crate) fn targeted(objects: &Objects, origin: &Origin, cluster: &ClusterName) -> Vec<Origin> {
     let found = objects.get(&(POLICIES.resource(origin.kind().clone()), origin.object().clone()));
     let found = found.map(|entry| &entry.content.json).filter(|policy| {
-        alive(policy) && lists(objects, &origin.kind().resource) && selects(objects, policy, cluster)
+        alive(policy)
+            && lists(objects, "policiesToSync", &origin.kind().resource)
+            && selects(objects, policy, cluster)
     });
     let names = found.map(targets).unwrap_or_default();
     names.iter().map(|name| Origin::Gateway(ObjectKey::new(&origin.object().namespace, name))).collect()
@@ -151,12 +174,12 @@ fn decided(objects: &Objects, namespace: &str, placement: &Value) -> BTreeSet<Cl
     decisions.filter_map(|decision| decision["clusterName"].as_str()).map(ClusterName::from).collect()
 }
 
-fn lists(objects: &Objects, resource: &str) -> bool {
+/// Whether the parameters list a kind under `key`.
+fn lists(objects: &Objects, key: &str, resource: &str) -> bool {
     all(objects, |source| source.is(&CONFIG_MAPS)).any(|(.., config)| {
         let params =
             config["data"]["params"].as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-        let listed =
-            params.and_then(|params| params["policiesToSync"].as_array().cloned()).unwrap_or_default();
+        let listed = params.and_then(|params| params[key].as_array().cloned()).unwrap_or_default();
         listed.iter().any(|kind| kind["resource"] == resource)
     })
 }

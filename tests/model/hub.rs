@@ -13,7 +13,7 @@ use policy_sync::api::names::{ClusterName, ControllerName, GroupResource, Object
 use policy_sync::api::object::{HubObject, Metadata};
 use policy_sync::hub::AnyRow;
 use policy_sync::hub::Source;
-use policy_sync::sync::kinds::{GATEWAYS, POLICIES, WORKS};
+use policy_sync::sync::kinds::{GATEWAYS, POLICIES, RESOURCES, WORKS, role_of};
 use serde_json::Value;
 
 use crate::effect::{Effect, created, deleted, edited, served};
@@ -241,7 +241,7 @@ pub(crate) fn key_of(json: &Value) -> ObjectKey {
 }
 
 pub(crate) fn category(source: &Source) -> &str {
-    POLICIES.resource_of(source).map_or_else(|| source.name(), |kind| &kind.resource)
+    role_of(source).map_or_else(|| source.name(), |(_, kind)| &kind.resource)
 }
 
 /// What a request is about: `/apis/<group>/<version>/namespaces/<namespace>/<resource>[/<name>[/status]]`.
@@ -254,6 +254,7 @@ fn addressed(request: &Request<Vec<u8>>) -> (Source, ObjectKey) {
     let source = match *resource {
         "manifestworks" => WORKS.all(),
         "gateways" => GATEWAYS.all(),
+        "deployments" => RESOURCES.resource(GroupResource::new(group, resource)),
         _ => POLICIES.resource(GroupResource::new(group, resource)),
     };
     let key = match name {

@@ -7,7 +7,7 @@ use policy_sync::api::moment::Moment;
 use policy_sync::api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync::hub::Source;
 use policy_sync::sync::diff::WorkAction;
-use policy_sync::sync::kinds::{GATEWAYS, POLICIES, WORKS};
+use policy_sync::sync::kinds::{GATEWAYS, POLICIES, RESOURCES, WORKS, role_of};
 use policy_sync::sync::rows::gateway_fields::GatewayFields;
 use policy_sync::sync::{Key, PLACEMENT_SETTLES};
 use policy_sync_testenv::hostile::ROGUE;
@@ -171,7 +171,7 @@ fn what_is_not_ours_stays(happened: &Happening<'_>) -> Result<(), String> {
         } else if source.is(&WORKS) {
             origin(was).is_some() || was["metadata"]["labels"][WORK_FOR] == "access"
         } else {
-            (source.is(&POLICIES) || source.is(&GATEWAYS))
+            (role_of(source).is_some() || source.is(&GATEWAYS))
                 && now.is_some_and(|now| without_ours(was) == without_ours(now))
         };
         if !ours {
@@ -297,7 +297,10 @@ fn no_fold_says_what_is_there(happened: &Happening<'_>) -> Result<(), String> {
     let before = happened.before;
     let source = match origin.as_gateway().is_some() {
         true => GATEWAYS.all(),
-        false => POLICIES.resource(origin.kind().clone()),
+        false => match &*origin.kind().group {
+            "apps" => RESOURCES.resource(origin.kind().clone()),
+            _ => POLICIES.resource(origin.kind().clone()),
+        },
     };
     let place = (source, origin.object().clone());
     let Some(found) = before.hub.objects.get(&place) else { return Ok(()) };

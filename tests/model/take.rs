@@ -7,7 +7,7 @@ use policy_sync::api::names::ObjectKey;
 use policy_sync::hub::Source;
 use policy_sync::reconcile::Expected;
 use policy_sync::sync::diff::WorkAction;
-use policy_sync::sync::kinds::{DECISIONS, PLACEMENTS, POLICIES, needed};
+use policy_sync::sync::kinds::{DECISIONS, PLACEMENTS, needed, role_of};
 use policy_sync::sync::write::works::{self, Found, Refused};
 use policy_sync::sync::write::{OwnWrites, Written};
 use policy_sync::sync::{Key, Keys, WorkKey};
@@ -210,7 +210,7 @@ impl Model<'_> {
             if !state.feeds.contains_key(source) {
                 state.feeds.insert(source.clone(), Feed::default());
                 if let Some(kind) = self.world.kinds.get(&*gvr.kind.resource)
-                    && source.is(&POLICIES)
+                    && role_of(source).is_some()
                 {
                     self.tell(state, &Told::Resolved(gvr.clone(), kind));
                 }

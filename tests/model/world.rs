@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use policy_sync::api::annotations::REPLICA_PREFERENCES;
 use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::{ControllerName, GroupResource, ObjectKey, Origin, WorkName};
 use policy_sync::hub::Source;
-use policy_sync::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES};
+use policy_sync::sync::kinds::{
+    CLASSES, CLUSTERS, CONFIG_MAPS, DECISIONS, GATEWAYS, PLACEMENTS, POLICIES, RESOURCES,
+};
 use policy_sync_testenv::fixtures::{
-    gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
-    rate_limit_policy,
+    deployment, gateway, gateway_class, managed_cluster, params_config_map, placement, placement_decision,
+    rate_limit_policy, resources,
 };
 use policy_sync_testenv::hostile::ROGUE;
 use policy_sync_testenv::tenant::rate_limit_policies;
@@ -42,7 +45,7 @@ pub(crate) struct World {
     pub(crate) objects: Vec<(Source, Value)>,
     /// Each makes its changes in this order, at any time.
     pub(crate) actors: Vec<Vec<Change>>,
-    /// The kinds of policies by their plural names.
+    /// The kinds of policies and of resources by their plural names.
     pub(crate) kinds: BTreeMap<&'static str, &'static str>,
     /// Whether agents take their time; otherwise none has seen any work yet.
     pub(crate) agents: bool,
@@ -78,7 +81,11 @@ impl World {
             name,
             objects,
             actors: Vec::new(),
-            kinds: BTreeMap::from([("authpolicies", "AuthPolicy"), ("ratelimitpolicies", "RateLimitPolicy")]),
+            kinds: BTreeMap::from([
+                ("authpolicies", "AuthPolicy"),
+                ("deployments", "Deployment"),
+                ("ratelimitpolicies", "RateLimitPolicy"),
+            ]),
             agents: false,
             folds: false,
             tells: false,
@@ -86,6 +93,16 @@ impl World {
             faults: 0,
             rules: Vec::new(),
         }
+    }
+
+    /// Two clusters, and a Deployment `app` on both.
+    pub(crate) fn with_a_resource(name: &'static str) -> Self {
+        let parameters = json!({"resourcesToSync": [resources("apps", "deployments")]});
+        let gone = ["web", "limits", "quota", "params"];
+        let world = gone.iter().fold(Self::new(name), |world, name| world.without(name));
+        world
+            .with(params(), params_config_map(SHOP, "params", &parameters))
+            .with(deployments(), deployment(SHOP, "app"))
     }
 
     /// A cluster, and another one whose agents write whatever they may.
@@ -173,6 +190,18 @@ impl World {
 /// RateLimitPolicies.
 pub(crate) fn limits() -> Source {
     POLICIES.resource(GroupResource::new("kuadrant.io", "ratelimitpolicies"))
+}
+
+/// Deployments.
+pub(crate) fn deployments() -> Source {
+    RESOURCES.resource(GroupResource::new("apps", "deployments"))
+}
+
+/// Someone has the replicas of `app` split so.
+pub(crate) fn split(preferences: &'static str) -> Change {
+    edit(deployments(), "app", move |json| {
+        json["metadata"]["annotations"][REPLICA_PREFERENCES] = json!(preferences);
+    })
 }
 
 /// The ConfigMap with the parameters.

@@ -10,8 +10,8 @@ use crate::explore::{Report, explore};
 use crate::facts::THEIRS;
 use crate::rules::{no_unprotected_moment, one_write_for_each_cluster};
 use crate::world::{
-    Change, SHOP, World, create, delete, delete_in, edit, edit_in, limits, params, place, place_by, policy,
-    retarget, tighten, work_name,
+    Change, SHOP, World, create, delete, delete_in, deployments, edit, edit_in, limits, params, place,
+    place_by, policy, retarget, split, tighten, work_name,
 };
 
 /// More states than any world has that is followed to its end.
@@ -94,6 +94,23 @@ fn a_gateway_is_placed_by_another_placement() {
         .actor([place_by("web", "edge")])
         .actor([tighten("limits", 20)]);
     whole(&world, 3_000);
+}
+
+#[test]
+fn a_resource_changes_and_moves_and_goes() {
+    let scale = || edit(deployments(), "app", |json| json["spec"]["replicas"] = json!(6));
+    let world = World::with_a_resource("a resource changes").agents().crashes(1);
+    part(&world.actor([scale(), delete(deployments(), "app")]).actor(place("all", &["eu"])), 15_000);
+    let world = World::with_a_resource("a change of a resource").agents().folds();
+    whole(&world.actor([scale()]).rule(one_write_for_each_cluster), 300);
+}
+
+#[test]
+fn the_replicas_of_a_resource_are_split_and_move() {
+    let both = r#"{"clusters": {"eu": {"weight": 3}, "us": {"weight": 1}}, "rebalance": true}"#;
+    let one = r#"{"clusters": {"us": {"weight": 1}}, "rebalance": true}"#;
+    let world = World::with_a_resource("replicas are split").crashes(1).faults(1);
+    part(&world.actor([split(both), split(one)]).actor(place("all", &["us"])), 15_000);
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use policy_sync::api::cluster::ManagedCluster;
-use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::apply::{api_for, apply, apply_with_status};
 use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{FleetOptions, fixtures, wait};
 use serde_json::{Value, json};
@@ -24,6 +24,10 @@ use super::report::Report;
 pub(super) const SPOKES: [&str; 2] = ["c1", "c2"];
 /// Where administrators write policies.
 const POLICIES: &str = "kube-federation-scheduling-policy";
+/// What the class and the controller are called.
+const CONTROLLER: &str = "kuadrant.io/policy-sync";
+/// The Placement of the shop's namespace.
+const FLEET: &str = "fleet";
 /// Where teams write apps.
 const SHOP: &str = "shop";
 /// On an app: which clusters it is to run on, and how much of it.
@@ -56,11 +60,36 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     let hub = demo.hub()?;
     apply(&hub, &fixtures::namespace(POLICIES)).await?;
     demo.webhooks().install(&hub).await?;
+    prepare(&hub, report).await?;
     write_a_policy_with_a_fault(&hub, report).await?;
     mend_it(&hub, report).await?;
     ask_where_an_app_would_go(demo, &hub, report).await?;
-    write_an_app(demo, &hub, report).await?;
+    write_an_app(&hub, report).await?;
+    it_runs_where_policy_says(demo, &hub, report).await?;
     wish_for_another_cluster(&hub, report).await
+}
+
+/// The class that takes Deployments to the spokes, and the Placement that chooses both.
+async fn prepare(hub: &Client, report: &Report) -> Result<()> {
+    report.step("The platform team lets Deployments travel");
+    let mut deployments = fixtures::resources("apps", "deployments");
+    deployments["placement"] = FLEET.into();
+    let parameters = json!({"resourcesToSync": [deployments]});
+    report.say("parameters of the GatewayClass:");
+    report.excerpt(&parameters);
+    for object in [
+        fixtures::namespace(SHOP),
+        fixtures::params_config_map(POLICIES, "parameters", &parameters),
+        fixtures::gateway_class("multi-cluster", CONTROLLER, Some((POLICIES, "parameters"))),
+    ] {
+        apply(hub, &object).await?;
+    }
+    let placement = fixtures::placement(SHOP, FLEET, SPOKES.len());
+    for object in [fixtures::placement_decision(SHOP, FLEET, 0, &SPOKES), placement] {
+        apply_with_status(hub, &object).await?;
+    }
+    report.seen(&format!("those of the namespace {SHOP} go where its Placement {FLEET} says: to c1 and c2"));
+    Ok(())
 }
 
 fn policy(text: &str) -> Value {
@@ -154,10 +183,18 @@ fn app(name: &str, annotations: &Value) -> Value {
     app
 }
 
-async fn write_an_app(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
     report.step("A team writes the app, and says nothing of clusters");
-    apply(hub, &fixtures::namespace(SHOP)).await?;
-    apply(hub, &demo.webhooks().placement_of_deployments(SHOP)?).await?;
+    // The API server hears of the webhook a moment after that is registered.
+    let (api, _) = api_for(hub, &app("shop", &json!({}))).await?;
+    let trial: DynamicObject = serde_json::from_value(app("shop", &json!({})))?;
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    wait::until("the API server asks", Duration::from_secs(30), || async {
+        let asked = api.create(&dry_run, &trial).await?;
+        ensure!(asked.annotations().contains_key(PREFERENCES), "the policy has set nothing");
+        Ok(())
+    })
+    .await?;
     let written = apply(hub, &app("shop", &json!({}))).await?;
     let placed = written.annotations();
     report.say("Deployment shop/shop, as it is stored:");
@@ -165,6 +202,37 @@ async fn write_an_app(demo: &Demo, hub: &Client, report: &Report) -> Result<()> 
     let preferences = placed.get(PREFERENCES).context("the policy has set nothing")?;
     ensure!(preferences == r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#, "{preferences}");
     report.seen("it is to run on c1");
+    Ok(())
+}
+
+async fn it_runs_where_policy_says(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+    report.step("It runs there, with all of its replicas, and nowhere else");
+    let mut copy = app("shop", &json!({}));
+    copy["metadata"]["namespace"] = format!("kuadrant-{SHOP}").into();
+    let spoke = demo.spoke("c1")?;
+    look::there(&spoke, "the app is on c1", &copy, |copy| {
+        ensure!(copy.data["spec"]["replicas"] == 4, "it is {}", copy.data["spec"]);
+        Ok(())
+    })
+    .await?;
+    report.seen(&format!("Deployment kuadrant-{SHOP}/shop is on c1, with 4 replicas"));
+    // In place of the controllers that a real spoke has.
+    let (api, name) = api_for(&spoke, &copy).await?;
+    let generation = api.get(&name).await?.metadata.generation;
+    let status = json!({"status": {"observedGeneration": generation, "replicas": 4, "readyReplicas": 4}});
+    api.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
+    let fold = look::folded(hub, "what is ready comes back", &app("shop", &json!({})), |fold| {
+        let ready: Vec<_> = fold.entries.iter().map(|entry| entry.fields.get("readyReplicas")).collect();
+        ensure!(ready == [Some(&json!(4))], "it says {ready:?}");
+        Ok(())
+    })
+    .await?;
+    report.seen("the hub's Deployment says what comes back:");
+    report.excerpt(&json!(fold.entries));
+    ensure!(fold.entries[0].cluster.0.as_ref() == "c1", "it is on {}", fold.entries[0].cluster);
+    let (api, name) = api_for(&demo.spoke("c2")?, &copy).await?;
+    ensure!(api.get_opt(&name).await?.is_none(), "it is on c2 as well");
+    report.seen("c2 has nothing of it");
     Ok(())
 }
 

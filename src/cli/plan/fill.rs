@@ -125,7 +125,7 @@ impl Filled {
         }
         let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
         for (source, gvr) in self.wanted() {
-            let Some((role, _)) = kinds::listed(&source) else { continue };
+            let Some((role, _)) = kinds::role_of(&source) else { continue };
             let Some(definition) = definitions.get(&(role, gvr.clone())) else { continue };
             let name = definition.kind().unwrap_or_default();
             let mut taken: Vec<HubObject> = Vec::new();

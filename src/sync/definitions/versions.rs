@@ -16,7 +16,7 @@ use crate::api::params::Role;
 use crate::hub::watch::{Definitions, Feed, Followed};
 use crate::hub::{Change, Failure, FailureKind};
 use crate::sync::found::{followed as read_in, resolved};
-use crate::sync::kinds::listed;
+use crate::sync::kinds::role_of;
 use crate::sync::rows::kind::Resolution;
 use crate::tasks::Tasks;
 
@@ -96,7 +96,7 @@ pub(crate) fn while_resolved(
 
 async fn follow_resolved(followed: Followed, client: Client, feed: Feed, mut definitions: Definitions) {
     let name = followed.gvr.kind.to_string();
-    let role = listed(&followed.source).map_or(Role::Policy, |(role, _)| role);
+    let role = role_of(&followed.source).map_or(Role::Policy, |(role, _)| role);
     let mut backoff = DefaultBackoff::default();
     loop {
         let mut current = resolve::resolve(&client, role, &followed.gvr).await;

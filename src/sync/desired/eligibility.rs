@@ -150,18 +150,20 @@ pub enum ResourceTerms {
 /// What the oldest class that lists `kind` as resources says of it.
 #[must_use]
 pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
-    // Classes that are about to be read may be older.
-    let unread = view.our_classes().into_keys().find_map(|class| match view.class_params(&class.name) {
-        Some(params @ ClassParams::Unread { fault: None, known: None }) => freezing(&class.name, &params),
-        _ => None,
+    let unread = view.our_classes().into_keys().find_map(|class| {
+        let params = view.class_params(&class.name).filter(|params| params.known().is_none())?;
+        freezing(&class.name, &params)
     });
-    if let Some(problem) = unread {
+    // Classes that are about to be read may be older.
+    if let Some(problem) = unread.clone().filter(Problem::passes) {
         return ResourceTerms::Frozen(problem);
     }
     let entry =
         |params: &Params| params.resources_to_sync.iter().find(|entry| entry.gvr().kind == *kind).cloned();
     let found = view.listing().into_iter().find_map(|(class, params)| Some((class, entry(&params)?, params)));
-    let Some((class, entry, params)) = found else { return ResourceTerms::Unlisted };
+    let Some((class, entry, params)) = found else {
+        return unread.map_or(ResourceTerms::Unlisted, ResourceTerms::Frozen);
+    };
     match view.class_params(&class.name) {
         None => ResourceTerms::Frozen(Problem::ClassGone(class.name.to_string())),
         Some(present) => match freezing(&class.name, &present) {

@@ -32,6 +32,7 @@ use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use crate::api::params::Role;
 use crate::api::selector::ClusterSelector;
+use crate::sync::kinds::role_of;
 use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
 use crate::sync::{Problem, Settings, View};
@@ -71,13 +72,19 @@ fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
     WorkName::planned(view.controller(), &info.kind, origin)
 }
 
-/// Plans for a policy that cannot be read: each of its works says which gateways it serves, and stays where one of
-/// them is still allowed to be. A spoke that changes that word changes nothing but its own work.
-fn keep_by_own_word(view: View<'_>, origin: &Origin, problem: Problem) -> WorksPlan {
+/// Plans for an object that cannot be read, and whose kind has this role, where that is known. Each work of a policy says which
+/// gateways it serves, and stays where one of them is still allowed to be; what places a resource is not known, so that all of
+/// its works stay. Which of the two it is, a work says as well. A spoke that changes its word changes nothing but its own work.
+fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem: Problem) -> WorksPlan {
     let kept = Kept::by([&problem]);
     let mut plan = WorksPlan { targeted: true, problems: vec![problem], ..WorksPlan::default() };
     let mut gateways: BTreeMap<ObjectKey, Option<Placed>> = BTreeMap::new();
     for (_, cluster, work) in view.works_of(origin) {
+        let is_resource = role.map_or(work.of_resource, |role| role == Role::Resource);
+        if is_resource {
+            plan.outcomes.insert(cluster.clone(), Outcome::Kept(kept.clone()));
+            continue;
+        }
         for gateway in work.gateways.iter() {
             let key = ObjectKey { namespace: origin.object().namespace.clone(), name: gateway.clone() };
             let placed = gateways.entry(key).or_insert_with_key(|key| {
@@ -94,14 +101,6 @@ fn keep_by_own_word(view: View<'_>, origin: &Origin, problem: Problem) -> WorksP
     let clusters = view.works_of(origin).map(|(_, cluster, _)| cluster.clone()).collect();
     plan.leaving = Leaving { gateways: gateways.into_keys().collect(), clusters };
     plan
-}
-
-/// Plans for a resource that cannot be read: what names its Placement is not known, so that all of its works stay.
-fn keep_all(view: View<'_>, origin: &Origin, problem: Problem) -> WorksPlan {
-    let kept = Outcome::Kept(Kept::by([&problem]));
-    let clusters = view.works_of(origin).map(|(_, cluster, _)| (cluster.clone(), kept.clone()));
-    let outcomes = clusters.collect();
-    WorksPlan { targeted: true, problems: vec![problem], outcomes, ..WorksPlan::default() }
 }
 
 struct Planner<'v> {
@@ -135,14 +134,13 @@ impl<'v> Planner<'v> {
             KindEligibility::Frozen(problem, _) => (None, Some(problem)),
             KindEligibility::Listed(gvr, info) => (Some((gvr, info)), None),
         };
-        let role = view.role(origin.kind()).unwrap_or(Role::Policy);
+        let role = view.role(origin.kind());
         if !view.policies_synced(origin.kind()) {
             let problem = problem.unwrap_or_else(|| Problem::Unread(origin.kind().to_string()));
-            return Err(Box::new(match role {
-                Role::Policy => keep_by_own_word(view, origin, problem),
-                Role::Resource => keep_all(view, origin, problem),
-            }));
+            return Err(Box::new(keep_by_own_word(view, origin, role, problem)));
         }
+        // What a kind was before classes could not be read any more, its objects tell.
+        let role = role.or_else(|| Some(role_of(&view.source_of(origin.kind()))?.0)).unwrap_or(Role::Policy);
         let Some(policy) = view.policy_row(origin).filter(|policy| !policy.deleting) else {
             let name = kind.map(|(_, info)| name(view, origin, &info));
             return Err(Box::new(WorksPlan { name, ..WorksPlan::default() }));
@@ -156,7 +154,7 @@ impl<'v> Planner<'v> {
                 let (spec, overrides) = (OnceCell::new(), OnceCell::new());
                 Ok((Self { view, settings, origin, policy, kind, targets, role, spec, overrides }, problem))
             }
-            Err(fault) => Err(Box::new(keep_by_own_word(view, origin, fault))),
+            Err(fault) => Err(Box::new(keep_by_own_word(view, origin, Some(role), fault))),
         }
     }
 }

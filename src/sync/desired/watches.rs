@@ -10,7 +10,7 @@ use crate::api::names::GroupVersionResource;
 use crate::api::params::{Role, TlsSecrets};
 use crate::hub::Wanted;
 use crate::sync::View;
-use crate::sync::kinds::{CONFIG_MAPS, GRANTS, SECRETS, config_map, listed, objects};
+use crate::sync::kinds::{CONFIG_MAPS, GRANTS, SECRETS, config_map, objects, role_of};
 
 /// Plans the watches. A kind that only invalid parameters used to list is watched on.
 #[must_use]
@@ -53,7 +53,7 @@ pub fn others(view: View<'_>) -> BTreeSet<(Role, GroupVersionResource)> {
     let wanted = plan(view);
     let versions = wanted
         .keys()
-        .filter_map(listed)
+        .filter_map(role_of)
         .flat_map(|(role, kind)| versions(view, kind).into_iter().map(move |(gvr, _)| (role, gvr)));
     versions.filter(|(_, gvr)| wanted.values().all(|watched| watched != gvr)).collect()
 }

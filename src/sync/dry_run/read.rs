@@ -21,7 +21,7 @@ use crate::sync::OfflineMirror;
 use crate::sync::definitions::{defined, discovered};
 use crate::sync::desired::watches;
 use crate::sync::explain::Unavailable;
-use crate::sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, listed, needed};
+use crate::sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, role_of};
 use crate::sync::rows::Strings;
 use crate::sync::rows::gateway_fields::GatewayFields;
 use crate::sync::rows::kind::Resolution;
@@ -103,7 +103,7 @@ pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<Hub
         hub.resolve(client, role, &gvr).await?;
     }
     for (source, gvr) in hub.wanted() {
-        if listed(&source).is_some() {
+        if role_of(&source).is_some() {
             hub.policies(client, &source, &gvr).await?;
         } else if source.object().is_none() {
             hub.mirror.list(&source, &list(client, &source, &gvr, controller).await?);
@@ -147,7 +147,7 @@ impl HubSnapshot {
     fn versions(&self) -> BTreeSet<(Role, GroupVersionResource)> {
         let others = watches::others(self.mirror.read().view(OfflineMirror::settled()));
         let wanted = self.wanted().into_iter();
-        let watched = wanted.filter_map(|(source, gvr)| Some((listed(&source)?.0, gvr)));
+        let watched = wanted.filter_map(|(source, gvr)| Some((role_of(&source)?.0, gvr)));
         watched.chain(others).collect()
     }
 

@@ -2,6 +2,7 @@
 
 mod gateways;
 mod present;
+mod resources;
 
 use std::collections::BTreeMap;
 

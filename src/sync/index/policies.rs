@@ -29,7 +29,7 @@ impl Index {
         };
         // What the first listing brings may have changed at any time before.
         let is_known = tables.synced(source).is_some();
-        let is_same = |before: &Policy| match kinds::listed(source) {
+        let is_same = |before: &Policy| match kinds::role_of(source) {
             Some((Role::Resource, _)) => before.holds_as(after),
             _ => before.is_generation_of(after),
         };

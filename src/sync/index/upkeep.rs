@@ -85,7 +85,7 @@ impl hub::Index for Index {
         } else if let Some((key, before)) = changed.object_of(&WORKS) {
             self.work_changed(tables, &work_key(key), before, now);
         } else if let Changed::Object { source, key, before } = changed
-            && let Some((_, kind)) = kinds::listed(source)
+            && let Some((_, kind)) = kinds::role_of(source)
         {
             let before = before.as_ref().and_then(AnyRow::get::<Arc<Policy>>);
             self.policy_changed(tables, source, kind, key, before.map(|before| &**before), now);
@@ -100,7 +100,7 @@ impl hub::Index for Index {
     }
 
     fn forgot(&mut self, tables: &Tables, source: &Source) -> Vec<Cascade> {
-        let Some((_, kind)) = kinds::listed(source) else { return Vec::new() };
+        let Some((_, kind)) = kinds::role_of(source) else { return Vec::new() };
         self.policies_changed.retain(|origin, _| origin.kind() != kind);
         // What was found out of versions that are listed still holds.
         let known = self.known_params.values();

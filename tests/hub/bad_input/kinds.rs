@@ -16,8 +16,27 @@ fn gvr(group: &str, version: &str, resource: &str) -> Value {
     json!({"group": group, "version": version, "resource": resource})
 }
 
-/// What is wrong, the name of the class, and its kinds.
-fn cases() -> Vec<(&'static str, &'static str, Vec<Value>)> {
+/// What is wrong, the name of the class, and its parameters.
+fn cases() -> Vec<(&'static str, &'static str, Value)> {
+    let resource = |group: &str, resource: &str| json!({"resourcesToSync": [gvr(group, "v1", resource)]});
+    let resources = [
+        ("Secrets as resources", "secrets", resource("", "secrets")),
+        ("rights as resources", "rights", resource("rbac.authorization.k8s.io", "rolebindings")),
+        ("works as resources", "works", resource("work.open-cluster-management.io", "manifestworks")),
+        ("a cluster-scoped kind of resources", "nodes", resource("", "nodes")),
+        ("what is no stored object as a resource", "bindings", resource("", "bindings")),
+        ("a kind of policies as resources", "both", resource("kuadrant.io", "ratelimitpolicies")),
+        ("a singular where the plural belongs", "singular", resource("apps", "deployment")),
+    ];
+    policies()
+        .into_iter()
+        .map(|(input, class, kinds)| (input, class, json!({ "policiesToSync": kinds })))
+        .chain(resources)
+        .collect()
+}
+
+/// The same of kinds of policies.
+fn policies() -> Vec<(&'static str, &'static str, Vec<Value>)> {
     let missing = (1..=12).map(|index| gvr("example.com", "v1", &format!("missing{index:02}"))).collect();
     vec![
         ("a kind that the hub does not have", "unknown", vec![gvr("example.com", "v1", "nothings")]),
@@ -66,8 +85,8 @@ async fn kinds_that_cannot_be_synced() -> Result<()> {
     let _controller = limited_controller(&tenant, user).await?;
     tenant.until_work("eu-1", "ratelimitpolicy-limits", |_| true).await?;
     let mut rows = Vec::new();
-    for (input, class, kinds) in cases() {
-        tenant.apply(&params_config_map(tenant.name(), class, &json!({ "policiesToSync": kinds }))).await?;
+    for (input, class, parameters) in cases() {
+        tenant.apply(&params_config_map(tenant.name(), class, &parameters)).await?;
         tenant.apply(&gateway_class(class, &tenant.controller_name(), Some((tenant.name(), class)))).await?;
         let (reason, message) = until_refused(&tenant, class, "PoliciesResolved").await?;
         rows.push(Row { input, place: PLACE, reason, message });

@@ -14,7 +14,7 @@ use crate::synced;
 
 const PLACE: &str = "GatewayClass, `Accepted=False`";
 /// What is wrong with the value of a key, the name of the class, and the parameters.
-const VALUES: [(&str, &str, &str); 25] = [
+const VALUES: [(&str, &str, &str); 29] = [
     ("`tlsSecrets` in capitals", "tls-capital", r#"{"tlsSecrets": "Copy"}"#),
     ("`tlsSecrets` empty", "tls-empty", r#"{"tlsSecrets": ""}"#),
     ("`tlsSecrets` as a boolean", "tls-boolean", r#"{"tlsSecrets": true}"#),
@@ -44,6 +44,22 @@ const VALUES: [(&str, &str, &str); 25] = [
     ("`policiesToSync` as an object", "kinds-object", r#"{"policiesToSync": {}}"#),
     ("`policiesToSync` with a null", "kinds-null", r#"{"policiesToSync": [null]}"#),
     ("`downstreamClass` as a number", "class-number", r#"{"downstreamClass": 5}"#),
+    ("`resourcesToSync` as a text", "resources-text", r#"{"resourcesToSync": "deployments"}"#),
+    (
+        "a kind of resources without a group",
+        "resources-group",
+        r#"{"resourcesToSync": [{"version": "v1", "resource": "configmaps"}]}"#,
+    ),
+    (
+        "a subresource",
+        "resources-slash",
+        r#"{"resourcesToSync": [{"group": "apps", "version": "v1", "resource": "deployments/status"}]}"#,
+    ),
+    (
+        "a `placement` that is no name",
+        "resources-placement",
+        r#"{"resourcesToSync": [{"group": "", "version": "v1", "resource": "configmaps", "placement": "Every Where"}]}"#,
+    ),
 ];
 
 /// What is wrong, the name of the class and of its ConfigMap, and the ConfigMap's data.

@@ -25,12 +25,13 @@ pub(super) struct Kind {
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// Kinds of every server: group, version, resource, kind, whether namespaced, whether it has a status of its own.
-const CORE: [(&str, &str, &str, &str, bool, bool); 11] = [
+const CORE: [(&str, &str, &str, &str, bool, bool); 12] = [
     ("", "v1", "namespaces", "Namespace", false, true),
     ("", "v1", "configmaps", "ConfigMap", true, false),
     ("", "v1", "secrets", "Secret", true, false),
     ("", "v1", "events", "Event", true, false),
     ("events.k8s.io", "v1", "events", "Event", true, false),
+    ("apps", "v1", "deployments", "Deployment", true, true),
     ("coordination.k8s.io", "v1", "leases", "Lease", true, false),
     ("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false, true),
     ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false, false),
@@ -48,7 +49,7 @@ impl Kind {
             kind: kind.to_owned(),
             namespaced,
             status,
-            generation: resource == "customresourcedefinitions" || group == ADMISSION,
+            generation: matches!(resource, "customresourcedefinitions" | "deployments") || group == ADMISSION,
             custom: false,
             lists: if group == ADMISSION { ListKeys::of("webhooks", "name") } else { ListKeys::default() },
         })

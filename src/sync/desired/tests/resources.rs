@@ -8,7 +8,8 @@ use crate::sync::desired::Outcome;
 use crate::sync::rows::kind::Resolution;
 use crate::sync::status::policy::Fold;
 use crate::sync::tests::objects::{
-    Object, cluster, config_map_resource, deployment, deployment_origin, gateway, policy, resource_listing,
+    Object, class, cluster, config_map_resource, decision, deployment, deployment_origin, gateway, placement,
+    policy, resource_listing,
 };
 use crate::sync::tests::world::{World, resolved, world};
 use crate::sync::{PlannedShares, status};
@@ -320,4 +321,16 @@ fn until_its_kind_is_listed_all_stays() {
     let source = crate::sync::kinds::objects(crate::api::params::Role::Resource, web().kind());
     drop(world.forget(&source));
     assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+}
+
+#[test]
+fn until_parameters_are_read_after_a_start_all_stays() {
+    let world = fleet().with(placed()).settled(&[web()]);
+    let objects =
+        vec![class("multi"), placement("all").selects(2), decision("all", "all-1", &["eu-1", "us-1"])];
+    let world = world.restarted(objects);
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    assert_eq!(world.writes_of(&web()), NOTHING);
+    let world = world.params("multi", &resource_listing(None).to_string());
+    assert_eq!(world.writes_of(&web()), NOTHING, "its kind is not listed yet");
 }
