@@ -3,6 +3,7 @@
 mod cluster;
 mod gateways;
 mod not_synced;
+mod resources;
 mod rights;
 mod spoke;
 mod watch;

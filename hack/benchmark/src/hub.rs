@@ -8,18 +8,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use policy_sync::api::annotations::{CONTROLLER, WORK_FOR};
+use policy_sync::api::annotations::{CONTROLLER, REPLICA_PREFERENCES, WORK_FOR};
+use policy_sync::api::cluster::PLACEMENT_LABEL;
 use policy_sync::api::names::ControllerName;
 use policy_sync::api::work::ManifestWork;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::counts::Counts;
 use super::observer::{Observer, Seen};
 use super::raw::{self, Ready};
 use super::report::progress;
-use super::scene::{AT_ONCE, Scene, create_all};
+use super::scene::{self, AT_ONCE, Scene, create_all};
 use super::{Options, agents};
-use policy_sync_testenv::apply::apply_all;
+use policy_sync_testenv::apply::{apply, apply_all};
 use policy_sync_testenv::tenant::rate_limit_policies;
 use policy_sync_testenv::{ControlPlane, Controller, Fleet, FleetOptions, fixtures, wait};
 
@@ -78,6 +79,15 @@ impl Stored {
     }
 }
 
+/// A resource beside the policies, placed as their Gateway is, whose replicas are split among all clusters.
+fn app() -> Value {
+    let mut app = fixtures::deployment(NAMESPACE, "app");
+    app["metadata"]["labels"] = json!({PLACEMENT_LABEL: scene::NAME});
+    app["metadata"]["annotations"] = json!({REPLICA_PREFERENCES: r#"{"clusters": {"*": {"weight": 1}}}"#});
+    app["spec"]["replicas"] = 1_000.into();
+    app
+}
+
 impl MeasuredHub {
     /// Starts the hub and puts everything there but works.
     pub(super) async fn start(options: &Options) -> Result<Self> {
@@ -101,6 +111,7 @@ impl MeasuredHub {
         // Gateways wait for their policies as they do where nothing else is said: a fixture has them come at once.
         let params = json!({
             "policiesToSync": [rate_limit_policies()],
+            "resourcesToSync": [fixtures::resources("apps", "deployments")],
             "policyWaitSeconds": 10,
             "policyWaitAction": "hold",
         });
@@ -110,7 +121,9 @@ impl MeasuredHub {
             fixtures::gateway_class(CLASS, CONTROLLER_NAME, Some((NAMESPACE, "params"))),
         ];
         apply_all(client, &objects).await?;
-        Scene::set(client, NAMESPACE, CLASS, clusters).await
+        let scene = Scene::set(client, NAMESPACE, CLASS, clusters).await?;
+        apply(client, &app()).await?;
+        Ok(scene)
     }
 
     /// Makes it so many policies.

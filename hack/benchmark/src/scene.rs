@@ -18,7 +18,7 @@ use policy_sync_testenv::apply::{apply, apply_all, apply_with_status};
 use policy_sync_testenv::fixtures;
 
 /// The Gateway and its Placement.
-const NAME: &str = "web";
+pub(super) const NAME: &str = "web";
 /// How many clusters one slice of decisions holds at most.
 const SLICE: usize = 100;
 /// How many requests at once set a scene.

@@ -10,10 +10,13 @@ use crate::api::params::ResourceToSync;
 use crate::sync::View;
 use crate::sync::rows::policy::Policy;
 
+/// The ConfigMap in which a cluster says, in each namespace, whom to trust.
+const ROOT_CA: &str = "kube-root-ca.crt";
+
 /// Why a resource is not to be taken anywhere, where it says nothing of that itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sync) enum Unasked {
-    /// Another object's controller makes and deletes it, and so does that controller on the spokes.
+    /// What this names makes and deletes it, and does so on the spokes as well.
     ControlledBy(String),
     /// Neither a label of its own nor the parameters name a Placement.
     NoPlacement,
@@ -32,8 +35,8 @@ pub(in crate::sync) fn placement(
     resource: &Policy,
     entry: Option<&ResourceToSync>,
 ) -> Result<Result<ObjectKey, NoPlacement>, Unasked> {
-    if let Some(owner) = &resource.controlled_by {
-        return Err(Unasked::ControlledBy(owner.to_string()));
+    if let Some(owner) = controlled_by(origin, resource) {
+        return Err(Unasked::ControlledBy(owner));
     }
     let namespace = &origin.object().namespace;
     let exists = |key: &ObjectKey| view.placement(key).is_some() || !view.decided(key).is_empty();
@@ -50,6 +53,16 @@ pub(in crate::sync) fn placement(
         }
         (None, None) => Err(Unasked::NoPlacement),
     }
+}
+
+/// What makes `resource`, which is `origin`, on each cluster anew.
+fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
+    // Each cluster has its own authority, and puts it into each namespace.
+    let of_cluster =
+        *origin.kind() == GroupResource::new("", "configmaps") && *origin.object().name == *ROOT_CA;
+    of_cluster
+        .then(|| "each cluster".to_owned())
+        .or_else(|| resource.controlled_by.as_deref().map(str::to_owned))
 }
 
 /// Where `resource` is placed, and whether it asks to be.

@@ -43,9 +43,9 @@ impl Explainer<'_> {
             Ok(Err(unplaced)) => Step::stops(stops("NoPlacement", format!("it {unplaced}"))),
             Err(Unasked::ControlledBy(owner)) => {
                 let text = format!(
-                    "it belongs to {owner}: what the controller of another object makes, that of the spoke makes there"
+                    "it belongs to {owner}: what is made for another object, or for each cluster, the spoke makes itself"
                 );
-                Step::stops(Reason::new("Controlled", text).change(owner))
+                Step::stops(Reason::new("Controlled", text))
             }
             Err(Unasked::NoPlacement) => {
                 let text = format!(

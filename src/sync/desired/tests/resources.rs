@@ -131,6 +131,11 @@ fn what_the_controller_of_another_object_makes_is_left_to_it() {
         json!([{"kind": "Rollout", "name": "web", "controller": true, "uid": "u", "apiVersion": "v1"}]);
     let world = fleet().with(placed().metadata("ownerReferences", owners));
     assert_eq!(world.outcomes_of(&web()), NOTHING);
+    let root = config_map_resource("kube-root-ca.crt", &json!({"ca.crt": "hub"})).placed_on("all");
+    assert_eq!(
+        fleet().with(root).outcomes_of(&Origin::named("", "configmaps", "shop", "kube-root-ca.crt")),
+        NOTHING
+    );
     let not_its_controller = json!([{"kind": "App", "name": "web", "uid": "u", "apiVersion": "v1"}]);
     let world = fleet().with(placed().metadata("ownerReferences", not_its_controller));
     assert_eq!(world.outcomes_of(&web()), ["eu-1", "us-1"]);
