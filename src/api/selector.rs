@@ -12,7 +12,11 @@ use kube::core::{Expression, Selector, SelectorExt};
 use super::annotations::{CLUSTER_SELECTOR, FEDERATION_SELECTOR, SELECTORS};
 use super::json::written::Fault;
 use super::syntax::{is_label_key, is_label_value};
+use super::text::excerpt;
 use federation::Requirement;
+
+/// The most requirements of one selector: every one is held against every cluster.
+const LIMIT: usize = 100;
 
 /// Labels or annotations.
 type Strings = BTreeMap<String, String>;
@@ -81,6 +85,12 @@ pub fn parse(text: &str) -> Result<Selector, SelectorError> {
         return Ok(Selector::default());
     }
     let parts: Vec<&str> = requirements(text).into_iter().map(str::trim).collect();
+    if parts.len() > LIMIT {
+        return Err(SelectorError {
+            fault: "more than 100 requirements",
+            requirement: excerpt(text).to_string(),
+        });
+    }
     if parts.contains(&"") {
         let fault = "a requirement is missing beside a comma";
         return Err(SelectorError { fault, requirement: text.to_owned() });

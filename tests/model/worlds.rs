@@ -106,6 +106,13 @@ fn a_resource_changes_and_moves_and_goes() {
 }
 
 #[test]
+fn a_placement_of_a_resource_moves_away_and_back() {
+    let [away, there] = place("all", &["eu"]);
+    let [back, again] = place("all", &["eu", "us"]);
+    whole(&World::with_a_resource("a resource away and back").actor([away, there, back, again]), 400);
+}
+
+#[test]
 fn the_replicas_of_a_resource_are_split_and_move() {
     let both = r#"{"clusters": {"eu": {"weight": 3}, "us": {"weight": 1}}, "rebalance": true}"#;
     let one = r#"{"clusters": {"us": {"weight": 1}}, "rebalance": true}"#;

@@ -8,13 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::{Expression, Selector, SelectorExt};
 
+use super::LIMIT;
 use crate::api::json::step::Step;
 use crate::api::json::tree::Json;
 use crate::api::json::written::{Fault, list, object, parse as parse_json};
 use crate::api::syntax::{is_label_key, is_label_value};
-
-/// The most requirements of one selector: every one is held against every cluster.
-const LIMIT: usize = 100;
 
 /// A requirement on a cluster's labels.
 #[derive(Clone, Debug)]

@@ -38,6 +38,10 @@ fn what_cannot_be_read_is_named() {
     for (selector, error) in [
         ("region=us,", r#"a requirement is missing beside a comma in "region=us,""#),
         ("a,,b", r#"a requirement is missing beside a comma in "a,,b""#),
+        (
+            &vec!["!a"; 101].join(","),
+            &format!("more than 100 requirements in {:?}", excerpt(&vec!["!a"; 101].join(","))),
+        ),
         ("region in us)", r#"expected `(` in "region in us)""#),
         ("region in (us, e u)", r#"not a label value in "region in (us, e u)""#),
         ("region in us", r#"not a label key in "region in us""#),

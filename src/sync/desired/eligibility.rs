@@ -143,32 +143,39 @@ pub enum ResourceTerms {
     Unlisted,
     /// What it says cannot be known at present.
     Frozen(Problem),
-    /// This.
-    Known(Arc<Params>, ResourceToSync),
+    /// This, unless an older class, of which that is not known, lists the kind as well.
+    Known(Arc<Params>, ResourceToSync, Option<Problem>),
 }
 
 /// What the oldest class that lists `kind` as resources says of it.
 #[must_use]
 pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
-    let unread = view.our_classes().into_keys().find_map(|class| {
-        let params = view.class_params(&class.name).filter(|params| params.known().is_none())?;
-        freezing(&class.name, &params)
-    });
+    let mut classes: Vec<_> = view.our_classes().into_iter().collect();
+    classes.sort_by_key(|(name, class)| (class.created, *name));
+    let unknown = |name: &ObjectKey| {
+        let params = view.class_params(&name.name).filter(|params| params.known().is_none())?;
+        freezing(&name.name, &params)
+    };
     // Classes that are about to be read may be older.
-    if let Some(problem) = unread.clone().filter(Problem::passes) {
+    if let Some(problem) = classes.iter().find_map(|(name, _)| unknown(name).filter(Problem::passes)) {
         return ResourceTerms::Frozen(problem);
     }
     let entry =
         |params: &Params| params.resources_to_sync.iter().find(|entry| entry.gvr().kind == *kind).cloned();
     let found = view.listing().into_iter().find_map(|(class, params)| Some((class, entry(&params)?, params)));
     let Some((class, entry, params)) = found else {
-        return unread.map_or(ResourceTerms::Unlisted, ResourceTerms::Frozen);
+        let unknown = classes.iter().find_map(|(name, _)| unknown(name));
+        return unknown.map_or(ResourceTerms::Unlisted, ResourceTerms::Frozen);
     };
     match view.class_params(&class.name) {
         None => ResourceTerms::Frozen(Problem::ClassGone(class.name.to_string())),
         Some(present) => match freezing(&class.name, &present) {
             Some(problem) => ResourceTerms::Frozen(problem),
-            None => ResourceTerms::Known(params, entry),
+            None => {
+                let older = classes.iter().take_while(|(name, _)| *name != class);
+                let older = older.into_iter().find_map(|(name, _)| unknown(name));
+                ResourceTerms::Known(params, entry, older)
+            }
         },
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::copy::read_spec;
-use super::eligibility::{KindEligibility, of_kind, of_target};
+use super::eligibility::{KindEligibility, not_in_role, of_kind, of_target};
 use super::overrides::Overrides;
 use super::placement::{Placed, placed};
 use super::work::schema;
@@ -32,10 +32,10 @@ use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Origin, WorkName};
 use crate::api::params::Role;
 use crate::api::selector::ClusterSelector;
-use crate::sync::kinds::role_of;
+use crate::sync::kinds::{CLASSES, role_of};
 use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
-use crate::sync::{Problem, Settings, View};
+use crate::sync::{CLASS_RETURNS, Problem, Settings, View};
 use outline::{Outline, Own, Target, Variant};
 use recipe::Common;
 use recipe::Recipe;
@@ -76,8 +76,8 @@ fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
 /// gateways it serves, and stays where one of them is still allowed to be; what places a resource is not known, so that all of
 /// its works stay. Which of the two it is, a work says as well. A spoke that changes its word changes nothing but its own work.
 fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem: Problem) -> WorksPlan {
-    let kept = Kept::by([&problem]);
-    let mut plan = WorksPlan { targeted: true, problems: vec![problem], ..WorksPlan::default() };
+    let (kept, recheck) = (Kept::by([&problem]), returns(view, &problem));
+    let mut plan = WorksPlan { targeted: true, problems: vec![problem], recheck, ..WorksPlan::default() };
     let mut gateways: BTreeMap<ObjectKey, Option<Placed>> = BTreeMap::new();
     for (_, cluster, work) in view.works_of(origin) {
         let is_resource = role.map_or(work.of_resource, |role| role == Role::Resource);
@@ -101,6 +101,39 @@ fn keep_by_own_word(view: View<'_>, origin: &Origin, role: Option<Role>, problem
     let clusters = view.works_of(origin).map(|(_, cluster, _)| cluster.clone()).collect();
     plan.leaving = Leaving { gateways: gateways.into_keys().collect(), clusters };
     plan
+}
+
+/// When time alone ends `problem`: a class that went does not return after that.
+fn returns(view: View<'_>, problem: &Problem) -> Option<Moment> {
+    match problem {
+        Problem::ClassGone(class) => view.class_returns(class),
+        _ => None,
+    }
+}
+
+/// What keeps the works of a resource as they are although its kind is not listed as resources, and until when.
+fn withheld(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)> {
+    if !view.works_of(origin).any(|(.., work)| work.of_resource) {
+        return None;
+    }
+    let kind = origin.kind();
+    match view.role(kind) {
+        Some(Role::Resource) => None,
+        // Another class's mistake is no reason to withdraw.
+        Some(Role::Policy) => {
+            let mut listed = view.listing().into_iter().flat_map(|(_, params)| {
+                params.listed(Role::Resource).filter(|gvr| gvr.kind == *kind).collect::<Vec<_>>()
+            });
+            let gvr = listed.next()?;
+            let fault = not_in_role(view, Role::Resource, kind)?;
+            Some((Problem::KindNotResolved { gvr, fault }, None))
+        }
+        // A class that was there before the start may return.
+        None => {
+            let ends = view.synced(&CLASSES.all())?.after(CLASS_RETURNS);
+            (ends > view.now).then(|| (Problem::Unread(kind.to_string()), Some(ends)))
+        }
+    }
 }
 
 struct Planner<'v> {
@@ -129,6 +162,11 @@ impl<'v> Planner<'v> {
         settings: &'v Settings,
         origin: &'v Origin,
     ) -> Result<(Self, Option<Problem>), Box<WorksPlan>> {
+        if let Some((problem, until)) = withheld(view, origin) {
+            let mut plan = keep_by_own_word(view, origin, None, problem);
+            plan.recheck = Moment::earliest(plan.recheck, until);
+            return Err(Box::new(plan));
+        }
         let (kind, problem) = match of_kind(view, origin.kind()) {
             KindEligibility::Unlisted => return Err(Box::default()),
             KindEligibility::Frozen(problem, _) => (None, Some(problem)),

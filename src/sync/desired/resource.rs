@@ -1,17 +1,16 @@
 //! What is a resource's own: the Placement that chooses its clusters, and what of it means anything beyond the hub.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
+use super::copy::read_spec;
 use super::placement::{NoPlacement, Placed, decided};
 use crate::api::names::{GroupResource, ObjectKey, Origin};
 use crate::api::params::ResourceToSync;
-use crate::sync::View;
 use crate::sync::rows::policy::Policy;
+use crate::sync::{Problem, View};
 
-/// The ConfigMap in which a cluster says, in each namespace, whom to trust.
-const ROOT_CA: &str = "kube-root-ca.crt";
+/// The ConfigMaps in which clusters, and what is installed in them, say in each namespace whom to trust.
+const TRUST: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
 
 /// Why a resource is not to be taken anywhere, where it says nothing of that itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub(in crate::sync) fn placement(
 fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
     // Each cluster has its own authority, and puts it into each namespace.
     let of_cluster =
-        *origin.kind() == GroupResource::new("", "configmaps") && *origin.object().name == *ROOT_CA;
+        *origin.kind() == GroupResource::new("", "configmaps") && TRUST.contains(&&*origin.object().name);
     of_cluster
         .then(|| "each cluster".to_owned())
         .or_else(|| resource.controlled_by.as_deref().map(str::to_owned))
@@ -84,9 +83,19 @@ pub(super) fn placed(
 
 /// The fields of a resource of `kind` that are copied: its `spec`, where it has one, and all `others` but its status; without what
 /// the hub has given it and a spoke has to give it anew.
-pub(super) fn content(kind: &GroupResource, spec: Value, others: Option<&str>) -> Map<String, Value> {
-    let others: Option<BTreeMap<String, Value>> = others.and_then(|text| serde_json::from_str(text).ok());
-    let mut fields: Map<String, Value> = others.into_iter().flatten().collect();
+///
+/// # Errors
+///
+/// [`Problem::BadSpec`] where they cannot be copied.
+pub(super) fn content(
+    kind: &GroupResource,
+    spec: Value,
+    others: Option<&str>,
+) -> Result<Map<String, Value>, Problem> {
+    let mut fields: Map<String, Value> = match others.map(read_spec).transpose()? {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
     if !spec.is_null() {
         fields.insert("spec".to_owned(), spec);
     }
@@ -98,13 +107,16 @@ pub(super) fn content(kind: &GroupResource, spec: Value, others: Option<&str>) -
             _ => {}
         }
     }
-    fields
+    Ok(fields)
 }
 
 /// Addresses and ports of nodes are the hub's own. A headless Service has no address anywhere.
 fn service(spec: &mut Value) {
     if spec["clusterIP"] != "None" {
         take(spec, &["clusterIP", "clusterIPs"]);
+    }
+    if spec["ipFamilyPolicy"] == "SingleStack" {
+        take(spec, &["ipFamilies", "ipFamilyPolicy"]);
     }
     take(spec, &["healthCheckNodePort"]);
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {

@@ -252,13 +252,13 @@ impl WorkTemplate<'_> {
         }
     }
 
-    /// The annotations of a work for the hub Gateways `gateways`. A resource is for none.
+    /// The annotations of a work for the hub Gateways `gateways`. A resource is for none, and says so: a patch takes no annotation
+    /// away that another has put there.
     fn annotations(&self, gateways: &[&str]) -> Strings {
-        let mut annotations = Strings::from([(PARENT.to_owned(), self.origin.to_string())]);
-        if self.copy_of != CopyOf::Resource {
-            annotations.insert(GATEWAYS.to_owned(), json!(gateways).to_string());
-        }
-        annotations
+        Strings::from([
+            (PARENT.to_owned(), self.origin.to_string()),
+            (GATEWAYS.to_owned(), json!(gateways).to_string()),
+        ])
     }
 
     /// How the agent writes an object that is written once and never again.

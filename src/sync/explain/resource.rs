@@ -24,7 +24,7 @@ impl Explainer<'_> {
 
     fn entry(&self) -> Option<ResourceToSync> {
         match of_resources(self.view, self.origin.kind()) {
-            ResourceTerms::Known(_, entry) => Some(entry),
+            ResourceTerms::Known(_, entry, _) => Some(entry),
             ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => None,
         }
     }
@@ -100,7 +100,8 @@ impl Explainer<'_> {
     /// Its share of the replicas on `cluster`, where they are split.
     pub(super) fn share(&self, cluster: &ClusterName) -> Option<Reason> {
         let shares = self.plan.shares.as_ref()?;
-        let (share, all) = (shares.get(cluster)?, shares.values().sum::<u64>());
+        let spec: serde_json::Value = serde_json::from_str(&self.view.policy(self.origin)?.spec).ok()?;
+        let (share, all) = (shares.get(cluster)?, spec["replicas"].as_u64()?);
         let entry = self.entries.get(cluster);
         let ready = entry.and_then(|entry| entry.fields.get("readyReplicas"));
         let ready = ready.map(|ready| format!(", of which {ready} are ready")).unwrap_or_default();

@@ -33,7 +33,9 @@ impl Index {
         if before == Some(moment) {
             return;
         }
-        let chosen = chooses(tables, gateway, &key.1) && self.selects(tables, gateway, &key.1);
+        let selector = tables.get(&GATEWAYS, gateway).and_then(selector);
+        let chosen =
+            chooses(tables, gateway, &key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
         let known = self.unplaced.get(key).decided(chosen, now);
         // One that comes without a moment has lost none.
         let written = before.is_some() || moment.is_some();
@@ -122,18 +124,25 @@ impl Index {
     ) {
         let Some(works) = self.works_of.get(&Origin::Gateway(gateway.clone())) else { return };
         let works: Vec<WorkKey> = works.iter().filter(|(_, cluster)| changed(cluster)).cloned().collect();
+        let selector = tables.get(&GATEWAYS, gateway).and_then(selector);
         for key in works {
-            let is_chosen = chosen.contains(&key.1) && self.selects(tables, gateway, &key.1);
+            let is_chosen =
+                chosen.contains(&key.1) && self.selects(tables, selector.as_ref(), gateway, &key.1);
             let known = self.unplaced.get(&key);
             self.unplaced.set(&key, known.decided(is_chosen, now));
         }
     }
 
-    /// Whether the annotations of the Gateway `gateway` select `cluster`; what cannot be read leaves out none.
-    fn selects(&self, tables: &Tables, gateway: &ObjectKey, cluster: &ClusterName) -> bool {
-        let selector = tables.get(&GATEWAYS, gateway).and_then(selector);
+    /// Whether the `selector` of the Gateway `gateway` selects `cluster`; without one, or one that can be read, none is left out.
+    fn selects(
+        &self,
+        tables: &Tables,
+        selector: Option<&ClusterSelector>,
+        gateway: &ObjectKey,
+        cluster: &ClusterName,
+    ) -> bool {
         let (view, origin) = (self.view(tables, Moment::default()), Origin::Gateway(gateway.clone()));
-        selector.is_none_or(|selector| view.selects(&selector, &origin, cluster))
+        selector.is_none_or(|selector| view.selects(selector, &origin, cluster))
     }
 }
 

@@ -13,9 +13,10 @@ use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
 use crate::api::object::HubObject;
+use crate::api::params::Role;
 use crate::hub::Source;
 use crate::sync::View;
-use crate::sync::desired::eligibility::{KindEligibility, of_kind, versions};
+use crate::sync::desired::eligibility::{KindEligibility, ResourceTerms, of_kind, of_resources, versions};
 use crate::sync::desired::order;
 use crate::sync::desired::placement::placed;
 use crate::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS};
@@ -107,6 +108,9 @@ impl<'v> DeleteGuard<'v> {
             Origin::Object(kind, _) => {
                 policy(view, origin, &mut cause.everywhere);
                 cause.targets = crate::sync::desired::policy::gateways(view, origin);
+                if view.role(kind) == Some(Role::Resource) {
+                    resource(view, origin, &mut cause.everywhere);
+                }
                 if matches!(of_kind(view, kind), KindEligibility::Listed(..)) {
                     cause.deselected = view.deselected(origin);
                 }
@@ -169,6 +173,29 @@ fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
     }
 }
 
+/// What places a resource: the parameters that list its kind, and the Placement that its label or these name.
+fn resource(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
+    for class in view.our_classes().keys() {
+        of_class(view, &class.name, reads);
+    }
+    let entry = match of_resources(view, origin.kind()) {
+        ResourceTerms::Known(_, entry, _) => entry.placement,
+        ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => None,
+    };
+    let label = view.policy(origin).and_then(|resource| resource.placement());
+    if let Some(name) = label.or(entry.as_deref()).filter(|name| !name.is_empty()) {
+        placement(view, ObjectKey::new(&origin.object().namespace, name), reads);
+    }
+}
+
+/// What a Placement has chosen, and returns that.
+fn placement(view: View<'_>, key: ObjectKey, reads: &mut BTreeSet<Read>) -> BTreeSet<ClusterName> {
+    reads.insert(object(view, PLACEMENTS.all(), PLACEMENTS.gvr(), key.clone()));
+    let decided = view.decided(&key);
+    reads.insert(Read::Decisions(key, Read::decided(&decided)));
+    decided
+}
+
 /// That the server shows the object `key` as the mirror does, be it that there is none.
 fn object(view: View<'_>, source: Source, gvr: GroupVersionResource, key: ObjectKey) -> Read {
     match view.decides(&source, &key) {
@@ -188,11 +215,8 @@ impl Places {
         let mut decided = BTreeSet::new();
         if let Some(found) = view.gateway(key) {
             of_class(view, &found.class, &mut reads);
-            if let Some(placement) = found.placement() {
-                let placement = ObjectKey::new(&key.namespace, placement);
-                reads.insert(object(view, PLACEMENTS.all(), PLACEMENTS.gvr(), placement.clone()));
-                decided = view.decided(&placement);
-                reads.insert(Read::Decisions(placement, Read::decided(&decided)));
+            if let Some(name) = found.placement() {
+                decided = placement(view, ObjectKey::new(&key.namespace, name), &mut reads);
             }
         }
         Self { reads, decided, deselected: placed(view, key).deselected }

@@ -31,7 +31,8 @@ pub(in crate::sync::desired) struct Copies {
 /// How many bytes the copies of `policy` have at most on so many clusters, as far as that is seen at a glance.
 pub(in crate::sync::desired) fn glance(policy: &Policy, clusters: usize) -> usize {
     let overrides = policy.annotations.get(CLUSTER_OVERRIDES);
-    let one = policy.spec.len() + overrides.map_or(0, String::len);
+    let others = policy.others.as_ref().map_or(0, |others| others.len());
+    let one = policy.spec.len() + others + overrides.map_or(0, String::len);
     // Only these make copies differ.
     let split = policy.annotations.contains_key(REPLICA_PREFERENCES);
     let differ = overrides.is_some() || split || policy.spec.contains("targetRefs");

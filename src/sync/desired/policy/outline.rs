@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::recipe::{REPLICAS, Terms};
-use super::{COPIES_LIMIT, Planner, name, remembered};
+use super::{COPIES_LIMIT, Planner, name, remembered, returns};
 use crate::api::annotations::REPLICA_PREFERENCES;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey};
@@ -149,13 +149,18 @@ impl Planner<'_> {
             problems.push(Problem::CopiesTooLarge { copies, bytes, limit: COPIES_LIMIT });
         }
         outline.frozen = problems.iter().any(Problem::freezes);
+        if outline.frozen || outline.own.as_ref().is_some_and(|own| own.known.is_err()) {
+            // What is not planned is not split either.
+            outline.plan.shares = None;
+        }
         outline.plan.problems = problems;
     }
 
     /// How many bytes a copy has at most.
     pub(super) fn bytes(&self, outline: &Outline<'_>, variant: &Variant<'_>) -> usize {
-        let Policy { spec, labels, annotations, .. } = &**self.policy;
+        let Policy { spec, others, labels, annotations, .. } = &**self.policy;
         spec.len()
+            + others.as_ref().map_or(0, |others| others.len())
             + travelling_bytes(labels)
             + travelling_bytes(annotations)
             + outline.choice.bytes(&variant.chosen)
@@ -185,28 +190,37 @@ impl Planner<'_> {
         }
         let terms = of_resources(self.view, self.origin.kind());
         let entry = match &terms {
-            ResourceTerms::Known(_, entry) => Some(entry),
+            ResourceTerms::Known(_, entry, _) => Some(entry),
             ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => None,
         };
         let (placed, asks) = resource::placed(self.view, self.origin, self.policy, entry);
+        let has_works = self.view.works_of(self.origin).next().is_some();
+        // What parameters say places it where it names no Placement itself.
+        let by_default = self.policy.placement().is_none() && self.policy.controlled_by.is_none();
+        let frozen = match &terms {
+            ResourceTerms::Frozen(problem) => Some(problem),
+            // What is new goes by the class that is known, what is there may be there by the other's word.
+            ResourceTerms::Known(_, _, older) => older.as_ref().filter(|_| by_default && has_works),
+            ResourceTerms::Unlisted => None,
+        };
+        if let Some(problem) = frozen {
+            let unsettled = placed.unsettled || by_default;
+            let settles = Moment::earliest(placed.settles, returns(self.view, problem));
+            let (placed, asks) = (Placed { unsettled, settles, ..placed }, asks || by_default && has_works);
+            return Some(Own { placed, known: Err(problem.clone()), terms: None, asks });
+        }
         Some(match &terms {
-            ResourceTerms::Known(params, _) => {
+            ResourceTerms::Known(params, ..) => {
                 Own { placed, known: Ok(()), terms: Some(Terms::shared(params, &mut Vec::new())), asks }
             }
-            ResourceTerms::Frozen(problem) => {
-                // What they say places it where it names no Placement itself.
-                let has_works = || self.view.works_of(self.origin).next().is_some();
-                let by_default = self.policy.placement().is_none() && self.policy.controlled_by.is_none();
-                let unsettled = placed.unsettled || by_default;
-                let (placed, asks) = (Placed { unsettled, ..placed }, asks || by_default && has_works());
-                Own { placed, known: Err(problem.clone()), terms: None, asks }
+            ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => {
+                Own { placed, known: Ok(()), terms: None, asks: false }
             }
-            ResourceTerms::Unlisted => Own { placed, known: Ok(()), terms: None, asks: false },
         })
     }
 
-    /// Splits the replicas of a resource among `clusters`, and takes out those that are to have none. What is kept as it is
-    /// elsewhere keeps its own. Returns what its owner should know.
+    /// Splits the replicas of a resource among `clusters`, and takes out those that are to have none. Where what is there is only
+    /// kept, it takes part as though it were planned. Returns what its owner should know.
     ///
     /// # Errors
     ///
@@ -229,11 +243,10 @@ impl Planner<'_> {
         let (named, unnamed): (BTreeSet<_>, _) =
             clusters.keys().cloned().partition(|cluster| preferences.names(cluster));
         clusters.retain(|cluster, _| named.contains(cluster));
+        let kept = self.may_be_placed(outline.own.as_ref(), outline.selector.as_ref());
+        let taking = named.into_iter().chain(kept).chain(outline.kept.iter().cloned()).collect();
         let current = self.view.shares(self.origin);
-        let unsettled = self.may_be_placed(outline.own.as_ref(), outline.selector.as_ref());
-        let fixed = outline.kept.iter().chain(&unsettled).filter_map(|cluster| current.get(cluster));
-        let total_there = total.saturating_sub(fixed.sum());
-        let Split { shares, left_out } = preferences.split(self.origin, total_there, &named, &current);
+        let Split { shares, left_out } = preferences.split(self.origin, total, &taking, &current);
         outline.plan.unnamed = unnamed;
         outline.plan.shares = Some(shares);
         Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))

@@ -155,7 +155,7 @@ impl Recipe {
             (downstream_namespace, &origin.object().name),
             &travelling(&policy.labels, &skip),
             annotations,
-            self.content(spec),
+            self.content(spec)?,
         );
         // Where classes disagree, the spoke's people keep what is theirs.
         let overwrite = params.iter().all(|params| params.conflicts == Conflicts::Overwrite);
@@ -173,19 +173,19 @@ impl Recipe {
     }
 
     /// The fields of the copy beside its metadata.
-    fn content(&self, mut spec: Value) -> Map<String, Value> {
+    fn content(&self, mut spec: Value) -> Result<Map<String, Value>, Problem> {
         let Common { policy, targets, gvr, role, downstream_namespace, prefix, .. } = &*self.common;
         if *role == Role::Policy {
             let spec = targets.narrowed(spec, &self.gateways, downstream_namespace);
-            return Map::from_iter([("spec".to_owned(), spec)]);
+            return Ok(Map::from_iter([("spec".to_owned(), spec)]));
         }
         if let (Some(replicas), Some(fields)) = (self.replicas, spec.as_object_mut()) {
             fields.insert(REPLICAS.to_owned(), replicas.into());
         }
-        let mut content = resource::content(&gvr.kind, spec, policy.others.as_deref());
+        let mut content = resource::content(&gvr.kind, spec, policy.others.as_deref())?;
         let keys = content.iter_mut().filter(|(key, _)| !USERS_KEYS.contains(&key.as_str()));
         keys.for_each(|(_, value)| rewrite_namespaces(value, prefix));
-        content
+        Ok(content)
     }
 
     /// The work with its copy, as it was `made`.

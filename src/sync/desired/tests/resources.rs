@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::api::annotations::{CLUSTER_OVERRIDES, CLUSTER_SELECTOR, REPLICA_PREFERENCES, WORK_FOR};
-use crate::api::names::{ClusterName, Origin};
-use crate::sync::desired::Outcome;
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ObjectKey, Origin};
+use crate::sync::desired::{Outcome, plan_works};
 use crate::sync::rows::kind::Resolution;
 use crate::sync::status::policy::Fold;
 use crate::sync::tests::objects::{
@@ -12,6 +13,7 @@ use crate::sync::tests::objects::{
     policy, resource_listing,
 };
 use crate::sync::tests::world::{World, resolved, world};
+use crate::sync::write::delete_guard::{DeleteGuard, Read};
 use crate::sync::{PlannedShares, status};
 
 const NOTHING: [&str; 0] = [];
@@ -70,7 +72,7 @@ fn one_goes_where_its_own_label_places_it_and_as_it_is() {
     let plan = world.plan_of(&web());
     let work = plan.outcomes[&ClusterName::from("eu-1")].work().unwrap();
     assert_eq!(work.labels[WORK_FOR], "resource");
-    assert_eq!(work.annotations.keys().collect::<Vec<_>>(), ["kuadrant.io/parent"]);
+    assert_eq!(work.annotations["kuadrant.io/gateways"], "[]");
     let asked = serde_json::to_string(&work.spec().unwrap().manifest_configs).unwrap();
     assert!(asked.contains(".status.readyReplicas"), "{asked}");
 }
@@ -84,7 +86,7 @@ fn of_other_kinds_everything_is_copied_that_is_no_status() {
     let copy = world.copy_of(&origin, "us-1");
     assert_eq!((&copy["apiVersion"], &copy["data"]), (&json!("v1"), &data));
     assert!(copy.get("spec").is_none());
-    let world = world.settled(&[origin.clone()]);
+    let world = world.settled(std::slice::from_ref(&origin));
     assert_eq!(world.writes_of(&origin), NOTHING);
     let changed = config_map_resource("settings", &json!({"name": "other"})).placed_on("all");
     assert_eq!(world.with(changed).writes_of(&origin), ["update eu-1", "update us-1"]);
@@ -258,6 +260,155 @@ fn a_spoke_that_asks_for_more_replicas_takes_none_from_the_others() {
             .see(|view| crate::sync::desired::plan_works(view.sharing(&shares), &greedy.settings, &web()));
         assert_eq!(plan.shares.as_ref(), Some(&planned), "{cluster}");
     }
+}
+
+/// The plan of a process that remembers how it has split replicas, which it does.
+fn remembered(world: &World, shares: &PlannedShares) -> Option<Vec<(String, u64)>> {
+    let plan = world.see(|view| plan_works(view.sharing(shares), &world.settings, &web()));
+    let split = plan.shares?;
+    shares.note(&web(), split.clone());
+    Some(split.into_iter().map(|(cluster, share)| (cluster.to_string(), share)).collect())
+}
+
+#[test]
+fn what_leaves_for_a_moment_or_cannot_be_read_has_its_share_when_it_is_back() {
+    let uneven = r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}}}"#;
+    let even = r#"{"clusters": {"*": {"weight": 1}}}"#;
+    let shares = PlannedShares::default();
+    let world = fleet().with(split(uneven)).settled(&[web()]);
+    let before = remembered(&world, &shares).unwrap();
+    assert_eq!(before, [("eu-1".to_owned(), 3), ("us-1".to_owned(), 1)]);
+    // From now on the weights would have it otherwise.
+    let world = world.with(split(even));
+    assert_eq!(remembered(&world, &shares).unwrap(), before);
+    let away = world.decisions("all", &["eu-1"]);
+    for _ in 0..2 {
+        assert_eq!(
+            remembered(&away, &shares).unwrap(),
+            before,
+            "it takes part while it may only seem to have left"
+        );
+    }
+    let frozen = away.params("multi", "nonsense");
+    assert_eq!(remembered(&frozen, &shares), None, "what is not planned is not split");
+    let back =
+        frozen.params("multi", &resource_listing(None).to_string()).decisions("all", &["eu-1", "us-1"]);
+    assert_eq!(remembered(&back, &shares).unwrap(), before);
+}
+
+#[test]
+fn a_spoke_that_is_only_kept_takes_no_minimum_from_the_others() {
+    let preferences = r#"{"clusters": {"*": {"weight": 1, "minReplicas": 1}}}"#;
+    let world = fleet().with(split(preferences)).settled(&[web()]);
+    let world = world.edited(&web(), "us-1", |work| {
+        work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = u64::MAX.into();
+    });
+    let world = world.decisions("all", &["eu-1"]);
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 1)], "the minimum is its own, whatever the other says");
+    assert!(world.plan_of(&web()).shares.unwrap().values().sum::<u64>() <= 4);
+}
+
+#[test]
+fn what_it_holds_beside_its_spec_counts() {
+    let names: Vec<String> = (0..80).map(|n| format!("c{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let of = |n: &str| format!(r#"{{"clusterSelector": "name={n}", "patch": {{}}}}"#);
+    let overrides = format!("[{}]", names.iter().map(|n| of(n)).collect::<Vec<_>>().join(","));
+    let data = json!({"blob": "x".repeat(490_000)});
+    let settings =
+        config_map_resource("settings", &data).placed_on("all").annotation(CLUSTER_OVERRIDES, &overrides);
+    let mut world = fleet().decisions("all", &names).with(settings);
+    for name in names {
+        world = world.with(cluster(name).label("name", name));
+    }
+    let plan = world.plan_of(&Origin::named("", "configmaps", "shop", "settings"));
+    assert_eq!(plan.problems[0].category(), "TooLarge");
+}
+
+#[test]
+fn a_class_that_goes_takes_its_resources_along_after_a_minute() {
+    let world = fleet().with(placed()).settled(&[web()]).without(class("multi"));
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    let recheck = world.plan_of(&web()).recheck;
+    assert_eq!(recheck, Some(Moment(world.now + 60_000)), "nothing else tells when that is over");
+    assert_eq!(world.after(60_000).writes_of(&web()), ["delete eu-1", "delete us-1"]);
+}
+
+#[test]
+fn a_class_that_is_away_at_a_start_may_return() {
+    let world = fleet().with(placed()).settled(&[web()]);
+    let objects = vec![placement("all").selects(2), decision("all", "all-1", &["eu-1", "us-1"])];
+    let world = world.restarted(objects);
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    assert_eq!(world.plan_of(&web()).recheck, Some(Moment(world.now + 60_000)));
+    assert_eq!(world.after(60_000).writes_of(&web()), ["delete eu-1", "delete us-1"]);
+}
+
+#[test]
+fn what_another_has_annotated_is_put_right_once() {
+    let world = fleet().with(placed()).settled(&[web()]);
+    let world = world.edited(&web(), "eu-1", |work| {
+        work["metadata"]["annotations"]["kuadrant.io/gateways"] = r#"["web"]"#.into();
+    });
+    assert_eq!(world.writes_of(&web()), ["update eu-1"]);
+    assert_eq!(world.settled(&[web()]).writes_of(&web()), NOTHING);
+}
+
+#[test]
+fn after_a_start_an_older_class_that_cannot_be_read_may_have_placed_what_is_there() {
+    let by = |placement| resource_listing(Some(placement)).to_string();
+    let world = fleet().decisions("few", &["us-1"]).params("multi", &by("few"));
+    let world = world.class("zzz", &resource_listing(Some("all"))).with(deployment("web")).settled(&[web()]);
+    assert_eq!(world.outcomes_of(&web()), ["us-1"]);
+    let objects = vec![
+        class("multi"),
+        class("zzz"),
+        placement("all").selects(2),
+        decision("all", "all-1", &["eu-1", "us-1"]),
+        placement("few").selects(1),
+        decision("few", "few-1", &["us-1"]),
+    ];
+    let world = world.restarted(objects).params("multi", "nonsense").params("zzz", &by("all"));
+    let mut world = world.resource("apps", "deployments", "Deployment");
+    for object in [deployment("web"), deployment("new")] {
+        world = world.with(object);
+    }
+    assert_eq!(world.writes_of(&web()), NOTHING, "neither withdrawn nor taken to where it was not");
+    assert_eq!(
+        world.outcomes_of(&deployment_origin("new")),
+        ["eu-1", "us-1"],
+        "what is new goes by what is known"
+    );
+}
+
+#[test]
+fn a_class_that_lists_the_kind_as_policies_by_mistake_withdraws_nothing() {
+    let world = fleet().with(placed()).settled(&[web()]);
+    let mistake = json!({"policiesToSync": [{"group": "apps", "version": "v1", "resource": "deployments"}]});
+    let world = world.class("zzz", &mistake);
+    assert_eq!(world.outcomes_of(&web()), ["eu-1 (keep)", "us-1 (keep)"]);
+    assert_eq!(problems(&world), ["apps/v1 deployments: GatewayClass zzz lists it as policies"]);
+    let world = world.params("zzz", "{}");
+    assert_eq!((world.writes_of(&web()), problems(&world)), (vec![], vec![]));
+}
+
+#[test]
+fn before_a_delete_what_places_it_is_read_again() {
+    let world = fleet().with(placed()).settled(&[web()]).decisions("all", &["eu-1"]).after(5_000);
+    let reads = world.see(|view| DeleteGuard::new(view, &web()).on(&ClusterName::from("us-1")).0);
+    let all = ObjectKey::new("shop", "all");
+    assert!(reads.iter().any(|read| matches!(read, Read::Decisions(key, _) if *key == all)), "{reads:?}");
+    let of_object = |wanted: &ObjectKey| {
+        reads.iter().any(|read| matches!(read, Read::Object(_, _, key, _) if key == wanted))
+    };
+    assert!(
+        of_object(&all) && of_object(web().object()) && of_object(&ObjectKey::new("params", "multi")),
+        "{reads:?}"
+    );
+    let by_default = fleet().params("multi", &resource_listing(Some("all")).to_string());
+    let world = by_default.with(deployment("web")).settled(&[web()]).decisions("all", &["eu-1"]).after(5_000);
+    let reads = world.see(|view| DeleteGuard::new(view, &web()).on(&ClusterName::from("us-1")).0);
+    assert!(reads.iter().any(|read| matches!(read, Read::Decisions(key, _) if *key == all)), "{reads:?}");
 }
 
 #[test]
