@@ -56,6 +56,7 @@ fn everything() -> Value {
                     { "group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies" },
                     { "group": "kuadrant.io", "version": "v1", "resource": "authpolicies" },
                 ],
+                "resourcesToSync": [{ "group": "", "version": "v1", "resource": "configmaps" }],
             },
         },
         "rego": {
@@ -225,6 +226,11 @@ async fn each_choice_of_values_is_linted_renders_alike_twice_and_is_installed() 
         ensure!(budgets == usize::from(name != "one-replica"), "{name}: {budgets} budgets");
         let roles = ["Role", "ClusterRole"].map(|kind| rendered.all(kind).count());
         ensure!((roles == [0, 0]) == (name == "no-rights"), "{name}: {roles:?}");
+        if name == "everything" {
+            let rule = json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "patch"] });
+            let mut rules = rendered.all("ClusterRole").filter_map(|role| role["rules"].as_array()).flatten();
+            ensure!(rules.any(|found| *found == rule), "no rights to resourcesToSync");
+        }
         let accounts = rendered.all("ServiceAccount").count();
         ensure!(accounts == usize::from(name != "own-account"), "{name}: {accounts} accounts");
     }

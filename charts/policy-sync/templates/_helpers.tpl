@@ -72,7 +72,8 @@ labels:
 {{- $root := index . 0 }}
 {{- $verbs := index . 1 }}
 {{- $kinds := dict }}
-{{- range $root.Values.gatewayClass.parameters.policiesToSync }}
+{{- $parameters := $root.Values.gatewayClass.parameters }}
+{{- range concat (default list $parameters.policiesToSync) (default list $parameters.resourcesToSync) }}
 {{- $_ := set $kinds .group (append (default list (get $kinds .group)) .resource) }}
 {{- end }}
 {{- range $root.Values.rbac.policyKinds }}
