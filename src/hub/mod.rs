@@ -10,6 +10,7 @@
 
 mod client;
 mod connection;
+mod discovery;
 mod error;
 mod kind;
 mod metered;
@@ -22,6 +23,7 @@ pub mod watch;
 
 pub use client::{HubClient, Requirement};
 pub use connection::{IDLE_TIMEOUT, watching};
+pub(crate) use discovery::served_beside;
 pub use error::{HubError, innermost};
 pub use kind::{Family, Kind};
 pub use mirror::{

@@ -10,7 +10,7 @@ use super::served::{Meant, ServedKind, full, meant, served};
 use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::api::params::Role;
-use crate::hub::{HubClient, HubError, Scope, Wanted};
+use crate::hub::{HubClient, HubError, Scope, Wanted, served_beside};
 use crate::sync::desired::eligibility::versions;
 use crate::sync::desired::watches;
 use crate::sync::kinds::{CLASSES, CLUSTERS, REQUIRED, role_of};
@@ -262,16 +262,8 @@ impl Report {
             }
             let api_version = gvr.api_version();
             if !served.contains_key(&api_version) {
-                let list = if gvr.kind.group.is_empty() {
-                    hub.client().list_core_api_resources(&api_version).await
-                } else {
-                    hub.client().list_api_group_resources(&api_version).await
-                };
-                let list = match list {
-                    Ok(list) => Some(list),
-                    Err(kube::Error::Api(status)) if status.code == 404 => None,
-                    Err(error) => return Err(hub.failure(&format!("look {gvr} up"), &error)),
-                };
+                let list = served_beside(hub.client(), &gvr).await;
+                let list = list.map_err(|error| hub.failure(&format!("look {gvr} up"), &error))?;
                 served.insert(api_version.clone(), list);
             }
             let list = served.get(&api_version).and_then(Option::as_ref);

@@ -1,11 +1,12 @@
 //! What a kind of resources is that has no CustomResourceDefinition: one that is built in, or another server's.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::Client;
 
 use crate::api::names::GroupVersionResource;
 use crate::api::params::Role;
 use crate::api::text::with_causes;
+use crate::hub::served_beside;
 use crate::hub::watch::answered;
 use crate::sync::rows::kind::{KindInfo, Resolution, cluster_scoped};
 
@@ -48,14 +49,9 @@ fn usable(found: &APIResource) -> Result<KindInfo, Resolution> {
 
 /// What the hub serves as `gvr`, `None` where it does not.
 async fn served(client: &Client, gvr: &GroupVersionResource) -> Result<Option<APIResource>, kube::Error> {
-    let version = gvr.api_version();
-    let list = if gvr.kind.group.is_empty() {
-        found(answered(client.list_core_api_resources(&version)).await)?
-    } else {
-        found(answered(client.list_api_group_resources(&version)).await)?
-    };
-    let resources = list.into_iter().flat_map(|list: APIResourceList| list.resources);
-    Ok(resources.into_iter().find(|found| *found.name == *gvr.kind.resource))
+    let list = answered(served_beside(client, gvr)).await?;
+    let mut resources = list.into_iter().flat_map(|list| list.resources);
+    Ok(resources.find(|found| *found.name == *gvr.kind.resource))
 }
 
 /// The versions of its group that the hub serves.
@@ -66,12 +62,4 @@ async fn versions(client: &Client, gvr: &GroupVersionResource) -> Result<Vec<Str
     let groups = answered(client.list_api_groups()).await?.groups;
     let group = groups.into_iter().find(|group| *group.name == *gvr.kind.group);
     Ok(group.into_iter().flat_map(|group| group.versions).map(|version| version.version).collect())
-}
-
-fn found<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
-    match answer {
-        Ok(found) => Ok(Some(found)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error),
-    }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-use super::discovered;
+use super::discovered::discovered;
 use crate::api::names::GroupVersionResource;
 use crate::api::params::Role;
 use crate::api::text::with_causes;
@@ -46,12 +46,7 @@ pub(crate) async fn resolve_for(
         }
         Err(error) => return Resolution::Unknown(with_causes(&error)),
     };
-    let told = match (&definition, role) {
-        (Some(definition), _) => defined(definition, gvr, role),
-        (None, Role::Policy) => Err(Resolution::Gone),
-        (None, Role::Resource) => discovered(client, gvr).await,
-    };
-    match told {
+    match told(client, definition.as_ref(), role, gvr).await {
         Ok(info) => rights(client, gvr, info, who).await,
         Err(resolution) => resolution,
     }
@@ -77,12 +72,26 @@ pub(super) async fn rights(
     }
 }
 
-/// What the kind of `gvr`, which is listed as what `role` says, is by its definition alone: whatever the rights.
+/// What the kind of `gvr`, which is listed as what `role` says, is, whatever the rights: by its `definition`, or without one, as far
+/// as its role allows that, by what the hub serves.
 ///
 /// # Errors
 ///
 /// What it resolves to where it cannot be synced.
-pub(crate) fn defined(
+pub(crate) async fn told(
+    client: &Client,
+    definition: Option<&CustomResourceDefinition>,
+    role: Role,
+    gvr: &GroupVersionResource,
+) -> Result<KindInfo, Resolution> {
+    match (definition, role) {
+        (Some(definition), _) => defined(definition, gvr, role),
+        (None, Role::Policy) => Err(Resolution::Gone),
+        (None, Role::Resource) => discovered(client, gvr).await,
+    }
+}
+
+fn defined(
     definition: &CustomResourceDefinition,
     gvr: &GroupVersionResource,
     role: Role,

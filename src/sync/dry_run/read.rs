@@ -18,7 +18,7 @@ use crate::api::params::Role;
 use crate::api::work;
 use crate::hub::{HubClient, HubError, Source, Wanted};
 use crate::sync::OfflineMirror;
-use crate::sync::definitions::{defined, discovered};
+use crate::sync::definitions::told;
 use crate::sync::desired::watches;
 use crate::sync::explain::Unavailable;
 use crate::sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, role_of};
@@ -169,11 +169,8 @@ impl HubSnapshot {
         role: Role,
         gvr: &GroupVersionResource,
     ) -> Result<(), HubError> {
-        let told = match (definition(client, &gvr.kind.to_string()).await?, role) {
-            (Some(definition), _) => defined(&definition, gvr, role),
-            (None, Role::Policy) => Err(Resolution::Gone),
-            (None, Role::Resource) => discovered(client.client(), gvr).await,
-        };
+        let definition = definition(client, &gvr.kind.to_string()).await?;
+        let told = told(client.client(), definition.as_ref(), role, gvr).await;
         self.mirror.resolve(gvr, told.map_or_else(|fault| fault, Resolution::Resolved));
         Ok(())
     }
