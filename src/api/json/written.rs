@@ -68,6 +68,11 @@ pub(crate) fn entries(json: Json) -> Result<BTreeMap<String, Json>, Fault> {
     }
 }
 
+/// The field `key`, which has to be among `fields`.
+pub(crate) fn required(fields: &mut BTreeMap<String, Json>, key: &str) -> Result<Json, Fault> {
+    fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required")))
+}
+
 /// Entries by their key, each there once.
 pub(crate) fn distinct(entries: Vec<(String, Json)>) -> Result<BTreeMap<String, Json>, Fault> {
     let mut fields = BTreeMap::new();

@@ -11,7 +11,7 @@ use kube::core::{Expression, Selector, SelectorExt};
 use super::LIMIT;
 use crate::api::json::step::Step;
 use crate::api::json::tree::Json;
-use crate::api::json::written::{Fault, list, object, parse as parse_json};
+use crate::api::json::written::{Fault, list, object, parse as parse_json, required};
 use crate::api::syntax::{is_label_key, is_label_value};
 
 /// A requirement on a cluster's labels.
@@ -47,10 +47,9 @@ fn requirement(json: Json) -> Result<Requirement, Fault> {
         None | Some(Json::Null) => Vec::new(),
         Some(json) => values(json).map_err(|fault| fault.under(&Step::key("values")))?,
     };
-    let [key, operator] = ["key", "operator"].map(|field| match fields.remove(field) {
-        Some(Json::Text(text)) => Ok(text),
-        Some(other) => Err(Fault::expected("a string", &other).under(&Step::key(field))),
-        None => Err(Fault::here(format!("{field} is required"))),
+    let [key, operator] = ["key", "operator"].map(|field| match required(&mut fields, field)? {
+        Json::Text(text) => Ok(text),
+        other => Err(Fault::expected("a string", &other).under(&Step::key(field))),
     });
     let (key, operator) = (key?, operator?);
     if !is_label_key(&key) {

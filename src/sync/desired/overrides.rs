@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::api::json::step::{Step, place};
 use crate::api::json::tree::Json;
-use crate::api::json::written::{self, Fault, distinct, list, object};
+use crate::api::json::written::{self, Fault, distinct, list, object, required};
 use crate::api::json::{DEPTH_LIMIT, depth, length, normalize};
 use crate::api::schema::{self, Schema};
 use crate::api::selector;
@@ -172,8 +172,7 @@ struct Override {
 
 fn one(json: Json) -> Result<Override, Fault> {
     let mut fields = object(json, &KEYS)?;
-    let [selector, patch] =
-        KEYS.map(|key| fields.remove(key).ok_or_else(|| Fault::here(format!("{key} is required"))));
+    let [selector, patch] = KEYS.map(|key| required(&mut fields, key));
     let selector = match selector? {
         Json::Text(text) => selector::parse(&text)
             .map(|selector| (selector, text.len()))

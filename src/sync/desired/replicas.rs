@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::json::Hash;
 use crate::api::json::step::Step;
 use crate::api::json::tree::Json;
-use crate::api::json::written::{Fault, entries, object, parse};
+use crate::api::json::written::{Fault, entries, object, parse, required};
 use crate::api::names::{ClusterName, Origin};
 
 /// In so many rounds clusters pay off what they have kept; in one more nothing is left of that.
@@ -160,8 +160,8 @@ fn preferences(text: &str) -> Result<Preferences, Fault> {
         Some(Json::Bool(rebalance)) => rebalance,
         Some(other) => return Err(Fault::expected("true or false", &other).under(&Step::key("rebalance"))),
     };
-    let clusters = fields.remove("clusters").ok_or_else(|| Fault::here("clusters is required"))?;
-    let clusters = entries(clusters).map_err(|fault| fault.under(&Step::key("clusters")))?;
+    let clusters =
+        entries(required(&mut fields, "clusters")?).map_err(|fault| fault.under(&Step::key("clusters")))?;
     let cluster = |(name, json): (String, Json)| {
         let under = |fault: Fault| fault.under(&Step::key(&name)).under(&Step::key("clusters"));
         let preference = preference(json).map_err(under)?;
