@@ -78,14 +78,6 @@ pub struct PolicyToSync {
     pub status_fields: Vec<StatusField>,
 }
 
-impl PolicyToSync {
-    /// The kind.
-    #[must_use]
-    pub fn gvr(&self) -> GroupVersionResource {
-        GroupVersionResource::new(&self.group, &self.version, &self.resource)
-    }
-}
-
 /// A kind of resources to sync.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -102,14 +94,6 @@ pub struct ResourceToSync {
     /// Values of the copies' objects to show on the hub.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status_fields: Vec<StatusField>,
-}
-
-impl ResourceToSync {
-    /// The kind.
-    #[must_use]
-    pub fn gvr(&self) -> GroupVersionResource {
-        GroupVersionResource::new(&self.group, &self.version, &self.resource)
-    }
 }
 
 /// As what parameters list a kind.
@@ -230,7 +214,19 @@ impl Params {
 
     /// The kinds that are listed as what `role` says.
     pub fn listed(&self, role: Role) -> impl Iterator<Item = GroupVersionResource> + '_ {
-        self.kinds(role).map(|kind| GroupVersionResource::new(kind.group, kind.version, kind.resource))
+        self.kinds(role).map(|kind| kind.gvr())
+    }
+
+    /// All kinds that are listed, policies first, each with what it is listed as.
+    pub fn all_listed(&self) -> impl Iterator<Item = (Role, GroupVersionResource)> + '_ {
+        Role::ALL.into_iter().flat_map(|role| self.listed(role).map(move |gvr| (role, gvr)))
+    }
+
+    /// What is said of `kind` as resources, in any version.
+    #[must_use]
+    pub fn resource(&self, kind: &GroupResource) -> Option<&ResourceToSync> {
+        let mut entries = self.resources_to_sync.iter();
+        entries.find(|entry| *entry.group == *kind.group && *entry.resource == *kind.resource)
     }
 
     /// Whether `kind` is listed as what `role` says, in any version.
@@ -306,11 +302,11 @@ impl Params {
                     fault(format!("{place}.{field}"), text);
                 }
             }
-            let gvr = GroupVersionResource::new(kind.group, kind.version, kind.resource);
-            let text = format!("{} is listed twice", plain_excerpt(&gvr.to_string()));
-            if !kinds.insert(gvr) {
-                fault(place.clone(), text);
+            let gvr = kind.gvr();
+            if kinds.contains(&gvr) {
+                fault(place.clone(), format!("{} is listed twice", plain_excerpt(&gvr.to_string())));
             }
+            kinds.insert(gvr);
             let mut names = BTreeSet::new();
             for (index, field) in kind.status_fields.iter().enumerate() {
                 let place = format!("{place}.statusFields[{index}]");
@@ -332,6 +328,12 @@ struct Listed<'p> {
     resource: &'p str,
     placement: Option<&'p str>,
     status_fields: &'p [StatusField],
+}
+
+impl Listed<'_> {
+    fn gvr(&self) -> GroupVersionResource {
+        GroupVersionResource::new(self.group, self.version, self.resource)
+    }
 }
 
 /// What is wrong with the name of `field`, where `names` came before it.

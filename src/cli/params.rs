@@ -114,16 +114,14 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
                 }
             }
             let params = &source.checked.params;
-            for role in Role::ALL {
-                for gvr in params.listed(role) {
-                    let taken = role == Role::Resource && params.lists(Role::Policy, &gvr.kind);
-                    let resolution = if taken {
-                        Resolution::NotSyncable(format!("{} lists it as well", Role::Policy.key()))
-                    } else {
-                        reviewer.resolve(role, &gvr).await
-                    };
-                    resolved.push((gvr, resolution));
-                }
+            for (role, gvr) in params.all_listed() {
+                let taken = role == Role::Resource && params.lists(Role::Policy, &gvr.kind);
+                let resolution = if taken {
+                    Resolution::NotSyncable(format!("{} lists it as well", Role::Policy.key()))
+                } else {
+                    reviewer.resolve(role, &gvr).await
+                };
+                resolved.push((gvr, resolution));
             }
         }
         kinds.push(resolved);

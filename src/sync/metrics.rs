@@ -226,8 +226,7 @@ impl Counted {
             };
             *counted.classes.entry(state).or_default() += 1;
             let known = params.known();
-            let listed = known.iter().flat_map(|params| Role::ALL.map(|role| (params, role)));
-            kinds.extend(listed.flat_map(|(params, role)| params.listed(role).map(move |gvr| (role, gvr))));
+            kinds.extend(known.iter().flat_map(|params| params.all_listed()));
         }
         for state in kinds.iter().filter_map(|(role, gvr)| resolved(view, *role, gvr)) {
             *counted.kinds.entry(state).or_default() += 1;

@@ -9,7 +9,7 @@ use kube::core::SelectorExt;
 use policy_sync::api::gateway::GROUP;
 use policy_sync::api::json::normalize;
 use policy_sync::api::names::{ObjectKey, Origin};
-use policy_sync::api::params::{Params, TlsSecrets};
+use policy_sync::api::params::{Params, Role, TlsSecrets};
 use policy_sync::api::selector::parse;
 use policy_sync::api::work::ManifestWorkSpec;
 use policy_sync::sync::desired::work::SIZE_LIMIT;
@@ -143,7 +143,7 @@ fn references_are_placed(hub: &Hub, origin: &Origin, cluster: &str, work: &Plann
         let key = ObjectKey::new(namespace, name);
         assert!(hub.placed(&key).contains(cluster), "{reference} is not placed on {cluster}");
         let params = params(hub, &key).expect("the class of a Gateway that is referred to is ours");
-        let lists = params.policies_to_sync.iter().any(|policy| policy.gvr().kind == *origin.kind());
+        let lists = params.lists(Role::Policy, origin.kind());
         assert!(lists, "its class does not list {}", origin.kind());
         names.insert(name);
     }

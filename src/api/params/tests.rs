@@ -20,7 +20,7 @@ fn every_key_is_read() {
     )
     .unwrap();
     assert_eq!(
-        params.policies_to_sync[0].gvr(),
+        params.listed(Role::Policy).next().unwrap(),
         GroupVersionResource::new("kuadrant.io", "v1", "authpolicies")
     );
     assert_eq!(params.conflicts, Conflicts::Overwrite);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::sources::Source;
 use crate::api::names::{GroupVersionResource, ObjectKey};
-use crate::api::params::{Params, Role, StatusField, StatusPath};
+use crate::api::params::{Role, StatusField, StatusPath};
 use crate::cli::columns::table;
 use crate::cli::documents::{self, Document, documents};
 use crate::cli::plan::is_plural;
@@ -81,11 +81,12 @@ fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     let metadata = &object["metadata"];
     let key = ObjectKey::new(&text(&metadata["namespace"]), &text(&metadata["name"]));
     let valid = sources.iter().filter(|source| source.checked.faults.is_empty());
-    let params: Vec<&Params> = valid.map(|source| &source.checked.params).collect();
-    let is_it = |gvr: &GroupVersionResource| gvr.api_version() == api_version && is_plural(&gvr.kind, &kind);
+    let is_it = |(_, gvr): &(Role, GroupVersionResource)| {
+        gvr.api_version() == api_version && is_plural(&gvr.kind, &kind)
+    };
     let (mut is_listed, mut fields) = (false, Vec::new());
-    for (params, role) in params.iter().flat_map(|params| Role::ALL.map(|role| (params, role))) {
-        for gvr in params.listed(role).filter(is_it) {
+    for params in valid.map(|source| &source.checked.params) {
+        for (role, gvr) in params.all_listed().filter(is_it) {
             is_listed = true;
             let listed = params.status_fields(role, &gvr).map(|field| Field::new(field, object));
             fields.extend(listed.collect::<anyhow::Result<Vec<_>>>()?);

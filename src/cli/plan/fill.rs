@@ -209,9 +209,7 @@ impl Filled {
 
 impl Listed {
     fn take(&mut self, params: &Params, regarding: &Regarding) {
-        for role in Role::ALL {
-            self.by.extend(params.listed(role).map(|gvr| (role, gvr, regarding.clone())));
-        }
+        self.by.extend(params.all_listed().map(|(role, gvr)| (role, gvr, regarding.clone())));
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::eligibility::not_in_role;
 use crate::api::names::GroupResource;
-use crate::api::params::Role;
 use crate::sync::{ClassParams, View};
 
 /// What is taken to the spokes.
@@ -37,10 +36,9 @@ pub fn covered(view: View<'_>) -> Option<Covered> {
     let departed = view.departed().map(|(class, _, params)| (class, params.cloned()));
     for (class, params) in ours.into_iter().chain(departed) {
         covered.classes.insert(class.name.clone());
-        for role in Role::ALL {
-            let kinds = params.iter().flat_map(|params| params.listed(role)).map(|gvr| gvr.kind);
-            covered.kinds.extend(kinds.filter(|kind| not_in_role(view, role, kind).is_none()));
-        }
+        let listed = params.iter().flat_map(|params| params.all_listed());
+        let synced = listed.filter(|(role, gvr)| not_in_role(view, *role, &gvr.kind).is_none());
+        covered.kinds.extend(synced.map(|(_, gvr)| gvr.kind));
     }
     Some(covered)
 }

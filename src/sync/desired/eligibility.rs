@@ -147,6 +147,17 @@ pub enum ResourceTerms {
     Known(Arc<Params>, ResourceToSync, Option<Problem>),
 }
 
+impl ResourceTerms {
+    /// What it says, where that is known.
+    #[must_use]
+    pub fn entry(&self) -> Option<&ResourceToSync> {
+        match self {
+            Self::Known(_, entry, _) => Some(entry),
+            Self::Frozen(_) | Self::Unlisted => None,
+        }
+    }
+}
+
 /// What the oldest class that lists `kind` as resources says of it.
 #[must_use]
 pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
@@ -160,8 +171,7 @@ pub fn of_resources(view: View<'_>, kind: &PolicyKind) -> ResourceTerms {
     if let Some(problem) = classes.iter().find_map(|(name, _)| unknown(name).filter(Problem::passes)) {
         return ResourceTerms::Frozen(problem);
     }
-    let entry =
-        |params: &Params| params.resources_to_sync.iter().find(|entry| entry.gvr().kind == *kind).cloned();
+    let entry = |params: &Params| params.resource(kind).cloned();
     let found = view.listing().into_iter().find_map(|(class, params)| Some((class, entry(&params)?, params)));
     let Some((class, entry, params)) = found else {
         let unknown = classes.iter().find_map(|(name, _)| unknown(name));

@@ -30,7 +30,7 @@ use super::{Kept, Leaving, Outcome, PlannedWork, WorksPlan};
 use crate::api::annotations::{CLUSTER_OVERRIDES, SELECTORS};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, GroupVersionResource, ObjectKey, Origin, WorkName};
-use crate::api::params::Role;
+use crate::api::params::{Params, Role};
 use crate::api::selector::ClusterSelector;
 use crate::sync::kinds::{CLASSES, role_of};
 use crate::sync::rows::kind::KindInfo;
@@ -121,10 +121,8 @@ fn withheld(view: View<'_>, origin: &Origin) -> Option<(Problem, Option<Moment>)
         Some(Role::Resource) => None,
         // Another class's mistake is no reason to withdraw.
         Some(Role::Policy) => {
-            let mut listed = view.listing().into_iter().flat_map(|(_, params)| {
-                params.listed(Role::Resource).filter(|gvr| gvr.kind == *kind).collect::<Vec<_>>()
-            });
-            let gvr = listed.next()?;
+            let listed = |params: &Params| params.listed(Role::Resource).find(|gvr| gvr.kind == *kind);
+            let gvr = view.listing().iter().find_map(|(_, params)| listed(params))?;
             let fault = not_in_role(view, Role::Resource, kind)?;
             Some((Problem::KindNotResolved { gvr, fault }, None))
         }

@@ -54,6 +54,11 @@ pub(in crate::sync) fn placement(
     }
 }
 
+/// Whether what the parameters name places `resource`, which is `origin`: it is no other's, and names no Placement itself.
+pub(super) fn is_placed_by_default(origin: &Origin, resource: &Policy) -> bool {
+    resource.placement().is_none() && controlled_by(origin, resource).is_none()
+}
+
 /// What makes `resource`, which is `origin`, on each cluster anew.
 fn controlled_by(origin: &Origin, resource: &Policy) -> Option<String> {
     // Each cluster has its own authority, and puts it into each namespace.

@@ -30,7 +30,7 @@ pub fn plan(view: View<'_>) -> Wanted {
         if params.tls_secrets == TlsSecrets::Copy {
             wanted.extend([(SECRETS.all(), SECRETS.gvr()), (GRANTS.all(), GRANTS.gvr())]);
         }
-        for kind in Role::ALL.into_iter().flat_map(|role| params.listed(role)).map(|gvr| gvr.kind) {
+        for kind in params.all_listed().map(|(_, gvr)| gvr.kind) {
             if let (Some(role), Some(gvr)) = (view.role(&kind), held(view, &versions(view, &kind))) {
                 wanted.insert(objects(role, &kind), gvr.clone());
             }

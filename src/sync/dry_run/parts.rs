@@ -11,7 +11,6 @@ use super::{Planned, keys, regarding};
 use crate::api::gateway::{self, GatewayStatus};
 use crate::api::moment::Moment;
 use crate::api::names::{ObjectKey, Origin};
-use crate::api::params::Role;
 use crate::sync::desired::eligibility::{conflict, not_in_role, not_resolved};
 use crate::sync::rows::kind::Resolution;
 use crate::sync::status::class;
@@ -31,9 +30,7 @@ pub(super) fn classes(hub: &HubSnapshot, now: Moment) -> Planned {
                 diagnostics.push(regarding.error(fault));
             }
             Some(ClassParams::Valid(params)) => {
-                let kinds =
-                    Role::ALL.into_iter().flat_map(|role| params.listed(role).map(move |gvr| (role, gvr)));
-                for (role, gvr) in kinds {
+                for (role, gvr) in params.all_listed() {
                     let unresolved = view.kind(&gvr).filter(|state| !state.resolution.fault().is_empty());
                     let problem = match unresolved {
                         _ if let Some(fault) = not_in_role(view, role, &gvr.kind) => {

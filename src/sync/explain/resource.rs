@@ -5,8 +5,7 @@ use super::{Explainer, Reason, Step, no_cluster, not_chosen};
 use crate::api::annotations::REPLICA_PREFERENCES;
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::names::ClusterName;
-use crate::api::params::ResourceToSync;
-use crate::sync::desired::eligibility::{ResourceTerms, of_resources};
+use crate::sync::desired::eligibility::of_resources;
 use crate::sync::desired::resource::{Unasked, placement};
 
 impl Explainer<'_> {
@@ -22,19 +21,12 @@ impl Explainer<'_> {
         steps
     }
 
-    fn entry(&self) -> Option<ResourceToSync> {
-        match of_resources(self.view, self.origin.kind()) {
-            ResourceTerms::Known(_, entry, _) => Some(entry),
-            ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => None,
-        }
-    }
-
     /// Whether anything places it.
     fn placement(&self) -> Option<Step> {
         let label = format!("{} label {PLACEMENT_LABEL}", self.regarding);
-        let entry = self.entry();
+        let terms = of_resources(self.view, self.origin.kind());
         let stops = |code: &'static str, text: String| Reason::new(code, text).change(label.clone());
-        Some(match placement(self.view, self.origin, self.view.policy(self.origin)?, entry.as_ref()) {
+        Some(match placement(self.view, self.origin, self.view.policy(self.origin)?, terms.entry()) {
             Ok(Ok(placement)) => {
                 let clusters = self.view.decided(&placement).len();
                 let text = format!("Placement {placement} places it on {clusters} clusters");
@@ -73,8 +65,8 @@ impl Explainer<'_> {
     /// Why what places it has not placed it on `cluster`.
     pub(super) fn resource_not_placed(&self, cluster: &ClusterName) -> Vec<Reason> {
         let resource = self.view.policy(self.origin);
-        let entry = self.entry();
-        let placement = resource.map(|resource| placement(self.view, self.origin, resource, entry.as_ref()));
+        let terms = of_resources(self.view, self.origin.kind());
+        let placement = resource.map(|resource| placement(self.view, self.origin, resource, terms.entry()));
         let Some(Ok(Ok(placement))) = placement else { return Vec::new() };
         if self.view.cluster(cluster).is_none() {
             return vec![no_cluster()];

@@ -106,7 +106,7 @@ impl hub::Index for Index {
         let known = self.known_params.values();
         let known = known.chain(self.departed.values().filter_map(|departed| departed.params.as_ref()));
         let listed: BTreeSet<GroupVersionResource> = known
-            .flat_map(|params| Role::ALL.into_iter().flat_map(|role| params.listed(role)))
+            .flat_map(|params| params.all_listed().map(|(_, gvr)| gvr))
             .filter(|gvr| gvr.kind == *kind)
             .collect();
         let versions = VERSIONS.resource(kind.clone());

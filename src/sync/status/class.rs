@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::reason::{ClassAccepted, PoliciesResolved};
 use crate::api::condition::transition;
 use crate::api::names::ObjectKey;
-use crate::api::params::{Params, Role};
+use crate::api::params::Params;
 use crate::api::text::capped;
 use crate::sync::desired::eligibility::{conflict, not_in_role, not_resolved};
 use crate::sync::named::named;
@@ -80,8 +80,7 @@ fn said(
 
 fn resolved(view: View<'_>, params: &Params) -> Option<(KindReason, String)> {
     let (mut faults, mut kinds) = (Vec::new(), 0);
-    for (role, gvr) in Role::ALL.into_iter().flat_map(|role| params.listed(role).map(move |gvr| (role, gvr)))
-    {
+    for (role, gvr) in params.all_listed() {
         kinds += 1;
         if let Some(fault) = not_in_role(view, role, &gvr.kind) {
             faults.push((KindReason::NotSyncable, not_resolved(gvr, &Resolution::NotSyncable(fault)).text()));

@@ -16,7 +16,7 @@ use crate::api::object::HubObject;
 use crate::api::params::Role;
 use crate::hub::Source;
 use crate::sync::View;
-use crate::sync::desired::eligibility::{KindEligibility, ResourceTerms, of_kind, of_resources, versions};
+use crate::sync::desired::eligibility::{KindEligibility, of_kind, of_resources, versions};
 use crate::sync::desired::order;
 use crate::sync::desired::placement::placed;
 use crate::sync::kinds::{CLASSES, CLUSTERS, CONFIG_MAPS, GATEWAYS, PLACEMENTS};
@@ -178,12 +178,10 @@ fn resource(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
     for class in view.our_classes().keys() {
         of_class(view, &class.name, reads);
     }
-    let entry = match of_resources(view, origin.kind()) {
-        ResourceTerms::Known(_, entry, _) => entry.placement,
-        ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => None,
-    };
+    let terms = of_resources(view, origin.kind());
+    let default = terms.entry().and_then(|entry| entry.placement.as_deref());
     let label = view.policy(origin).and_then(|resource| resource.placement());
-    if let Some(name) = label.or(entry.as_deref()).filter(|name| !name.is_empty()) {
+    if let Some(name) = label.or(default).filter(|name| !name.is_empty()) {
         placement(view, ObjectKey::new(&origin.object().namespace, name), reads);
     }
 }

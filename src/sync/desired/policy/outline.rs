@@ -189,34 +189,26 @@ impl Planner<'_> {
             return None;
         }
         let terms = of_resources(self.view, self.origin.kind());
-        let entry = match &terms {
-            ResourceTerms::Known(_, entry, _) => Some(entry),
-            ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => None,
-        };
-        let (placed, asks) = resource::placed(self.view, self.origin, self.policy, entry);
+        let (placed, asks) = resource::placed(self.view, self.origin, self.policy, terms.entry());
         let has_works = self.view.works_of(self.origin).next().is_some();
         // What parameters say places it where it names no Placement itself.
-        let by_default = self.policy.placement().is_none() && self.policy.controlled_by.is_none();
-        let frozen = match &terms {
-            ResourceTerms::Frozen(problem) => Some(problem),
+        let by_default = resource::is_placed_by_default(self.origin, self.policy);
+        let (params, frozen) = match terms {
+            ResourceTerms::Unlisted => return Some(Own { placed, known: Ok(()), terms: None, asks: false }),
+            ResourceTerms::Frozen(problem) => (None, Some(problem)),
             // What is new goes by the class that is known, what is there may be there by the other's word.
-            ResourceTerms::Known(_, _, older) => older.as_ref().filter(|_| by_default && has_works),
-            ResourceTerms::Unlisted => None,
+            ResourceTerms::Known(params, _, older) => {
+                (Some(params), older.filter(|_| by_default && has_works))
+            }
         };
         if let Some(problem) = frozen {
             let unsettled = placed.unsettled || by_default;
-            let settles = Moment::earliest(placed.settles, returns(self.view, problem));
+            let settles = Moment::earliest(placed.settles, returns(self.view, &problem));
             let (placed, asks) = (Placed { unsettled, settles, ..placed }, asks || by_default && has_works);
-            return Some(Own { placed, known: Err(problem.clone()), terms: None, asks });
+            return Some(Own { placed, known: Err(problem), terms: None, asks });
         }
-        Some(match &terms {
-            ResourceTerms::Known(params, ..) => {
-                Own { placed, known: Ok(()), terms: Some(Terms::shared(params, &mut Vec::new())), asks }
-            }
-            ResourceTerms::Frozen(_) | ResourceTerms::Unlisted => {
-                Own { placed, known: Ok(()), terms: None, asks: false }
-            }
-        })
+        let terms = params.map(|params| Terms::shared(&params, &mut Vec::new()));
+        Some(Own { placed, known: Ok(()), terms, asks })
     }
 
     /// Splits the replicas of a resource among `clusters`, and takes out those that are to have none. Where what is there is only
