@@ -164,11 +164,12 @@ impl Outcome {
 }
 
 /// How many more requests than without faults are enough, where what went wrong has `lasted` so long: those that are sent
-/// again, a list page by page, and each key that waits meanwhile, which tries again with its backoff.
+/// again, a list page by page, and each key that waits meanwhile, which tries again with its backoff, and before a delete
+/// reads each time all that it depends on.
 fn more_requests(lasted: Duration) -> usize {
     let seconds = usize::try_from(lasted.as_secs()).unwrap_or(usize::MAX);
     // Most of them in the first minute, after which the backoff is at its longest.
-    30 + UNTIL_LISTED + 5 * seconds.min(60) + seconds
+    30 + UNTIL_LISTED + 6 * seconds.min(60) + seconds
 }
 
 /// What the faultless run is: its outcome, and what can be disturbed in it.
