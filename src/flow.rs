@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::names::ControllerName;
 use crate::clock::Clock;
 use crate::hub::watch::{Feed, Supervisor};
+use crate::placement::remediation::{self, Remediation};
 use crate::reconcile::{Elector, Leadership, Queue, Worker};
 use crate::registration::{Registration, RegistrationMetrics, Sources};
 use crate::rego::loading::{Loading, RegoMetrics};
@@ -52,6 +53,8 @@ pub struct Flow {
     pub tasks: Tasks,
     /// What loads policies in Rego, and where that is counted; none where nobody wants it.
     pub rego: Option<(Loading, RegoMetrics)>,
+    /// What brings objects where policies say; none where nothing loads any.
+    pub remediation: Option<Remediation>,
     /// What registers webhooks, and where that is counted; none where there are none.
     pub registration: Option<(Registration, RegistrationMetrics)>,
 }
@@ -85,8 +88,14 @@ impl Flow {
         });
         let (leadership, metrics) = (self.leadership, self.metrics);
         let (covered, covering) = watch::channel(None);
-        let sources =
-            self.rego.as_ref().map(|(loading, _)| Sources { loaded: loading.loaded(), covered: covering });
+        let loaded = self.rego.as_ref().map(|(loading, metrics)| (loading.loaded(), metrics.clone()));
+        let remediating =
+            self.remediation.zip(loaded.clone()).map(|(remediation, (loaded, rego_metrics))| {
+                let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
+                let sources = remediation::Sources { loaded, rego_metrics, covered: covering.clone() };
+                remediation.start(client, sources, leadership, &metrics, &tasks, stop)
+            });
+        let sources = loaded.map(|(loaded, _)| Sources { loaded, covered: covering });
         let registering = self.registration.zip(sources).map(|((registration, _), sources)| {
             let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
             registration.start(client, sources, leadership, &metrics, &tasks, stop)
@@ -110,8 +119,10 @@ impl Flow {
         tokio::spawn(async move {
             let loading = tasks.clone().watch("rego queue", OptionFuture::from(loading));
             let registering = tasks.clone().watch("webhook queue", OptionFuture::from(registering));
+            let remediating = tasks.clone().watch("placement queue", OptionFuture::from(remediating));
             let syncing = tasks.clone().watch("queue", worker.run(stop.clone()));
-            let mut working = std::pin::pin!(futures::future::join3(syncing, loading, registering));
+            let mut working =
+                std::pin::pin!(futures::future::join4(syncing, loading, registering, remediating));
             let ended = tokio::select! {
                 _ = &mut working => true,
                 () = tasks.ended() => false,

@@ -75,6 +75,9 @@ keys! {
     CLUSTER_ATTRIBUTES = "kuadrant.io/", Label, ByUsers;
     /// On an object that policies place: what of its labels and annotations is theirs, and what stood there before, as JSON.
     PLACED_BY_POLICY = "kuadrant.io/placed-by-policy", Annotation, Placed;
+    /// On an object that policies place, or on its Namespace, by its owner: `manual` has it told what policies say later on, and not
+    /// written.
+    REMEDIATE = "kuadrant.io/remediate", Annotation, ByUsers;
     /// On a copy of a Gateway.
     MANAGED = "kuadrant.io/managed", Label, Copies;
     /// On a work: its origin, `<resource>.<group>/<namespace>/<name>`.
@@ -98,6 +101,9 @@ pub fn is_ours(key: &str) -> bool {
         *place != Place::ByUsers && *known != MANAGED_BY && is_it
     })
 }
+
+/// What `kubectl apply` keeps of what was applied: the object once more.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The value of [`MANAGED_BY`].
 pub const MANAGED_BY_US: &str = "policy-sync";

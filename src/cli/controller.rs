@@ -1,8 +1,8 @@
 //! `policy-sync controller`: runs until SIGTERM or SIGINT.
 
 mod election;
-mod rego;
-mod webhooks;
+pub(super) mod rego;
+pub(super) mod webhooks;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tracing::{Level, info};
 
 use self::election::ElectionArguments;
 use self::rego::RegoArguments;
-use self::webhooks::WebhookArguments;
+use self::webhooks::{ExemptArguments, WebhookArguments};
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
@@ -25,6 +25,7 @@ use super::{Answer, duration};
 use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::hub::watching;
+use crate::placement::remediation::{self, Remediation, RemediationMetrics};
 use crate::registration::RegistrationMetrics;
 use crate::rego::confined::Checker;
 use crate::rego::loading::{Loading, RegoMetrics};
@@ -65,8 +66,13 @@ pub struct Arguments {
     election: ElectionArguments,
     #[command(flatten)]
     rego: RegoArguments,
+    /// Whether objects that stand are brought where policies say when these, or what they read, are otherwise, or that is only told.
+    #[arg(long, default_value_t, value_name = "MODE", requires = "policy_namespace")]
+    remediate: remediation::Mode,
     #[command(flatten)]
     webhooks: WebhookArguments,
+    #[command(flatten)]
+    exempt: ExemptArguments,
     /// Batch changes of the spokes' status for this long.
     #[arg(long, default_value = "1s", value_parser = status_window, value_name = "DURATION")]
     status_window: Duration,
@@ -122,10 +128,16 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let name = controller.as_str().to_owned();
     let mut prepared = None;
     let mut registration = None;
+    let mut remediation = None;
     let rego = match arguments.rego.settings() {
         Some(settings) => {
+            let exemptions = arguments.exempt.exemptions(Some(&namespace), &settings);
+            let remediated = RemediationMetrics::new(&metrics).context("cannot set metrics up")?;
+            let remediating =
+                remediation::Settings { mode: arguments.remediate, exemptions: exemptions.clone() };
+            remediation = Some(Remediation::new(controller.clone(), remediating, clock, remediated));
             if let Some((serving, registering)) =
-                arguments.webhooks.prepare(&controller, &namespace, &settings, clock)?
+                arguments.webhooks.prepare(&controller, &namespace, (&settings, exemptions), clock)?
             {
                 let metrics = RegistrationMetrics::new(&metrics).context("cannot set metrics up")?;
                 (prepared, registration) = (Some(serving), Some((registering, metrics)));
@@ -151,6 +163,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         elector,
         tasks: tasks.clone(),
         rego,
+        remediation,
         registration,
     };
     let answering = match (prepared, &flow.rego) {

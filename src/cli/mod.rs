@@ -11,6 +11,7 @@ pub mod hub;
 mod manifests;
 pub mod output;
 pub mod params;
+pub mod placement;
 pub mod plan;
 mod progress;
 pub mod rego;
@@ -75,6 +76,9 @@ enum Command {
     /// Check policies in Rego, ask them, and run their tests.
     #[command(subcommand, after_help = rego::EXAMPLES)]
     Rego(rego::Command),
+    /// Say what policies in Rego say of objects that stand, and bring them there.
+    #[command(subcommand, after_help = placement::EXAMPLES)]
+    Placement(placement::Command),
     /// Print the script that makes a shell complete this command line.
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::Arguments),
@@ -131,6 +135,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
         Command::Rego(command) => rego::run(&command).await,
+        Command::Placement(command) => placement::run(&cli.hub, &command).await,
         Command::Completion(arguments) => completion::run(&arguments),
     };
     match answer {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use regorus::Value;
 
-use crate::api::annotations::is_ours;
+use crate::api::annotations::{REMEDIATE, is_ours};
 use crate::api::syntax::{is_label_key, is_label_value};
 
 /// What a policy answers.
@@ -97,6 +97,9 @@ fn text(value: &Value) -> anyhow::Result<Option<String>> {
 fn check(field: &str, key: &str, value: Option<&str>) -> Result<(), String> {
     if is_ours(key) {
         return Err("only the controller writes it".to_owned());
+    }
+    if key == REMEDIATE {
+        return Err("only the object's owner writes it".to_owned());
     }
     if !is_label_key(key) {
         return Err("is no key that the API takes".to_owned());

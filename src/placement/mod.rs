@@ -8,9 +8,17 @@
 //!
 //! A policy is asked of what the developer wrote, never of its own last answer: else it would take that for a wish, and could
 //! not move anything. So what is stored is what the policy says of the wish alone, whatever came before.
+//!
+//! [`review`] is for objects that are written, [`remediation`] for those that stand, and [`by_hand`] for whoever brings these where
+//! policies say by themselves.
 
 pub mod answer;
+pub mod by_hand;
 pub mod place;
 pub mod placed;
+mod placed_kinds;
+pub mod question;
 pub(crate) mod refusals;
+pub mod remediation;
 pub mod review;
+pub mod standing;

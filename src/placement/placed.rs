@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::api::annotations::PLACED_BY_POLICY;
+use crate::api::annotations::{PLACED_BY_POLICY, is_ours};
 use crate::api::json::Hash;
+use crate::api::syntax::{is_label_key, is_label_value};
 
 /// Labels or annotations.
 pub type Strings = BTreeMap<String, String>;
@@ -62,7 +63,13 @@ impl Placed {
     /// What the annotation says. What cannot be read is nothing.
     #[must_use]
     pub fn read(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_default()
+        let mut placed: Self = serde_json::from_str(text).unwrap_or_default();
+        // No policy sets these: somebody has written them who was not reviewed.
+        let may_be = |key: &str| is_label_key(key) && !is_ours(key);
+        let is_value = |value: &Option<String>| value.as_deref().is_none_or(is_label_value);
+        placed.annotations.retain(|key, _| may_be(key));
+        placed.labels.retain(|key, set| may_be(key) && is_value(&set.before));
+        placed
     }
 
     /// What the developer had written in the annotation `key`, where its `value` is still a policy's.

@@ -1,16 +1,12 @@
 //! The review of an object that is written: whether it may be, and what of it policies set.
 
-use regorus::Value as Rego;
 use serde_json::Value;
 
-use super::answer::Answer;
-use super::place::place;
-use super::placed::Placed;
+use super::placed::{Placed, strings};
+use super::question::{PACKAGE, Said, ask};
 use crate::api::admission::{Request, Verdict};
 use crate::rego::snapshot::{Snapshot, Unanswered};
 
-/// What the package is asked for.
-pub use crate::rego::asked::PLACEMENT as PACKAGE;
 /// Reviews what `request` writes, by the policies of `snapshot`. It takes the time of one evaluation.
 ///
 /// # Errors
@@ -22,31 +18,25 @@ pub fn review(snapshot: &Snapshot, request: &Request) -> Result<Verdict, Unanswe
     if !object["metadata"]["deletionTimestamp"].is_null() || !snapshot.is_asked(PACKAGE) {
         return Ok(Verdict::allowed());
     }
-    let query = snapshot.query(PACKAGE);
-    let wish = Placed::stored(&request.old_object).wish(object);
-    let Some(answer) = snapshot.ask(PACKAGE, &query, &question(&wish))? else {
-        return Ok(Verdict::failed(format!("{query} is undefined")));
-    };
-    let placed = Answer::read(&answer).and_then(|answer| {
-        if answer.errors.is_empty() { place(object, &wish, &answer).map(Ok) } else { Ok(Err(answer.errors)) }
-    });
-    Ok(match placed {
-        Ok(Ok(placed)) => Verdict::allowed().with_patch(json_patch::diff(object, &placed)),
-        Ok(Err(errors)) => Verdict::denied(errors.join("; ")),
-        Err(fault) => Verdict::failed(format!("{query}: {fault}")),
+    Ok(match ask(snapshot, object, &wish(object, &request.old_object))? {
+        Said::Placed(placed) => Verdict::allowed().with_patch(json_patch::diff(object, &placed)),
+        Said::Refused(errors) => Verdict::denied(errors),
+        Said::Unusable(fault) => Verdict::failed(fault),
     })
 }
 
-/// What a policy is asked of: the object, without its status and without who wrote which field.
-fn question(wish: &Value) -> Rego {
-    let mut input = wish.clone();
-    if let Some(fields) = input.as_object_mut() {
-        fields.remove("status");
+/// What the developer wants of `object`, which replaces `old`. What is stored says what is a policy's, never what is sent: but where
+/// that leaves every wish as it was, whoever sends it has asked policies as well.
+pub(super) fn wish(object: &Value, old: &Value) -> Value {
+    let (stored, sent) = (Placed::stored(old), Placed::stored(object));
+    if !old.is_null() && sent != stored {
+        let (before, now) = (stored.wish(old), sent.wish(object));
+        let is_as_before = |field| strings(&before, field) == strings(&now, field);
+        if is_as_before("labels") && is_as_before("annotations") {
+            return now;
+        }
     }
-    if let Some(metadata) = input["metadata"].as_object_mut() {
-        metadata.remove("managedFields");
-    }
-    input.into()
+    stored.wish(object)
 }
 
 #[cfg(test)]

@@ -65,6 +65,13 @@ impl Leadership {
         Self::lasting(Instant::now() + FOR_EVER)
     }
 
+    /// The leadership of a process that only looks.
+    #[must_use]
+    pub fn never() -> Self {
+        let (_, term) = watch::channel(Term::default());
+        Self { term, last: None }
+    }
+
     /// One term, which ends at `until`.
     pub(super) fn lasting(until: Instant) -> Self {
         let (_, term) = watch::channel(Term { number: 1, until: Some(until) });

@@ -7,7 +7,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::exemptions::{Exemptions, quoted};
 use super::facts::Facts;
 use super::kinds::Sort;
 use super::rows::{Configuration, entry_suffix};
@@ -15,6 +14,7 @@ use super::settings::{FailurePolicy, Settings};
 use crate::api::gateway;
 use crate::api::names::{ControllerName, GroupResource};
 use crate::api::rego_policy;
+use crate::rego::exemptions::{Exemptions, quoted};
 
 /// How long the API server waits for an answer, in seconds; this process answers sooner.
 const TIMEOUT: u8 = 5;

@@ -14,7 +14,6 @@
 
 mod certificate;
 mod entries;
-mod exemptions;
 mod facts;
 mod flow;
 mod index;
@@ -26,7 +25,6 @@ mod rows;
 mod settings;
 mod shared;
 
-pub use exemptions::Exemptions;
 pub use flow::Registration;
 pub(crate) use flow::Sources;
 pub use metrics::RegistrationMetrics;

@@ -8,7 +8,7 @@ use http::Uri;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::exemptions::Exemptions;
+use crate::rego::exemptions::Exemptions;
 
 /// How webhooks are registered.
 #[derive(Clone, Debug)]

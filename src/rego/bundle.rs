@@ -136,6 +136,32 @@ impl Bundle {
         }
     }
 
+    /// What `package` comes to.
+    #[must_use]
+    pub fn reached(&self, package: &str) -> Reached {
+        let root: Vec<String> = ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect();
+        let (mut reached, mut left) = (Reached::default(), self.modules().collect::<Vec<_>>());
+        let mut paths = BTreeSet::from([root]);
+        loop {
+            let is_reached = |module: &&Module| {
+                let package = &module.package;
+                paths.iter().any(|path| path.starts_with(package) || package.starts_with(path))
+            };
+            let (next, others): (Vec<_>, Vec<_>) = left.into_iter().partition(is_reached);
+            if next.is_empty() {
+                return reached;
+            }
+            for module in next {
+                reached.modules.insert(module.id.clone());
+                let Reads { kinds, any } = Reads::of(module);
+                reached.kinds.extend(kinds.into_keys());
+                reached.any |= !any.is_empty();
+                paths.extend(advice::referred(module));
+            }
+            left = others;
+        }
+    }
+
     fn faults(&self) -> Vec<Fault> {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
         for Loaded { module, edited } in &self.modules {
@@ -201,6 +227,17 @@ pub(super) fn parsed(texts: &[Text]) -> (Vec<Module>, Vec<Fault>) {
         }
     }
     (modules, faults)
+}
+
+/// What a package comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Its modules, and those that they refer to.
+    pub modules: BTreeSet<ModuleId>,
+    /// The kinds of the hub that these read, by their plurals.
+    pub kinds: BTreeSet<String>,
+    /// Whether they read kinds that they do not name.
+    pub any: bool,
 }
 
 /// A rule that should be true.

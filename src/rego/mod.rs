@@ -19,6 +19,7 @@ pub mod check;
 pub mod confined;
 pub mod embedded;
 pub mod enforcement;
+pub mod exemptions;
 mod extensions;
 pub mod fault;
 pub mod loading;

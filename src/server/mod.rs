@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::health::{self, Health};
+use crate::placement::remediation::{Remediated, Remediation};
 use crate::reconcile::Leadership;
 use crate::registration::{Registered, RegistrationMetrics};
 use crate::rego::loading::{Loaded, RegoMetrics};
@@ -40,6 +41,7 @@ pub struct Served {
     clock: Clock,
     rego: Option<(Loaded, RegoMetrics)>,
     registered: Option<(Registered, RegistrationMetrics)>,
+    remediated: Option<Remediated>,
 }
 
 impl Served {
@@ -53,6 +55,7 @@ impl Served {
             leadership: flow.leadership.clone(),
             clock: flow.clock,
             rego: flow.rego.as_ref().map(|(loading, metrics)| (loading.loaded(), metrics.clone())),
+            remediated: flow.remediation.as_ref().map(Remediation::remediated),
             registered: flow
                 .registration
                 .as_ref()
@@ -80,6 +83,9 @@ impl Served {
             if let Some((registered, metrics)) = &self.registered {
                 and(registered.watches());
                 registered.measure(metrics);
+            }
+            if let Some(remediated) = &self.remediated {
+                remediated.measure();
             }
             self.metrics.watches(watches.iter().map(|(resource, up)| (resource.as_str(), *up)));
             self.hub_metrics.measure(view, leads);

@@ -132,6 +132,7 @@ struct Rego {
     kinds: Vec<PolicyKinds>,
     failure_policy: Option<FailurePolicy>,
     exempt_namespaces: Option<Vec<String>>,
+    remediate: Option<Remediate>,
     #[schemars(default)]
     certificate_secret: String,
 }
@@ -142,6 +143,13 @@ struct PolicyNamespace {
     create: bool,
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"))]
     name: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", inline)]
+enum Remediate {
+    Automatic,
+    Manual,
 }
 
 #[derive(JsonSchema)]

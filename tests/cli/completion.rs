@@ -63,7 +63,18 @@ async fn kubectl_completes_its_plugin() -> Result<()> {
     let (lines, ran) = shell.kubectl(&["explain", "--clus"]);
     ensure!(values(&lines) == ["--cluster", ":4"], "{ran:?}");
     let (lines, ran) = shell.kubectl(&[""]);
-    let commands = ["controller", "plan", "params", "status", "explain", "rego", "completion", "help", ":4"];
+    let commands = [
+        "controller",
+        "plan",
+        "params",
+        "status",
+        "explain",
+        "rego",
+        "placement",
+        "completion",
+        "help",
+        ":4",
+    ];
     ensure!(values(&lines) == commands, "{ran:?}");
     // A folder is gone on with, without a space.
     std::fs::create_dir(shell.home.path().join("shop"))?;

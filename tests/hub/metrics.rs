@@ -29,6 +29,7 @@ fn documented() -> Vec<Documented> {
     let rows = PAGE.lines().filter(|line| {
         line.starts_with("| `")
             && !line.starts_with("| `policy_sync_rego_")
+            && !line.starts_with("| `policy_sync_placement_")
             && !line.starts_with("| `policy_sync_webhook_")
             && !line.starts_with("| `policy_sync_certificate_")
     });

@@ -1,11 +1,13 @@
 //! Policies in Rego on a real API server: what is loaded of them, and what their owners are told.
 
 mod answers;
+mod by_hand;
 mod carriers;
 mod documents;
 mod faults;
 mod registration;
 mod rego_policies;
+mod remediation;
 mod switch;
 mod webhooks;
 mod world;

@@ -13,7 +13,8 @@ use serde_json::json;
 use crate::world::{BINARY, LIMIT, World, denies};
 
 /// How the names of its metrics begin.
-const OF_REGO: [&str; 3] = ["policy_sync_rego_", "policy_sync_webhook_", "policy_sync_certificate_"];
+const OF_REGO: [&str; 4] =
+    ["policy_sync_rego_", "policy_sync_webhook_", "policy_sync_certificate_", "policy_sync_placement_"];
 
 #[tokio::test]
 async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
@@ -37,7 +38,9 @@ async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
     let states = metrics.labels("policy_sync_rego_modules", "state");
     ensure!(states == BTreeSet::from(["ignored", "loaded", "pending", "refused"]), "{states:?}");
     let keys = metrics.labels("workqueue_adds_total", "name");
-    for name in keys.iter().filter(|name| name.starts_with("rego") || name.starts_with("webhook")) {
+    for name in
+        keys.iter().filter(|name| ["rego", "webhook", "placement"].iter().any(|of| name.starts_with(of)))
+    {
         ensure!(page.contains(&format!("`{name}`")), "{name} is not on the page");
     }
     let (_, text) = controller.readiness().await?;
@@ -77,7 +80,7 @@ async fn nothing_is_watched_served_or_asked_without_a_policy_namespace() -> Resu
     let of_rego: Vec<&str> = metrics
         .names()
         .into_iter()
-        .filter(|name| name.contains("rego") || name.contains("webhook") || name.contains("certificate"))
+        .filter(|name| OF_REGO.iter().any(|prefix| name.starts_with(prefix)))
         .collect();
     ensure!(of_rego.is_empty(), "{of_rego:?}");
     let (_, text) = controller.readiness().await?;

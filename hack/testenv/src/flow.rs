@@ -34,6 +34,7 @@ pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
         leadership: Leadership::always(),
         elector: None,
         rego: None,
+        remediation: None,
         registration: None,
     })
 }

@@ -13,7 +13,7 @@ const TAKEN: [&str; 6] = ["admission", "authorization", "io", "k8s", "kubernetes
 
 /// Policies in Rego. Without a namespace of policies nothing of it is watched, served or asked.
 #[derive(Debug, Args)]
-pub(super) struct RegoArguments {
+pub(in crate::cli) struct RegoArguments {
     /// Load policies in Rego from the ConfigMaps of this namespace, and from RegoPolicies; may be given again.
     #[arg(long, value_parser = namespace, value_name = "NAMESPACE")]
     policy_namespace: Vec<String>,
@@ -76,7 +76,7 @@ fn alias(text: &str) -> Result<(String, String), String> {
 
 impl RegoArguments {
     /// How Rego is set up, `None` where it is off.
-    pub(super) fn settings(&self) -> Option<Settings> {
+    pub(in crate::cli) fn settings(&self) -> Option<Settings> {
         let namespaces: BTreeSet<String> = self.policy_namespace.iter().cloned().collect();
         // One of one's own is one more.
         let usual = alias(DEFAULT_ALIAS).ok();

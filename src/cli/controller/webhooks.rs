@@ -16,7 +16,8 @@ use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::placement::refusals::Refusals;
 use crate::reconcile::Events;
-use crate::registration::{Authority, Exemptions, FailurePolicy, Registration, Settings, Url};
+use crate::registration::{Authority, FailurePolicy, Registration, Settings, Url};
+use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{self, Loading, RegoMetrics};
 use crate::server::listen;
 use crate::server::tls::{self, Certificates, Files};
@@ -53,6 +54,11 @@ pub(super) struct WebhookArguments {
     /// What becomes of writes while no replica answers.
     #[arg(long, default_value_t, value_name = "POLICY", requires = "policy_namespace")]
     webhook_failure_policy: FailurePolicy,
+}
+
+/// Whose objects policies are not asked about.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExemptArguments {
     /// Namespaces whose objects are never reviewed, besides the controller's own and those of policies; `*` stands for any text.
     #[arg(
         long,
@@ -63,6 +69,21 @@ pub(super) struct WebhookArguments {
         requires = "policy_namespace"
     )]
     exempt_namespaces: Vec<String>,
+}
+
+impl ExemptArguments {
+    /// Whose objects policies are not asked about, where the controller is in `namespace`, if anybody knows, and policies
+    /// are where `loading` says.
+    pub(in crate::cli) fn exemptions(
+        &self,
+        namespace: Option<&str>,
+        loading: &loading::Settings,
+    ) -> Exemptions {
+        // An empty one is how none is said.
+        let exempt = self.exempt_namespaces.iter().filter(|pattern| !pattern.is_empty());
+        let own = namespace.map(str::to_owned).into_iter().chain(loading.namespaces.iter().cloned());
+        Exemptions::new(own.chain(exempt.cloned()))
+    }
 }
 
 fn object_name(text: &str) -> Result<String, String> {
@@ -102,7 +123,7 @@ impl WebhookArguments {
         &self,
         controller: &ControllerName,
         namespace: &str,
-        loading: &loading::Settings,
+        (loading, exemptions): (&loading::Settings, Exemptions),
         clock: Clock,
     ) -> anyhow::Result<Option<(Prepared, Registration)>> {
         let Bind(Some(address)) = self.webhook_bind_address else { return Ok(None) };
@@ -110,9 +131,6 @@ impl WebhookArguments {
         let folder = self.webhook_cert_dir.as_deref();
         let files = folder.map(|folder| Files::read(folder, certificates.clone())).transpose()?;
         let name = &self.webhook_name;
-        // An empty one is how none is said.
-        let exempt = self.exempt_namespaces.iter().filter(|pattern| !pattern.is_empty());
-        let own = [namespace.to_owned()].into_iter().chain(loading.namespaces.iter().cloned());
         let settings = Settings {
             name: name.clone(),
             namespace: namespace.to_owned(),
@@ -121,7 +139,7 @@ impl WebhookArguments {
                 None => Url::of_service(&format!("{name}-webhook"), namespace),
             },
             failure_policy: self.webhook_failure_policy,
-            exemptions: Exemptions::new(own.chain(exempt.cloned())),
+            exemptions,
             policy_namespaces: loading.namespaces.clone(),
             authority: files.as_ref().map_or(Authority::Own, |files| Authority::File(files.authority())),
         };

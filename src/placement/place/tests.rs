@@ -28,6 +28,8 @@ enum Act {
     Forge(String),
     /// Another policy is in force, and is asked again.
     Policy(Policy),
+    /// Another policy is in force, and what it says is written, as by anybody.
+    Remediated(Policy),
 }
 
 fn key(number: usize) -> String {
@@ -40,7 +42,7 @@ fn answer(policy: &Policy, wish: &Strings) -> BTreeMap<String, Option<String>> {
             Rule::Nothing => return None,
             Rule::Set(value) => Some((*value).to_owned()),
             Rule::Remove => None,
-            Rule::Extend => Some(format!("{}+", wish.get(&key(number)).map_or("", String::as_str))),
+            Rule::Extend => Some(format!("{}-x", wish.get(&key(number)).map_or("", String::as_str))),
         };
         Some((key(number), value))
     };
@@ -58,7 +60,7 @@ fn expected(policy: &Policy, wish: &Strings) -> Strings {
 
 /// What is stored where this is sent to replace `stored`.
 fn stored(sent: &Value, stored: &Value, policy: &Policy, field: &str) -> Value {
-    let wish = Placed::stored(stored).wish(sent);
+    let wish = super::super::review::wish(sent, stored);
     let said = answer(policy, &strings(&wish, field));
     let mut answer = Answer::default();
     if field == "labels" {
@@ -70,7 +72,7 @@ fn stored(sent: &Value, stored: &Value, policy: &Policy, field: &str) -> Value {
 }
 
 fn values() -> impl Strategy<Value = Option<&'static str>> {
-    prop::sample::select(vec![None, Some("a"), Some("b"), Some("a+"), Some("p")])
+    prop::sample::select(vec![None, Some("a"), Some("b"), Some("a-x"), Some("p")])
 }
 
 fn policies() -> impl Strategy<Value = Policy> {
@@ -92,6 +94,7 @@ fn acts() -> impl Strategy<Value = Act> {
         ])
         .prop_map(Act::Forge),
         policies().prop_map(Act::Policy),
+        policies().prop_map(Act::Remediated),
     ]
 }
 
@@ -132,6 +135,10 @@ proptest! {
                     sent["metadata"]["annotations"][PLACED_BY_POLICY] = text.into();
                 }
                 Act::Policy(other) => policy = other,
+                Act::Remediated(other) => {
+                    policy = other;
+                    sent = stored(&object, &object, &policy, field);
+                }
             }
             object = stored(&sent, &object, &policy, field);
             let mut found = strings(&object, field);
@@ -155,6 +162,17 @@ fn a_forged_word_of_a_new_object_is_nothing() {
     let sent = json!({"metadata": {"annotations": {"k0": "a", PLACED_BY_POLICY: forged}}});
     let object = stored(&sent, &Value::Null, &[Rule::Nothing; 3], "annotations");
     assert_eq!(object, json!({"metadata": {"annotations": {"k0": "a"}}}));
+}
+
+#[test]
+fn a_word_that_nobody_has_reviewed_makes_nobody_write_what_no_policy_may() {
+    let word = json!({
+        "annotations": {"kuadrant.io/parent": {"before": "x"}, "not a key": {"before": "x"}, "a": {"before": "x"}},
+        "labels": {"kuadrant.io/work-for": {"before": "x"}, "b": {"before": "not a value!"}, "c": {"before": "x"}},
+    });
+    let placed = Placed::read(&word.to_string());
+    assert_eq!(placed.annotations.into_keys().collect::<Vec<_>>(), ["a"]);
+    assert_eq!(placed.labels.into_keys().collect::<Vec<_>>(), ["c"]);
 }
 
 #[test]

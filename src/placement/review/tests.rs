@@ -73,7 +73,7 @@ fn what_the_policy_has_set_is_no_wish_where_the_fleet_has_changed() {
 #[test]
 fn a_policy_sees_the_object_without_its_status_and_nothing_of_its_own() {
     let rego = "package io.k8s.federation.admission\nannotations[\"example.com/seen\"] := input";
-    let mut object = app(json!({"a": "b"}));
+    let mut object = app(json!({"a": "b", "kubectl.kubernetes.io/last-applied-configuration": "{}"}));
     object["status"] = json!({"replicas": 1});
     object["metadata"]["managedFields"] = json!([{"manager": "kubectl"}]);
     let first = written(&snapshot(rego, json!({})), &object, &Value::Null).unwrap();
@@ -97,6 +97,10 @@ fn what_cannot_be_asked_is_denied_with_the_reason() {
             format!("{query}: annotations.kuadrant.io/parent: only the controller writes it"),
         ),
         (
+            "annotations := {\"kuadrant.io/remediate\": \"manual\"}",
+            format!("{query}: annotations.kuadrant.io/remediate: only the object's owner writes it"),
+        ),
+        (
             "annotations := {\"big\": concat(\"\", [x | some i in numbers.range(1, 40000); x := \"12345678\"])}",
             format!("{query}: annotations: the object's would have 320,099 bytes, 262,144 are allowed"),
         ),
@@ -112,6 +116,28 @@ fn what_cannot_be_asked_is_denied_with_the_reason() {
                 some a in numbers.range(1, 90000)\nsome b in numbers.range(1, 90000)\na + b == 0\n}";
     let (code, message) = denied(slow);
     assert!(code == 500 && message.ends_with("took more than 1 s"), "{message}");
+}
+
+#[test]
+fn what_an_earlier_policy_had_set_is_no_wish_for_who_brings_an_object_where_a_policy_says_now() {
+    // Whoever does: the controller, somebody by hand, and who sends again what was stored before.
+    let rego = "package io.k8s.federation.admission\nimport rego.v1\nannotations.a := \
+                sprintf(\"%s in %s\", [input.metadata.annotations.a, data.kubernetes.clusters.c1.metadata.labels.zone])";
+    let mut moved = fleet();
+    moved["c1"]["metadata"]["labels"]["zone"] = "us".into();
+    let (before, after) = (snapshot(rego, fleet()), snapshot(rego, moved));
+    let stored = written(&before, &app(json!({"a": "mine"})), &Value::Null).unwrap();
+    assert_eq!(stored["metadata"]["annotations"]["a"], "mine in eu");
+    let brought = written(&after, &stored, &stored).unwrap();
+    assert_eq!(brought["metadata"]["annotations"]["a"], "mine in us");
+    assert_eq!(written(&after, &brought, &stored).unwrap(), brought, "it is let in as it is");
+    assert_eq!(written(&after, &stored, &brought).unwrap(), brought, "what was stored before is no wish");
+    // A word that makes another wish of what is stored is nobody's but a forger's.
+    let mut forged = stored.clone();
+    let text = forged["metadata"]["annotations"]["kuadrant.io/placed-by-policy"].as_str().unwrap();
+    forged["metadata"]["annotations"]["kuadrant.io/placed-by-policy"] = text.replace("mine", "theirs").into();
+    assert_ne!(forged, stored);
+    assert_eq!(written(&before, &forged, &stored).unwrap(), stored);
 }
 
 #[test]

@@ -98,3 +98,20 @@ fn who_refers_to_a_package_is_reached_through_others() {
     assert_eq!(reaching("io.other"), "io.other");
     assert_eq!(reaching("missing"), "missing");
 }
+
+#[test]
+fn a_package_comes_to_its_modules_and_to_all_that_they_refer_to() {
+    let asked = "package asked\nimport data.lib\np := lib.q";
+    let library = "package lib\nq := data.deeper.r\nr := data.kubernetes.pods";
+    let deeper = "package deeper\nr := data.kubernetes.nodes";
+    let other = "package other\np := data.kubernetes.services\nq := data.asked.p";
+    let bundle = checked(&[asked, library, deeper, other]).unwrap();
+    let reached = bundle.reached("asked");
+    let modules: Vec<&str> = reached.modules.iter().map(ModuleId::as_str).collect();
+    assert_eq!(modules, ["1.rego", "2.rego", "3.rego"]);
+    assert_eq!(reached.kinds.into_iter().collect::<Vec<_>>(), ["nodes", "pods"]);
+    assert!(!reached.any);
+    let any = "package asked\np[kind] := 1 if data.kubernetes[kind]";
+    assert!(checked(&[any]).unwrap().reached("asked").any);
+    assert_eq!(bundle.reached("nothing"), Reached::default());
+}

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::discovery::look_up;
 use super::key::Key;
-use super::loaded::{Loaded, Shared};
+use super::loaded::{Kept, Loaded, Shared};
 use super::loader::Loader;
 use super::settings::Settings;
 use super::triggers;
@@ -69,8 +69,9 @@ impl Loading {
     ) -> BoxFuture<'static, ()> {
         let shared = self.loaded.0;
         let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
-        let affected = queue.clone();
+        let (affected, noting) = (queue.clone(), shared.clone());
         let feed = Feed::new(shared.mirror.clone(), self.controller, shared.clock, move |changes| {
+            noting.note(changes);
             affected.affect(triggers::affected(changes));
         });
         let (wanted, watched) = watch::channel(Wanted::new());
@@ -80,6 +81,7 @@ impl Loading {
         let aliases = shared.settings.aliases.clone();
         supervisor.spawn(look_up(looked_up, aliases, client.clone(), feed, definitions));
         supervisor.spawn(tell_again(shared.clone(), queue.clone()));
+        supervisor.spawn(watch_again(shared.kept.subscribe(), queue.clone()));
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
         let loader = Loader {
             shared,
@@ -93,6 +95,13 @@ impl Loading {
         };
         queue.add(Key::Watches);
         Worker::new(loader, queue, leadership, metrics.clone(), tasks.clone()).run(stop).boxed()
+    }
+}
+
+/// Has watches follow the kinds that somebody keeps.
+async fn watch_again(mut kept: watch::Receiver<Kept>, queue: Arc<Queue<Key>>) {
+    while kept.changed().await.is_ok() {
+        queue.affect([Key::Watches]);
     }
 }
 

@@ -1,25 +1,27 @@
 //! What is loaded, for whoever asks: what is in force, and how that fares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use regorus::Value;
 use tokio::sync::watch;
 
+use super::following::{self, Basis, Follower, Moved};
 use super::index::Index;
+use super::kinds::documents;
 use super::metrics::RegoMetrics;
 use super::plan;
 use super::plan::reading;
 use super::settings::Settings;
 use super::verdict::{Verdict, Verdicts};
-use super::view::View;
+use super::view::{KindState, View};
 use crate::announce::announce;
 use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, GroupResource};
+use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::clock::Clock;
-use crate::hub::Mirror;
+use crate::hub::{Changes, Mirror};
 use crate::rego::asked::PLACEMENT;
 use crate::rego::bundle::Bundle;
 use crate::rego::confined::{Check, CheckError, Checked};
@@ -42,6 +44,17 @@ pub(super) struct Shared {
     snapshot: watch::Sender<Arc<Snapshot>>,
     in_use: watch::Sender<Option<InUse>>,
     pub(super) registered: watch::Sender<Registered>,
+    pub(super) kept: watch::Sender<Kept>,
+    follower: OnceLock<Follower>,
+}
+
+/// What somebody keeps, beside what modules read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Kinds whose objects are watched.
+    pub kinds: BTreeSet<GroupResource>,
+    /// Kinds of which only is found out how they are read.
+    pub named: BTreeSet<GroupResource>,
 }
 
 /// Which policies there are.
@@ -91,6 +104,10 @@ pub(super) struct Found {
     pub(super) known: BTreeMap<String, Value>,
     /// Whether there are nearly too many objects.
     pub(super) is_near: bool,
+    /// Kinds of which an object has changed since what is known was published.
+    changed: BTreeSet<GroupResource>,
+    /// What placement is asked by.
+    basis: Basis,
 }
 
 impl std::fmt::Debug for Shared {
@@ -120,11 +137,76 @@ impl Loaded {
             too_large: BTreeMap::new(),
             known: BTreeMap::new(),
             is_near: false,
+            changed: BTreeSet::new(),
+            basis: Basis::default(),
         };
         let mirror = Arc::new(Mirror::new(controller));
         let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
-        let found = Mutex::new(found);
-        Ok(Self(Arc::new(Shared { mirror, settings, clock, found, check, snapshot, in_use, registered })))
+        let (found, kept) = (Mutex::new(found), watch::channel(Kept::default()).0);
+        Ok(Self(Arc::new(Shared {
+            mirror,
+            settings,
+            clock,
+            found,
+            check,
+            snapshot,
+            in_use,
+            registered,
+            kept,
+            follower: OnceLock::new(),
+        })))
+    }
+
+    /// Has `follower` told what changes, from now on. It must not wait, and there is one.
+    pub(crate) fn follow(&self, follower: impl Fn(Moved) + Send + Sync + 'static) {
+        // A second one would be somebody's mistake.
+        let is_first = self.0.follower.set(Arc::new(follower)).is_ok();
+        debug_assert!(is_first, "two follow what is loaded");
+    }
+
+    /// Keeps the objects of these kinds, and of no others, beside those that modules read, and finds out how those that are `named`
+    /// are read.
+    pub fn keep(&self, kinds: BTreeSet<GroupResource>, named: BTreeSet<GroupResource>) {
+        announce(&self.0.kept, Kept { kinds, named });
+    }
+
+    /// Each object of `kind`.
+    ///
+    /// # Errors
+    ///
+    /// Why they are not known.
+    pub fn objects(&self, kind: &GroupResource) -> Result<Vec<(ObjectKey, Value)>, String> {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        if let Some((count, _)) = self.0.found.lock().too_large.get(kind) {
+            return Err(reading::too_many(&kind.to_string(), *count, self.0.settings.limit));
+        }
+        let unlisted = || format!("{kind} are not listed");
+        match view.kind(&kind.to_string()) {
+            KindState::Listed(_) => {
+                Ok(view.documents_of(kind).map(|(key, object)| (key.clone(), object.clone())).collect())
+            }
+            KindState::Nowhere => Ok(Vec::new()),
+            KindState::Awaited(None) => Err(unlisted()),
+            KindState::Awaited(Some(why)) | KindState::Forbidden(why) => {
+                Err(format!("{}: {why}", unlisted()))
+            }
+        }
+    }
+
+    /// An object of `kind`, where it is known.
+    #[must_use]
+    pub fn object(&self, kind: &GroupResource, key: &ObjectKey) -> Option<Value> {
+        let guard = self.0.mirror.read();
+        Some(guard.view(self.0.clock.now()).document(kind, key)?.0.clone())
+    }
+
+    /// How `kind` is read, and the highest version that was seen of its objects.
+    #[must_use]
+    pub fn read_as(&self, kind: &GroupResource) -> Option<(GroupVersionResource, u64)> {
+        let guard = self.0.mirror.read();
+        let view = guard.view(self.0.clock.now());
+        Some((view.gvr(&kind.to_string())?.clone(), view.version(&documents(kind))))
     }
 
     /// Which policies there are, as that changes; `None` before it is known.
@@ -154,6 +236,10 @@ impl Loaded {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "[!]rego: {source} failing: {fault}");
         }
+        for (kind, (count, _)) in &self.0.found.lock().too_large {
+            let fault = reading::too_many(&kind.to_string(), *count, self.0.settings.limit);
+            let _ = writeln!(text, "[!]rego: {fault}");
+        }
         let verdicts = self.0.verdicts();
         let is_refused = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Refused { .. });
         let refused = verdicts.modules.values().filter(is_refused).count();
@@ -172,7 +258,8 @@ impl Loaded {
     pub fn watches(&self) -> BTreeMap<String, bool> {
         let (guard, found) = (self.0.mirror.read(), self.0.found.lock());
         let view = guard.view(self.0.clock.now());
-        let wanted = plan::watches(view, &self.0.settings, &found.verdicts, &found.too_large);
+        let kept = self.0.kept.borrow().kinds.clone();
+        let wanted = plan::watches(view, &self.0.settings, &found.verdicts, &kept, &found.too_large);
         let mut watches = BTreeMap::new();
         for source in wanted.keys() {
             let is_up = view.is_listed(source) && view.failure(source).is_none();
@@ -198,6 +285,20 @@ impl Shared {
             }
             before != Some(fault)
         });
+    }
+
+    /// Notes what `changes` mean for what is published, and tells who follows it.
+    pub(super) fn note(&self, changes: &Changes<'_, Index>) {
+        for (kind, ..) in following::objects(changes) {
+            self.found.lock().changed.insert(kind.clone());
+        }
+        let Some(follower) = self.follower.get() else { return };
+        let moved = following::moved(changes);
+        for (kind, moved) in moved {
+            if self.kept.borrow().kinds.contains(&kind) {
+                follower(moved);
+            }
+        }
     }
 
     pub(super) fn verdicts(&self) -> Arc<Verdicts> {
@@ -233,11 +334,18 @@ impl Shared {
         let mut found = self.found.lock();
         let (view, verdicts) = (guard.view(self.clock.now()), found.verdicts.clone());
         let objects = plan::objects(view, &self.settings, &verdicts, &found.known);
-        let engine = found.engine.with_data(plan::data(view, &self.settings, &objects))?;
+        let data = plan::data(view, &self.settings, &objects);
+        let engine = found.engine.with_data(data.clone())?;
         found.known = objects;
-        let snapshot = Snapshot::new(engine, plan::denials::denials(&verdicts, view.now));
+        let denials = plan::denials::denials(&verdicts, view.now);
+        let starting = self.starting(view, &verdicts);
+        let basis = Basis::new(view, &verdicts, starting.is_some(), denials.get(PLACEMENT), &data);
+        let changed = std::mem::take(&mut found.changed);
+        let is_moved = basis.reads().any(|kind| changed.contains(kind)) || basis != found.basis;
+        found.basis = basis;
+        let snapshot = Snapshot::new(engine, denials);
         let snapshot = snapshot.asking(self.settings.packages.clone());
-        let snapshot = match self.starting(view, &verdicts) {
+        let snapshot = match starting {
             None => snapshot,
             Some(why) => snapshot.starting(why),
         };
@@ -254,6 +362,9 @@ impl Shared {
             self.registered(PLACEMENT, Some(Unregistered::yet()));
         }
         announce(&self.in_use, in_use);
+        if let Some(follower) = self.follower.get().filter(|_| is_moved) {
+            follower(Moved::Placement);
+        }
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::key::{CarrierKey, Key};
-use super::loaded::Shared;
+use super::loaded::{Kept, Shared};
 use super::plan;
 use super::plan::reading;
 use super::plan::status::{told, told_at};
@@ -20,6 +20,7 @@ use crate::hub::Wanted;
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
 };
+use crate::rego::asked::PLACEMENT;
 use crate::rego::confined::CheckError;
 use crate::rego::embedded::Embedded;
 use crate::rego::fault::Fault;
@@ -104,8 +105,9 @@ impl Loader {
         let (guard, found) = (self.shared.mirror.read(), self.shared.found.lock());
         let view = guard.view(self.shared.clock.now());
         let settings = &self.shared.settings;
-        let plurals = plan::plurals(settings, &found.verdicts);
-        let wanted = plan::watches(view, settings, &found.verdicts, &found.too_large);
+        let Kept { kinds, named } = self.shared.kept.borrow().clone();
+        let plurals = plan::plurals(settings, &found.verdicts, kinds.union(&named));
+        let wanted = plan::watches(view, settings, &found.verdicts, &kinds, &found.too_large);
         announce(&self.plurals, plurals);
         announce(&self.wanted, wanted);
     }
@@ -181,8 +183,14 @@ impl Loader {
             modules.insert(id, verdict);
         }
         let waits = modules.values().any(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
+        let settings = &self.shared.settings;
+        let mut placing = bundle.reached(settings.packages.of(PLACEMENT));
+        if placing.any {
+            placing.kinds.extend(settings.replicate.union(&reads).cloned());
+        }
         Verdicts {
             modules,
+            placing,
             bundle,
             reads,
             packages: before.packages.clone(),
@@ -195,9 +203,13 @@ impl Loader {
         let limit = self.shared.settings.limit;
         let (all, largest) = {
             let guard = self.shared.mirror.read();
-            let counts = guard.view(self.shared.clock.now()).counts();
+            let view = guard.view(self.shared.clock.now());
+            let counts = view.counts();
             let all: usize = counts.values().sum();
-            let largest = counts.into_iter().max_by_key(|(_, count)| *count);
+            let read = plan::read(&self.shared.settings, &self.shared.verdicts());
+            let read: BTreeSet<_> = read.iter().filter_map(|plural| view.resource(plural)).collect();
+            // Those go first that no policy reads.
+            let largest = counts.into_iter().max_by_key(|(kind, count)| (!read.contains(kind), *count));
             (all, largest.filter(|_| all > limit).map(|(kind, count)| (kind.clone(), count)))
         };
         let is_near = reading::is_near(all, limit);

@@ -11,6 +11,7 @@
 
 mod discovery;
 mod flow;
+mod following;
 mod index;
 mod key;
 mod kinds;
@@ -28,6 +29,7 @@ mod view;
 mod written;
 
 pub use flow::Loading;
+pub use following::Moved;
 pub use loaded::{InUse, Loaded, Unregistered};
 pub use metrics::RegoMetrics;
 pub use settings::{DEFAULT_ALIAS, Settings};

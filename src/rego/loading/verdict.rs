@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::api::moment::Moment;
 use crate::api::rego_policy::Enforcement;
 use crate::rego::asked::Packages;
-use crate::rego::bundle::Bundle;
+use crate::rego::bundle::{Bundle, Reached};
 use crate::rego::fault::Fault;
 use crate::rego::module::ModuleId;
 use crate::rego::settle::{InForce, Outcome};
@@ -57,6 +57,8 @@ pub(super) struct Verdicts {
     pub packages: Packages,
     /// The plurals that all texts read that parse, whether or not they count: what a refused one may not read it may some day.
     pub reads: BTreeSet<String>,
+    /// What is asked for placement.
+    pub placing: Reached,
     /// Whether everything that was there at the start has been judged, and waits for nothing.
     pub is_whole: bool,
 }

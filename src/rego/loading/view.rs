@@ -7,10 +7,10 @@ use regorus::Value;
 use super::index::Index;
 use super::key::CarrierKey;
 use super::kinds::{self, CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, SERVED, documents, served_key};
-use super::rows::{Carrier, Served};
+use super::rows::{Carrier, Document, Served};
 use super::settings::Settings;
 use crate::api::moment::Moment;
-use crate::api::names::{ControllerName, GroupResource};
+use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::hub::{FailureKind, Source, Tables};
 
 /// The mirror at one moment.
@@ -106,13 +106,19 @@ impl<'m> View<'m> {
         self.tables.get(&SERVED, &served_key(plural))
     }
 
+    /// The kind that modules call `plural`, as it is read.
+    #[must_use]
+    pub(super) fn gvr(&self, plural: &str) -> Option<&'m GroupVersionResource> {
+        match self.served(plural)? {
+            Served::As(gvr) => Some(gvr),
+            Served::Unlisted | Served::Nowhere | Served::Unknown(_) => None,
+        }
+    }
+
     /// The kind that modules call `plural`.
     #[must_use]
     pub(super) fn resource(&self, plural: &str) -> Option<&'m GroupResource> {
-        match self.served(plural)? {
-            Served::As(gvr) => Some(&gvr.kind),
-            Served::Unlisted | Served::Nowhere | Served::Unknown(_) => None,
-        }
+        self.gvr(plural).map(|gvr| &gvr.kind)
     }
 
     /// What is known of the kind that modules call `plural`.
@@ -149,6 +155,21 @@ impl<'m> View<'m> {
     #[must_use]
     pub(super) fn documents(&self, kind: &GroupResource) -> Value {
         self.index.documents(kind).cloned().unwrap_or_else(Value::new_object)
+    }
+
+    /// Each object of `kind`, where it is watched.
+    pub(super) fn documents_of(
+        &self,
+        kind: &GroupResource,
+    ) -> impl Iterator<Item = (&'m ObjectKey, &'m Value)> {
+        let table = self.tables.table::<Document>(&documents(kind));
+        table.into_iter().flat_map(|table| table.iter()).map(|(key, Document(document))| (key, document))
+    }
+
+    /// An object of `kind`.
+    #[must_use]
+    pub(super) fn document(&self, kind: &GroupResource, key: &ObjectKey) -> Option<&'m Document> {
+        self.tables.row(&documents(kind), key)
     }
 
     /// What is watched beside carriers, and what cannot be.

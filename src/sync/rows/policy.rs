@@ -6,15 +6,12 @@ use std::sync::Arc;
 use super::aside::Aside;
 use super::owners::Owners;
 use super::{RawSpec, Strings, raw_spec};
-use crate::api::annotations;
+use crate::api::annotations::{self, LAST_APPLIED};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
 use crate::api::object::{HubObject, Metadata};
 use crate::hub::{Pruned, Row};
-
-/// The annotation in which `kubectl apply` keeps the whole object again.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A policy on the hub, or a resource.
 #[derive(Clone, Debug, PartialEq)]

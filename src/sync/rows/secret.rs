@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Strings;
+use crate::api::annotations::LAST_APPLIED;
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::api::secret::{DATA, TLS};
 use crate::hub::{Pruned, Row};
-
-/// An annotation in which kubectl keeps the whole object once more.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A TLS Secret.
 #[derive(Clone, PartialEq)]

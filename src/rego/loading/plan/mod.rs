@@ -53,32 +53,48 @@ pub(super) fn candidates(view: View<'_>, settings: &Settings, verdicts: &Verdict
     candidates.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// The plurals that have to be looked up.
+/// The plurals that have to be looked up, where these kinds are `kept`.
 #[must_use]
-pub(super) fn plurals(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
-    let mut plurals = read(settings, verdicts);
+pub(super) fn plurals<'k>(
+    settings: &Settings,
+    verdicts: &Verdicts,
+    kept: impl IntoIterator<Item = &'k GroupResource>,
+) -> BTreeSet<String> {
+    let mut plurals = watched(settings, verdicts, kept);
     plurals.insert(kinds::rego_policies());
     plurals
 }
 
+/// The plurals that modules read, and those of the kinds that are `kept`.
+fn watched<'k>(
+    settings: &Settings,
+    verdicts: &Verdicts,
+    kept: impl IntoIterator<Item = &'k GroupResource>,
+) -> BTreeSet<String> {
+    let mut plurals = read(settings, verdicts);
+    plurals.extend(kept.into_iter().map(ToString::to_string));
+    plurals
+}
+
 /// The plurals that modules read, and those that are read in any case.
-fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
+pub(super) fn read(settings: &Settings, verdicts: &Verdicts) -> BTreeSet<String> {
     verdicts.reads.union(&settings.replicate).cloned().collect()
 }
 
-/// What should be watched; of the kinds that modules read all but those that have too many objects.
+/// What should be watched; of the kinds that modules read, or that are `kept`, all but those that have too many objects.
 #[must_use]
 pub(super) fn watches(
     view: View<'_>,
     settings: &Settings,
     verdicts: &Verdicts,
+    kept: &BTreeSet<GroupResource>,
     too_large: &BTreeMap<GroupResource, (usize, Moment)>,
 ) -> Wanted {
     let mut wanted = Wanted::new();
     for source in view.sources(settings) {
         wanted.extend(source.gvr().map(|gvr| (source, gvr)));
     }
-    for plural in read(settings, verdicts) {
+    for plural in watched(settings, verdicts, kept) {
         if let Some(Served::As(gvr)) = view.served(&plural)
             && !too_large.contains_key(&gvr.kind)
             && !is_withheld(view, settings, &plural)

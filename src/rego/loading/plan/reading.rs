@@ -28,11 +28,17 @@ pub(in crate::rego::loading) fn faults(
         KindState::Forbidden(words) => Some(format!("{plural} may not be listed: {words}")),
         KindState::Awaited(_) => {
             let (count, _) = too_large.get(view.resource(plural)?)?;
-            let (count, limit) = (grouped(*count), grouped(settings.limit));
-            Some(format!("{plural} have {count} objects, all kinds may have {limit} (--replicate-limit)"))
+            Some(too_many(plural, *count, settings.limit))
         }
         KindState::Listed(_) | KindState::Nowhere => None,
     })
+}
+
+/// That `what` are watched no longer because there are so many.
+#[must_use]
+pub(in crate::rego::loading) fn too_many(what: &str, count: usize, limit: usize) -> String {
+    let (count, limit) = (grouped(count), grouped(limit));
+    format!("{what} have {count} objects, all kinds may have {limit} (--replicate-limit)")
 }
 
 /// What is said of the kinds that `bundle` reads, which counts all the same.

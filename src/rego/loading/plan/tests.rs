@@ -31,7 +31,7 @@ fn a_kind_is_watched_while_a_module_reads_it() {
     let hub = Hub::new();
     let watched = |verdicts: &Verdicts, settings: &Settings| {
         let guard = hub.0.read();
-        let wanted = watches(guard.view(NOW), settings, verdicts, &BTreeMap::new());
+        let wanted = watches(guard.view(NOW), settings, verdicts, &BTreeSet::new(), &BTreeMap::new());
         wanted.into_keys().map(|source| source.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(watched(&Verdicts::default(), &settings()), ["configmaps in policies"]);
@@ -39,7 +39,19 @@ fn a_kind_is_watched_while_a_module_reads_it() {
     assert_eq!(watched(&verdicts, &settings()), ["configmaps in policies", "pods"]);
     let replicate = Settings { replicate: BTreeSet::from(["nodes".to_owned()]), ..settings() };
     assert_eq!(watched(&Verdicts::default(), &replicate), ["configmaps in policies", "nodes"]);
-    assert!(plurals(&replicate, &Verdicts::default()).contains("nodes"));
+    assert!(plurals(&replicate, &Verdicts::default(), &BTreeSet::new()).contains("nodes"));
+}
+
+#[test]
+fn a_kind_that_somebody_keeps_is_watched_as_well_and_is_not_in_data() {
+    let hub = Hub::new();
+    let (kept, none) = (BTreeSet::from([GroupResource::new("", "pods")]), Verdicts::default());
+    assert!(plurals(&settings(), &none, &kept).contains("pods"));
+    hub.documents("pods", &[object("Pod", Some("shop"), "web")]);
+    let guard = hub.0.read();
+    let wanted = watches(guard.view(NOW), &settings(), &none, &kept, &BTreeMap::new());
+    assert!(wanted.contains_key(&documents(&GroupResource::new("", "pods"))));
+    assert!(objects(guard.view(NOW), &settings(), &none, &BTreeMap::new()).is_empty());
 }
 
 #[test]

@@ -6,12 +6,11 @@ use std::fmt;
 use regorus::Value;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::api::annotations::LAST_APPLIED;
 use crate::api::names::ControllerName;
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
 
-/// What `kubectl apply` keeps of what was applied: the object once more.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// What is deeper in an object is left out: the engine goes through values by recursion.
 const DEEPEST: usize = 100;
 

@@ -30,16 +30,28 @@ impl Exemptions {
         format!("^({})$", self.patterns.iter().map(pattern).collect::<Vec<_>>().join("|"))
     }
 
+    /// Whether the objects of `namespace` are not reviewed, whatever its labels are.
+    #[must_use]
+    pub fn names(&self, namespace: &str) -> bool {
+        self.patterns.iter().any(|pattern| matches(pattern, namespace))
+    }
+
+    /// Whether the objects of this Namespace are not reviewed, by its labels.
+    #[must_use]
+    pub fn is_ignored(namespace: &regorus::Value) -> bool {
+        namespace["metadata"]["labels"][LABEL.0] == LABEL.1.into()
+    }
+
     /// Which namespaces' objects are reviewed, by their labels.
     #[must_use]
-    pub(super) fn selector() -> Value {
+    pub(crate) fn selector() -> Value {
         json!({"matchExpressions": [{"key": LABEL.0, "operator": "NotIn", "values": [LABEL.1]}]})
     }
 
     /// Which requests are reviewed, in CEL: not those of exempt namespaces, not those of `user`, which is ours, and not what is on its
     /// way out, so that it can go while nobody answers.
     #[must_use]
-    pub(super) fn conditions(&self, user: Option<&str>) -> Vec<Value> {
+    pub(crate) fn conditions(&self, user: Option<&str>) -> Vec<Value> {
         let condition = |name: &str, expression: String| json!({"name": name, "expression": expression});
         let mut conditions =
             vec![condition("not-deleted", "!has(object.metadata.deletionTimestamp)".to_owned())];
@@ -57,8 +69,21 @@ impl Exemptions {
     }
 }
 
+/// Whether `name` is as `pattern` says, in which `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(last)
+}
+
 /// A text in CEL, whose strings are JSON's.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
@@ -68,7 +93,9 @@ mod tests {
 
     /// Whether the API server takes `namespace` for exempt.
     fn have(exemptions: &Exemptions, namespace: &str) -> bool {
-        regex::Regex::new(&exemptions.regex()).unwrap().is_match(namespace)
+        let has = regex::Regex::new(&exemptions.regex()).unwrap().is_match(namespace);
+        assert_eq!(exemptions.names(namespace), has, "{namespace}");
+        has
     }
 
     #[test]
@@ -79,6 +106,10 @@ mod tests {
         }
         for name in ["", "kube", "akube-system", "policies-a", "a-own", "policiesX"] {
             assert!(!have(&exemptions, name), "{name}");
+        }
+        let many = Exemptions::new(["a*b*b", "*x*"].map(str::to_owned));
+        for name in ["abb", "ab", "aab-b", "axb", "b", "xx", "abbc"] {
+            have(&many, name);
         }
         assert!(!have(&Exemptions::default(), "kube-system"));
         assert!(!have(&Exemptions::new(["a.c".to_owned()]), "abc"));

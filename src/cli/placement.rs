@@ -1,0 +1,185 @@
+//! `policy-sync placement`: what policies in Rego say of objects that stand, and bringing them there by hand, with the caller's rights.
+
+mod text;
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use kube::api::{Patch, PatchParams};
+use kube::core::{PartialObjectMeta, request};
+use tokio_util::sync::CancellationToken;
+
+use super::controller::rego::RegoArguments;
+use super::controller::webhooks::ExemptArguments;
+use super::hub::HubArguments;
+use super::output::{self, print, say};
+use super::settings::ControllerArguments;
+use super::text::printable;
+use super::{Answer, names, progress};
+use crate::clock::Clock;
+use crate::hub::{HubClient, watching};
+use crate::placement::by_hand::{Found, Look};
+use crate::placement::standing::Standing;
+use crate::reconcile::Leadership;
+use crate::rego::confined::Checker;
+use crate::rego::loading::Loading;
+use crate::sync::OfflineMirror;
+use crate::sync::desired::covered::covered;
+use crate::sync::dry_run;
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # What policies say otherwise of what stands in a namespace
+  policy-sync placement diff -n shop \\
+    --policy-namespace kube-federation-scheduling-policy
+
+  # Bring it there
+  policy-sync placement apply -n shop \\
+    --policy-namespace kube-federation-scheduling-policy";
+
+const OF_DIFF: &str = "\
+Examples:
+  # What policies say otherwise of all that stands
+  policy-sync placement diff \\
+    --policy-namespace kube-federation-scheduling-policy
+
+  # The same of one namespace, for programs
+  policy-sync placement diff -n shop -o json \\
+    --policy-namespace kube-federation-scheduling-policy";
+
+const OF_APPLY: &str = "\
+Examples:
+  # Bring all that stands where policies say
+  policy-sync placement apply \\
+    --policy-namespace kube-federation-scheduling-policy
+
+  # The same in one namespace
+  policy-sync placement apply -n shop \\
+    --policy-namespace kube-federation-scheduling-policy";
+
+/// How long may pass until all is read.
+const WITHIN: Duration = Duration::from_secs(60);
+/// Who changes objects by hand, as managed fields name it.
+const MANAGER: &str = "policy-sync-placement";
+
+/// What to do about objects that are not where policies say.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print what policies say otherwise of objects that stand.
+    #[command(after_help = OF_DIFF)]
+    Diff(Arguments),
+    /// Bring objects where policies say.
+    #[command(after_help = OF_APPLY)]
+    Apply(Arguments),
+}
+
+/// Which objects, and by which policies.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Only the objects of this namespace.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// How to print what differs; by default as text.
+    #[arg(short, long, value_enum)]
+    output: Option<Format>,
+    #[command(flatten)]
+    controller: ControllerArguments,
+    #[command(flatten)]
+    rego: RegoArguments,
+    #[command(flatten)]
+    exempt: ExemptArguments,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// One list of all objects.
+    Yaml,
+    /// The same.
+    Json,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Where the hub cannot be read, or policies cannot be asked.
+pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer> {
+    let (arguments, applies) = match command {
+        Command::Diff(arguments) => (arguments, false),
+        Command::Apply(arguments) => (arguments, true),
+    };
+    names(&[("--namespace", arguments.namespace.as_ref())])?;
+    let found = {
+        let _waiting = progress::begin();
+        look(hub, arguments).await?
+    };
+    print(&match arguments.output {
+        None => text::text(&found),
+        Some(Format::Yaml) => output::yaml(&text::list(&found))?,
+        Some(Format::Json) => output::json(&text::list(&found))?,
+    })?;
+    if !applies {
+        return Ok(if found.is_empty() { Answer::Fine } else { Answer::No });
+    }
+    let client = hub.client(hub.config().await?)?;
+    let mut answer = Answer::Fine;
+    for found in &found {
+        let heading = text::heading(found);
+        match apply(&client, found).await {
+            Ok(true) => say(printable(&format!("{heading} is changed"))),
+            Ok(false) => answer = Answer::No,
+            Err(why) => {
+                say(printable(&format!("policy-sync: {heading} is not changed: {why}")));
+                answer = Answer::No;
+            }
+        }
+    }
+    Ok(answer)
+}
+
+async fn look(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Vec<Found>> {
+    let Some(settings) = arguments.rego.settings() else {
+        bail!("--policy-namespace says where policies are");
+    };
+    let (controller, clock) = (arguments.controller.controller()?, Clock::start());
+    let config = hub.config().await?;
+    let exemptions = arguments.exempt.exemptions(None, &settings);
+    let read = dry_run::read(&hub.client(config.clone())?, &controller).await?;
+    let covered = covered(read.mirror.read().view(OfflineMirror::settled()));
+    let covered = covered.context("the GatewayClasses are not known")?;
+    let metrics = Metrics::new().context("cannot set metrics up")?;
+    let client = watching(config, &metrics, hub.request_timeout())?;
+    let loading = Loading::new(controller, settings, clock, Checker::this_program()?.into_check())?;
+    let look = Look::new(loading.loaded(), covered, exemptions);
+    let (stop, tasks) = (CancellationToken::new(), Tasks::new(metrics.clone()));
+    let _stops = stop.clone().drop_guard();
+    tokio::spawn(loading.start(client, Leadership::never(), &metrics, &tasks, stop));
+    if tokio::time::timeout(WITHIN, look.ready()).await.is_err()
+        && let Some(missing) = look.missing()
+    {
+        bail!("not known after {} s: {missing}", WITHIN.as_secs());
+    }
+    let namespace = arguments.namespace.clone();
+    let found = tokio::task::spawn_blocking(move || look.found(namespace.as_deref())).await?;
+    found.map_err(anyhow::Error::msg)
+}
+
+/// Brings an object where policies say, and returns whether there was anything to bring.
+async fn apply(hub: &HubClient, found: &Found) -> Result<bool, String> {
+    let Standing::Differs(change) = &found.standing else { return Ok(false) };
+    let text = |field: &str| found.object["metadata"][field].as_str().unwrap_or_default();
+    let patch = Patch::Merge(change.merge_patch(text("uid"), text("resourceVersion")));
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    let objects = request::Request::new(found.gvr.path(&found.key.namespace));
+    let request = objects.patch(&found.key.name, &params, &patch).map_err(|error| error.to_string())?;
+    match hub.client().request::<PartialObjectMeta>(request).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            Err("somebody has changed it meanwhile: do it again".to_owned())
+        }
+        Err(error) => Err(hub.failure("patch it", &error).to_string()),
+    }
+}

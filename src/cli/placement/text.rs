@@ -1,0 +1,50 @@
+//! What policies say otherwise, for people and for programs.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::cli::text::printable;
+use crate::placement::by_hand::Found;
+use crate::placement::standing::Standing;
+
+/// The object, in words.
+pub(super) fn heading(found: &Found) -> String {
+    format!("{} {}", found.object["kind"].as_str().unwrap_or_default(), found.key)
+}
+
+/// A heading for each object, and below what should be otherwise, or why it may not stand.
+pub(super) fn text(found: &[Found]) -> String {
+    let mut text = String::new();
+    for found in found {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}", printable(&heading(found)));
+        let lines: Vec<String> = match &found.standing {
+            Standing::AsSaid => Vec::new(),
+            Standing::Differs(change) => change.lines().collect(),
+            Standing::Breaks(why) => vec![format!("stays, and may not: {why}")],
+        };
+        for line in lines {
+            let _ = writeln!(text, "  {}", printable(&line));
+        }
+    }
+    text
+}
+
+/// A list of all objects.
+pub(super) fn list(found: &[Found]) -> Value {
+    let item = |found: &Found| {
+        let (change, violation) = match &found.standing {
+            Standing::AsSaid => (None, None),
+            Standing::Differs(change) => (Some(change), None),
+            Standing::Breaks(why) => (None, Some(why)),
+        };
+        json!({
+            "apiVersion": found.object["apiVersion"], "kind": found.object["kind"],
+            "namespace": found.key.namespace, "name": found.key.name,
+            "annotations": change.map(|change| &change.annotations),
+            "labels": change.map(|change| &change.labels), "violation": violation,
+        })
+    };
+    json!({"items": found.iter().map(item).collect::<Vec<_>>()})
+}

@@ -1,0 +1,128 @@
+//! What policies say of objects that stand, for who brings them there by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use regorus::Value as Rego;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use super::placed_kinds::{is_placed, kinds, namespaces};
+use super::standing::{Standing, standing};
+use crate::api::names::{GroupResource, GroupVersionResource, ObjectKey};
+use crate::rego::exemptions::Exemptions;
+use crate::rego::loading::Loaded;
+use crate::rego::snapshot::{Snapshot, Unanswered};
+use crate::sync::desired::covered::Covered;
+
+/// What a person waits for, and what they see.
+#[derive(Debug)]
+pub struct Look {
+    loaded: Loaded,
+    covered: Covered,
+    exemptions: Exemptions,
+    moved: Arc<Notify>,
+}
+
+/// An object that is not as policies say.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// How it is read.
+    pub gvr: GroupVersionResource,
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// The object, without what nobody decides by.
+    pub object: Value,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+impl Look {
+    /// A look at what is `covered`, by what is `loaded`, which is about to be started.
+    #[must_use]
+    pub fn new(loaded: Loaded, covered: Covered, exemptions: Exemptions) -> Self {
+        let moved = Arc::new(Notify::new());
+        let notify = moved.clone();
+        loaded.follow(move |_| notify.notify_one());
+        let mut kept = kinds(&covered, &Default::default());
+        kept.insert(namespaces());
+        loaded.keep(kept, Default::default());
+        Self { loaded, covered, exemptions, moved }
+    }
+
+    /// Waits until policies, and what they place, are known.
+    pub async fn ready(&self) {
+        let mut in_use = self.loaded.in_use();
+        while self.missing().is_some() {
+            tokio::select! {
+                () = self.moved.notified() => {}
+                changed = in_use.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is not known yet, in words.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        let kinds = kinds(&self.covered, &Default::default()).into_iter().chain([namespaces()]);
+        let (is_loaded, text) = self.loaded.health();
+        if !is_loaded || self.loaded.snapshot().is_starting() {
+            return Some(text.trim_end().replace('\n', "; "));
+        }
+        kinds.into_iter().find_map(|kind| self.loaded.objects(&kind).err())
+    }
+
+    /// Each object in `namespace`, or in any, that is not as policies say, in order. It takes the time of one evaluation each.
+    ///
+    /// # Errors
+    ///
+    /// Where something is not known, or policies cannot be asked.
+    pub fn found(&self, namespace: Option<&str>) -> Result<Vec<Found>, String> {
+        if !self.covered.is_whole {
+            return Err(
+                "a GatewayClass has parameters that cannot be read: what it lists is not known".to_owned()
+            );
+        }
+        let spaces = self.loaded.objects(&namespaces())?;
+        let spaces: BTreeMap<Arc<str>, Rego> =
+            spaces.into_iter().map(|(key, space)| (key.name, space)).collect();
+        let snapshot = self.loaded.snapshot();
+        let mut found = Vec::new();
+        for kind in kinds(&self.covered, &Default::default()) {
+            let mut objects = self.loaded.objects(&kind)?;
+            objects.sort_by(|(one, _), (other, _)| one.cmp(other));
+            let Some((gvr, _)) = self.loaded.read_as(&kind) else { continue };
+            for (key, object) in objects {
+                let is_meant = namespace.is_none_or(|namespace| &*key.namespace == namespace);
+                let space = spaces.get(&key.namespace).filter(|_| is_meant);
+                let Some(space) = space else { continue };
+                if is_placed(&self.covered, &self.exemptions, &kind, &object, space)
+                    && let Some((object, standing)) = one(&snapshot, &kind, &key, &object)?
+                {
+                    found.push(Found { gvr: gvr.clone(), key, object, standing });
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn one(
+    snapshot: &Snapshot,
+    kind: &GroupResource,
+    key: &ObjectKey,
+    object: &Rego,
+) -> Result<Option<(Value, Standing)>, String> {
+    let object =
+        serde_json::to_value(object).map_err(|error| format!("{kind} {key} cannot be read: {error}"))?;
+    let standing = match standing(snapshot, &object) {
+        Ok(standing) => standing,
+        Err(Unanswered::Failed(failure)) => Standing::Breaks(failure.to_string()),
+        Err(unanswered) => return Err(unanswered.to_string()),
+    };
+    Ok((standing != Standing::AsSaid).then_some((object, standing)))
+}

@@ -1,0 +1,153 @@
+//! Starts all that remediates.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::key::{Key, Object};
+use super::metrics::RemediationMetrics;
+use super::passes::Passes;
+use super::recent::Recent;
+use super::remediator::{PATCHES, Remediator};
+use super::settings::Settings;
+use super::told::Told;
+use crate::api::names::ControllerName;
+use crate::clock::Clock;
+use crate::placement::placed_kinds::namespaces;
+use crate::reconcile::{Events, Expectations, Leadership, Queue, Requests, Worker};
+use crate::rego::loading::{Loaded, Moved, RegoMetrics};
+use crate::sync::desired::covered::Covered;
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+
+/// How soon it is looked again whether the watch has brought what was written.
+const WINDOW: Duration = Duration::from_millis(50);
+
+/// What remediates, not started yet.
+#[derive(Debug)]
+pub struct Remediation {
+    settings: Settings,
+    controller: ControllerName,
+    clock: Clock,
+    metrics: RemediationMetrics,
+    told: Arc<Told>,
+}
+
+/// What is known of objects that are not as policies say. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Remediated {
+    metrics: RemediationMetrics,
+    told: Arc<Told>,
+}
+
+impl Remediated {
+    /// Has metrics say it.
+    pub fn measure(&self) {
+        self.metrics.measure(&self.told);
+    }
+}
+
+/// What it listens to.
+pub(crate) struct Sources {
+    /// What policies there are, and the objects that they place.
+    pub loaded: Loaded,
+    /// Where it counts how they are asked.
+    pub rego_metrics: RegoMetrics,
+    /// What is taken to the spokes.
+    pub covered: watch::Receiver<Option<Covered>>,
+}
+
+impl Remediation {
+    /// What remediates for `controller` as `settings` say.
+    #[must_use]
+    pub fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        metrics: RemediationMetrics,
+    ) -> Self {
+        Self { settings, controller, clock, metrics, told: Arc::default() }
+    }
+
+    /// What is known of objects that are not as policies say, for whoever asks.
+    #[must_use]
+    pub fn remediated(&self) -> Remediated {
+        Remediated { metrics: self.metrics.clone(), told: self.told.clone() }
+    }
+
+    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    pub(crate) fn start(
+        self,
+        client: Client,
+        sources: Sources,
+        leadership: Leadership,
+        metrics: &Metrics,
+        tasks: &Tasks,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        let Sources { loaded, rego_metrics, covered } = sources;
+        let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
+        let affected = queue.clone();
+        loaded.follow(move |moved| affected.affect([affects(moved)]));
+        let looking = look_again(loaded.clone(), covered.clone(), queue.clone());
+        tokio::spawn(tasks.clone().watch("placement", {
+            let stop = stop.clone();
+            async move { stop.run_until_cancelled(looking).await }
+        }));
+        let remediator = Remediator {
+            loaded,
+            settings: self.settings,
+            covered,
+            requests: Requests::new(client.clone(), leadership.clone()),
+            leadership: leadership.clone(),
+            events: Events::start(client, tasks, metrics.clone(), "Place"),
+            queue: queue.clone(),
+            written: Expectations::default(),
+            passes: Mutex::new(Passes::new(self.clock.now())),
+            recent: Recent::default(),
+            refused: Recent::default(),
+            told: self.told,
+            metrics: self.metrics,
+            rego_metrics,
+            asking: Semaphore::new(1),
+            patching: Semaphore::new(PATCHES),
+            clock: self.clock,
+            manager: self.controller.hub_field_manager(),
+            stop: stop.clone(),
+        };
+        Worker::new(remediator, queue, leadership, metrics.clone(), tasks.clone()).run(stop).boxed()
+    }
+}
+
+fn affects(moved: Moved) -> Key {
+    match moved {
+        Moved::Placement => Key::Moved,
+        // What is left alone is known now.
+        Moved::Listed(kind) if kind == namespaces() => Key::All,
+        Moved::Listed(kind) => Key::Kind(kind),
+        Moved::Object(kind, key) if kind == namespaces() => Key::Namespace(key.name),
+        Moved::Object(kind, key) => Key::Object(Object { kind, key }),
+    }
+}
+
+/// Has the kinds that are kept follow what is covered, and whether there are policies.
+async fn look_again(loaded: Loaded, mut covered: watch::Receiver<Option<Covered>>, queue: Arc<Queue<Key>>) {
+    let mut in_use = loaded.in_use();
+    loop {
+        queue.affect([Key::Kinds]);
+        let changed = tokio::select! {
+            changed = in_use.changed() => changed,
+            changed = covered.changed() => changed,
+        };
+        if changed.is_err() {
+            // Nothing more can come: the process ends.
+            return;
+        }
+    }
+}

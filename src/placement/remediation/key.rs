@@ -1,0 +1,71 @@
+//! What the remediator keeps as planned.
+
+use std::sync::Arc;
+
+use crate::api::names::{GroupResource, ObjectKey};
+use crate::reconcile::{self, Priority};
+
+/// What the remediator keeps as planned.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// Which kinds are kept.
+    Kinds,
+    /// All objects, because policies say something else.
+    Moved,
+    /// All objects.
+    All,
+    /// All objects of a kind.
+    Kind(GroupResource),
+    /// What policies that are gone have left on objects of a kind.
+    Left(GroupResource),
+    /// All objects of a Namespace.
+    Namespace(Arc<str>),
+    /// An object.
+    Object(Object),
+}
+
+/// An object that policies may place.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Object {
+    pub kind: GroupResource,
+    pub key: ObjectKey,
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.kind, self.key)
+    }
+}
+
+impl reconcile::Key for Key {
+    const CATEGORIES: &'static [&'static str] = &[
+        "placement_kinds",
+        "placement_moved",
+        "placement_all",
+        "placement_kind",
+        "placement_left",
+        "placement_namespace",
+        "placement_object",
+    ];
+
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Kinds => "placement_kinds",
+            Self::Moved => "placement_moved",
+            Self::All => "placement_all",
+            Self::Kind(_) => "placement_kind",
+            Self::Left(_) => "placement_left",
+            Self::Namespace(_) => "placement_namespace",
+            Self::Object(_) => "placement_object",
+        }
+    }
+
+    fn priority(&self) -> Priority {
+        match self {
+            Self::Kinds | Self::Moved | Self::All => Priority::First,
+            Self::Kind(_) | Self::Left(_) => Priority::InTurn("".into()),
+            Self::Namespace(namespace) => Priority::InTurn(namespace.clone()),
+            Self::Object(object) => Priority::InTurn(object.key.namespace.clone()),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What policies that are gone have left on objects: until there is nothing, what they have placed is kept.
+
+use std::time::Duration;
+
+use kube::api::ListParams;
+
+use super::key::Key;
+use super::remediator::{RemediationError, Remediator};
+use crate::api::annotations::PLACED_BY_POLICY;
+use crate::api::names::{GroupResource, ObjectKey};
+use crate::api::object::HubObject;
+use crate::hub::{Extent, Pages};
+use crate::placement::placed_kinds::namespaces;
+use crate::placement::question::PACKAGE;
+
+/// How soon it is looked whether policies have left something, where that may be otherwise in a moment.
+const LOOK_SOON: Duration = Duration::from_secs(5);
+/// How soon it is looked again, where they have.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// How many objects are listed at a time.
+const PAGE: u32 = 500;
+
+impl Remediator {
+    /// Has it looked whether policies have left something on objects of `kind`, where there are none.
+    pub(super) fn look_for_left_later(&self, kind: &GroupResource) {
+        if !self.loaded.snapshot().is_asked(PACKAGE) {
+            self.queue.add_after(Key::Left(kind.clone()), LOOK_SOON);
+        }
+    }
+
+    /// Lets `kind` go, where no policy is asked any more and none has left anything on it; keeps it where one has. A watch may lag, so
+    /// the server is asked.
+    pub(super) async fn look_for_left(
+        &self,
+        key: &Key,
+        kind: &GroupResource,
+    ) -> Result<(), RemediationError> {
+        let is_asked = || self.loaded.snapshot().is_asked(PACKAGE);
+        let settles = {
+            let passes = self.passes.lock();
+            if is_asked() || !passes.may_have_left(kind) {
+                return Ok(());
+            }
+            passes.settles(self.clock.now())
+        };
+        if let Some(settles) = settles {
+            self.queue.add_after(key.clone(), settles);
+            return Ok(());
+        }
+        let Some((gvr, _)) = self.loaded.read_as(kind) else {
+            match self.loaded.objects(kind) {
+                // The hub has no such kind.
+                Ok(_) => self.is_clean(kind),
+                Err(_) => self.queue.add_after(key.clone(), LOOK_SOON),
+            }
+            return Ok(());
+        };
+        let mut pages = Pages::new(&gvr, "", ListParams::default().limit(PAGE), Extent::Metadata);
+        let mut is_left = false;
+        while !is_left {
+            let page = self.requests.list(pages.request(), Extent::Metadata).await;
+            let failed = |source| RemediationError { what: format!("list {kind}"), source };
+            let (objects, token) = page.map_err(failed)?;
+            is_left = objects.iter().any(|object| self.is_left(kind, object));
+            if !pages.turn(token) {
+                break;
+            }
+        }
+        // Policies that come meanwhile leave more.
+        if is_asked() || self.passes.lock().settles(self.clock.now()).is_some() {
+            return Ok(());
+        }
+        if is_left {
+            self.passes.lock().has_left(kind);
+            self.queue.affect([Key::Kinds]);
+            self.queue.add_after(key.clone(), LOOK_AGAIN);
+        } else {
+            self.is_clean(kind);
+        }
+        Ok(())
+    }
+
+    fn is_clean(&self, kind: &GroupResource) {
+        self.passes.lock().is_clean(kind);
+        self.queue.affect([Key::Kinds]);
+    }
+
+    /// Whether policies have left something on `object`, of which there is metadata, as far as it can be told.
+    fn is_left(&self, kind: &GroupResource, object: &HubObject) -> bool {
+        let metadata = &object.metadata;
+        if !metadata.annotations.contains_key(PLACED_BY_POLICY) || metadata.deletion_timestamp.is_some() {
+            return false;
+        }
+        let space = self.loaded.object(&namespaces(), &ObjectKey::new("", &metadata.namespace));
+        match (self.loaded.object(kind, &object.key()), space) {
+            (Some(found), Some(space)) => self.is_placed(kind, &found, Some(&space)),
+            _ => !self.settings.exemptions.names(&metadata.namespace),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What metrics say of remediation: the process that leads says it.
+
+use prometheus::{IntCounterVec, IntGaugeVec};
+
+use super::told::{Told, Why};
+use crate::telemetry::metrics::{Metrics, gauge_value};
+
+/// What becomes of patches.
+const RESULTS: [&str; 3] = ["patched", "conflict", "failed"];
+
+/// What metrics say of it. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct RemediationMetrics {
+    patches: IntCounterVec,
+    objects: IntGaugeVec,
+}
+
+impl RemediationMetrics {
+    /// Puts them beside those of `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Where that has them already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let made = metrics.registering();
+        let patches = made.counters(
+            "policy_sync_placement_patches_total",
+            "Patches that bring objects where policies say, by what became of them: a conflict is tried again.",
+            &["result"],
+        )?;
+        for result in RESULTS {
+            patches.with_label_values(&[result]);
+        }
+        let objects = made.gauges(
+            "policy_sync_placement_objects",
+            "Objects that are not as policies say: that break them, whose owner does it by hand, that were patched too often, or \
+             that the hub does not let be patched.",
+            &["state"],
+        )?;
+        Ok(Self { patches, objects })
+    }
+
+    pub(super) fn patched(&self) {
+        self.patches.with_label_values(&[RESULTS[0]]).inc();
+    }
+
+    pub(super) fn conflict(&self) {
+        self.patches.with_label_values(&[RESULTS[1]]).inc();
+    }
+
+    pub(super) fn failed(&self) {
+        self.patches.with_label_values(&[RESULTS[2]]).inc();
+    }
+
+    pub(super) fn measure(&self, told: &Told) {
+        for why in Why::ALL {
+            self.objects.with_label_values(&[why.word()]).set(gauge_value(told.count(why)));
+        }
+    }
+}

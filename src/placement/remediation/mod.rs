@@ -1,0 +1,26 @@
+//! Remediation: objects that stand are asked about again when policies, or what these read, are otherwise, and go where they
+//! belong now.
+//!
+//! ```text
+//! policies, fleet ─▶ all kinds ─▶ pass over a kind ─┐                      ╭─▶ patch, with uid and version ─▶ hub (the leader)
+//! objects ──────────────────────────────────────────┴─▶ object ─▶ standing ┤
+//!                                                                          ╰─▶ told: Event, metric
+//! ```
+//!
+//! What is covered is kept whole by [what loads policies](crate::rego::loading), while there is a policy, and after that until every
+//! object is as its developer wants it. Only the process that leads does any of this.
+
+mod flow;
+mod key;
+mod left;
+mod metrics;
+mod passes;
+mod recent;
+mod remediator;
+mod settings;
+mod told;
+
+pub(crate) use flow::Sources;
+pub use flow::{Remediated, Remediation};
+pub use metrics::RemediationMetrics;
+pub use settings::{Mode, Settings};

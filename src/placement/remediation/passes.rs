@@ -1,0 +1,213 @@
+//! Which kinds are kept, and when all objects of one are asked about again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::moment::Moment;
+use crate::api::names::GroupResource;
+use crate::placement::placed_kinds::{self, namespaces};
+use crate::sync::desired::covered::Covered;
+
+/// How long after policies have said something else the last object may be stored that an earlier one has placed: what the API server
+/// waits for reviews and for its store, and by how much replicas differ.
+const SETTLES: Duration = Duration::from_secs(75);
+
+/// Which kinds are kept, and what was found of them.
+#[derive(Clone, Debug)]
+pub(super) struct Passes {
+    kept: BTreeSet<GroupResource>,
+    /// The kinds whose objects are as their developers want them, where there is no policy.
+    clean: BTreeSet<GroupResource>,
+    /// Those that are covered, and those on whose objects policies that are gone have left something.
+    covered: BTreeSet<GroupResource>,
+    left: BTreeSet<GroupResource>,
+    /// The classes whose Gateways were placed.
+    classes: BTreeSet<Arc<str>>,
+    /// When policies last said something else, as far as is known.
+    moved: Moment,
+    /// When the next pass over a kind may begin.
+    rests: BTreeMap<GroupResource, Moment>,
+}
+
+impl Passes {
+    /// Nothing is kept yet; what policies said before is not known.
+    #[must_use]
+    pub(super) fn new(now: Moment) -> Self {
+        let (kept, clean, covered, left, classes, rests) = Default::default();
+        Self { kept, clean, covered, left, classes, moved: now, rests }
+    }
+
+    /// The kinds that are kept.
+    #[must_use]
+    pub(super) fn kept(&self) -> &BTreeSet<GroupResource> {
+        &self.kept
+    }
+
+    /// Keeps what is covered: all of it while there is a policy, and after that what was kept until nobody has left anything on it, and
+    /// what somebody has. Returns the kinds of which all objects are to be asked about: those that were not kept before, and
+    /// Gateways, where others are placed now.
+    #[must_use]
+    pub(super) fn keep(&mut self, covered: &Covered, is_placed: bool) -> BTreeSet<GroupResource> {
+        self.covered = placed_kinds::kinds(covered, &self.covered);
+        if is_placed {
+            self.clean.clear();
+            self.left.clear();
+        }
+        self.clean.retain(|kind| self.covered.contains(kind));
+        self.left.retain(|kind| self.covered.contains(kind));
+        let mut kinds = self.covered.clone();
+        kinds.retain(|kind| {
+            is_placed || self.left.contains(kind) || (self.kept.contains(kind) && !self.clean.contains(kind))
+        });
+        if !kinds.is_empty() {
+            kinds.insert(namespaces());
+        }
+        self.rests.retain(|kind, _| kinds.contains(kind));
+        let before = std::mem::replace(&mut self.kept, kinds);
+        let mut new: BTreeSet<GroupResource> = self.kept.difference(&before).cloned().collect();
+        let gateways = GroupResource::gateways();
+        if std::mem::replace(&mut self.classes, covered.classes.clone()) != covered.classes
+            && self.kept.contains(&gateways)
+        {
+            new.insert(gateways);
+        }
+        new.remove(&namespaces());
+        new
+    }
+
+    /// The kinds on whose objects policies may have left something, where there is none.
+    #[must_use]
+    pub(super) fn may_all_have_left(&self) -> BTreeSet<GroupResource> {
+        self.covered.difference(&self.clean).cloned().collect()
+    }
+
+    /// Whether `kind` is one of these.
+    #[must_use]
+    pub(super) fn may_have_left(&self, kind: &GroupResource) -> bool {
+        self.covered.contains(kind) && !self.clean.contains(kind)
+    }
+
+    /// How long the next pass over `kind` has to wait.
+    #[must_use]
+    pub(super) fn rest(&self, kind: &GroupResource, now: Moment) -> Option<Duration> {
+        self.rests.get(kind).filter(|until| **until > now).map(|until| until.since(now))
+    }
+
+    /// Notes that a pass over `kind` took so long until now: passes take half of the time at most.
+    pub(super) fn ended(&mut self, kind: &GroupResource, took: Duration, now: Moment) {
+        if self.kept.contains(kind) {
+            self.rests.insert(kind.clone(), now.after(took));
+        }
+    }
+
+    /// Notes that policies have said something else: they may have left something on any object.
+    pub(super) fn moved(&mut self, now: Moment) {
+        self.clean.clear();
+        self.moved = now;
+    }
+
+    /// How long objects may still be stored that policies have placed before these said something else.
+    #[must_use]
+    pub(super) fn settles(&self, now: Moment) -> Option<Duration> {
+        let until = self.moved.after(SETTLES);
+        (until > now).then(|| until.since(now))
+    }
+
+    /// Notes that policies have left nothing on objects of `kind`.
+    pub(super) fn is_clean(&mut self, kind: &GroupResource) {
+        self.left.remove(kind);
+        if self.covered.contains(kind) {
+            self.clean.insert(kind.clone());
+        }
+    }
+
+    /// Notes that they have.
+    pub(super) fn has_left(&mut self, kind: &GroupResource) {
+        if self.covered.contains(kind) {
+            self.left.insert(kind.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(plural: &str) -> GroupResource {
+        GroupResource::new("apps", plural)
+    }
+
+    fn covering(plurals: &[&str]) -> Covered {
+        let kinds = plurals.iter().map(|plural| kind(plural)).collect();
+        Covered { kinds, is_whole: true, ..Covered::default() }
+    }
+
+    fn kept(passes: &Passes) -> Vec<String> {
+        passes.kept().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_covered_is_kept_while_there_is_a_policy_and_until_nothing_is_left_of_one() {
+        let (now, covered) = (Moment(1_000), covering(&["a", "b"]));
+        let mut passes = Passes::new(now);
+        let both = ["namespaces", "a.apps", "b.apps"];
+        // Before anybody has looked, an earlier process may have left something, and the last of it may still come.
+        assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
+        assert_eq!((passes.settles(now), passes.settles(now.after(SETTLES))), (Some(SETTLES), None));
+        assert_eq!(passes.may_all_have_left(), covered.kinds);
+        passes.is_clean(&kind("a"));
+        passes.has_left(&kind("b"));
+        assert_eq!(passes.keep(&covered, false), BTreeSet::from([kind("b")]));
+        assert_eq!(kept(&passes), ["namespaces", "b.apps"]);
+        passes.is_clean(&kind("b"));
+        assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
+        assert!(passes.may_all_have_left().is_empty());
+        // A policy comes, and goes: what was kept stays until somebody has looked.
+        passes.moved(now);
+        assert_eq!(passes.keep(&covered, true), covered.kinds);
+        passes.moved(now);
+        assert!(passes.keep(&covered, false).is_empty());
+        assert_eq!(kept(&passes), both);
+        for plural in ["a", "b"] {
+            passes.is_clean(&kind(plural));
+        }
+        let _ = passes.keep(&covered, false);
+        assert!(passes.kept().is_empty());
+        // One that was there for a moment may have left something all the same.
+        passes.moved(now);
+        let _ = passes.keep(&covered, false);
+        assert!(passes.may_have_left(&kind("a")) && passes.kept().is_empty());
+        let more = covering(&["a", "b", "c"]);
+        assert_eq!(passes.keep(&more, true), more.kinds);
+        assert!(passes.keep(&covering(&[]), true).is_empty() && passes.kept().is_empty());
+        assert!(!passes.may_have_left(&kind("a")));
+    }
+
+    #[test]
+    fn gateways_are_asked_about_where_a_class_becomes_ours() {
+        let of = |classes: &[&str]| Covered {
+            classes: classes.iter().map(|class| Arc::from(*class)).collect(),
+            is_whole: true,
+            ..Covered::default()
+        };
+        let (mut passes, gateways) = (Passes::new(Moment(0)), BTreeSet::from([GroupResource::gateways()]));
+        assert_eq!(passes.keep(&of(&["a"]), true), gateways);
+        assert!(passes.keep(&of(&["a"]), true).is_empty());
+        assert_eq!(passes.keep(&of(&["a", "b"]), true), gateways);
+        assert_eq!(passes.keep(&of(&["b"]), true), gateways, "one is ours no more");
+    }
+
+    #[test]
+    fn a_pass_rests_as_long_as_it_took() {
+        let now = Moment(1_000);
+        let mut passes = Passes::new(now);
+        let _ = passes.keep(&covering(&["a"]), true);
+        assert_eq!(passes.rest(&kind("a"), now), None);
+        passes.ended(&kind("a"), Duration::from_secs(2), now);
+        assert_eq!(passes.rest(&kind("a"), now.after(Duration::from_secs(1))), Some(Duration::from_secs(1)));
+        assert_eq!(passes.rest(&kind("a"), now.after(Duration::from_secs(2))), None);
+        passes.ended(&kind("gone"), Duration::from_secs(2), now);
+        assert_eq!(passes.rest(&kind("gone"), now), None, "nothing is remembered of what is not kept");
+    }
+}

@@ -1,0 +1,431 @@
+//! The capability that brings objects where policies say, and tells of those that are not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{GetParams, Patch, PatchParams};
+use kube::runtime::events::EventType;
+use parking_lot::Mutex;
+use regorus::Value as Rego;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info};
+
+use super::key::{Key, Object};
+use super::metrics::RemediationMetrics;
+use super::passes::Passes;
+use super::recent::Recent;
+use super::settings::{Mode, Settings};
+use super::told::{Told, Why};
+use crate::api::annotations::REMEDIATE;
+use crate::api::names::{GroupResource, ObjectKey};
+use crate::clock::Clock;
+use crate::placement::placed_kinds::{is_placed, namespaces};
+use crate::placement::standing::{Change, Standing, standing};
+use crate::reconcile::{
+    Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
+    of_kind,
+};
+use crate::rego::loading::{Loaded, RegoMetrics};
+use crate::rego::snapshot::{Snapshot, Unanswered};
+use crate::sync::desired::covered::Covered;
+
+/// How long objects of a pass are asked about before others may be.
+const BATCH: Duration = Duration::from_millis(100);
+/// How many patches are under way at once.
+pub(super) const PATCHES: usize = 8;
+/// How soon policies are asked again that have run out of time, which a busy machine may be to blame for.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+
+/// The reason of the Event that says what was changed.
+const CHANGED: &str = "PlacementChanged";
+
+/// Remediates.
+pub(super) struct Remediator {
+    pub(super) loaded: Loaded,
+    pub(super) settings: Settings,
+    pub(super) covered: watch::Receiver<Option<Covered>>,
+    pub(super) requests: Requests,
+    pub(super) leadership: Leadership,
+    pub(super) events: Events,
+    pub(super) queue: Arc<Queue<Key>>,
+    pub(super) written: Expectations<Key, LastWrite>,
+    pub(super) passes: Mutex<Passes>,
+    pub(super) recent: Recent,
+    /// Patches that the hub has refused.
+    pub(super) refused: Recent,
+    pub(super) told: Arc<Told>,
+    pub(super) metrics: RemediationMetrics,
+    pub(super) rego_metrics: RegoMetrics,
+    /// One at a time: the rest of the machine is for who waits for an answer.
+    pub(super) asking: Semaphore,
+    pub(super) patching: Semaphore,
+    pub(super) clock: Clock,
+    pub(super) manager: String,
+    pub(super) stop: CancellationToken,
+}
+
+/// How objects stand.
+#[derive(Default)]
+struct Judged {
+    standings: Vec<((ObjectKey, Rego), Result<Standing, Unanswered>)>,
+    /// Those that nobody has been asked about yet.
+    left: Vec<(ObjectKey, Rego)>,
+}
+
+/// Why something could not be done. It is tried again, after a backoff.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what}")]
+pub(super) struct RemediationError {
+    pub(super) what: String,
+    pub(super) source: RequestError,
+}
+
+impl Failure for RemediationError {
+    fn category(&self) -> &'static str {
+        self.source.category()
+    }
+
+    fn is_routine(&self) -> bool {
+        self.source.is_routine() || is_conflict(&self.source)
+    }
+}
+
+impl Capability for Remediator {
+    type Key = Key;
+    type Error = RemediationError;
+
+    fn everything(&self) -> BTreeSet<Key> {
+        BTreeSet::from([Key::Kinds])
+    }
+
+    fn leadership_changed(&self) {
+        *self.passes.lock() = Passes::new(self.clock.now());
+        self.loaded.keep(BTreeSet::new(), BTreeSet::new());
+        self.told.retain(|_| false);
+    }
+
+    async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), RemediationError> {
+        match key {
+            Key::Kinds => self.keep(),
+            Key::Moved => {
+                self.passes.lock().moved(self.clock.now());
+                self.keep();
+                self.queue.affect([Key::All]);
+            }
+            Key::All => self.queue.affect(self.kinds().into_iter().map(Key::Kind)),
+            Key::Kind(kind) => self.pass(key, kind).await,
+            Key::Left(kind) => return self.look_for_left(key, kind).await,
+            Key::Namespace(namespace) => self.look_into(namespace),
+            Key::Object(object) => {
+                let done = self.remediate(key, object).await;
+                self.look_for_left_later(&object.kind);
+                return done;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Remediator {
+    /// Has what is covered kept, as far as there is anything to do about it.
+    fn keep(&self) {
+        let (Some(covered), Some(in_use)) = (self.covered.borrow().clone(), *self.loaded.in_use().borrow())
+        else {
+            return;
+        };
+        if !self.leadership.leads() {
+            return;
+        }
+        let (new, may_have_left) = {
+            let mut passes = self.passes.lock();
+            let new = passes.keep(&covered, in_use.placement);
+            self.loaded.keep(passes.kept().clone(), passes.may_all_have_left());
+            self.told.retain(|object| passes.kept().contains(&object.kind));
+            (new, passes.may_all_have_left())
+        };
+        // One that a policy reads as well is listed already.
+        self.queue.affect(new.into_iter().map(Key::Kind));
+        for kind in may_have_left {
+            self.look_for_left_later(&kind);
+        }
+    }
+
+    fn kinds(&self) -> BTreeSet<GroupResource> {
+        let mut kinds = self.passes.lock().kept().clone();
+        kinds.remove(&namespaces());
+        kinds
+    }
+
+    fn look_into(&self, namespace: &str) {
+        for kind in self.kinds() {
+            // One that is not listed yet is looked at whole.
+            let Ok(objects) = self.loaded.objects(&kind) else { continue };
+            let keys = objects.into_iter().map(|(key, _)| key).filter(|key| &*key.namespace == namespace);
+            self.queue.affect(keys.map(|key| Key::Object(Object { kind: kind.clone(), key })));
+        }
+    }
+
+    /// Asks about all objects of `kind`, and has those looked at that are not as they should be.
+    async fn pass(&self, key: &Key, kind: &GroupResource) {
+        let began = self.clock.now();
+        let rest = {
+            let passes = self.passes.lock();
+            if !passes.kept().contains(kind) {
+                return;
+            }
+            passes.rest(kind, began)
+        };
+        if let Some(rest) = rest {
+            return self.queue.add_after(key.clone(), rest);
+        }
+        // Once they are listed, it is asked again.
+        let (Ok(all), Ok(spaces)) = (self.loaded.objects(kind), self.loaded.objects(&namespaces())) else {
+            return;
+        };
+        let Some(covered) = self.covered.borrow().clone() else { return };
+        let spaces: BTreeMap<Arc<str>, Rego> =
+            spaces.into_iter().map(|(key, space)| (key.name, space)).collect();
+        let mut objects = Vec::new();
+        for (key, object) in all {
+            let space = spaces.get(&key.namespace);
+            if space.is_some_and(|space| is_placed(&covered, &self.settings.exemptions, kind, &object, space))
+            {
+                objects.push((key, object));
+            } else {
+                self.forget(&Object { kind: kind.clone(), key });
+            }
+        }
+        let present: BTreeSet<&ObjectKey> = objects.iter().map(|(key, _)| key).collect();
+        self.told.retain(|object| object.kind != *kind || present.contains(&object.key));
+        let (count, mut differ, mut left) = (objects.len(), 0, objects);
+        while !left.is_empty() {
+            if self.stop.is_cancelled() || !self.leadership.leads() {
+                return;
+            }
+            let judged = self.judge(left).await;
+            left = judged.left;
+            for ((key, _), standing) in judged.standings {
+                let object = Object { kind: kind.clone(), key };
+                let is_told = match standing {
+                    // Whoever policies belong to is told why, and they are asked again once that is otherwise.
+                    Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
+                    Err(Unanswered::Failed(failure)) => {
+                        self.told.is_told(&object, Why::Violated, &failure.to_string())
+                    }
+                    Ok(Standing::Breaks(text)) => self.told.is_told(&object, Why::Violated, &text),
+                    Ok(Standing::AsSaid) => {
+                        self.told.forget(&object);
+                        true
+                    }
+                    Ok(Standing::Differs(_)) => {
+                        differ += 1;
+                        false
+                    }
+                };
+                if !is_told {
+                    self.queue.affect([Key::Object(object)]);
+                }
+            }
+        }
+        let now = self.clock.now();
+        let took = now.since(began);
+        debug!(%kind, count, differ, took = took.as_secs_f64(), "asked policies about all objects");
+        self.passes.lock().ended(kind, took, now);
+        self.look_for_left_later(kind);
+    }
+
+    /// Whether policies place `object` of `kind`, whose Namespace is this, as far as that is known.
+    pub(super) fn is_placed(&self, kind: &GroupResource, object: &Rego, space: Option<&Rego>) -> bool {
+        let (Some(space), Some(covered)) = (space, &*self.covered.borrow()) else { return false };
+        is_placed(covered, &self.settings.exemptions, kind, object, space)
+    }
+
+    /// How each of `objects` stands, as far as fits into a moment.
+    async fn judge(&self, objects: Vec<(ObjectKey, Rego)>) -> Judged {
+        let _turn = self.asking.acquire().await;
+        let (snapshot, metrics, stop) =
+            (self.loaded.snapshot(), self.rego_metrics.clone(), self.stop.clone());
+        let judging = move || {
+            let (began, mut objects, mut standings) = (Instant::now(), objects.into_iter(), Vec::new());
+            while began.elapsed() < BATCH && !stop.is_cancelled() {
+                let Some(object) = objects.next() else { break };
+                let asked = Instant::now();
+                let standing = judge(&snapshot, &object.1);
+                let reason = standing.as_ref().err().map(Unanswered::reason);
+                metrics.asked("placement", asked.elapsed(), reason);
+                standings.push((object, standing));
+            }
+            Judged { standings, left: objects.collect() }
+        };
+        // It has no panic that it does not catch; one that is cancelled is so because the process ends.
+        tokio::task::spawn_blocking(judging).await.unwrap_or_default()
+    }
+
+    /// Brings `object` where policies say, or tells that it is not there.
+    async fn remediate(&self, key: &Key, object: &Object) -> Result<(), RemediationError> {
+        let Some(found) = self.loaded.object(&object.kind, &object.key) else {
+            self.recent.forget(object);
+            self.refused.forget(object);
+            self.forget(object);
+            return Ok(());
+        };
+        let space = self.loaded.object(&namespaces(), &ObjectKey::new("", &object.key.namespace));
+        let placed = self.passes.lock().kept().contains(&object.kind)
+            && self.is_placed(&object.kind, &found, space.as_ref());
+        let Some((gvr, seen)) = self.loaded.read_as(&object.kind).filter(|_| placed) else {
+            self.forget(object);
+            return Ok(());
+        };
+        if !self.written.with(key, |last| last.is_visible(seen)) {
+            self.queue.add_later(key.clone());
+            return Ok(());
+        }
+        let judged = self.judge(vec![(object.key.clone(), found)]).await;
+        let Some(((_, found), standing)) = judged.standings.into_iter().next() else { return Ok(()) };
+        let change = match standing {
+            Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return Ok(()),
+            Err(Unanswered::Failed(failure)) => {
+                if failure.too_long {
+                    self.queue.add_after(key.clone(), ASK_AGAIN);
+                }
+                self.tell(object, &found, Why::Violated, failure.to_string());
+                return Ok(());
+            }
+            Ok(Standing::Breaks(text)) => {
+                self.tell(object, &found, Why::Violated, text);
+                return Ok(());
+            }
+            Ok(Standing::AsSaid) => {
+                self.told.forget(object);
+                return Ok(());
+            }
+            Ok(Standing::Differs(change)) => change,
+        };
+        if self.settings.mode.of(&found, space.as_ref()) == Mode::Manual {
+            self.tell(object, &found, Why::Manual, self.by_hand(&change));
+            return Ok(());
+        }
+        let now = self.clock.now();
+        if let Some(wait) = self.refused.wait(object, now) {
+            // It was told. Many of them must not ask all the time.
+            self.queue.add_after(key.clone(), wait);
+            return Ok(());
+        }
+        if let Some(wait) = self.recent.wait(object, now) {
+            let text = format!(
+                "it was changed three times within 10 minutes, and waits for these to pass: {change}"
+            );
+            self.tell(object, &found, Why::Unsettled, text);
+            self.queue.add_after(key.clone(), wait);
+            return Ok(());
+        }
+        let failed = |source| RemediationError { what: format!("bring {object} where policies say"), source };
+        let _turn = self.patching.acquire().await;
+        let text =
+            |field: &str| found["metadata"][field].as_string().map(ToString::to_string).unwrap_or_default();
+        let (uid, version) = (text("uid"), text("resourceVersion"));
+        let objects = of_kind(&gvr, &object.key.namespace);
+        let params = PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
+        let patch =
+            objects.patch(&object.key.name, &params, &Patch::Merge(change.merge_patch(&uid, &version)));
+        let get = objects.get(&object.key.name, &GetParams::default());
+        match self.requests.write_guarded(patch, get, |there| there.resource_version != version).await {
+            Ok(written) => {
+                self.recent.noted(object, now);
+                self.written.note(key, |last| last.wrote(written.version()));
+                self.metrics.patched();
+                if !change.is_in(&written.labels, &written.annotations) {
+                    let text = format!("something else of the hub takes back what policies say: {change}");
+                    self.refused.noted(object, now);
+                    self.tell(object, &found, Why::Failed, text);
+                    // The watch may bring nothing: then it is as it was.
+                    self.queue.add_after(key.clone(), ASK_AGAIN);
+                    return Ok(());
+                }
+                self.told.forget(object);
+                info!(%object, %change, "brought an object where policies say");
+                self.events.tell(
+                    reference(&found),
+                    EventType::Normal,
+                    CHANGED,
+                    format!("as policies say: {change}"),
+                );
+                Ok(())
+            }
+            // It is gone: the watch will say so.
+            Err(RequestError::Refused(status)) if status.code == 404 => Ok(()),
+            Err(source) if source.is_routine() => Err(failed(source)),
+            Err(source) if is_conflict(&source) => {
+                self.metrics.conflict();
+                Err(failed(source))
+            }
+            Err(source) => {
+                self.metrics.failed();
+                // What may pass by itself is the hub's, and no matter of the object.
+                if matches!(source.code(), 400..=407 | 410..=428) {
+                    self.refused.noted(object, now);
+                    let text = format!("cannot be changed as policies say: {source}: {change}");
+                    self.tell(object, &found, Why::Failed, text);
+                }
+                Err(failed(source))
+            }
+        }
+    }
+
+    /// What is told where its owner wants to be told.
+    fn by_hand(&self, change: &Change) -> String {
+        let who = match self.settings.mode {
+            Mode::Manual => "--remediate manual".to_owned(),
+            Mode::Automatic => format!("annotation {REMEDIATE}"),
+        };
+        format!(
+            "policies say otherwise, which is done by hand ({who}, policy-sync placement apply): {change}"
+        )
+    }
+
+    fn tell(&self, object: &Object, found: &Rego, why: Why, text: String) {
+        if self.leadership.leads() && self.told.tell(object, why, &text) {
+            self.events.warn(reference(found), why.reason(), text);
+        }
+    }
+
+    /// Forgets `object`, which policies do not place.
+    fn forget(&self, object: &Object) {
+        self.told.forget(object);
+        self.written.note(&Key::Object(object.clone()), |last| *last = LastWrite::default());
+    }
+}
+
+/// How `object` stands. Whatever it holds, it ends nothing.
+fn judge(snapshot: &Snapshot, object: &Rego) -> Result<Standing, Unanswered> {
+    let judged = catch_unwind(AssertUnwindSafe(|| match serde_json::to_value(object) {
+        Ok(object) => standing(snapshot, &object),
+        Err(fault) => Ok(Standing::Breaks(format!("it cannot be read: {fault}"))),
+    }));
+    judged.unwrap_or_else(|_| {
+        error!("asking policies about an object panicked");
+        Ok(Standing::Breaks("asking policies about it panicked: see the log of the controller".to_owned()))
+    })
+}
+
+fn is_conflict(error: &RequestError) -> bool {
+    matches!(error, RequestError::Stale(_)) || error.code() == 409
+}
+
+/// For Events about it.
+fn reference(object: &Rego) -> ObjectReference {
+    let text = |value: &Rego| value.as_string().ok().map(ToString::to_string);
+    let metadata = &object["metadata"];
+    ObjectReference {
+        api_version: text(&object["apiVersion"]),
+        kind: text(&object["kind"]),
+        namespace: text(&metadata["namespace"]),
+        name: text(&metadata["name"]),
+        uid: text(&metadata["uid"]),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,107 @@
+//! What was told of objects that are not as policies say, so that nothing is told twice.
+
+use dashmap::DashMap;
+
+use super::key::Object;
+use crate::api::json::Hash;
+use crate::shrink::{give_back_shared, take};
+
+/// Why an object is not as policies say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// They do not let it stand.
+    Violated,
+    /// Its owner wants to be told, and nothing else.
+    Manual,
+    /// It has been patched too often.
+    Unsettled,
+    /// The hub does not take the patch.
+    Failed,
+}
+
+impl Why {
+    pub(super) const ALL: [Self; 4] = [Self::Violated, Self::Manual, Self::Unsettled, Self::Failed];
+
+    /// What metrics call it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Violated => "violated",
+            Self::Manual => "manual",
+            Self::Unsettled => "unsettled",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The reason of an Event.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Violated | Self::Failed => "PlacementViolated",
+            Self::Manual => "PlacementDiffers",
+            Self::Unsettled => "PlacementUnsettled",
+        }
+    }
+}
+
+/// What was told of each object that is not as policies say.
+#[derive(Debug, Default)]
+pub(super) struct Told(DashMap<Object, (Why, Hash)>);
+
+impl Told {
+    /// Notes that `object` is not as it should be, and returns whether that is new, or was told in other words.
+    pub(super) fn tell(&self, object: &Object, why: Why, text: &str) -> bool {
+        let told = (why, Hash::of_text(text));
+        self.0.insert(object.clone(), told) != Some(told)
+    }
+
+    /// Whether that was told of `object`.
+    pub(super) fn is_told(&self, object: &Object, why: Why, text: &str) -> bool {
+        self.0.get(object).is_some_and(|told| *told == (why, Hash::of_text(text)))
+    }
+
+    /// Forgets `object`, which is as it should be, or gone.
+    pub(super) fn forget(&self, object: &Object) {
+        take(&self.0, object);
+    }
+
+    /// Forgets all but what `is` so.
+    pub(super) fn retain(&self, is: impl Fn(&Object) -> bool) {
+        self.0.retain(|object, _| is(object));
+        give_back_shared(&self.0);
+    }
+
+    /// How many objects are so.
+    pub(super) fn count(&self, why: Why) -> usize {
+        self.0.iter().filter(|told| told.value().0 == why).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::names::{GroupResource, ObjectKey};
+
+    #[test]
+    fn the_same_is_told_once_and_nothing_is_remembered_of_what_is_as_it_should_be() {
+        let told = Told::default();
+        let app =
+            Object { kind: GroupResource::new("apps", "deployments"), key: ObjectKey::new("shop", "app") };
+        assert!(told.tell(&app, Why::Violated, "no") && told.is_told(&app, Why::Violated, "no"));
+        assert!(!told.tell(&app, Why::Violated, "no"));
+        assert!(told.tell(&app, Why::Violated, "not here"), "in other words");
+        assert!(told.tell(&app, Why::Manual, "not here"), "for another reason");
+        assert_eq!((told.count(Why::Manual), told.count(Why::Violated)), (1, 0));
+        told.forget(&app);
+        assert!(told.0.is_empty());
+    }
+
+    #[test]
+    fn every_reason_is_on_the_page_of_events_and_every_state_on_that_of_metrics() {
+        let (events, metrics) =
+            (include_str!("../../../docs/reference/events.md"), include_str!("../../../docs/metrics.md"));
+        let row = metrics.lines().find(|line| line.contains("`policy_sync_placement_objects`")).unwrap();
+        for why in Why::ALL {
+            assert!(events.contains(&format!("| `{}` |", why.reason())), "{}", why.reason());
+            assert!(row.contains(&format!("`{}`", why.word())), "{}", why.word());
+        }
+    }
+}

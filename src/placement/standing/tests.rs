@@ -1,0 +1,101 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::rego::bundle::Bundle;
+use crate::rego::embedded::Embedded;
+use crate::rego::module::{ModuleId, Text};
+
+fn snapshot(rules: &str) -> Snapshot {
+    let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
+    let text = Text { id: ModuleId::new("policies/a/a.rego"), text: text.as_str().into() };
+    let engine = Embedded::new(&Bundle::read(&[text]).unwrap(), json!({}).into()).unwrap();
+    Snapshot::new(engine, BTreeMap::new())
+}
+
+fn without_policies() -> Snapshot {
+    let engine = Embedded::new(&Bundle::default(), json!({}).into()).unwrap();
+    Snapshot::new(engine, BTreeMap::new())
+}
+
+/// What is stored once what policies say was written, as a merge patch does it.
+fn brought(snapshot: &Snapshot, object: &Value) -> Value {
+    match standing(snapshot, object).unwrap() {
+        Standing::AsSaid => object.clone(),
+        Standing::Differs(change) => {
+            let mut object = object.clone();
+            let patch = change.merge_patch("u", "7");
+            json_patch::merge(&mut object, &patch);
+            assert_eq!(standing(snapshot, &object).unwrap(), Standing::AsSaid, "one patch is enough");
+            object
+        }
+        Standing::Breaks(text) => panic!("{text}"),
+    }
+}
+
+#[test]
+fn one_patch_brings_an_object_where_policies_say_and_another_brings_its_developers_wish_back() {
+    let app = json!({"metadata": {"name": "app", "uid": "u", "resourceVersion": "7",
+        "annotations": {"mine": "1", "ours": "wish", "gone": "x"}, "labels": {"l": "1"}}});
+    let policy = snapshot(
+        "annotations := {\"ours\": \"policy\", \"gone\": null, \"new\": {\"a\": 1}}\nlabels.l := \"2\"",
+    );
+    let placed = brought(&policy, &app);
+    let annotations = &placed["metadata"]["annotations"];
+    assert_eq!((&annotations["ours"], &annotations["new"]), (&json!("policy"), &json!(r#"{"a":1}"#)));
+    assert_eq!((&annotations["mine"], &annotations["gone"]), (&json!("1"), &Value::Null));
+    assert_eq!(placed["metadata"]["labels"], json!({"l": "2"}));
+    assert_eq!(brought(&without_policies(), &placed), app);
+    let other = brought(&snapshot("annotations := {\"ours\": input.metadata.annotations.gone}"), &placed);
+    assert_eq!(other["metadata"]["annotations"]["ours"], "x", "it is asked about the wish");
+    assert_eq!(other["metadata"]["labels"], json!({"l": "1"}));
+    assert_eq!(standing(&without_policies(), &app).unwrap(), Standing::AsSaid);
+}
+
+#[test]
+fn a_patch_has_what_differs_and_what_it_is_decided_from() {
+    let app = json!({"metadata": {"name": "app", "annotations": {"a": "1", "b": "2"}}});
+    let Standing::Differs(change) =
+        standing(&snapshot("annotations := {\"a\": \"1\", \"b\": null}"), &app).unwrap()
+    else {
+        panic!("it does not differ")
+    };
+    let mut patch = change.merge_patch("u", "7");
+    assert!(patch["metadata"]["annotations"].as_object_mut().unwrap().remove(PLACED_BY_POLICY).is_some());
+    assert_eq!(patch, json!({"metadata": {"uid": "u", "resourceVersion": "7", "annotations": {"b": null}}}));
+    assert_eq!(change.to_string(), "annotation b: gone");
+}
+
+#[test]
+fn what_changes_is_told_in_words_of_any_length() {
+    let long = "x".repeat(1_000);
+    let policy = snapshot(&format!("annotations.a := \"{long}\"\nlabels.l := \"v\""));
+    let Standing::Differs(change) = standing(&policy, &json!({"metadata": {"name": "app"}})).unwrap() else {
+        panic!("it does not differ")
+    };
+    let lines: Vec<String> = change.lines().collect();
+    assert!(lines[0].starts_with("annotation a: \"xxx") && lines[0].len() < 250, "{}", lines[0]);
+    assert_eq!(lines[1], "label l: \"v\"");
+    // What a policy says no longer is what its developer wrote.
+    let placed =
+        brought(&snapshot("annotations.a := \"p\""), &json!({"metadata": {"annotations": {"a": "w"}}}));
+    let mut wished = placed.clone();
+    wished["metadata"]["annotations"]["a"] = "w".into();
+    let Standing::Differs(change) = standing(&without_policies(), &wished).unwrap() else {
+        panic!("it does not differ")
+    };
+    assert_eq!(change.to_string(), "what is kept of its owner's wish");
+}
+
+#[test]
+fn what_breaks_policies_stays_and_what_they_answer_may_be_of_no_use() {
+    let app = json!({"metadata": {"name": "app"}});
+    let breaks = |rules: &str| match standing(&snapshot(rules), &app).unwrap() {
+        Standing::Breaks(text) => text,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(breaks("errors contains \"b\"\nerrors contains \"a\""), "a; b");
+    let query = "data.io.k8s.federation.admission";
+    assert_eq!(breaks("annotations := 1"), format!("{query}: annotations: expected an object, found 1"));
+    let starting = without_policies().starting("pods are not listed".to_owned());
+    assert!(matches!(standing(&starting, &app), Err(Unanswered::Starting(_))));
+}

@@ -1,0 +1,192 @@
+//! Who follows what is loaded: whoever keeps kinds of objects, beside those that modules read, and is told what has changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use regorus::Value;
+
+use super::index::Index;
+use super::kinds::DOCUMENTS;
+use super::rows::Document;
+use super::verdict::Verdicts;
+use super::view::View;
+use crate::api::names::{GroupResource, ObjectKey};
+use crate::hub::{Changed, Changes};
+use crate::rego::module::ModuleId;
+use crate::rego::settle::InForce;
+
+/// What has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// What policies say of where objects go: one of them, or an object or a value that they read.
+    Placement,
+    /// All objects of a kind that is kept are known.
+    Listed(GroupResource),
+    /// An object of a kind that is kept came, went, or changed by more than its status.
+    Object(GroupResource, ObjectKey),
+}
+
+/// Who is told of it; it must not wait.
+pub(super) type Follower = Arc<dyn Fn(Moved) + Send + Sync>;
+
+/// What placement is asked by, but for objects of the hub. While there is no policy of placement, it is nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Basis {
+    is_starting: bool,
+    in_force: BTreeMap<ModuleId, InForce>,
+    denial: Option<String>,
+    brought: BTreeMap<Value, Value>,
+    /// What the plurals that are read are on this hub.
+    reads: BTreeMap<String, Option<GroupResource>>,
+}
+
+impl Basis {
+    /// What is in force by these `verdicts`, why it cannot be asked, and what ConfigMaps bring in `data`.
+    pub(super) fn new(
+        view: View<'_>,
+        verdicts: &Verdicts,
+        is_starting: bool,
+        denial: Option<&String>,
+        data: &Value,
+    ) -> Self {
+        let modules = &verdicts.placing.modules;
+        let in_force = modules.iter();
+        let in_force =
+            in_force.filter_map(|id| Some((id.clone(), verdicts.modules.get(id)?.in_force.clone()?)));
+        let brought =
+            fields(data).filter(|(name, _)| !modules.is_empty() && **name != Value::from("kubernetes"));
+        Self {
+            is_starting,
+            in_force: in_force.collect(),
+            denial: denial.cloned(),
+            brought: brought.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            reads: verdicts
+                .placing
+                .kinds
+                .iter()
+                .map(|plural| (plural.clone(), view.resource(plural).cloned()))
+                .collect(),
+        }
+    }
+
+    /// The kinds that placement reads.
+    pub(super) fn reads(&self) -> impl Iterator<Item = &GroupResource> {
+        self.reads.values().flatten()
+    }
+}
+
+/// How much of an object has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Its status.
+    Status,
+    /// More.
+    More,
+}
+
+/// The objects among `changes`, each with how much of it has changed; what each write changes counts for nothing.
+pub(super) fn objects<'c>(
+    changes: &'c Changes<'_, Index>,
+) -> impl Iterator<Item = (&'c GroupResource, &'c ObjectKey, Extent)> {
+    let view = changes.view();
+    changes.iter().filter_map(move |changed| {
+        let (key, before) = changed.object_of(&DOCUMENTS)?;
+        let Changed::Object { source, .. } = changed else { return None };
+        let kind = DOCUMENTS.resource_of(source)?;
+        Some((kind, key, extent(before, view.document(kind, key))?))
+    })
+}
+
+/// What is told of `changes` that are of kinds that are kept.
+pub(super) fn moved(changes: &Changes<'_, Index>) -> Vec<(GroupResource, Moved)> {
+    let view: View<'_> = changes.view();
+    let listed = changes.iter().filter_map(|changed| match changed {
+        Changed::Listed(source) => DOCUMENTS.resource_of(source),
+        _ => None,
+    });
+    let mut moved: Vec<_> = listed.map(|kind| (kind.clone(), Moved::Listed(kind.clone()))).collect();
+    for (kind, key, extent) in objects(changes) {
+        // Before a kind is listed, all of its objects are new.
+        if extent == Extent::More && view.is_listed(&super::kinds::documents(kind)) {
+            moved.push((kind.clone(), Moved::Object(kind.clone(), key.clone())));
+        }
+    }
+    moved
+}
+
+fn extent(before: Option<&Document>, now: Option<&Document>) -> Option<Extent> {
+    let (Some(Document(before)), Some(Document(now))) = (before, now) else {
+        return (before.is_some() || now.is_some()).then_some(Extent::More);
+    };
+    // Parts that are equal are in the same memory, most of the time.
+    if without(before, &["metadata", "status"]) != without(now, &["metadata", "status"])
+        || metadata(before) != metadata(now)
+    {
+        return Some(Extent::More);
+    }
+    (before["status"] != now["status"]).then_some(Extent::Status)
+}
+
+fn metadata(object: &Value) -> BTreeMap<&Value, &Value> {
+    without(&object["metadata"], &["generation", "resourceVersion"])
+}
+
+fn without<'v>(object: &'v Value, names: &[&str]) -> BTreeMap<&'v Value, &'v Value> {
+    let is_left_out = |field: &Value| field.as_string().is_ok_and(|field| names.contains(&field.as_ref()));
+    fields(object).filter(|(name, _)| !is_left_out(name)).collect()
+}
+
+fn fields(object: &Value) -> impl Iterator<Item = (&Value, &Value)> {
+    object.as_object().into_iter().flat_map(|fields| fields.iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::rego::loading::rows::Served;
+    use crate::rego::loading::tests::{Hub, NOW};
+
+    #[test]
+    fn placement_is_asked_by_its_modules_by_what_config_maps_bring_and_by_what_its_plurals_are() {
+        let hub = Hub::new();
+        let basis = |verdicts: &Verdicts, data: serde_json::Value| {
+            let guard = hub.0.read();
+            Basis::new(guard.view(NOW), verdicts, false, None, &data.into())
+        };
+        let (one, other) = (json!({"policies": {"a": 1}, "kubernetes": {}}), json!({"policies": {"a": 2}}));
+        let none = Verdicts::default();
+        assert_eq!(basis(&none, one.clone()), basis(&none, other.clone()), "nobody asks");
+        let mut placing = Verdicts::default();
+        placing.placing.modules.insert(ModuleId::new("policies/a/a.rego"));
+        placing.placing.kinds.insert("pods".to_owned());
+        assert_ne!(basis(&placing, one.clone()), basis(&placing, other));
+        let before = basis(&placing, one.clone());
+        assert_eq!(before, basis(&placing, json!({"policies": {"a": 1}, "kubernetes": {"pods": {}}})));
+        assert_eq!(before.reads().collect::<Vec<_>>(), [&GroupResource::new("", "pods")]);
+        hub.serves("pods", Served::Nowhere);
+        assert_ne!(before, basis(&placing, one));
+    }
+
+    #[test]
+    fn how_much_of_an_object_has_changed_is_told_by_what_questions_are_of() {
+        let of = |object: serde_json::Value| Some(Document(object.into()));
+        let app = |status: i64, version: &str, label: &str| {
+            of(json!({"kind": "App", "status": {"n": status}, "spec": {"a": 1},
+                "metadata": {"name": "a", "resourceVersion": version, "generation": status, "labels": {"l": label}}}))
+        };
+        let first = app(1, "1", "a");
+        for (now, expected) in [
+            (app(1, "2", "a"), None),
+            (app(2, "2", "a"), Some(Extent::Status)),
+            (app(2, "2", "b"), Some(Extent::More)),
+            (of(json!({"kind": "App", "metadata": {"name": "a", "labels": {"l": "a"}}})), Some(Extent::More)),
+            (None, Some(Extent::More)),
+        ] {
+            assert_eq!(extent(first.as_ref(), now.as_ref()), expected, "{now:?}");
+        }
+        assert_eq!(extent(None, first.as_ref()), Some(Extent::More));
+        assert_eq!(extent(None, None), None);
+    }
+}

@@ -1,0 +1,315 @@
+//! Objects that stand go where policies say, when these or the fleet are otherwise: on a real API server.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::fixtures::{
+    gateway, gateway_class, managed_cluster, namespace, params_config_map, rate_limit_policy,
+};
+use policy_sync_testenv::tenant::rate_limit_policies;
+use policy_sync_testenv::{Controller, wait};
+use serde_json::{Value, json};
+
+use crate::world::{LIMIT, World};
+
+pub(crate) const SELECTOR: &str = "kuadrant.io/cluster-selector";
+const PLACED: &str = "kuadrant.io/placed-by-policy";
+const REMEDIATE: &str = "kuadrant.io/remediate";
+
+/// Policies of a shop, on a hub of its own because every policy of a hub is placed, which go where a cluster is that has its name.
+pub(crate) struct Shop {
+    pub(crate) world: World,
+    pub(crate) name: String,
+}
+
+impl Shop {
+    pub(crate) async fn open(name: &str) -> Result<Self> {
+        let shop = Self { world: World::alone(name).await?, name: format!("{name}-shop") };
+        let class = gateway_class(name, &format!("example.com/{name}"), Some((&shop.name, "params")));
+        let parameters = json!({"policiesToSync": [rate_limit_policies()]});
+        shop.apply(&namespace(&shop.name)).await?;
+        shop.apply(&params_config_map(&shop.name, "params", &parameters)).await?;
+        shop.apply(&class).await?;
+        shop.locate("eu").await?;
+        Ok(shop)
+    }
+
+    /// The shop's cluster is in `region` from now on.
+    pub(crate) async fn locate(&self, region: &str) -> Result<()> {
+        let labels = BTreeMap::from([("region".to_owned(), region.to_owned())]);
+        self.apply(&managed_cluster(&self.name, &labels)).await.map(drop)
+    }
+
+    /// That the shop's objects go where its cluster is, and nothing called `bad` in Asia.
+    pub(crate) fn policy(&self) -> Value {
+        let shop = &self.name;
+        let text = format!(
+            r#"package io.k8s.federation.admission
+import rego.v1
+region := data.kubernetes.clusters["{shop}"].metadata.labels.region
+annotations["{SELECTOR}"] := sprintf("region=%s", [region]) if startswith(input.metadata.namespace, "{shop}")
+errors contains "nothing bad goes to Asia" if {{
+	region == "asia"
+	startswith(input.metadata.namespace, "{shop}")
+	input.metadata.name == "bad"
+}}
+"#
+        );
+        json!({"places.rego": text})
+    }
+
+    pub(crate) async fn apply(&self, object: &Value) -> Result<DynamicObject> {
+        apply(&self.world.client, object).await
+    }
+
+    pub(crate) fn limits(&self, name: &str, annotations: Value) -> Value {
+        let mut limits = rate_limit_policy(&self.name, name, "web");
+        limits["metadata"]["annotations"] = annotations;
+        limits
+    }
+
+    async fn get(&self, object: &Value) -> Result<DynamicObject> {
+        let (api, name) = api_for(&self.world.client, object).await?;
+        Ok(api.get(&name).await?)
+    }
+
+    async fn merge(&self, object: &Value, annotations: Value) -> Result<()> {
+        let (api, name) = api_for(&self.world.client, object).await?;
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        api.patch(&name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn until(&self, object: &Value, selector: Option<&str>) -> Result<DynamicObject> {
+        let name = &object["metadata"]["name"];
+        wait::until(&format!("the selector of {name} is {selector:?}"), LIMIT, || async {
+            let found = self.get(object).await?;
+            let annotations = found.annotations();
+            ensure!(annotations.get(SELECTOR).map(String::as_str) == selector, "{annotations:?}");
+            Ok(found)
+        })
+        .await
+    }
+
+    /// The notes of Events with this reason about `name`, in the shop.
+    async fn events(&self, reason: &str, name: &str) -> Result<Vec<String>> {
+        let events: Api<Event> = Api::namespaced(self.world.client.clone(), &self.name);
+        let events = events.list(&ListParams::default()).await?.items.into_iter();
+        let about = events.filter(|event| {
+            event.reason.as_deref() == Some(reason) && event.involved_object.name.as_deref() == Some(name)
+        });
+        Ok(about.filter_map(|event| event.message).collect())
+    }
+
+    async fn until_event(&self, reason: &str, name: &str, parts: &[&str]) -> Result<()> {
+        wait::until(&format!("the Event {reason} of {name}"), LIMIT, || async {
+            let notes = self.events(reason, name).await?;
+            ensure!(notes.iter().any(|note| parts.iter().all(|part| note.contains(part))), "{notes:?}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+async fn patches(controller: &Controller, result: &str) -> Result<f64> {
+    controller.metrics().await?.value("policy_sync_placement_patches_total", &[("result", result)])
+}
+
+async fn until_objects(controller: &Controller, state: &str, count: f64) -> Result<()> {
+    wait::until(&format!("{count} objects are {state}"), LIMIT, || async {
+        let found =
+            controller.metrics().await?.value("policy_sync_placement_objects", &[("state", state)])?;
+        ensure!(found == count, "{found} are");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_stands_goes_where_the_policy_says_moves_with_the_fleet_and_is_its_developers_again()
+-> Result<()> {
+    let shop = Shop::open("rego-moves").await?;
+    let (plain, wished) =
+        (shop.limits("plain", json!({})), shop.limits("wished", json!({SELECTOR: "region=us"})));
+    let ours = gateway(&shop.name, "web", "rego-moves", None);
+    let theirs = gateway(&shop.name, "theirs", "somebodys", None);
+    // Left alone, by its label.
+    let ignored_space = format!("{}-ignored", shop.name);
+    let mut ignoring = namespace(&ignored_space);
+    ignoring["metadata"]["labels"] = json!({"openpolicyagent.org/webhook": "ignore"});
+    let ignored = rate_limit_policy(&ignored_space, "ignored", "web");
+    for object in [&plain, &wished, &ours, &theirs, &ignoring, &ignored] {
+        shop.apply(object).await?;
+    }
+    let controller = shop.world.controller(&[]).await?;
+    shop.world.write("places", shop.policy()).await?;
+    for object in [&plain, &wished, &ours] {
+        let found = shop.until(object, Some("region=eu")).await?;
+        ensure!(found.annotations().contains_key(PLACED), "{:?}", found.annotations());
+    }
+    shop.until_event("PlacementChanged", "plain", &[SELECTOR, "\"region=eu\""]).await?;
+    shop.locate("asia").await?;
+    for object in [&plain, &wished, &ours] {
+        shop.until(object, Some("region=asia")).await?;
+    }
+    ensure!(patches(&controller, "patched").await? == 6.0, "one patch each for two changes");
+    // What its developer writes meanwhile is asked about as well, and their wish is kept.
+    let edited = shop.limits("edited", json!({}));
+    shop.apply(&edited).await?;
+    shop.until(&edited, Some("region=asia")).await?;
+    shop.merge(&edited, json!({SELECTOR: "region=mars"})).await?;
+    shop.until(&edited, Some("region=asia")).await?;
+    for (object, why) in [(&theirs, "it is of another class"), (&ignored, "its Namespace is left alone")] {
+        ensure!(!shop.get(object).await?.annotations().contains_key(SELECTOR), "{why}");
+    }
+    // A class that becomes ours brings its Gateways.
+    shop.apply(&gateway_class("somebodys", "example.com/rego-moves", Some((&shop.name, "params")))).await?;
+    shop.until(&theirs, Some("region=asia")).await?;
+    // A Namespace that is left alone no more is as any other.
+    ignoring["metadata"]["labels"] = json!({});
+    shop.apply(&ignoring).await?;
+    shop.until(&ignored, Some("region=asia")).await?;
+
+    shop.world.delete("places").await?;
+    shop.until(&edited, Some("region=mars")).await?;
+    for object in [&plain, &ours] {
+        shop.until(object, None).await?;
+    }
+    let back = shop.until(&wished, Some("region=us")).await?;
+    ensure!(!back.annotations().contains_key(PLACED), "{:?}", back.annotations());
+    shop.until(&ignored, None).await?;
+    controller.terminate().await.map(drop)
+}
+
+#[tokio::test]
+async fn who_wants_to_be_told_is_told_and_what_may_not_stand_stays_and_is_told() -> Result<()> {
+    let shop = Shop::open("rego-told").await?;
+    let by_hand = shop.limits("by-hand", json!({REMEDIATE: "manual"}));
+    let bad = shop.limits("bad", json!({}));
+    let controller = shop.world.controller(&[]).await?;
+    shop.world.write("places", shop.policy()).await?;
+    shop.apply(&bad).await?;
+    shop.apply(&by_hand).await?;
+    shop.until(&bad, Some("region=eu")).await?;
+    let parts = ["annotation kuadrant.io/remediate", "policy-sync placement apply", "\"region=eu\""];
+    shop.until_event("PlacementDiffers", "by-hand", &parts).await?;
+    until_objects(&controller, "manual", 1.0).await?;
+    ensure!(!shop.get(&by_hand).await?.annotations().contains_key(SELECTOR), "it was changed");
+
+    shop.locate("asia").await?;
+    shop.until_event("PlacementViolated", "bad", &["nothing bad goes to Asia"]).await?;
+    until_objects(&controller, "violated", 1.0).await?;
+    let stays = shop.get(&bad).await?;
+    ensure!(stays.annotations()[SELECTOR] == "region=eu", "{:?}", stays.annotations());
+    shop.locate("eu").await?;
+    until_objects(&controller, "violated", 0.0).await?;
+
+    // Its Namespace wants the same of all, and one of them does not.
+    shop.merge(&by_hand, json!({REMEDIATE: null})).await?;
+    shop.until(&by_hand, Some("region=eu")).await?;
+    until_objects(&controller, "manual", 0.0).await?;
+    shop.merge(&namespace(&shop.name), json!({REMEDIATE: "manual"})).await?;
+    shop.merge(&by_hand, json!({REMEDIATE: "automatic"})).await?;
+    shop.locate("us").await?;
+    shop.until(&by_hand, Some("region=us")).await?;
+    shop.until_event("PlacementDiffers", "bad", &["\"region=us\""]).await?;
+    until_objects(&controller, "manual", 1.0).await?;
+    // The Namespace lets go.
+    shop.merge(&namespace(&shop.name), json!({REMEDIATE: null})).await?;
+    shop.until(&bad, Some("region=us")).await?;
+    controller.terminate().await.map(drop)
+}
+
+#[tokio::test]
+async fn what_somebody_undoes_each_time_does_not_run_hot() -> Result<()> {
+    let shop = Shop::open("rego-hot").await?;
+    let limits = shop.limits("limits", json!({}));
+    shop.apply(&limits).await?;
+    let controller = shop.world.controller(&[]).await?;
+    shop.world.write("places", shop.policy()).await?;
+    for number in 1..4 {
+        shop.until(&limits, Some("region=eu")).await?;
+        shop.merge(&limits, json!({SELECTOR: format!("region=mine-{number}")})).await?;
+    }
+    shop.until_event("PlacementUnsettled", "limits", &["three times within 10 minutes", "\"region=eu\""])
+        .await?;
+    until_objects(&controller, "unsettled", 1.0).await?;
+    ensure!(patches(&controller, "patched").await? == 3.0);
+    let found = shop.get(&limits).await?;
+    ensure!(found.annotations()[SELECTOR] == "region=mine-3", "{:?}", found.annotations());
+    // Others go on.
+    let other = shop.limits("other", json!({}));
+    shop.apply(&other).await?;
+    shop.until(&other, Some("region=eu")).await?;
+    controller.terminate().await.map(drop)
+}
+
+#[tokio::test]
+async fn what_changes_while_nobody_runs_is_caught_up_and_who_leads_next_repeats_nothing() -> Result<()> {
+    let shop = Shop::open("rego-down").await?;
+    let limits = |number: usize| shop.limits(&format!("l{number}"), json!({}));
+    let many = 200;
+    for number in 0..many {
+        shop.apply(&limits(number)).await?;
+    }
+    let mut controller = shop.world.controller(&[]).await?;
+    shop.world.write("places", shop.policy()).await?;
+    // One that is killed in the middle leaves the rest to the next.
+    wait::until("the first patches", LIMIT, || async {
+        ensure!(patches(&controller, "patched").await? > 0.0, "there are none");
+        Ok(())
+    })
+    .await?;
+    controller.kill();
+    let mut left = 0;
+    for number in 0..many {
+        left += usize::from(!shop.get(&limits(number)).await?.annotations().contains_key(SELECTOR));
+    }
+    ensure!(left > 0, "it was too fast");
+    controller = shop.world.controller(&[]).await?;
+    for number in 0..many {
+        shop.until(&limits(number), Some("region=eu")).await?;
+    }
+    controller.terminate().await?;
+    shop.locate("asia").await?;
+    let controller = shop.world.controller(&[]).await?;
+    for number in 0..many {
+        shop.until(&limits(number), Some("region=asia")).await?;
+    }
+    let versions = || async {
+        let mut versions = Vec::new();
+        for number in 0..many {
+            versions.push(shop.get(&limits(number)).await?.resource_version().context("no version")?);
+        }
+        anyhow::Ok(versions)
+    };
+    controller.settled(shop.world.hub()).await?;
+    let before = versions().await?;
+    controller.terminate().await?;
+    let next = shop.world.controller(&[]).await?;
+    let late = shop.limits("late", json!({}));
+    shop.apply(&late).await?;
+    shop.until(&late, Some("region=asia")).await?;
+    next.settled(shop.world.hub()).await?;
+    ensure!(versions().await? == before, "the next leader writes what is so already");
+    ensure!(patches(&next, "patched").await? == 1.0);
+    next.terminate().await.map(drop)
+}
+
+#[tokio::test]
+async fn with_the_flag_nothing_that_stands_is_changed() -> Result<()> {
+    let shop = Shop::open("rego-by-hand").await?;
+    let limits = shop.limits("limits", json!({REMEDIATE: "automatic"}));
+    shop.apply(&limits).await?;
+    let controller = shop.world.controller(&["--remediate=manual"]).await?;
+    shop.world.write("places", shop.policy()).await?;
+    shop.until_event("PlacementDiffers", "limits", &["--remediate manual", "\"region=eu\""]).await?;
+    controller.settled(shop.world.hub()).await?;
+    ensure!(patches(&controller, "patched").await? == 0.0);
+    ensure!(!shop.get(&limits).await?.annotations().contains_key(SELECTOR), "it was changed");
+    controller.terminate().await.map(drop)
+}
