@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use policy_sync::api::cluster::ManagedCluster;
 use policy_sync_testenv::apply::{api_for, apply, apply_with_status};
@@ -32,6 +32,8 @@ const FLEET: &str = "fleet";
 const SHOP: &str = "shop";
 /// On an app: which clusters it is to run on, and how much of it.
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
+/// On an app: what of that a policy has set.
+const PLACED: &str = "kuadrant.io/placed-by-policy";
 /// What a carrier says of its modules.
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 /// The policy.
@@ -66,7 +68,9 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     ask_where_an_app_would_go(demo, &hub, report).await?;
     write_an_app(&hub, report).await?;
     it_runs_where_policy_says(demo, &hub, report).await?;
-    wish_for_another_cluster(&hub, report).await
+    wish_for_another_cluster(&hub, report).await?;
+    the_fleet_changes(demo, &hub, report).await?;
+    the_policy_goes(demo, &hub, report).await
 }
 
 /// The class that takes Deployments to the spokes, and the Placement that chooses both.
@@ -207,8 +211,7 @@ async fn write_an_app(hub: &Client, report: &Report) -> Result<()> {
 
 async fn it_runs_where_policy_says(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("It runs there, with all of its replicas, and nowhere else");
-    let mut copy = app("shop", &json!({}));
-    copy["metadata"]["namespace"] = format!("kuadrant-{SHOP}").into();
+    let copy = copy();
     let spoke = demo.spoke("c1")?;
     look::there(&spoke, "the app is on c1", &copy, |copy| {
         ensure!(copy.data["spec"]["replicas"] == 4, "it is {}", copy.data["spec"]);
@@ -256,6 +259,67 @@ async fn wish_for_another_cluster(hub: &Client, report: &Report) -> Result<()> {
     .await?;
     ensure!(event == words, "{event}");
     report.seen("and an Event PlacementRefused on Deployment shop/till says the same");
+    Ok(())
+}
+
+/// Gives a cluster labels.
+async fn label(hub: &Client, cluster: &str, labels: Value) -> Result<()> {
+    let clusters: Api<ManagedCluster> = Api::all(hub.clone());
+    let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+    clusters.patch(cluster, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// The app's copy, as a spoke has it.
+fn copy() -> Value {
+    let mut copy = app("shop", &json!({}));
+    copy["metadata"]["namespace"] = format!("kuadrant-{SHOP}").into();
+    copy
+}
+
+async fn the_fleet_changes(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+    report.step("Cluster c2 moves to the EU, and c1 loses its certificate");
+    label(hub, "c2", json!({"zone": "eu"})).await?;
+    look::there(hub, "the app may run on both", &app("shop", &json!({})), |app| {
+        let preferences = app.annotations().get(PREFERENCES).context("it says nothing")?;
+        ensure!(preferences.contains("c1") && preferences.contains("c2"), "{preferences}");
+        Ok(())
+    })
+    .await?;
+    report.seen("once both are in the EU, it may run on both");
+    label(hub, "c1", json!({"pci": null})).await?;
+    let moved = look::there(hub, "the app goes to c2 alone", &app("shop", &json!({})), |app| {
+        let preferences = app.annotations().get(PREFERENCES).context("it says nothing")?;
+        ensure!(preferences == r#"{"clusters":{"c2":{"weight":1}},"rebalance":true}"#, "{preferences}");
+        Ok(())
+    })
+    .await?;
+    report.seen("and without the label pci c1 is no place for it; nobody had to write the app again:");
+    report.excerpt(&json!({"metadata": {"annotations": {PREFERENCES: moved.annotations()[PREFERENCES]}}}));
+    look::there(&demo.spoke("c2")?, "the app is on c2", &copy(), |copy| {
+        ensure!(copy.data["spec"]["replicas"] == 4, "it is {}", copy.data["spec"]);
+        Ok(())
+    })
+    .await?;
+    look::gone(&demo.spoke("c1")?, "the app leaves c1", &copy()).await?;
+    report.seen("it runs on c2, with 4 replicas, and has left c1");
+    Ok(())
+}
+
+async fn the_policy_goes(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+    report.step("The policy goes");
+    let (api, name) = api_for(hub, &policy(PCI)).await?;
+    api.delete(&name, &DeleteParams::default()).await?;
+    let back = look::there(hub, "the app is as its team wrote it", &app("shop", &json!({})), |app| {
+        let left = app.annotations().keys().find(|key| [PREFERENCES, PLACED].contains(&key.as_str()));
+        ensure!(left.is_none(), "it has {left:?}");
+        Ok(())
+    })
+    .await?;
+    ensure!(back.annotations()["requires-pci"] == "true", "{:?}", back.annotations());
+    report.seen("the app is as its team wrote it, which said nothing of clusters");
+    look::there(&demo.spoke("c1")?, "the app is on c1 again", &copy(), |_| Ok(())).await?;
+    report.seen("so it runs on both again");
     Ok(())
 }
 
