@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use kube::Config;
 use kube::api::{Patch, PatchParams};
 use kube::core::{PartialObjectMeta, request};
 use tokio_util::sync::CancellationToken;
@@ -23,7 +24,7 @@ use crate::placement::by_hand::{Found, Look};
 use crate::placement::standing::Standing;
 use crate::reconcile::Leadership;
 use crate::rego::confined::Checker;
-use crate::rego::loading::Loading;
+use crate::rego::loading::{Loading, Settings};
 use crate::sync::OfflineMirror;
 use crate::sync::desired::covered::covered;
 use crate::sync::dry_run;
@@ -112,10 +113,14 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         Command::Apply(arguments) => (arguments, true),
     };
     names(&[("--namespace", arguments.namespace.as_ref())])?;
-    let found = {
-        let _waiting = progress::begin();
-        look(hub, arguments).await?
+    let Some(settings) = arguments.rego.settings() else {
+        bail!("--policy-namespace says where policies are");
     };
+    let waiting = progress::begin();
+    let config = hub.config().await?;
+    let client = hub.client(config.clone())?;
+    let found = look(hub, config, &client, arguments, settings).await?;
+    drop(waiting);
     print(&match arguments.output {
         None => text::text(&found),
         Some(Format::Yaml) => output::yaml(&text::list(&found))?,
@@ -124,7 +129,6 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     if !applies {
         return Ok(if found.is_empty() { Answer::Fine } else { Answer::No });
     }
-    let client = hub.client(hub.config().await?)?;
     let mut answer = Answer::Fine;
     for found in &found {
         let heading = text::heading(found);
@@ -140,14 +144,16 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
     Ok(answer)
 }
 
-async fn look(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Vec<Found>> {
-    let Some(settings) = arguments.rego.settings() else {
-        bail!("--policy-namespace says where policies are");
-    };
+async fn look(
+    hub: &HubArguments,
+    config: Config,
+    client: &HubClient,
+    arguments: &Arguments,
+    settings: Settings,
+) -> anyhow::Result<Vec<Found>> {
     let (controller, clock) = (arguments.controller.controller()?, Clock::start());
-    let config = hub.config().await?;
     let exemptions = arguments.exempt.exemptions(None, &settings);
-    let read = dry_run::read(&hub.client(config.clone())?, &controller).await?;
+    let read = dry_run::read(client, &controller).await?;
     let covered = covered(read.mirror.read().view(OfflineMirror::settled()));
     let covered = covered.context("the GatewayClasses are not known")?;
     let metrics = Metrics::new().context("cannot set metrics up")?;

@@ -1,6 +1,6 @@
 //! What policies say of objects that stand, for who brings them there by hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use regorus::Value as Rego;
@@ -20,6 +20,8 @@ use crate::sync::desired::covered::Covered;
 pub struct Look {
     loaded: Loaded,
     covered: Covered,
+    /// The kinds that are covered.
+    kinds: BTreeSet<GroupResource>,
     exemptions: Exemptions,
     moved: Arc<Notify>,
 }
@@ -44,10 +46,11 @@ impl Look {
         let moved = Arc::new(Notify::new());
         let notify = moved.clone();
         loaded.follow(move |_| notify.notify_one());
-        let mut kept = kinds(&covered, &Default::default());
+        let kinds = kinds(&covered, &BTreeSet::new());
+        let mut kept = kinds.clone();
         kept.insert(namespaces());
-        loaded.keep(kept, Default::default());
-        Self { loaded, covered, exemptions, moved }
+        loaded.keep(kept, BTreeSet::new());
+        Self { loaded, covered, kinds, exemptions, moved }
     }
 
     /// Waits until policies, and what they place, are known.
@@ -68,12 +71,11 @@ impl Look {
     /// What is not known yet, in words.
     #[must_use]
     pub fn missing(&self) -> Option<String> {
-        let kinds = kinds(&self.covered, &Default::default()).into_iter().chain([namespaces()]);
         let (is_loaded, text) = self.loaded.health();
         if !is_loaded || self.loaded.snapshot().is_starting() {
             return Some(text.trim_end().replace('\n', "; "));
         }
-        kinds.into_iter().find_map(|kind| self.loaded.objects(&kind).err())
+        self.kinds.iter().chain([&namespaces()]).find_map(|kind| self.loaded.objects(kind).err())
     }
 
     /// Each object in `namespace`, or in any, that is not as policies say, in order. It takes the time of one evaluation each.
@@ -92,16 +94,16 @@ impl Look {
             spaces.into_iter().map(|(key, space)| (key.name, space)).collect();
         let snapshot = self.loaded.snapshot();
         let mut found = Vec::new();
-        for kind in kinds(&self.covered, &Default::default()) {
-            let mut objects = self.loaded.objects(&kind)?;
+        for kind in &self.kinds {
+            let mut objects = self.loaded.objects(kind)?;
             objects.sort_by(|(one, _), (other, _)| one.cmp(other));
-            let Some((gvr, _)) = self.loaded.read_as(&kind) else { continue };
+            let Some((gvr, _)) = self.loaded.read_as(kind) else { continue };
             for (key, object) in objects {
                 let is_meant = namespace.is_none_or(|namespace| &*key.namespace == namespace);
                 let space = spaces.get(&key.namespace).filter(|_| is_meant);
                 let Some(space) = space else { continue };
-                if is_placed(&self.covered, &self.exemptions, &kind, &object, space)
-                    && let Some((object, standing)) = one(&snapshot, &kind, &key, &object)?
+                if is_placed(&self.covered, &self.exemptions, kind, &object, space)
+                    && let Some((object, standing)) = one(&snapshot, kind, &key, &object)?
                 {
                     found.push(Found { gvr: gvr.clone(), key, object, standing });
                 }

@@ -32,12 +32,16 @@ fn unused(modules: &[&Module], packages: &Packages) -> Vec<Fault> {
         let package = &module.package;
         packages.has(&module.package())
             || module.tree.policy.iter().any(|rule| is_test(rule))
-            // To the package or into it, or to one that contains it.
-            || referred.iter().any(|path| path.starts_with(package) || package.starts_with(path))
+            || referred.iter().any(|path| meet(path, package))
     };
     let unused = modules.iter().filter(|module| !is_used(module));
     let text = |module: &Module| format!("package {} is neither asked nor imported", module.package());
     unused.map(|module| module.fault(tree::start(&module.tree.package.refr), text(module))).collect()
+}
+
+/// Whether a reference to `path` is one to `package` or into it, or to one that contains it.
+pub(super) fn meet(path: &[String], package: &[String]) -> bool {
+    path.starts_with(package) || package.starts_with(path)
 }
 
 fn is_test(rule: &Rule) -> bool {

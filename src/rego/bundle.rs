@@ -114,15 +114,12 @@ impl Bundle {
     /// The packages that refer to `package`, by others or by themselves.
     #[must_use]
     pub fn reaching(&self, package: &str) -> BTreeSet<String> {
-        let path = |package: &str| -> Vec<String> {
-            ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect()
-        };
         let refers: Vec<_> =
             self.modules().map(|module| (&module.package, advice::referred(module))).collect();
         let mut reached = BTreeSet::from([path(package)]);
         loop {
             let to_one = |paths: &BTreeSet<Vec<String>>| {
-                paths.iter().any(|to| reached.iter().any(|one| to.starts_with(one) || one.starts_with(to)))
+                paths.iter().any(|to| reached.iter().any(|one| advice::meet(one, to)))
             };
             let more: Vec<Vec<String>> = refers
                 .iter()
@@ -139,14 +136,10 @@ impl Bundle {
     /// What `package` comes to.
     #[must_use]
     pub fn reached(&self, package: &str) -> Reached {
-        let root: Vec<String> = ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect();
         let (mut reached, mut left) = (Reached::default(), self.modules().collect::<Vec<_>>());
-        let mut paths = BTreeSet::from([root]);
+        let mut paths = BTreeSet::from([path(package)]);
         loop {
-            let is_reached = |module: &&Module| {
-                let package = &module.package;
-                paths.iter().any(|path| path.starts_with(package) || package.starts_with(path))
-            };
+            let is_reached = |module: &&Module| paths.iter().any(|path| advice::meet(path, &module.package));
             let (next, others): (Vec<_>, Vec<_>) = left.into_iter().partition(is_reached);
             if next.is_empty() {
                 return reached;
@@ -215,6 +208,11 @@ impl Bundle {
     pub(super) fn some_module(&self) -> ModuleId {
         self.modules.first().map_or_else(|| ModuleId::new("bundle"), |loaded| loaded.module.id.clone())
     }
+}
+
+/// Where `package` is in `data`.
+fn path(package: &str) -> Vec<String> {
+    ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect()
 }
 
 /// The modules that `texts` are, and what keeps others from being one.

@@ -143,9 +143,10 @@ impl Remediator {
         let (new, may_have_left) = {
             let mut passes = self.passes.lock();
             let new = passes.keep(&covered, in_use.placement);
-            self.loaded.keep(passes.kept().clone(), passes.may_all_have_left());
+            let may_have_left = passes.may_all_have_left();
+            self.loaded.keep(passes.kept().clone(), may_have_left.clone());
             self.told.retain(|object| passes.kept().contains(&object.kind));
-            (new, passes.may_all_have_left())
+            (new, may_have_left)
         };
         // One that a policy reads as well is listed already.
         self.queue.affect(new.into_iter().map(Key::Kind));

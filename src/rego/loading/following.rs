@@ -84,34 +84,34 @@ pub(super) enum Extent {
     More,
 }
 
-/// The objects among `changes`, each with how much of it has changed; what each write changes counts for nothing.
-pub(super) fn objects<'c>(
-    changes: &'c Changes<'_, Index>,
-) -> impl Iterator<Item = (&'c GroupResource, &'c ObjectKey, Extent)> {
-    let view = changes.view();
-    changes.iter().filter_map(move |changed| {
-        let (key, before) = changed.object_of(&DOCUMENTS)?;
-        let Changed::Object { source, .. } = changed else { return None };
-        let kind = DOCUMENTS.resource_of(source)?;
-        Some((kind, key, extent(before, view.document(kind, key))?))
-    })
+/// Of which kind a change is that counts, and what is told of it where that kind is kept.
+pub(super) struct Seen {
+    pub kind: GroupResource,
+    /// Whether it is one of an object.
+    pub is_object: bool,
+    pub moved: Option<Moved>,
 }
 
-/// What is told of `changes` that are of kinds that are kept.
-pub(super) fn moved(changes: &Changes<'_, Index>) -> Vec<(GroupResource, Moved)> {
+/// What counts of `changes`: what each write changes counts for nothing.
+pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
     let view: View<'_> = changes.view();
-    let listed = changes.iter().filter_map(|changed| match changed {
-        Changed::Listed(source) => DOCUMENTS.resource_of(source),
-        _ => None,
-    });
-    let mut moved: Vec<_> = listed.map(|kind| (kind.clone(), Moved::Listed(kind.clone()))).collect();
-    for (kind, key, extent) in objects(changes) {
-        // Before a kind is listed, all of its objects are new.
-        if extent == Extent::More && view.is_listed(&super::kinds::documents(kind)) {
-            moved.push((kind.clone(), Moved::Object(kind.clone(), key.clone())));
+    let seen = |changed: &Changed| match changed {
+        Changed::Listed(source) => {
+            let kind = DOCUMENTS.resource_of(source)?.clone();
+            Some(Seen { moved: Some(Moved::Listed(kind.clone())), is_object: false, kind })
         }
-    }
-    moved
+        Changed::Object { source, .. } => {
+            let (key, before) = changed.object_of(&DOCUMENTS)?;
+            let kind = DOCUMENTS.resource_of(source)?.clone();
+            let extent = extent(before, view.document(&kind, key))?;
+            // Before a kind is listed, all of its objects are new.
+            let is_told = extent == Extent::More && view.is_listed(source);
+            let moved = is_told.then(|| Moved::Object(kind.clone(), key.clone()));
+            Some(Seen { moved, is_object: true, kind })
+        }
+        _ => None,
+    };
+    changes.iter().filter_map(seen).collect()
 }
 
 fn extent(before: Option<&Document>, now: Option<&Document>) -> Option<Extent> {

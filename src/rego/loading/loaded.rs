@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use regorus::Value;
 use tokio::sync::watch;
 
-use super::following::{self, Basis, Follower, Moved};
+use super::following::{self, Basis, Follower, Moved, Seen};
 use super::index::Index;
 use super::kinds::documents;
 use super::metrics::RegoMetrics;
@@ -289,14 +289,14 @@ impl Shared {
 
     /// Notes what `changes` mean for what is published, and tells who follows it.
     pub(super) fn note(&self, changes: &Changes<'_, Index>) {
-        for (kind, ..) in following::objects(changes) {
-            self.found.lock().changed.insert(kind.clone());
-        }
-        let Some(follower) = self.follower.get() else { return };
-        let moved = following::moved(changes);
-        for (kind, moved) in moved {
-            if self.kept.borrow().kinds.contains(&kind) {
+        for Seen { kind, is_object, moved } in following::seen(changes) {
+            if let (Some(follower), Some(moved)) = (self.follower.get(), moved)
+                && self.kept.borrow().kinds.contains(&kind)
+            {
                 follower(moved);
+            }
+            if is_object {
+                self.found.lock().changed.insert(kind);
             }
         }
     }
