@@ -93,6 +93,15 @@ pub async fn crane() -> Result<PathBuf> {
     blocking(|| built(&made_directory()?, &go::CRANE)).await
 }
 
+/// The same for `opa`, the Open Policy Agent.
+///
+/// # Errors
+///
+/// Where it cannot be built.
+pub async fn opa() -> Result<PathBuf> {
+    blocking(|| built(&made_directory()?, &go::OPA)).await
+}
+
 async fn blocking<T: Send + 'static>(make: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(make).await.context("the build ended early")?
 }

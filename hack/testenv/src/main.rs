@@ -47,6 +47,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Build => {
             let binaries = binaries::ensure().await?;
             binaries::chart_tools().await?;
+            binaries::opa().await?;
             println!("{}", binaries.kube_apiserver.parent().unwrap_or(&binaries.kube_apiserver).display());
             Ok(())
         }

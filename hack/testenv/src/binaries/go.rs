@@ -31,6 +31,7 @@ static KUBERNETES_GROUP: Group = group!("kubernetes", "k8s.io/kubernetes");
 static ETCD_GROUP: Group = group!("etcd", "go.etcd.io/etcd/server/v3");
 static HELM_GROUP: Group = group!("helm", "helm.sh/helm/v4");
 static CRANE_GROUP: Group = group!("crane", "github.com/google/go-containerregistry");
+static OPA_GROUP: Group = group!("opa", "github.com/open-policy-agent/opa");
 static HELM_DOCS_GROUP: Group = group!("helm-docs", "github.com/norwoodj/helm-docs");
 pub(super) static GATEWAY_API: Group = group!("gateway-api", "sigs.k8s.io/gateway-api");
 
@@ -113,6 +114,8 @@ pub(super) static CRANE: Program = Program {
     group: &CRANE_GROUP,
     package: "github.com/google/go-containerregistry/cmd/crane",
 };
+pub(super) static OPA: Program =
+    Program { name: "opa", group: &OPA_GROUP, package: "github.com/open-policy-agent/opa" };
 pub(super) static HELM_DOCS: Program = Program {
     name: "helm-docs",
     group: &HELM_DOCS_GROUP,
