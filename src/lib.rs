@@ -26,12 +26,14 @@
 
 mod announce;
 pub mod api;
+pub mod certificates;
 pub mod cli;
 pub mod clock;
 pub mod flow;
 pub mod health;
 pub mod hub;
 mod in_turn;
+pub mod json_client;
 pub mod placement;
 pub mod reconcile;
 pub mod registration;

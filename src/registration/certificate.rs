@@ -18,7 +18,7 @@ use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
 use super::rows::Kept;
 use crate::api::moment::Moment;
-use crate::server::tls::{Pair, certified, expires};
+use crate::certificates::{Pair, certified, expires};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long an authority lasts.

@@ -15,9 +15,9 @@ use super::metrics::RegistrationMetrics;
 use super::rows::Kept;
 use super::settings::{Authority, Settings};
 use crate::api::names::ControllerName;
+use crate::certificates::Certificates;
 use crate::clock::Clock;
 use crate::hub::Mirror;
-use crate::server::tls::Certificates;
 
 /// What is registered. Clones are the same.
 #[derive(Clone, Debug)]

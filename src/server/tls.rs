@@ -1,6 +1,5 @@
 //! Connections with TLS: bounded in number and in the time that a handshake and a request's head may take.
 
-mod certificates;
 mod files;
 
 use std::sync::Arc;
@@ -21,8 +20,8 @@ use tokio_util::task::TaskTracker;
 use tracing::debug;
 
 use crate::api::text::with_causes;
+use crate::certificates::Certificates;
 
-pub use certificates::{CertificateError, Certificates, Pair, certified, expires};
 pub use files::{FileError, Files};
 
 /// How many connections may be open at once: an API server has one for each review that it waits for, 600 at most by default.

@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::certificates::{CertificateError, Certificates, Pair};
 use crate::announce::announce;
 use crate::api::text::with_causes;
+use crate::certificates::{CertificateError, Certificates, Pair};
 
 /// How often it is looked whether they have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);

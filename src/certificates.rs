@@ -1,4 +1,4 @@
-//! The certificate that is served, wherever it comes from.
+//! Certificates and their keys: the one that is served, wherever it comes from, and the one of a client.
 
 use std::sync::Arc;
 

@@ -1,0 +1,111 @@
+//! Where a server is.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use http::Uri;
+
+/// Where a server is: `http://127.0.0.1:8181`, or `https://opa.example/some/path`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    text: String,
+    host: String,
+}
+
+/// Why a text is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected http(s)://<host>[:<port>][/<path>]")]
+pub struct AddressFault;
+
+impl Address {
+    /// What is at `path` there.
+    pub(super) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.text)
+    }
+
+    /// Whether it is this machine, and nobody else's.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The same server at another path; `None` where its own does not end in `end`.
+    #[must_use]
+    pub fn sibling(&self, end: &str, other: &str) -> Option<Self> {
+        let stem = self.text.strip_suffix(end)?;
+        Some(Self { text: format!("{stem}{other}"), host: self.host.clone() })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressFault;
+
+    fn from_str(text: &str) -> Result<Self, AddressFault> {
+        let uri: Uri = text.parse().map_err(|_| AddressFault)?;
+        let authority = uri.authority().ok_or(AddressFault)?;
+        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+        let is_plain = uri.query().is_none() && !text.contains('#') && !authority.as_str().contains('@');
+        // A port that is none is no part of the host either.
+        let is_port = match authority.as_str().strip_prefix(authority.host()).ok_or(AddressFault)? {
+            "" => true,
+            port => port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok()),
+        };
+        if !is_web || !is_plain || !is_port || authority.host().is_empty() {
+            return Err(AddressFault);
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        Ok(Self { text: text.trim_end_matches('/').to_owned(), host })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_scheme_and_a_host_and_no_more_than_a_path() {
+        for (text, expected, is_loopback) in [
+            ("http://127.0.0.1:8181", "http://127.0.0.1:8181", true),
+            ("http://localhost:8181/", "http://localhost:8181", true),
+            ("https://[::1]:8181/v1", "https://[::1]:8181/v1", true),
+            ("https://opa.example/v1/data/a/annotations", "https://opa.example/v1/data/a/annotations", false),
+            ("http://10.0.0.1", "http://10.0.0.1", false),
+            ("http://localhost.example", "http://localhost.example", false),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!((address.to_string().as_str(), address.is_loopback()), (expected, is_loopback));
+        }
+        for text in [
+            "",
+            "opa",
+            "opa:8181",
+            "ftp://opa",
+            "http://",
+            "http://a@b",
+            "http://a?b",
+            "http://a#b",
+            "http://a:99999",
+            "http://a:",
+            "/v1",
+        ] {
+            assert_eq!(text.parse::<Address>(), Err(AddressFault), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sibling_is_beside_the_last_part_of_a_path() {
+        let address: Address = "http://a/v1/data/p/annotations".parse().unwrap();
+        assert_eq!(
+            address.sibling("/annotations", "/errors").unwrap().to_string(),
+            "http://a/v1/data/p/errors"
+        );
+        assert_eq!(address.sibling("/labels", "/errors"), None);
+    }
+}

@@ -1,0 +1,175 @@
+use std::collections::VecDeque;
+use std::fs;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request as Asked, State};
+use axum::response::{IntoResponse, Response};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// A server that answers what it is told to.
+#[derive(Clone, Default)]
+struct StandIn(Arc<Mutex<Answers>>);
+
+#[derive(Default)]
+struct Answers {
+    /// One after the other, the last one again and again: the code, when to ask again, and the body.
+    next: VecDeque<(u16, &'static str, &'static str)>,
+    /// What it was asked with.
+    asked: Vec<String>,
+}
+
+impl StandIn {
+    async fn start(answers: &[(u16, &'static str, &'static str)]) -> (Self, Address) {
+        let stand_in = Self::default();
+        stand_in.0.lock().next.extend(answers);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let router = Router::new().fallback(Self::answer).with_state(stand_in.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (stand_in, address)
+    }
+
+    async fn answer(State(Self(state)): State<Self>, request: Asked) -> Response {
+        let mut state = state.lock();
+        let token = request.headers().get(AUTHORIZATION).and_then(|token| token.to_str().ok());
+        state.asked.push(token.unwrap_or_default().to_owned());
+        let answer = if state.next.len() > 1 { state.next.pop_front() } else { state.next.front().copied() };
+        let (status, wait, body) = answer.unwrap_or((404, "", ""));
+        let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
+        if !wait.is_empty() {
+            response.headers_mut().insert(RETRY_AFTER, wait.parse().unwrap());
+        }
+        response
+    }
+
+    fn count(&self) -> usize {
+        self.0.lock().asked.len()
+    }
+}
+
+fn client(address: &Address) -> JsonClient {
+    // The process installs it at its start.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    JsonClient::new(address.clone(), Files::default()).unwrap()
+}
+
+async fn ask(client: &JsonClient) -> Result<Answer, AskError> {
+    client.ask(Method::POST, "/v1/query", &Bytes::from_static(b"{}"), Duration::from_secs(4)).await
+}
+
+#[tokio::test]
+async fn what_may_pass_is_asked_again_and_nothing_else() {
+    for status in [408, 429, 500, 502, 503, 504] {
+        let (stand_in, address) = StandIn::start(&[(status, "", ""), (200, "", "1")]).await;
+        assert_eq!(ask(&client(&address)).await.unwrap().body, "1", "{status}");
+        assert_eq!(stand_in.count(), 2);
+    }
+    for status in [200, 400, 401, 403, 404, 409, 501] {
+        let (stand_in, address) = StandIn::start(&[(status, "", "no")]).await;
+        assert_eq!(ask(&client(&address)).await.unwrap().status.as_u16(), status);
+        assert_eq!(stand_in.count(), 1, "{status}");
+    }
+    let failed = r#"{"code": "internal_error", "errors": [{"code": "eval_conflict_error", "message": "m"}]}"#;
+    let (stand_in, address) = StandIn::start(&[(500, "", failed)]).await;
+    assert_eq!(ask(&client(&address)).await.unwrap().body, failed, "an evaluation fails each time");
+    assert_eq!(stand_in.count(), 1);
+    let (stand_in, address) = StandIn::start(&[(503, "", "not now")]).await;
+    let error = ask(&client(&address)).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{address} answers 503 Service Unavailable: not now"));
+    assert_eq!(stand_in.count(), 5);
+}
+
+#[tokio::test]
+async fn a_server_that_says_when_is_asked_then_and_not_at_all_where_that_is_too_late() {
+    let (stand_in, address) = StandIn::start(&[(429, "1", ""), (200, "", "1")]).await;
+    let began = Instant::now();
+    assert_eq!(ask(&client(&address)).await.unwrap().body, "1");
+    assert!(began.elapsed() >= Duration::from_secs(1) && stand_in.count() == 2);
+    let (stand_in, address) = StandIn::start(&[(429, "60", "")]).await;
+    let began = Instant::now();
+    assert!(ask(&client(&address)).await.is_err());
+    assert!(began.elapsed() < Duration::from_secs(1) && stand_in.count() == 1);
+}
+
+#[tokio::test]
+async fn silence_a_reset_and_nobody_there_end_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address: Address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let silent = tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            held.push(stream);
+        }
+    });
+    let began = Instant::now();
+    let error = ask(&client(&address)).await.unwrap_err();
+    assert!(matches!(&error, AskError::Unreached { may_pass: true, .. }), "{error}");
+    assert!(began.elapsed() < Duration::from_millis(4_200), "{:?}", began.elapsed());
+    silent.abort();
+    let _ = silent.await;
+    assert!(matches!(ask(&client(&address)).await, Err(AskError::Unreached { .. })), "nobody listens");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address: Address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let resets = tokio::spawn(async move {
+        for _ in 0..5 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 16]).await;
+        }
+    });
+    assert!(matches!(ask(&client(&address)).await, Err(AskError::Unreached { .. })));
+    resets.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_is_read_again_as_it_changes() {
+    let (stand_in, address) = StandIn::start(&[(200, "", "1")]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let files = Files { token: Some(path.clone()), ..Files::default() };
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    for (text, expected) in [
+        (None, "cannot read "),
+        (Some(""), "has no token"),
+        (Some("\n"), "has no token"),
+        (Some("a\nb"), "has no token"),
+    ] {
+        if let Some(text) = text {
+            fs::write(&path, text).unwrap();
+        }
+        let error = JsonClient::new(address.clone(), files.clone()).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains(&path.display().to_string()), "{error}");
+    }
+    fs::write(&path, "one\n").unwrap();
+    let client = JsonClient::new(address, files).unwrap();
+    ask(&client).await.unwrap();
+    let long_ago = |client: &JsonClient| {
+        client.0.current.lock().looked = Instant::now().checked_sub(LOOK_EVERY).unwrap();
+    };
+    fs::write(&path, "two\n").unwrap();
+    ask(&client).await.unwrap();
+    long_ago(&client);
+    ask(&client).await.unwrap();
+    fs::remove_file(&path).unwrap();
+    long_ago(&client);
+    ask(&client).await.unwrap();
+    assert_eq!(stand_in.0.lock().asked, ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]);
+}
+
+#[test]
+fn certificates_that_are_none_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("ca.crt"), "none").unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let address: Address = "https://127.0.0.1:1".parse().unwrap();
+    let files = Files { authority: Some(path("ca.crt")), ..Files::default() };
+    let error = JsonClient::new(address.clone(), files).unwrap_err();
+    assert_eq!(error.to_string(), format!("{} has no certificate", path("ca.crt").display()));
+    let files = Files { identity: Some((path("ca.crt"), path("ca.crt"))), ..Files::default() };
+    let error = JsonClient::new(address, files).unwrap_err();
+    assert_eq!(error.to_string(), format!("{} has no certificate", path("ca.crt").display()));
+}
