@@ -1,6 +1,7 @@
 //! `policy-sync controller`: runs until SIGTERM or SIGINT.
 
 mod election;
+pub(super) mod opa;
 pub(super) mod rego;
 pub(super) mod webhooks;
 
@@ -129,7 +130,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let mut prepared = None;
     let mut registration = None;
     let mut remediation = None;
-    let rego = match arguments.rego.settings() {
+    let rego = match arguments.rego.settings(Some(&metrics))? {
         Some(settings) => {
             let exemptions = arguments.exempt.exemptions(Some(&namespace), &settings);
             let remediated = RemediationMetrics::new(&metrics).context("cannot set metrics up")?;
@@ -143,8 +144,8 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
                 (prepared, registration) = (Some(serving), Some((registering, metrics)));
             }
             let metrics = RegoMetrics::new(&metrics).context("cannot set metrics up")?;
-            let loading =
-                Loading::new(controller.clone(), settings, clock, Checker::this_program()?.into_check())?;
+            let check = Checker::this_program()?.evaluated(settings.evaluator.evaluates()).into_check();
+            let loading = Loading::new(controller.clone(), settings, clock, check)?;
             Some((loading, metrics))
         }
         None => None,

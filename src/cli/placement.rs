@@ -113,7 +113,7 @@ pub async fn run(hub: &HubArguments, command: &Command) -> anyhow::Result<Answer
         Command::Apply(arguments) => (arguments, true),
     };
     names(&[("--namespace", arguments.namespace.as_ref())])?;
-    let Some(settings) = arguments.rego.settings() else {
+    let Some(settings) = arguments.rego.settings(None)? else {
         bail!("--policy-namespace says where policies are");
     };
     let waiting = progress::begin();
@@ -158,7 +158,8 @@ async fn look(
     let covered = covered.context("the GatewayClasses are not known")?;
     let metrics = Metrics::new().context("cannot set metrics up")?;
     let client = watching(config, &metrics, hub.request_timeout())?;
-    let loading = Loading::new(controller, settings, clock, Checker::this_program()?.into_check())?;
+    let check = Checker::this_program()?.evaluated(settings.evaluator.evaluates()).into_check();
+    let loading = Loading::new(controller, settings, clock, check)?;
     let look = Look::new(loading.loaded(), covered, exemptions);
     let (stop, tasks) = (CancellationToken::new(), Tasks::new(metrics.clone()));
     let _stops = stop.clone().drop_guard();

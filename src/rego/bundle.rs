@@ -8,9 +8,11 @@ use regorus::{Engine, Value};
 use super::advice;
 use super::asked::Packages;
 use super::check::check;
+use super::confined::Evaluated;
 use super::embedded;
 use super::fault::{Fault, Faults};
 use super::module::{self, Module, ModuleId, Syntax, Text};
+use super::opa;
 use super::reads::Reads;
 use super::review::{self, Edited};
 use super::tree;
@@ -29,20 +31,25 @@ struct Loaded {
 }
 
 impl Bundle {
-    /// Checks `modules`, one bundle, of which others are `unread`, and evaluates each of its packages once, of an empty review.
+    /// Checks `modules`, one bundle, of which others are `unread`; where the embedded engine is to evaluate it, it evaluates each of its
+    /// packages once, of an empty review.
     ///
     /// It may take minutes and all memory, and may end the process: see [`confined`](super::confined).
     ///
     /// # Errors
     ///
     /// All that is wrong.
-    pub(super) fn checked(modules: Vec<Module>, unread: Vec<Fault>) -> Result<Self, Faults> {
+    pub(super) fn checked(
+        modules: Vec<Module>,
+        unread: Vec<Fault>,
+        evaluator: Evaluated,
+    ) -> Result<Self, Faults> {
         let bundle = Self::of(modules, unread).map_err(Faults::new)?;
-        let faults = bundle.faults();
+        let faults = bundle.faults(evaluator);
         if !faults.is_empty() {
             return Err(Faults::new(faults));
         }
-        let faults = bundle.tried();
+        let faults = if evaluator == Evaluated::Embedded { bundle.tried() } else { Vec::new() };
         if faults.is_empty() { Ok(bundle) } else { Err(Faults::new(faults)) }
     }
 
@@ -155,7 +162,7 @@ impl Bundle {
         }
     }
 
-    fn faults(&self) -> Vec<Fault> {
+    fn faults(&self, evaluator: Evaluated) -> Vec<Fault> {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
         for Loaded { module, edited } in &self.modules {
             if *edited.text() == module.text {
@@ -167,7 +174,7 @@ impl Bundle {
                 Err(fault) => faults.push(fault),
             }
         }
-        faults.extend(check(&modules));
+        faults.extend(check(&modules, evaluator));
         faults.into_iter().map(|fault| self.original(fault)).collect()
     }
 
@@ -188,6 +195,26 @@ impl Bundle {
             fault.place = fault.place.map(|place| loaded.edited.original(place));
         }
         fault
+    }
+
+    /// Its texts as OPA reads them.
+    #[must_use]
+    pub fn for_opa(&self) -> Vec<Text> {
+        let text = |loaded: &Loaded| {
+            let text = opa::for_opa(&loaded.module, loaded.edited.text()).text().clone();
+            Text { id: loaded.module.id.clone(), text }
+        };
+        self.modules.iter().map(text).collect()
+    }
+
+    /// `fault` of what OPA reads, where it was written.
+    #[must_use]
+    pub fn original_of_opa(&self, mut fault: Fault) -> Fault {
+        if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
+            let edited = opa::for_opa(&loaded.module, loaded.edited.text());
+            fault.place = fault.place.map(|place| edited.original(place));
+        }
+        self.original(fault)
     }
 
     /// An engine with all modules.

@@ -21,6 +21,8 @@ use super::module::{ModuleId, Text};
 
 /// The arguments of `policy-sync` that make it check what standard input brings.
 pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];
+/// What they are followed by where OPA is to evaluate what is checked.
+const FOR_OPA: &str = "--for-opa";
 /// How much processor time a check may take, in seconds.
 const PROCESSOR: u64 = 2;
 /// How much memory it may take, in bytes of address space.
@@ -48,6 +50,7 @@ pub enum CheckError {
 #[derive(Clone, Debug)]
 pub struct Checker {
     program: PathBuf,
+    evaluator: Evaluated,
     /// One at a time: what two would take together is more than a pod is given.
     turn: Arc<Semaphore>,
 }
@@ -65,6 +68,16 @@ pub struct Checked {
     /// How the check ended, where all of them end it together, and none by itself.
     #[serde(skip)]
     pub died: Option<String>,
+}
+
+/// Who is to evaluate what is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evaluated {
+    /// The embedded engine, which is tried.
+    #[default]
+    Embedded,
+    /// OPA, which has builtins that the embedded engine lacks.
+    ByOpa,
 }
 
 /// Checks texts, one bundle, somewhere.
@@ -93,7 +106,13 @@ impl Checker {
     /// One that runs `program`, which is `policy-sync`.
     #[must_use]
     pub fn running(program: PathBuf) -> Self {
-        Self { program, turn: Arc::new(Semaphore::new(1)) }
+        Self { program, evaluator: Evaluated::default(), turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The same for what `evaluator` is to evaluate.
+    #[must_use]
+    pub fn evaluated(self, evaluator: Evaluated) -> Self {
+        Self { evaluator, ..self }
     }
 
     /// Checks `texts`, one bundle. Where that ends the process, each is checked by itself to find which does it.
@@ -142,6 +161,7 @@ impl Checker {
         let _turn = self.turn.acquire().await;
         let mut child = Command::new(&self.program)
             .args(ARGUMENTS)
+            .args((self.evaluator == Evaluated::ByOpa).then_some(FOR_OPA))
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -188,7 +208,7 @@ fn died(status: ExitStatus) -> Result<Option<String>, CheckError> {
 /// # Errors
 ///
 /// Where limits cannot be set, or standard input has something else.
-pub fn serve() -> anyhow::Result<String> {
+pub fn serve(evaluator: Evaluated) -> anyhow::Result<String> {
     let limit = |maximum| Rlimit { current: Some(maximum), maximum: Some(maximum) };
     // Beyond the second of them it is killed with a signal that says nothing of why.
     setrlimit(Resource::Cpu, Rlimit { current: Some(PROCESSOR), maximum: Some(2 * PROCESSOR) })?;
@@ -198,16 +218,16 @@ pub fn serve() -> anyhow::Result<String> {
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request)?;
     let texts: Vec<Text> = serde_json::from_slice(&request)?;
-    let checking = std::thread::Builder::new().stack_size(STACK).spawn(move || checked(&texts))?;
+    let checking = std::thread::Builder::new().stack_size(STACK).spawn(move || checked(&texts, evaluator))?;
     let checked = checking.join().map_err(|_| anyhow::anyhow!("the check panicked"))?;
     Ok(serde_json::to_string(&checked)?)
 }
 
 /// Checks `texts`, one bundle, in this process. It may take minutes and all memory, and may end it.
 #[must_use]
-pub fn checked(texts: &[Text]) -> Checked {
+pub fn checked(texts: &[Text], evaluator: Evaluated) -> Checked {
     let (modules, unread) = bundle::parsed(texts);
     let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
-    let faults = Bundle::checked(modules, unread).err().unwrap_or_default();
+    let faults = Bundle::checked(modules, unread, evaluator).err().unwrap_or_default();
     Checked { faults, packages, ..Checked::default() }
 }

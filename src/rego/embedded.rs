@@ -1,6 +1,5 @@
 //! The engine that is part of this process.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,6 @@ const STEPS: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 pub struct Embedded {
     engine: Engine,
     bundle: Arc<Bundle>,
-    packages: Arc<BTreeSet<String>>,
 }
 
 /// What an evaluation comes to.
@@ -68,14 +66,7 @@ impl Embedded {
         engine.set_strict_builtin_errors(false);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
-        Self { engine, packages: Arc::new(bundle.packages()), bundle: Arc::new(bundle.clone()) }
-            .with_data(data)
-    }
-
-    /// Whether a module is of `package`.
-    #[must_use]
-    pub fn has(&self, package: &str) -> bool {
-        self.packages.contains(package)
+        Self { engine, bundle: Arc::new(bundle.clone()) }.with_data(data)
     }
 
     /// The same modules with other data.

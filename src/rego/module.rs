@@ -108,10 +108,27 @@ impl Module {
         &self.id
     }
 
+    /// What is written.
+    #[must_use]
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The parts of its package, without `data`.
+    #[must_use]
+    pub fn path(&self) -> &[String] {
+        &self.package[1..]
+    }
+
     /// Its package, without `data`: `io.k8s.federation.admission`.
     #[must_use]
     pub fn package(&self) -> String {
-        self.package[1..].join(".")
+        self.path().join(".")
+    }
+
+    /// That its rules may not be where its package says.
+    pub(super) fn fault_of_package(&self, text: &str) -> Fault {
+        self.fault(tree::start(&self.tree.package.refr), format!("package {}: {text}", self.package()))
     }
 
     pub(super) fn fault(&self, span: &Span, text: impl AsRef<str>) -> Fault {

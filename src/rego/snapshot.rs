@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use regorus::Value;
 
 use super::asked::Packages;
-use super::embedded::{Embedded, Failure};
+use super::embedded::Failure;
+use super::engine::{Engine, EngineError};
 
 /// Modules and data of one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    engine: Embedded,
+    engine: Engine,
     denials: BTreeMap<&'static str, String>,
     packages: Packages,
     /// Why nothing can be asked yet.
@@ -26,9 +27,21 @@ pub enum Unanswered {
     /// A policy is there that cannot be asked.
     #[error("{0}")]
     Unasked(String),
+    /// Who evaluates cannot be asked.
+    #[error("{0}")]
+    Unreached(String),
     /// It was asked, and failed.
     #[error(transparent)]
     Failed(#[from] Failure),
+}
+
+impl From<EngineError> for Unanswered {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Failed(failure) => Self::Failed(failure),
+            EngineError::Unreached(why) => Self::Unreached(why),
+        }
+    }
 }
 
 impl Unanswered {
@@ -38,6 +51,7 @@ impl Unanswered {
         match self {
             Self::Starting(_) => "starting",
             Self::Unasked(_) => "unasked",
+            Self::Unreached(_) => "engine",
             Self::Failed(Failure { too_long: true, .. }) => "time",
             Self::Failed(_) => "evaluation",
         }
@@ -53,7 +67,7 @@ impl Unanswered {
 impl Snapshot {
     /// One in which nothing can be asked for what `denials` name.
     #[must_use]
-    pub fn new(engine: Embedded, denials: BTreeMap<&'static str, String>) -> Self {
+    pub fn new(engine: Engine, denials: BTreeMap<&'static str, String>) -> Self {
         Self { engine, denials, packages: Packages::default(), starting: None }
     }
 
@@ -61,6 +75,12 @@ impl Snapshot {
     #[must_use]
     pub fn asking(self, packages: Packages) -> Self {
         Self { packages, ..self }
+    }
+
+    /// Who evaluates.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// What asks the package that is asked for `what`: `data.io.k8s.federation.admission`.

@@ -48,16 +48,15 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Webhooks that ask what is `loaded`, as many at once as there are cores.
+    /// Webhooks that ask what is `loaded`.
     #[must_use]
     pub(crate) fn new(
         (loaded, rego_metrics): (Loaded, RegoMetrics),
         refusals: Refusals,
         metrics: WebhookMetrics,
     ) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (bodies, checks) = (Arc::new(Semaphore::new(BODIES)), Arc::new(Semaphore::new(1)));
-        Self { loaded, turns: Turns::new(cores), bodies, checks, refusals, metrics, rego_metrics }
+        Self { turns: Turns::new(loaded.at_once()), loaded, bodies, checks, refusals, metrics, rego_metrics }
     }
 }
 

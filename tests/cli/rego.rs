@@ -42,7 +42,7 @@ fn an_app_with_card_data_goes_to_the_certified_cluster_of_the_eu() {
 }
 
 /// What is wrong, the text, and what is said of it after the module's name.
-const REFUSED: [(&str, &str, &str); 33] = [
+const REFUSED: [(&str, &str, &str); 36] = [
     ("no text", "", ":1:1: expecting `package` Missing package declaration."),
     ("no package", "p := 1", ":1:1: expecting `package` Missing package declaration."),
     ("JSON", "{\"a\": 1}", ":1:1: expecting `package` Missing package declaration."),
@@ -63,6 +63,21 @@ const REFUSED: [(&str, &str, &str); 33] = [
     ("20,001 lines", "", ": has 20,001 lines, 20,000 are allowed"),
     ("1,100,010 bytes", "", ": has 1,100,010 bytes, 1,048,576 are allowed"),
     ("40 parentheses", "", ":2:38: expression nesting too deep (>32)"),
+    (
+        "a package of OPA's own",
+        "package system.authz\nallow := true",
+        ":1:9: package system.authz: that is OPA's own",
+    ),
+    (
+        "the controller's package",
+        "package policysync\np := 1",
+        ":1:9: package policysync: only the controller writes there",
+    ),
+    (
+        "rules beside the objects of the hub",
+        "package kubernetes\np := 1",
+        ":1:9: package kubernetes: the objects of the hub are there",
+    ),
     (
         "a call of nothing",
         "package a\np if { input.never; nothing.at_all(1) }",
@@ -116,7 +131,7 @@ const REFUSED: [(&str, &str, &str); 33] = [
     (
         "a builtin that the embedded engine lacks",
         "package a\np := io.jwt.decode(input.token)",
-        ":2:6: the embedded engine has no io.jwt.decode",
+        ":2:6: the embedded engine has no io.jwt.decode: OPA has (--opa-url)",
     ),
     (
         "a rule that refers to itself",

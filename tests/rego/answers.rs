@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use policy_sync::api::admission::{Request, Verdict};
 use policy_sync::placement::review::review;
 use policy_sync::rego::bundle::Bundle;
-use policy_sync::rego::embedded::Embedded;
+use policy_sync::rego::engine::Evaluator;
 use policy_sync::rego::module::{ModuleId, Text};
 use policy_sync::rego::snapshot::Snapshot;
 use policy_sync_testenv::bad_input::{self, code};
@@ -79,8 +79,7 @@ fn answer(rules: &str) -> Result<String> {
         text: format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}\n").into(),
     };
     let bundle = Bundle::read(&[text]).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
-    let engine =
-        Embedded::new(&bundle, regorus::Value::new_object()).map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    let engine = Evaluator::Embedded.engine(&bundle).map_err(|fault| anyhow::anyhow!("{fault}"))?;
     let request = Request { object: json!({"metadata": {"name": "web"}}), ..Request::default() };
     Ok(match review(&Snapshot::new(engine, BTreeMap::new()), &request) {
         Ok(Verdict::Denied { message, .. }) => message,

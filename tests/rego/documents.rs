@@ -40,6 +40,7 @@ impl Here {
                 "managedclusters.cluster.open-cluster-management.io".to_owned(),
             )]),
             packages: Default::default(),
+            evaluator: Default::default(),
             limit: 100_000,
         };
         let mut flow =

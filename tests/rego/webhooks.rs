@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use policy_sync_testenv::apply::{api_for, apply};
-use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, wait};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -20,53 +18,10 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::world::{LIMIT, World};
-
-const PCI: &str = include_str!("../../docs/examples/rego/placement/pci.rego");
-const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
-
-/// A controller with webhooks, which the API server asks about the Deployments of the world's namespace.
-struct Served {
-    world: World,
-    controller: Controller,
-    webhooks: Webhooks,
-}
+use crate::served::{PREFERENCES, Served, app, cluster, pci};
+use crate::world::LIMIT;
 
 impl Served {
-    async fn start(namespace: &str) -> Result<Self> {
-        let (world, webhooks) = (World::new(namespace).await?, Webhooks::with_files(namespace)?);
-        webhooks.install(&world.client).await?;
-        let arguments = webhooks.arguments();
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let controller = world.controller(&arguments).await?;
-        apply(&world.client, &webhooks.placement_of_deployments(namespace)?).await?;
-        Ok(Self { world, controller, webhooks })
-    }
-
-    /// Ends it, and lets the API server ask no more.
-    async fn stop(self) -> Result<()> {
-        let (api, name) =
-            api_for(&self.world.client, &self.webhooks.placement_of_deployments(&self.world.namespace)?)
-                .await?;
-        api.delete(&name, &DeleteParams::default()).await?;
-        self.webhooks.uninstall(&self.world.client).await
-    }
-
-    fn deployments(&self) -> Api<Deployment> {
-        Api::namespaced(self.world.client.clone(), &self.world.namespace)
-    }
-
-    fn app(&self, name: &str, annotations: Value) -> Result<Deployment> {
-        let labels = json!({"app": name});
-        let container = json!({"name": "c", "image": "i"});
-        Ok(serde_json::from_value(json!({
-            "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": name, "annotations": annotations},
-            "spec": {"selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
-        }))?)
-    }
-
     async fn connect(&self) -> Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.webhooks.authority()?.as_bytes())?)?;
@@ -106,13 +61,6 @@ async fn read(mut stream: TlsStream<TcpStream>) -> Result<(u16, String)> {
     Ok((code, body.to_owned()))
 }
 
-fn cluster(name: &str, zone: &str) -> Value {
-    json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-        "metadata": {"name": name, "labels": {"zone": zone, "pci": "certified"}}, "spec": {"hubAcceptsClient": true},
-    })
-}
-
 /// An AdmissionReview of an object.
 fn review(object: &str) -> Vec<u8> {
     format!(
@@ -126,14 +74,13 @@ fn review(object: &str) -> Vec<u8> {
 async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is_refused_in_its_words()
 -> Result<()> {
     let served = Served::start("rego-placed").await?;
-    let policy = PCI.replace("\"eu\"", "\"rego-placed-eu\"");
-    served.world.write("pci", json!({"pci.rego": policy})).await?;
+    served.world.write("pci", json!({"pci.rego": pci("rego-placed-eu")})).await?;
     served.world.until_ok("pci").await?;
     for (name, zone) in [("rego-placed-c1", "rego-placed-eu"), ("rego-placed-c2", "us")] {
         apply(&served.world.client, &cluster(name, zone)).await?;
     }
     let deployments = served.deployments();
-    let shop = served.app("shop", json!({"requires-pci": "true"}))?;
+    let shop = app("shop", json!({"requires-pci": "true"}))?;
     let shop = wait::until("the fleet is known", LIMIT, || async {
         // Before that, the policy has no cluster to choose.
         let dry = PostParams { dry_run: true, ..PostParams::default() };
@@ -146,7 +93,7 @@ async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is
 
     let wish =
         json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"rego-placed-c2":{"weight":1}}}"#});
-    let error = deployments.create(&PostParams::default(), &served.app("other", wish.clone())?).await;
+    let error = deployments.create(&PostParams::default(), &app("other", wish.clone())?).await;
     let error = error.err().context("it is let in")?.to_string();
     let words = "other handles card data: cluster rego-placed-c2 is not certified for it";
     ensure!(error.contains(words), "{error}");
@@ -177,12 +124,12 @@ async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is
     .await?;
     served.world.until_refused("broken").await?;
     let dry = PostParams { dry_run: true, ..PostParams::default() };
-    let error = deployments.create(&dry, &served.app("third", json!({}))?).await;
+    let error = deployments.create(&dry, &app("third", json!({}))?).await;
     let error = error.err().context("it is let in")?.to_string();
     ensure!(error.contains("policy rego-placed/broken/b.rego cannot be asked"), "{error}");
     served.world.delete("broken").await?;
     wait::until("it is let in", LIMIT, || async {
-        Ok(deployments.create(&dry, &served.app("third", json!({}))?).await.map(drop)?)
+        Ok(deployments.create(&dry, &app("third", json!({}))?).await.map(drop)?)
     })
     .await?;
     ensure!(served.world.events("PlacementRefused", "third").await?.is_empty(), "a dry run is told");
@@ -235,7 +182,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
     let (code, text) = served.post(&review(odd)).await?;
     ensure!(code == 200 && text.contains(r#""allowed":true"#), "{code} {text}");
     // The API server is asked as ever.
-    served.deployments().create(&PostParams::default(), &served.app("web", json!({}))?).await?;
+    served.deployments().create(&PostParams::default(), &app("web", json!({}))?).await?;
     served.stop().await
 }
 

@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::Context;
 use clap::Args;
 
+use super::opa::OpaArguments;
 use crate::api::syntax::{is_dns_label, is_dns_subdomain};
 use crate::rego::asked::Packages;
 use crate::rego::loading::{DEFAULT_ALIAS, Settings};
+use crate::rego::opa::OpaMetrics;
+use crate::telemetry::metrics::Metrics;
 
 /// Places in `data` that are not a namespace's.
-const TAKEN: [&str; 6] = ["admission", "authorization", "io", "k8s", "kubernetes", "policysync"];
+const TAKEN: [&str; 7] = ["admission", "authorization", "io", "k8s", "kubernetes", "policysync", "system"];
 
 /// Policies in Rego. Without a namespace of policies nothing of it is watched, served or asked.
 #[derive(Debug, Args)]
@@ -47,6 +51,8 @@ pub(in crate::cli) struct RegoArguments {
         requires = "policy_namespace"
     )]
     placement_query: Packages,
+    #[command(flatten)]
+    opa: OpaArguments,
 }
 
 fn query(text: &str) -> Result<Packages, String> {
@@ -75,19 +81,29 @@ fn alias(text: &str) -> Result<(String, String), String> {
 }
 
 impl RegoArguments {
-    /// How Rego is set up, `None` where it is off.
-    pub(in crate::cli) fn settings(&self) -> Option<Settings> {
+    /// How Rego is set up, `None` where it is off; `metrics` say how an OPA is filled, and without them none is.
+    ///
+    /// # Errors
+    ///
+    /// Where a file cannot be read.
+    pub(in crate::cli) fn settings(&self, metrics: Option<&Metrics>) -> anyhow::Result<Option<Settings>> {
         let namespaces: BTreeSet<String> = self.policy_namespace.iter().cloned().collect();
         // One of one's own is one more.
         let usual = alias(DEFAULT_ALIAS).ok();
         let aliases: BTreeMap<String, String> =
             usual.into_iter().chain(self.data_alias.iter().cloned()).collect();
-        (!namespaces.is_empty()).then(|| Settings {
+        if namespaces.is_empty() {
+            return Ok(None);
+        }
+        let metrics = metrics.filter(|_| self.opa.is_there()).map(OpaMetrics::new);
+        let metrics = metrics.transpose().context("cannot set metrics up")?;
+        Ok(Some(Settings {
             namespaces,
             replicate: self.replicate.iter().cloned().collect(),
             aliases,
             packages: self.placement_query.clone(),
+            evaluator: self.opa.evaluator(metrics)?,
             limit: self.replicate_limit,
-        })
+        }))
     }
 }

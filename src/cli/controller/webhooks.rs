@@ -12,6 +12,7 @@ use tracing::info;
 use super::{Bind, address};
 use crate::api::names::ControllerName;
 use crate::api::syntax::is_dns_label;
+use crate::certificates::Certificates;
 use crate::clock::Clock;
 use crate::flow::Flow;
 use crate::placement::refusals::Refusals;
@@ -20,7 +21,7 @@ use crate::registration::{Authority, FailurePolicy, Registration, Settings, Url}
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{self, Loading, RegoMetrics};
 use crate::server::listen;
-use crate::server::tls::{self, Certificates, Files};
+use crate::server::tls::{self, Files};
 use crate::server::webhooks::{self, WebhookMetrics, Webhooks};
 
 /// Where policies are asked.

@@ -9,7 +9,7 @@ use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::text::printable;
 use crate::rego::asked::Packages;
-use crate::rego::confined;
+use crate::rego::confined::{self, Evaluated};
 use crate::rego::fault::Fault;
 
 pub(super) const EXAMPLES: &str = "\
@@ -29,11 +29,15 @@ pub struct Arguments {
     /// Check in this process, within its limits, what standard input has as JSON: how this program checks.
     #[arg(long, hide = true)]
     confined: bool,
+    /// Check it for OPA.
+    #[arg(long, hide = true)]
+    for_opa: bool,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     if arguments.confined {
-        print(&confined::serve()?)?;
+        let evaluator = if arguments.for_opa { Evaluated::ByOpa } else { Evaluated::Embedded };
+        print(&confined::serve(evaluator)?)?;
         return Ok(Answer::Fine);
     }
     let files = files::read(&arguments.paths)?;

@@ -40,6 +40,9 @@ pub(super) const PATCHES: usize = 8;
 /// How soon policies are asked again that have run out of time, which a busy machine may be to blame for.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
+/// How soon they are asked again who evaluates could not be.
+const UNREACHED: Duration = Duration::from_secs(5);
+
 /// The reason of the Event that says what was changed.
 const CHANGED: &str = "PlacementChanged";
 
@@ -209,11 +212,15 @@ impl Remediator {
             }
             let judged = self.judge(left).await;
             left = judged.left;
-            for ((key, _), standing) in judged.standings {
-                let object = Object { kind: kind.clone(), key };
+            for ((name, _), standing) in judged.standings {
+                let object = Object { kind: kind.clone(), key: name };
                 let is_told = match standing {
                     // Whoever policies belong to is told why, and they are asked again once that is otherwise.
                     Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return,
+                    Err(Unanswered::Unreached(why)) => {
+                        debug!(%kind, why, "policies cannot be asked");
+                        return self.queue.add_after(key.clone(), UNREACHED);
+                    }
                     Err(Unanswered::Failed(failure)) => {
                         self.told.is_told(&object, Why::Violated, &failure.to_string())
                     }
@@ -289,6 +296,10 @@ impl Remediator {
         let Some(((_, found), standing)) = judged.standings.into_iter().next() else { return Ok(()) };
         let change = match standing {
             Err(Unanswered::Starting(_) | Unanswered::Unasked(_)) => return Ok(()),
+            Err(Unanswered::Unreached(_)) => {
+                self.queue.add_after(key.clone(), UNREACHED);
+                return Ok(());
+            }
             Err(Unanswered::Failed(failure)) => {
                 if failure.too_long {
                     self.queue.add_after(key.clone(), ASK_AGAIN);

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
-use crate::rego::embedded::Embedded;
+use crate::rego::engine::Evaluator;
 use crate::rego::module::{ModuleId, Text};
 
 const PCI: &str = include_str!("../../../docs/examples/rego/placement/pci.rego");
@@ -14,7 +14,8 @@ const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 fn snapshot(rego: &str, clusters: Value) -> Snapshot {
     let text = Text { id: ModuleId::new("policies/pci/pci.rego"), text: rego.into() };
     let data = json!({"kubernetes": {"clusters": clusters}});
-    let engine = Embedded::new(&Bundle::read(&[text]).unwrap(), data.into()).unwrap();
+    let engine =
+        Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap().with_data(data.into()).unwrap();
     Snapshot::new(engine, BTreeMap::new())
 }
 
@@ -158,7 +159,7 @@ fn before_policies_are_loaded_and_while_one_cannot_be_asked_all_is_denied() {
     let expected = (500, "policies are not loaded yet: pods are not listed".to_owned());
     assert_eq!(written(&starting, &object, &Value::Null), Err(expected));
     let text = Text { id: ModuleId::new("a"), text: rego.into() };
-    let engine = Embedded::new(&Bundle::read(&[text]).unwrap(), json!({}).into()).unwrap();
+    let engine = Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap();
     let denials = BTreeMap::from([(PACKAGE, "policy b cannot be asked: it is wrong".to_owned())]);
     let unasked = Snapshot::new(engine, denials);
     let expected = (500, "policy b cannot be asked: it is wrong".to_owned());

@@ -2,18 +2,18 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::rego::bundle::Bundle;
-use crate::rego::embedded::Embedded;
+use crate::rego::engine::Evaluator;
 use crate::rego::module::{ModuleId, Text};
 
 fn snapshot(rules: &str) -> Snapshot {
     let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}");
     let text = Text { id: ModuleId::new("policies/a/a.rego"), text: text.as_str().into() };
-    let engine = Embedded::new(&Bundle::read(&[text]).unwrap(), json!({}).into()).unwrap();
+    let engine = Evaluator::Embedded.engine(&Bundle::read(&[text]).unwrap()).unwrap();
     Snapshot::new(engine, BTreeMap::new())
 }
 
 fn without_policies() -> Snapshot {
-    let engine = Embedded::new(&Bundle::default(), json!({}).into()).unwrap();
+    let engine = Evaluator::Embedded.engine(&Bundle::default()).unwrap();
     Snapshot::new(engine, BTreeMap::new())
 }
 

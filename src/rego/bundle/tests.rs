@@ -10,7 +10,7 @@ fn texts(texts: &[&str]) -> Vec<Text> {
 
 fn checked(written: &[&str]) -> Result<Bundle, Faults> {
     let (modules, unread) = parsed(&texts(written));
-    Bundle::checked(modules, unread)
+    Bundle::checked(modules, unread, Evaluated::Embedded)
 }
 
 fn faults(written: &[&str]) -> Vec<String> {

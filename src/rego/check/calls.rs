@@ -4,6 +4,7 @@ use regorus::unstable::Expr;
 
 use super::Rules;
 use crate::rego::builtins::{Builtin, builtin};
+use crate::rego::confined::Evaluated;
 use crate::rego::fault::Fault;
 use crate::rego::module::Module;
 use crate::rego::names::Names;
@@ -56,13 +57,14 @@ impl Called<'_> {
         }
     }
 
-    fn fault(&self, arguments: usize) -> Option<String> {
+    fn fault(&self, arguments: usize, evaluator: Evaluated) -> Option<String> {
         let name = self.name;
         let takes = |arity: usize| format!("{name} takes {}, found {arguments}", counted(arity));
         match &self.what {
             None => Some(format!("unknown function {name}")),
             Some(What::Builtin(Builtin::Forbidden(why))) => Some(format!("{name} may not be called: {why}")),
-            Some(What::Builtin(Builtin::Lacking)) => Some(format!("the embedded engine has no {name}")),
+            Some(What::Builtin(Builtin::Lacking)) => (evaluator == Evaluated::Embedded)
+                .then(|| format!("the embedded engine has no {name}: OPA has (--opa-url)")),
             Some(What::Builtin(Builtin::Variadic)) => None,
             Some(What::Builtin(Builtin::Known { arity, output })) => {
                 let fits = arguments == *arity || (*output && arguments == arity + 1);
@@ -80,12 +82,12 @@ fn counted(arguments: usize) -> String {
     if arguments == 1 { "1 argument".to_owned() } else { format!("{arguments} arguments") }
 }
 
-pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
+pub(super) fn faults(module: &Module, rules: &Rules<'_>, evaluator: Evaluated) -> Vec<Fault> {
     let names = Names::of(module);
     let mut faults = Vec::new();
     tree::each(&module.tree, &mut |expr| {
         if let Expr::Call { fcn, params, .. } = expr
-            && let Some(fault) = called(module, &names, rules, fcn).fault(params.len())
+            && let Some(fault) = called(module, &names, rules, fcn).fault(params.len(), evaluator)
         {
             faults.push(module.fault(tree::start(fcn), fault));
         }

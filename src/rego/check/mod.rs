@@ -1,6 +1,7 @@
 //! Faults that the engine does not see before it meets them, and one that ends it: a function that calls itself.
 
 mod calls;
+mod packages;
 mod recursion;
 mod safety;
 mod variables;
@@ -9,18 +10,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use regorus::unstable::Rule;
 
+use super::confined::Evaluated;
 use super::fault::Fault;
 use super::module::Module;
 use super::tree;
 
-/// Faults of `modules`, which count as one bundle.
+/// Faults of `modules`, which count as one bundle that `evaluator` evaluates.
 #[must_use]
-pub fn check(modules: &[Module]) -> Vec<Fault> {
+pub fn check(modules: &[Module], evaluator: Evaluated) -> Vec<Fault> {
     let rules = Rules::of(modules);
     let mut faults = recursion::faults(modules, &rules);
     faults.extend(rules.mixed());
     for module in modules {
-        faults.extend(calls::faults(module, &rules));
+        faults.extend(packages::faults(module));
+        faults.extend(calls::faults(module, &rules, evaluator));
         faults.extend(safety::faults(module, &rules));
     }
     faults

@@ -14,6 +14,7 @@ use super::discovery::look_up;
 use super::key::Key;
 use super::loaded::{Kept, Loaded, Shared};
 use super::loader::Loader;
+use super::pushing::Pusher;
 use super::settings::Settings;
 use super::triggers;
 use crate::api::names::ControllerName;
@@ -83,6 +84,12 @@ impl Loading {
         supervisor.spawn(tell_again(shared.clone(), queue.clone()));
         supervisor.spawn(watch_again(shared.kept.subscribe(), queue.clone()));
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
+        if let Some(opa) = shared.settings.evaluator.opa() {
+            let pusher = Pusher::new(shared.clone(), opa.clone(), leadership.clone(), queue.clone());
+            let stop = stop.clone();
+            let pushing = async move { stop.run_until_cancelled(pusher.run()).await };
+            tokio::spawn(tasks.clone().watch("opa", pushing));
+        }
         let loader = Loader {
             shared,
             requests: Requests::new(client.clone(), leadership.clone()),

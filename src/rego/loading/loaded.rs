@@ -14,6 +14,7 @@ use super::kinds::documents;
 use super::metrics::RegoMetrics;
 use super::plan;
 use super::plan::reading;
+use super::pushing;
 use super::settings::Settings;
 use super::verdict::{Verdict, Verdicts};
 use super::view::{KindState, View};
@@ -25,11 +26,14 @@ use crate::hub::{Changes, Mirror};
 use crate::rego::asked::PLACEMENT;
 use crate::rego::bundle::Bundle;
 use crate::rego::confined::{Check, CheckError, Checked};
-use crate::rego::embedded::Embedded;
+use crate::rego::engine::{Engine, Evaluator};
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::settle::{Awaited, Judge, Outcome};
 use crate::rego::snapshot::Snapshot;
+
+/// How many questions may wait for OPA at once.
+const AT_ONCE: usize = 64;
 
 /// What is loaded. Clones are the same.
 #[derive(Clone, Debug)]
@@ -83,12 +87,14 @@ impl Unregistered {
     }
 }
 
-/// Whether the API server asks what is in force.
+/// Whether the API server asks what is in force, and who evaluates has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registered {
     /// Of each package that somebody registers what is wrong with that, if anything.
     pub packages: BTreeMap<&'static str, Option<Unregistered>>,
-    /// Since when any of them is so.
+    /// What keeps OPA from having what is in force, if anything.
+    pub unfilled: Option<String>,
+    /// Since when any of that is so.
     pub since: Moment,
 }
 
@@ -97,7 +103,7 @@ pub(super) struct Registered {
 pub(super) struct Found {
     pub(super) verdicts: Arc<Verdicts>,
     /// The modules that are in force, without data.
-    pub(super) engine: Embedded,
+    pub(super) engine: Engine,
     /// Kinds that are not watched because they have so many objects, each since when.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
     /// The objects that were published last, by plural: a kind that is listed anew has these meanwhile.
@@ -108,6 +114,35 @@ pub(super) struct Found {
     changed: BTreeSet<GroupResource>,
     /// What placement is asked by.
     basis: Basis,
+    /// Whether who follows placement is still to be told, once OPA has what is published.
+    owed: bool,
+    /// What OPA refuses of what is in order.
+    pub(super) unfit: Unfit,
+}
+
+/// What OPA refuses of the texts that are there. It refuses none by itself: once any other is there, it is tried again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unfit {
+    texts: Vec<Text>,
+    faults: BTreeMap<ModuleId, (Arc<str>, Vec<Fault>)>,
+}
+
+impl Unfit {
+    /// Notes which texts are there.
+    pub(super) fn among(&mut self, texts: Vec<Text>) {
+        if self.texts != texts {
+            *self = Self { texts, faults: BTreeMap::new() };
+        }
+    }
+
+    /// What it refuses of `bundle`.
+    fn of(&self, bundle: &Bundle) -> Vec<Fault> {
+        let refused = bundle.modules().filter_map(|module| {
+            let (text, faults) = self.faults.get(module.id())?;
+            (module.text() == text).then_some(faults)
+        });
+        refused.flatten().cloned().collect()
+    }
 }
 
 impl std::fmt::Debug for Shared {
@@ -128,7 +163,7 @@ impl Loaded {
         clock: Clock,
         check: Check,
     ) -> Result<Self, Fault> {
-        let engine = Embedded::new(&Default::default(), Value::new_object())?;
+        let engine = settings.evaluator.engine(&Default::default())?;
         let nothing = Snapshot::new(engine.clone(), BTreeMap::new());
         let (snapshot, _) = watch::channel(Arc::new(nothing.starting("nothing is listed".to_owned())));
         let found = Found {
@@ -139,6 +174,8 @@ impl Loaded {
             is_near: false,
             changed: BTreeSet::new(),
             basis: Basis::default(),
+            owed: false,
+            unfit: Unfit::default(),
         };
         let mirror = Arc::new(Mirror::new(controller));
         let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
@@ -220,6 +257,15 @@ impl Loaded {
         self.0.registered(package, fault);
     }
 
+    /// How many may be asked at once.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        match self.0.settings.evaluator {
+            Evaluator::Embedded => std::thread::available_parallelism().map_or(1, usize::from),
+            Evaluator::Opa(_) => AT_ONCE,
+        }
+    }
+
     /// What is asked now.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
@@ -246,11 +292,16 @@ impl Loaded {
         if refused > 0 {
             let _ = writeln!(text, "[!]rego: {refused} of {} modules are refused", verdicts.modules.len());
         }
-        let _ = match self.0.starting(view, &verdicts) {
+        let (is_filled, lines) = self.0.settings.evaluator.opa().map_or((true, Vec::new()), pushing::health);
+        for line in lines {
+            let _ = writeln!(text, "[!]rego: {line}");
+        }
+        let starting = self.0.starting(view, &verdicts);
+        let _ = match starting.or_else(|| (!is_filled).then(|| "OPA has them not".to_owned())) {
             None => writeln!(text, "[+]rego ok"),
             Some(why) => writeln!(text, "[-]rego: policies are not loaded yet: {why}"),
         };
-        (verdicts.is_whole, text)
+        (verdicts.is_whole && is_filled, text)
     }
 
     /// Whether each source is up, by its resource.
@@ -362,10 +413,46 @@ impl Shared {
             self.registered(PLACEMENT, Some(Unregistered::yet()));
         }
         announce(&self.in_use, in_use);
-        if let Some(follower) = self.follower.get().filter(|_| is_moved) {
-            follower(Moved::Placement);
+        found.owed |= is_moved;
+        if self.settings.evaluator.opa().is_none() && std::mem::take(&mut found.owed) {
+            self.tell_moved();
         }
         Ok(())
+    }
+
+    /// What is published, as that changes.
+    pub(super) fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.subscribe()
+    }
+
+    /// Whether who follows placement is to be told once OPA has what is published now.
+    pub(super) fn take_owed(&self) -> bool {
+        std::mem::take(&mut self.found.lock().owed)
+    }
+
+    /// Tells who follows placement that it is asked by something else.
+    pub(super) fn tell_moved(&self) {
+        if let Some(follower) = self.follower.get() {
+            follower(Moved::Placement);
+        }
+    }
+
+    /// Notes that OPA refuses these modules of `bundle`.
+    pub(super) fn refused(&self, bundle: &Bundle, faults: BTreeMap<ModuleId, Vec<Fault>>) {
+        let text = |id: &ModuleId| bundle.module(id).map(|module| module.text().clone());
+        let found = faults.into_iter().filter_map(|(id, faults)| Some((id.clone(), (text(&id)?, faults))));
+        self.found.lock().unfit.faults.extend(found);
+    }
+
+    /// Notes what keeps OPA from having what is in force, if anything.
+    pub(super) fn filled(&self, fault: Option<String>) {
+        self.registered.send_if_modified(|known| {
+            if known.unfilled.is_some() != fault.is_some() {
+                known.since = self.clock.now();
+            }
+            let before = std::mem::replace(&mut known.unfilled, fault);
+            before != known.unfilled
+        });
     }
 }
 
@@ -377,7 +464,9 @@ impl Judge for Shared {
     fn faults(&self, bundle: &Bundle) -> Vec<Fault> {
         let (guard, found) = (self.mirror.read(), self.found.lock());
         let view = guard.view(self.clock.now());
-        reading::faults(view, &self.settings, &found.too_large, bundle)
+        let mut faults = reading::faults(view, &self.settings, &found.too_large, bundle);
+        faults.extend(found.unfit.of(bundle));
+        faults
     }
 
     fn awaited(&self, bundle: &Bundle) -> BTreeMap<ModuleId, Vec<Awaited>> {

@@ -22,7 +22,6 @@ use crate::reconcile::{
 };
 use crate::rego::asked::PLACEMENT;
 use crate::rego::confined::CheckError;
-use crate::rego::embedded::Embedded;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::settle::{Candidate, Outcome, Settled, settle};
@@ -124,8 +123,10 @@ impl Loader {
             (!is_unread).then(|| plan::candidates(view, &self.shared.settings, &before))
         };
         let Some(candidates) = candidates else { return Ok(self.shared.publish()?) };
+        let texts = candidates.iter().map(|candidate| candidate.text.clone()).collect();
+        self.shared.found.lock().unfit.among(texts);
         let settled = settle(&candidates, &*self.shared).await?;
-        let engine = Embedded::new(&settled.bundle, regorus::Value::new_object())?;
+        let engine = self.shared.settings.evaluator.engine(&settled.bundle)?;
         let verdicts = self.judge(settled, candidates, &before);
         if verdicts.modules != before.modules {
             let in_force = verdicts.modules.values().filter(|verdict| verdict.in_force.is_some()).count();

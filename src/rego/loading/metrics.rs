@@ -19,7 +19,7 @@ const SECONDS: [f64; 12] =
 /// What is asked.
 const QUERIES: [&str; 1] = ["placement"];
 /// Why there is no answer, or none that can be used.
-const REASONS: [&str; 5] = ["answer", "evaluation", "starting", "time", "unasked"];
+const REASONS: [&str; 6] = ["answer", "engine", "evaluation", "starting", "time", "unasked"];
 
 /// What metrics say of policies. Clones are the same.
 #[derive(Clone, Debug)]

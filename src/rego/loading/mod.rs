@@ -19,6 +19,7 @@ mod loaded;
 mod loader;
 mod metrics;
 mod plan;
+mod pushing;
 mod rows;
 mod settings;
 mod sharing;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::rego::asked::Packages;
+use crate::rego::engine::Evaluator;
 
 /// What the design's policies call ManagedClusters, as `--data-alias` writes it.
 pub const DEFAULT_ALIAS: &str = "clusters=managedclusters.cluster.open-cluster-management.io";
@@ -18,6 +19,8 @@ pub struct Settings {
     pub aliases: BTreeMap<String, String>,
     /// The packages that are asked.
     pub packages: Packages,
+    /// Who evaluates.
+    pub evaluator: Evaluator,
     /// How many objects all of them may have together.
     pub limit: usize,
 }

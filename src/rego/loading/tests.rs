@@ -25,6 +25,7 @@ pub(super) fn settings() -> Settings {
         replicate: BTreeSet::new(),
         aliases: BTreeMap::new(),
         packages: Default::default(),
+        evaluator: Default::default(),
         limit: 100,
     }
 }

@@ -41,6 +41,19 @@ impl Edited {
         Self { original: original.clone(), text: text.into(), edits }
     }
 
+    /// The text as it is.
+    #[must_use]
+    pub fn unchanged(original: &Arc<str>) -> Self {
+        Self::new(original, Vec::new())
+    }
+
+    /// The text with `more` before its byte `at`, where a character begins.
+    #[must_use]
+    pub fn inserting(original: &Arc<str>, at: usize, more: &str) -> Self {
+        let at = u32::try_from(at).unwrap_or(u32::MAX);
+        Self::new(original, vec![Edit::insert(at, more.to_owned())])
+    }
+
     /// What the engine reads.
     #[must_use]
     pub fn text(&self) -> &Arc<str> {

@@ -1,4 +1,4 @@
-//! What is wrong with the kinds that modules read, and what is said of them.
+//! What is wrong with the kinds that modules read, and with rules where data is; and what is said of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::rego::loading::view::{KindState, View};
 use crate::rego::module::Module;
 use crate::rego::reads::Reads;
 
-/// Where `bundle` reads kinds that may not be listed, are withheld, or have too many objects.
+/// Where `bundle` reads kinds that may not be listed, are withheld, or have too many objects, and where it has rules in place of data.
 #[must_use]
 pub(in crate::rego::loading) fn faults(
     view: View<'_>,
@@ -21,7 +21,7 @@ pub(in crate::rego::loading) fn faults(
     too_large: &BTreeMap<GroupResource, (usize, Moment)>,
     bundle: &Bundle,
 ) -> Vec<Fault> {
-    where_read(bundle, |plural| match view.kind(plural) {
+    let mut faults = where_read(bundle, |plural| match view.kind(plural) {
         _ if is_withheld(view, settings, plural) => {
             Some(format!("{plural} are read only where --replicate names them"))
         }
@@ -31,7 +31,22 @@ pub(in crate::rego::loading) fn faults(
             Some(too_many(plural, *count, settings.limit))
         }
         KindState::Listed(_) | KindState::Nowhere => None,
-    })
+    });
+    faults.extend(bundle.modules().filter_map(|module| taken(view, settings, module)));
+    faults
+}
+
+/// What is where `module`'s rules would be, if anything.
+fn taken(view: View<'_>, settings: &Settings, module: &Module) -> Option<Fault> {
+    match module.path() {
+        [namespace, ..] if settings.namespaces.contains(namespace) => {
+            Some(module.fault_of_package("data of ConfigMaps is there"))
+        }
+        [kubernetes, plural, ..] if kubernetes == "kubernetes" && view.resource(plural).is_some() => {
+            Some(module.fault_of_package("the objects of the hub are there"))
+        }
+        _ => None,
+    }
 }
 
 /// That `what` are watched no longer because there are so many.

@@ -79,6 +79,12 @@ pub(in crate::rego::loading) fn fare(
         }
         None => {}
     }
+    if let Some(why) = &registered.unfilled
+        && in_force(carried, verdicts).next().is_some()
+    {
+        fare.good_stays &= !fare.faults.is_empty();
+        fare.waits.push(format!("OPA to have it ({why})"));
+    }
     Some(fare)
 }
 
@@ -88,10 +94,15 @@ fn unregistered<'r>(
     verdicts: &Verdicts,
     registered: &'r Registered,
 ) -> Option<&'r Unregistered> {
-    let of = |text: &Text| verdicts.modules.get(&text.id).filter(|verdict| verdict.in_force.is_some());
-    let in_force = carried.texts.iter().filter_map(of);
-    let mut asked = in_force.flat_map(|verdict| affected(verdicts, verdict.package.as_deref()));
+    let mut asked =
+        in_force(carried, verdicts).flat_map(|verdict| affected(verdicts, verdict.package.as_deref()));
     asked.find_map(|package| registered.packages.get(package)?.as_ref())
+}
+
+/// What is in force of this.
+fn in_force<'v>(carried: &Carried, verdicts: &'v Verdicts) -> impl Iterator<Item = &'v Verdict> {
+    let of = |text: &Text| verdicts.modules.get(&text.id).filter(|verdict| verdict.in_force.is_some());
+    carried.texts.iter().filter_map(of)
 }
 
 impl Fare {
@@ -222,7 +233,8 @@ pub(in crate::rego::loading) fn told_at(
     let modules = carried.texts.iter().filter_map(|text| verdicts.modules.get(&text.id));
     let waiting = modules.filter(|verdict| matches!(verdict.outcome, Outcome::Pending(_)));
     let unasked = unregistered(carried, verdicts, registered).filter(|fault| !fault.is_asked);
-    let unasked = unasked.map(|_| registered.since);
+    let unfilled = registered.unfilled.as_ref().filter(|_| in_force(carried, verdicts).next().is_some());
+    let unasked = unasked.map(|_| ()).or(unfilled.map(|_| ())).map(|()| registered.since);
     let since = waiting.map(|verdict| verdict.since).chain(unasked).max();
     since.map(|since| since.after(MOMENT)).filter(|at| *at > view.now)
 }

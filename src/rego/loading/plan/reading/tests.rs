@@ -40,6 +40,26 @@ fn a_kind_that_may_not_be_listed_is_a_fault_at_the_place_that_reads_it() {
 }
 
 #[test]
+fn where_data_is_there_is_no_rule() {
+    let faults_of = |hub: &Hub, package: &str| {
+        let text = Text { id: ModuleId::new("a"), text: format!("package {package}\np := 1").into() };
+        let (bundle, guard) = (Bundle::read(&[text]).unwrap(), hub.0.read());
+        let faults = faults(guard.view(NOW), &settings(), &BTreeMap::new(), &bundle);
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let hub = Hub::new();
+    for package in ["kubernetes.services", "kubernetes.admission", "lib.policies"] {
+        assert_eq!(faults_of(&hub, package), [""; 0]);
+    }
+    hub.serves("services", Served::As(GroupVersionResource::new("", "v1", "services")));
+    hub.serves("admission", Served::Nowhere);
+    let expected = ["a:1:9: package kubernetes.services.x: the objects of the hub are there"];
+    assert_eq!(faults_of(&hub, "kubernetes.services.x"), expected);
+    assert_eq!(faults_of(&hub, "kubernetes.admission"), [""; 0]);
+    assert_eq!(faults_of(&hub, "policies.lib"), ["a:1:9: package policies.lib: data of ConfigMaps is there"]);
+}
+
+#[test]
 fn secrets_are_read_only_where_that_is_asked_for_by_whatever_name() {
     let hub = Hub::new();
     let secrets = Served::As(GroupVersionResource::new("", "v1", "secrets"));

@@ -159,7 +159,8 @@ fn what_is_in_force_and_not_asked_says_so_after_a_second() {
     let (placement, other) = (of("io.k8s.federation.admission"), of("admission"));
     let registered = |is_asked, since| {
         let fault = Unregistered { why: "why".to_owned(), is_asked };
-        Registered { packages: BTreeMap::from([("io.k8s.federation.admission", Some(fault))]), since }
+        let packages = BTreeMap::from([("io.k8s.federation.admission", Some(fault))]);
+        Registered { packages, since, unfilled: None }
     };
     let long_ago = registered(false, Moment(0));
     let waits = json!({"status": "error", "error": {"errors": [],
@@ -176,4 +177,19 @@ fn what_is_in_force_and_not_asked_says_so_after_a_second() {
     )];
     let message = says_with(&refused, &long_ago)["error"]["message"].as_str().unwrap().to_owned();
     assert_eq!(message, "refused; what was in force before stays");
+}
+
+#[test]
+fn what_is_in_force_and_not_in_opa_says_so_after_a_second() {
+    let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
+    let unfilled = |since| Registered { unfilled: Some("why".to_owned()), since, ..Registered::default() };
+    let waits = json!({"status": "error", "error": {"errors": [],
+        "message": "not in force yet: waits for OPA to have it (why)"}});
+    assert_eq!(says_with(&in_force, &unfilled(Moment(0))), waits);
+    assert_eq!(says_with(&in_force, &unfilled(NOW)), Value::Null, "it may have it in a moment");
+    let never = [("a.rego", verdict("text", refused("a.rego", 1), false))];
+    assert_eq!(
+        says_with(&never, &unfilled(Moment(0)))["error"]["message"],
+        "refused; what it would decide is denied"
+    );
 }

@@ -1,0 +1,53 @@
+//! The arguments of OPA.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::json_client::{Address, Files, JsonClient};
+use crate::rego::engine::Evaluator;
+use crate::rego::opa::{Opa, OpaMetrics};
+
+/// An OPA that evaluates policies.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OpaArguments {
+    /// Have this OPA evaluate policies, in place of the controller itself. One of this machine is this process's own; any other is
+    /// filled by the leader.
+    #[arg(long, value_name = "URL", requires = "policy_namespace")]
+    opa_url: Option<Address>,
+    /// A token that OPA wants, in a file that is read again as it changes.
+    #[arg(long, value_name = "FILE", requires = "opa_url")]
+    opa_token_file: Option<PathBuf>,
+    /// Whom to trust for OPA's certificate, as PEM; otherwise whom this machine trusts.
+    #[arg(long, value_name = "FILE", requires = "opa_url")]
+    opa_ca_file: Option<PathBuf>,
+    /// The certificate to show OPA, as PEM.
+    #[arg(long, value_name = "FILE", requires = "opa_url", requires = "opa_key_file")]
+    opa_cert_file: Option<PathBuf>,
+    /// Its key, as PEM.
+    #[arg(long, value_name = "FILE", requires = "opa_url", requires = "opa_cert_file")]
+    opa_key_file: Option<PathBuf>,
+}
+
+impl OpaArguments {
+    /// Who evaluates, for a process that fills an OPA of this machine, and says so in `metrics`; without them, for one that only asks.
+    ///
+    /// # Errors
+    ///
+    /// Where a file cannot be read.
+    pub(in crate::cli) fn evaluator(&self, metrics: Option<OpaMetrics>) -> anyhow::Result<Evaluator> {
+        let Some(address) = &self.opa_url else { return Ok(Evaluator::Embedded) };
+        let files = Files {
+            token: self.opa_token_file.clone(),
+            authority: self.opa_ca_file.clone(),
+            identity: self.opa_cert_file.clone().zip(self.opa_key_file.clone()),
+        };
+        let is_own = metrics.is_some() && address.is_loopback();
+        Ok(Evaluator::Opa(Opa::new(JsonClient::new(address.clone(), files)?, is_own, metrics)))
+    }
+
+    /// Whether there is one.
+    pub(in crate::cli) fn is_there(&self) -> bool {
+        self.opa_url.is_some()
+    }
+}

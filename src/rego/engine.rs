@@ -1,0 +1,128 @@
+//! Who evaluates: the engine that is part of this process, or OPA.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use regorus::Value;
+
+use super::bundle::Bundle;
+use super::confined::Evaluated;
+use super::embedded::{Embedded, Failure};
+use super::fault::Fault;
+use super::opa::{InOpa, Opa};
+
+/// Who evaluates.
+#[derive(Clone, Debug, Default)]
+pub enum Evaluator {
+    /// This process.
+    #[default]
+    Embedded,
+    /// OPA.
+    Opa(Opa),
+}
+
+/// Modules and data of one moment, ready to be asked by many at once.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    bundle: Arc<Bundle>,
+    packages: Arc<BTreeSet<String>>,
+    by: By,
+}
+
+#[derive(Clone, Debug)]
+enum By {
+    Embedded(Box<Embedded>),
+    Opa(InOpa),
+}
+
+/// Why an engine has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The evaluation failed.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// The engine cannot be reached, or has not what is in force.
+    #[error("{0}")]
+    Unreached(String),
+}
+
+impl Evaluator {
+    /// What it makes of `bundle`, without data.
+    ///
+    /// # Errors
+    ///
+    /// Where a module does not fit the others.
+    pub fn engine(&self, bundle: &Bundle) -> Result<Engine, Fault> {
+        let by = match self {
+            Self::Embedded => By::Embedded(Box::new(Embedded::new(bundle, Value::new_object())?)),
+            Self::Opa(opa) => By::Opa(InOpa::new(opa.clone(), bundle)),
+        };
+        Ok(Engine { packages: Arc::new(bundle.packages()), bundle: Arc::new(bundle.clone()), by })
+    }
+
+    /// For whom texts are checked.
+    #[must_use]
+    pub fn evaluates(&self) -> Evaluated {
+        match self {
+            Self::Embedded => Evaluated::Embedded,
+            Self::Opa(_) => Evaluated::ByOpa,
+        }
+    }
+
+    /// OPA, where it is that.
+    #[must_use]
+    pub fn opa(&self) -> Option<&Opa> {
+        match self {
+            Self::Embedded => None,
+            Self::Opa(opa) => Some(opa),
+        }
+    }
+}
+
+impl Engine {
+    /// Whether a module is of `package`.
+    #[must_use]
+    pub fn has(&self, package: &str) -> bool {
+        self.packages.contains(package)
+    }
+
+    /// The same modules with other data.
+    ///
+    /// # Errors
+    ///
+    /// Where `data` is no object.
+    pub fn with_data(&self, data: Value) -> Result<Self, Fault> {
+        let by = match &self.by {
+            By::Embedded(embedded) => By::Embedded(Box::new(embedded.with_data(data)?)),
+            By::Opa(in_opa) => By::Opa(in_opa.with_data(data)),
+        };
+        Ok(Self { by, ..self.clone() })
+    }
+
+    /// The value of `query`, `None` where it is undefined.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be asked, or the evaluation fails.
+    pub fn ask(&self, query: &str, input: &Value) -> Result<Option<Value>, EngineError> {
+        match &self.by {
+            By::Embedded(embedded) => Ok(embedded.ask(query, input)?),
+            By::Opa(in_opa) => in_opa.ask(query, input, &self.bundle),
+        }
+    }
+
+    /// What OPA is to have, where it evaluates.
+    #[must_use]
+    pub fn in_opa(&self) -> Option<&InOpa> {
+        match &self.by {
+            By::Embedded(_) => None,
+            By::Opa(in_opa) => Some(in_opa),
+        }
+    }
+
+    /// What it is made of.
+    #[must_use]
+    pub fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+}

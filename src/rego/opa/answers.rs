@@ -1,0 +1,122 @@
+//! What OPA answers.
+
+use std::collections::BTreeMap;
+
+use regorus::Value;
+use serde::Deserialize;
+
+use super::contents::PREFIX;
+use crate::rego::bundle::Bundle;
+use crate::rego::fault::{Fault, Place};
+use crate::rego::module::ModuleId;
+
+#[derive(Deserialize)]
+struct Decided {
+    /// Each way in which the query holds: one, where there is a marker.
+    #[serde(default)]
+    result: Vec<Bindings>,
+}
+
+#[derive(Deserialize)]
+struct Bindings {
+    decision: Vec<Value>,
+    revision: String,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    message: String,
+    #[serde(default)]
+    errors: Vec<Error>,
+}
+
+#[derive(Deserialize)]
+struct Error {
+    message: String,
+    #[serde(default)]
+    location: Option<Location>,
+}
+
+#[derive(Deserialize)]
+struct Location {
+    file: String,
+    row: u32,
+    col: u32,
+}
+
+/// A decision, where it is defined, and the marker; `None` where there is none.
+pub(super) fn decision(body: &[u8]) -> Result<Option<(Option<Value>, String)>, serde_json::Error> {
+    let decided: Decided = serde_json::from_slice(body)?;
+    let found = decided.result.into_iter().next();
+    Ok(found.map(|found| (found.decision.into_iter().next(), found.revision)))
+}
+
+/// What is wrong with the evaluation of modules of `bundle`; `None` where OPA says nothing of them.
+pub(super) fn failure(bundle: &Bundle, body: &[u8]) -> Option<Fault> {
+    let said: Said = serde_json::from_slice(body).ok()?;
+    faults(bundle, said).into_values().flatten().next()
+}
+
+/// What is wrong with modules of `bundle` in OPA's words, by module; empty where it says nothing of them.
+pub(super) fn refusals(bundle: &Bundle, body: &[u8]) -> BTreeMap<ModuleId, Vec<Fault>> {
+    serde_json::from_slice(body).map(|said| faults(bundle, said)).unwrap_or_default()
+}
+
+fn faults(bundle: &Bundle, said: Said) -> BTreeMap<ModuleId, Vec<Fault>> {
+    let mut faults: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
+    for Error { message, location } in said.errors {
+        let Some(Location { file, row, col }) = location else { continue };
+        let Some(id) = file.strip_prefix(PREFIX).map(ModuleId::new) else { continue };
+        if bundle.module(&id).is_none() {
+            continue;
+        }
+        // Places in the text are of what OPA has.
+        let message = message.replace(PREFIX, "").split_whitespace().collect::<Vec<_>>().join(" ");
+        let fault = Fault::new(&id, Place { line: row, column: col }, format!("OPA: {message}"));
+        faults.entry(id).or_default().push(bundle.original_of_opa(fault));
+    }
+    let _ = said.message;
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::rego::module::Text;
+
+    fn bytes(value: &serde_json::Value) -> Vec<u8> {
+        serde_json::to_vec(value).unwrap()
+    }
+
+    #[test]
+    fn a_decision_has_its_marker() {
+        let read = |value: serde_json::Value| decision(&bytes(&value)).unwrap();
+        assert_eq!(read(json!({})), None);
+        assert_eq!(read(json!({"result": []})), None);
+        let undefined = json!({"result": [{"decision": [], "revision": "a"}]});
+        assert_eq!(read(undefined), Some((None, "a".to_owned())));
+        let decided = json!({"result": [{"decision": [{"x": 1}], "revision": "a"}]});
+        assert_eq!(read(decided), Some((Some(json!({"x": 1}).into()), "a".to_owned())));
+        assert!(decision(b"{").is_err());
+        assert!(decision(&bytes(&json!({"result": [{"decision": [1]}]}))).is_err());
+    }
+
+    #[test]
+    fn an_error_is_where_it_was_written() {
+        let text = Text { id: ModuleId::new("ns/a/a.rego"), text: "package a\n\np := 1".into() };
+        let bundle = Bundle::read(&[text]).unwrap();
+        let error = |file: &str| {
+            bytes(&json!({"code": "internal_error", "message": "error(s) occurred", "errors": [{
+                "code": "eval_conflict_error", "message": "conflict:\n  1 at policysync/ns/a/a.rego:4",
+                "location": {"file": file, "row": 4, "col": 1}}]}))
+        };
+        let found = failure(&bundle, &error("policysync/ns/a/a.rego")).unwrap();
+        assert_eq!(found.to_string(), "ns/a/a.rego:3:1: OPA: conflict: 1 at ns/a/a.rego:4");
+        for file in ["", "ns/a/a.rego", "policysync/ns/a/b.rego"] {
+            assert_eq!(failure(&bundle, &error(file)), None, "{file}");
+        }
+        assert_eq!(failure(&bundle, b"{"), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! What metrics say of filling OPA.
+
+use prometheus::IntCounterVec;
+
+use super::push::PushError;
+use crate::telemetry::metrics::Metrics;
+
+/// How filling it went.
+const RESULTS: [&str; 3] = ["filled", "refused", "failed"];
+
+/// What metrics say of filling OPA. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct OpaMetrics(IntCounterVec);
+
+impl OpaMetrics {
+    /// Puts them beside those of `metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Where that has them already.
+    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+        let pushes = metrics.registering().counters(
+            "policy_sync_opa_pushes_total",
+            "Times that OPA was to have what is in force, by whether it has it, refuses a module, or cannot be reached.",
+            &["result"],
+        )?;
+        for result in RESULTS {
+            pushes.with_label_values(&[result]);
+        }
+        Ok(Self(pushes))
+    }
+
+    /// Notes how it went.
+    pub(super) fn pushed(&self, pushed: &Result<(), PushError>) {
+        let result = match pushed {
+            Ok(()) => RESULTS[0],
+            Err(PushError::Refused(_)) => RESULTS[1],
+            Err(PushError::Ask(_)) => RESULTS[2],
+        };
+        self.0.with_label_values(&[result]).inc();
+    }
+}

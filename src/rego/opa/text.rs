@@ -1,0 +1,54 @@
+//! A module as OPA reads it, which is told by `--v0-compatible` that modules are of the older syntax.
+
+use std::sync::Arc;
+
+use crate::rego::module::{Module, Syntax};
+use crate::rego::review::Edited;
+use crate::rego::tree;
+
+/// What tells OPA that a module is of the newer syntax.
+const NEWER: [&str; 2] = ["rego", "v1"];
+
+/// `text`, which the embedded engine reads for `module`, as OPA reads it.
+pub(in crate::rego) fn for_opa(module: &Module, text: &Arc<str>) -> Edited {
+    let says_it = module.tree.imports.iter().any(|import| tree::constants(&import.refr) == NEWER);
+    if module.syntax == Syntax::V0 || says_it {
+        return Edited::unchanged(text);
+    }
+    // OPA wants it on a line of its own, and nothing of the text is edited before its rules.
+    let package = tree::start(&module.tree.package.refr).start as usize;
+    match text[package..].find('\n') {
+        Some(newline) => Edited::inserting(text, package + newline + 1, "import rego.v1\n"),
+        None => Edited::inserting(text, text.len(), "\nimport rego.v1\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rego::fault::Place;
+    use crate::rego::module::{ModuleId, Text};
+
+    fn edited(text: &str) -> Edited {
+        let module = Module::parse(&Text { id: ModuleId::new("a.rego"), text: text.into() }).unwrap();
+        for_opa(&module, &text.into())
+    }
+
+    #[test]
+    fn the_newer_syntax_is_told_below_the_package_and_places_lead_back() {
+        for (text, expected) in [
+            ("package a\np := 1", "package a\nimport rego.v1\np := 1"),
+            (
+                "# of a\npackage a.b[\"c\"] # and more\n\np := 1\n",
+                "# of a\npackage a.b[\"c\"] # and more\nimport rego.v1\n\np := 1\n",
+            ),
+            ("package a", "package a\nimport rego.v1\n"),
+            ("package a\nimport rego.v1\np := 1", "package a\nimport rego.v1\np := 1"),
+            ("package a\ndeny[x] { x := 1 }", "package a\ndeny[x] { x := 1 }"),
+        ] {
+            assert_eq!(&**edited(text).text(), expected);
+        }
+        let found = edited("package a\n\np := x").original(Place { line: 4, column: 6 });
+        assert_eq!(found, Place { line: 3, column: 6 });
+    }
+}

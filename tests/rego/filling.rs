@@ -1,0 +1,214 @@
+//! The real OPA is filled, and something happens to it at each moment of that.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use policy_sync::json_client::{Files, JsonClient};
+use policy_sync::rego::bundle::Bundle;
+use policy_sync::rego::engine::{Engine, EngineError, Evaluator};
+use policy_sync::rego::module::{ModuleId, Text};
+use policy_sync::rego::opa::{Opa, push};
+use policy_sync_testenv::Opa as Server;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// OPA is started again before the request: it is empty.
+    Empty,
+    /// The request does not arrive.
+    NeverSent,
+    /// Its answer does not.
+    AnswerLost,
+}
+
+/// Stands between OPA and who fills it.
+struct Between {
+    server: Server,
+    fault: Fault,
+    /// After how many requests it happens.
+    after: AtomicUsize,
+}
+
+impl Between {
+    async fn forward(
+        State(between): State<Arc<Self>>,
+        method: Method,
+        uri: Uri,
+        body: Bytes,
+    ) -> Result<Response, String> {
+        let is_now = between.after.fetch_sub(1, Ordering::SeqCst) == 1;
+        let at = uri.path_and_query().map_or("/", |path| path.as_str());
+        match between.fault {
+            Fault::Empty if is_now => empty(&between.server).await.map_err(|error| format!("{error:#}"))?,
+            Fault::NeverSent if is_now => return Ok(StatusCode::BAD_GATEWAY.into_response()),
+            _ => {}
+        }
+        let answer = between.server.ask(method.as_str(), at, body.to_vec()).await;
+        let (status, value) = answer.map_err(|error| format!("{error:#}"))?;
+        if is_now && matches!(between.fault, Fault::AnswerLost) {
+            return Ok(StatusCode::BAD_GATEWAY.into_response());
+        }
+        let body = if value.is_null() { String::new() } else { value.to_string() };
+        Ok((status, body).into_response())
+    }
+}
+
+/// As an OPA is that was started again.
+async fn empty(server: &Server) -> Result<()> {
+    let (_, listed) = server.ask("GET", "/v1/policies", Vec::new()).await?;
+    for policy in listed["result"].as_array().into_iter().flatten() {
+        let path = format!("/v1/policies/{}", policy["id"].as_str().unwrap_or_default());
+        server.ask("DELETE", &path, Vec::new()).await?;
+    }
+    server.ask("PUT", "/v1/data", b"{}".to_vec()).await?;
+    Ok(())
+}
+
+/// What an OPA has that says that it is filled: its modules by id, and its data but for the inventory.
+async fn found(server: &Server) -> Result<Option<(BTreeMap<String, String>, Value)>> {
+    let (_, marker) = server.ask("GET", "/v1/data/policysync/revision", Vec::new()).await?;
+    if marker["result"].is_null() {
+        return Ok(None);
+    }
+    let (_, listed) = server.ask("GET", "/v1/policies", Vec::new()).await?;
+    let text = |policy: &Value, field: &str| policy[field].as_str().unwrap_or_default().to_owned();
+    let policies = listed["result"].as_array().into_iter().flatten();
+    let modules = policies.map(|policy| (text(policy, "id"), text(policy, "raw"))).collect();
+    let mut data = json!({});
+    for root in ["kubernetes", "policies"] {
+        let (_, found) = server.ask("GET", &format!("/v1/data/{root}"), Vec::new()).await?;
+        data[root] = found["result"].clone();
+    }
+    Ok(Some((modules, data)))
+}
+
+/// What is to be in OPA.
+struct Wanted {
+    bundle: Bundle,
+    engine: Engine,
+    data: Value,
+}
+
+impl Wanted {
+    fn new(opa: &Opa, texts: &[(&str, &str)], data: Value) -> Result<Self> {
+        let text = |(id, text): &(&str, &str)| Text { id: ModuleId::new(id), text: (*text).into() };
+        let texts: Vec<Text> = texts.iter().map(text).collect();
+        let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
+        let engine = Evaluator::Opa(opa.clone()).engine(&bundle)?.with_data(data.clone().into())?;
+        Ok(Self { bundle, engine, data })
+    }
+
+    fn expected(&self) -> (BTreeMap<String, String>, Value) {
+        let of = |text: &Text| (format!("policysync/{}", text.id.as_str()), text.text.to_string());
+        (self.bundle.for_opa().iter().map(of).collect(), self.data.clone())
+    }
+
+    async fn push(&self, opa: &Opa, before: Option<&Self>) -> Result<bool> {
+        let contents = |wanted: &Self| wanted.engine.in_opa().map(|in_opa| in_opa.contents().clone());
+        let (now, before) = (contents(self).context("no OPA")?, before.and_then(contents));
+        Ok(push(opa, &self.bundle, before.as_deref(), &now).await.is_ok())
+    }
+}
+
+const LIBRARY: (&str, &str) = ("ns/lib/l.rego", "package lib\nlimit := data.policies.limits.a\n");
+const USER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok { lib.limit > 1 }\n");
+const OTHER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok { lib.limit > 2 }\n");
+const MORE: (&str, &str) = ("ns/more/m.rego", "package more\np := 1\n");
+
+/// What OPA has, and then is to have: everything, much of it, a module, an object.
+fn steps(opa: &Opa) -> Result<[(Wanted, Wanted); 4]> {
+    let data =
+        |pods: Value, limit: u32| json!({"kubernetes": {"pods": pods}, "policies": {"limits": {"a": limit}}});
+    let first = || Wanted::new(opa, &[LIBRARY, USER], data(json!({"a": {"b": {}}}), 1));
+    Ok([
+        (Wanted::new(opa, &[MORE], data(json!({}), 2))?, first()?),
+        (first()?, Wanted::new(opa, &[OTHER, LIBRARY, MORE], data(json!({"a": {"c": {}}}), 2))?),
+        (first()?, Wanted::new(opa, &[LIBRARY, OTHER], first()?.data)?),
+        (first()?, Wanted::new(opa, &[LIBRARY, USER], data(json!({"a": {"b": {}, "c": {}}}), 1))?),
+    ])
+}
+
+#[tokio::test]
+async fn whatever_happens_while_opa_is_filled_it_is_never_marked_with_less_than_all() -> Result<()> {
+    for fault in [Fault::Empty, Fault::NeverSent, Fault::AnswerLost] {
+        let server = Server::start().await?;
+        let between = Arc::new(Between { server, fault, after: AtomicUsize::new(0) });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = format!("http://{}", listener.local_addr()?).parse()?;
+        let router = Router::new().fallback(Between::forward).with_state(between.clone());
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+        let opa = Opa::new(JsonClient::new(address, Files::default())?, true, None);
+        for (nth, (before, after)) in steps(&opa)?.iter().enumerate() {
+            let mut when = 0;
+            loop {
+                when += 1;
+                let at = format!("step {nth}, {fault:?} at request {when}");
+                between.after.store(0, Ordering::SeqCst);
+                empty(&between.server).await?;
+                ensure!(before.push(&opa, None).await?, "{at}: it is not filled at first");
+                between.after.store(when, Ordering::SeqCst);
+                // The first step is one of which nobody knows what OPA has.
+                let known = (nth > 0).then_some(before);
+                let is_filled = after.push(&opa, known).await?;
+                let is_over = between.after.load(Ordering::SeqCst) as isize > 0;
+                if let Some(found) = found(&between.server).await? {
+                    let is_whole = found == after.expected() || (!is_filled && found == before.expected());
+                    ensure!(is_whole, "{at}: it is marked and has {found:?}");
+                } else if !matches!(fault, Fault::Empty) {
+                    // What happens once all of it is there is found by who asks.
+                    ensure!(!is_filled, "{at}: it is said to be filled");
+                }
+                between.after.store(0, Ordering::SeqCst);
+                ensure!(after.push(&opa, None).await?, "{at}: it is not filled again");
+                ensure!(found(&between.server).await? == Some(after.expected()), "{at}: it is not whole");
+                if is_over {
+                    ensure!(when > 1, "{at}: nothing is asked");
+                    break;
+                }
+            }
+        }
+        serving.abort();
+    }
+    Ok(())
+}
+
+/// What OPA says of `data.use.ok`, by `engine`.
+async fn asked(engine: &Engine) -> Result<Result<Option<regorus::Value>, EngineError>> {
+    let engine = engine.clone();
+    Ok(tokio::task::spawn_blocking(move || engine.ask("data.use.ok", &regorus::Value::Undefined)).await?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_filled_decides_nothing() -> Result<()> {
+    let server = Server::start().await?;
+    let opa = |is_own| {
+        anyhow::Ok(Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, is_own, None))
+    };
+    let data = json!({"kubernetes": {}, "policies": {"limits": {"a": 2}}});
+    let wanted = |is_own| Wanted::new(&opa(is_own)?, &[LIBRARY, USER], data.clone());
+    let (shared, own) = (wanted(false)?, wanted(true)?);
+    let denied = async |engine: &Engine| match asked(engine).await? {
+        Err(EngineError::Unreached(why)) => {
+            ensure!(why == format!("OPA at {} has not what is in force", server.url()), "{why}");
+            Ok(())
+        }
+        other => anyhow::bail!("it says {other:?}"),
+    };
+    denied(&shared.engine).await.context("an empty one")?;
+    ensure!(shared.push(&opa(false)?, None).await?, "it is not filled");
+    ensure!(asked(&shared.engine).await? == Ok(Some(true.into())), "a filled one decides nothing");
+    // Whose own it is has to have filled it itself: a process before may have left other data.
+    denied(&own.engine).await.context("one that another process has filled")?;
+    server.ask("DELETE", "/v1/data/policysync/revision", Vec::new()).await?;
+    denied(&shared.engine).await.context("one that is not marked")
+}

@@ -1,0 +1,311 @@
+//! Policies that the real OPA evaluates: filled, asked, away, empty, and as its owner has secured it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube::api::PostParams;
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::certificates::{Authority, Identity, User};
+use policy_sync_testenv::{Controller, Opa, wait};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::served::{PREFERENCES, Served, app, cluster, pci};
+use crate::world::{LIMIT, World, denies, place};
+
+/// What OPA is marked by.
+const MARKER: &str = "/v1/data/policysync/revision";
+
+impl Served {
+    /// The preferences that an app gets which handles card data, as a dry run says, `None` where it gets none.
+    async fn preferences(&self) -> Result<Option<String>> {
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        let shop = self.deployments().create(&dry, &app("shop", json!({"requires-pci": "true"}))?).await?;
+        Ok(shop.annotations().get(PREFERENCES).cloned())
+    }
+
+    /// Waits until that is this cluster alone.
+    async fn until_placed_on(&self, cluster: &str) -> Result<()> {
+        wait::until(&format!("an app is placed on {cluster}"), LIMIT, || async {
+            let expected = format!(r#"{{"clusters":{{"{cluster}":{{"weight":1}}}},"rebalance":true}}"#);
+            let found = self.preferences().await?;
+            ensure!(found.as_deref() == Some(&expected), "{found:?}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// How often `controller` has tried to fill OPA.
+async fn pushes(controller: &Controller) -> Result<f64> {
+    let metrics = controller.metrics().await?;
+    let of = |result| metrics.value("policy_sync_opa_pushes_total", &[("result", result)]);
+    Ok(of("filled")? + of("refused")? + of("failed")?)
+}
+
+/// The policies that OPA has.
+async fn policies(opa: &Opa) -> Result<Vec<String>> {
+    let (_, listed) = opa.ask("GET", "/v1/policies", Vec::new()).await?;
+    let mut ids: Vec<String> = listed["result"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|policy| policy["id"].as_str().map(str::to_owned))
+        .collect();
+    ids.sort();
+    Ok(ids)
+}
+
+/// Waits until it has just these.
+async fn until_policies(opa: &Opa, expected: &[String]) -> Result<()> {
+    wait::until("OPA has what is in force", LIMIT, || async {
+        let found = policies(opa).await?;
+        ensure!(found == expected, "it has {found:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until OPA is marked.
+async fn until_filled(opa: &Opa) -> Result<()> {
+    wait::until("OPA is filled", LIMIT, || async {
+        let (_, marker) = opa.ask("GET", MARKER, Vec::new()).await?;
+        ensure!(marker["result"].is_string(), "its marker is {marker}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn opa_decides_and_while_it_is_away_or_empty_nothing_passes() -> Result<()> {
+    let mut opa = Opa::start().await?;
+    opa.ask("PUT", "/v1/policies/other", b"package other\np := 1".to_vec()).await?;
+    opa.ask("PUT", "/v1/data/another", b"1".to_vec()).await?;
+    let url = format!("--opa-url={}", opa.url());
+    let served = Served::with("rego-opa", &[&url]).await?;
+    served.world.write("pci", json!({"pci.rego": pci("rego-opa-eu")})).await?;
+    served.world.until_ok("pci").await?;
+    for (name, zone) in [("rego-opa-c1", "rego-opa-eu"), ("rego-opa-c2", "us")] {
+        apply(&served.world.client, &cluster(name, zone)).await?;
+    }
+    served.until_placed_on("rego-opa-c1").await?;
+    // It is OPA that says so: what it is asked by its own API agrees.
+    let question = json!({"input": {"metadata": {"name": "a", "annotations": {"requires-pci": "true"}}}});
+    let (_, said) =
+        opa.ask("POST", "/v1/data/io/k8s/federation/admission", serde_json::to_vec(&question)?).await?;
+    ensure!(said["result"]["annotations"][PREFERENCES]["clusters"]["rego-opa-c1"]["weight"] == 1, "{said}");
+    let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"rego-opa-c2":{"weight":1}}}"#});
+    let error = served.deployments().create(&PostParams::default(), &app("other", wish)?).await;
+    let error = error.err().context("it is let in")?.to_string();
+    ensure!(error.contains("cluster rego-opa-c2 is not certified for it"), "{error}");
+
+    // The fleet changes: so does what OPA decides by.
+    for (name, zone) in [("rego-opa-c1", "us"), ("rego-opa-c2", "rego-opa-eu")] {
+        apply(&served.world.client, &cluster(name, zone)).await?;
+    }
+    served.until_placed_on("rego-opa-c2").await?;
+
+    // What others have there stays, and is told.
+    ensure!(
+        policies(&opa).await? == ["other", "policysync/rego-opa/pci/pci.rego"],
+        "{:?}",
+        policies(&opa).await?
+    );
+    let (_, another) = opa.ask("GET", "/v1/data/another", Vec::new()).await?;
+    ensure!(another["result"] == 1, "{another}");
+    let (code, text) = served.controller.readiness().await?;
+    ensure!(code == 200 && text.contains("[!]rego: OPA has modules of others: other"), "{code} {text}");
+
+    opa.kill();
+    let error = served.preferences().await.err().context("it is let in while OPA is away")?.to_string();
+    ensure!(
+        error.contains(&format!("OPA at {}: ", opa.url())) && error.contains("Connection refused"),
+        "{error}"
+    );
+    let metrics = served.controller.metrics().await?;
+    let labels = [("query", "placement"), ("reason", "engine")];
+    ensure!(metrics.value("policy_sync_rego_errors_total", &labels)? >= 1.0, "it is not counted");
+    let waits = served.world.until_refused("pci").await?;
+    let message = waits["error"]["message"].as_str().unwrap_or_default();
+    ensure!(message.starts_with("not in force yet: waits for OPA to have it ("), "{waits}");
+    opa.start_again().await?;
+    served.until_placed_on("rego-opa-c2").await?;
+    served.world.until_ok("pci").await?;
+
+    // Somebody empties it.
+    opa.ask("PUT", "/v1/data", b"{}".to_vec()).await?;
+    served.until_placed_on("rego-opa-c2").await?;
+    served.stop().await
+}
+
+#[tokio::test]
+async fn what_opa_refuses_is_told_with_its_place_and_stops_nothing_else() -> Result<()> {
+    let opa = Opa::start().await?;
+    let world = World::new("rego-opa-refused").await?;
+    let controller = world.controller(&[&format!("--opa-url={}", opa.url())]).await?;
+    world.write("good", json!({"a.rego": denies("a")})).await?;
+    // The embedded engine knows no types.
+    let odd = "package admission\nimport rego.v1\ndeny contains {\"id\": \"b\"} if {\n\tx := 1\n\tstartswith(x, \"a\")\n}\n";
+    world.write("odd", json!({"b.rego": odd})).await?;
+    world
+        .write(
+            "builtin",
+            json!({"c.rego": "package admission\nimport rego.v1\ndeny contains {\"id\": x} if \
+         x := crypto.sha256(input.request.name)\n"}),
+        )
+        .await?;
+    let status = world.until_refused("odd").await?;
+    ensure!(place(&status)? == ("b.rego".to_owned(), 5, 2), "{status}");
+    let message = status["error"]["errors"][0]["message"].as_str().unwrap_or_default();
+    ensure!(message == "OPA: startswith: invalid argument(s)", "{status}");
+    for name in ["good", "builtin"] {
+        world.until_ok(name).await?;
+    }
+    let has = |names: [&str; 2]| names.map(|name| format!("policysync/rego-opa-refused/{name}"));
+    until_policies(&opa, &has(["builtin/c.rego", "good/a.rego"])).await?;
+    world.write("odd", json!({"b.rego": denies("b")})).await?;
+    world.until_ok("odd").await?;
+
+    // What goes while nobody looks is taken away by who comes next.
+    controller.kill();
+    world.delete("builtin").await?;
+    let controller = world.controller(&[&format!("--opa-url={}", opa.url())]).await?;
+    until_policies(&opa, &has(["good/a.rego", "odd/b.rego"])).await?;
+    controller.terminate().await?;
+    Ok(())
+}
+
+/// An OPA that asks who comes.
+struct Secured {
+    opa: Opa,
+    files: TempDir,
+    arguments: Vec<String>,
+}
+
+impl Secured {
+    fn path(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    /// One that wants the token `secret`, and shows a certificate that nobody knows by himself.
+    async fn by_token() -> Result<Self> {
+        Self::start(&["--authentication=token", "--authorization=basic"], "input.identity == \"secret\"")
+            .await
+    }
+
+    /// One that wants a certificate of its own authority.
+    async fn by_certificate() -> Result<Self> {
+        Self::start(&["--authentication=tls", "--authorization=basic"], "input.client_certificates").await
+    }
+
+    async fn start(how: &[&str], allows: &str) -> Result<Self> {
+        let (files, authority) = (TempDir::new()?, Authority::new("opa")?);
+        let write = |name: &str, text: &str| {
+            let path = files.path().join(name);
+            fs::write(&path, text).map(|()| path.display().to_string())
+        };
+        let Identity { certificate, key } = authority.server("opa")?;
+        let ours = authority.user(&User::new("policy-sync"))?;
+        let ca = write("ca.crt", &authority.certificate())?;
+        let rules =
+            format!("package system.authz\nimport rego.v1\ndefault allow := false\nallow if {allows}\n");
+        let mut more: Vec<String> = how.iter().map(|&argument| argument.to_owned()).collect();
+        more.extend([
+            format!("--tls-cert-file={}", write("tls.crt", &certificate)?),
+            format!("--tls-private-key-file={}", write("tls.key", &key)?),
+            format!("--tls-ca-cert-file={ca}"),
+            write("authz.rego", &rules)?,
+        ]);
+        write("client.crt", &ours.certificate)?;
+        write("client.key", &ours.key)?;
+        let opa = Opa::with(&more, Some("secret")).await?;
+        let arguments = vec![format!("--opa-url={}", opa.url()), format!("--opa-ca-file={ca}")];
+        Ok(Self { opa, files, arguments })
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_opa_wants_is_read_from_its_file_again_as_it_changes() -> Result<()> {
+    let secured = Secured::by_token().await?;
+    fs::write(secured.path("token"), "wrong")?;
+    let world = World::new("rego-opa-token").await?;
+    let token = format!("--opa-token-file={}", secured.path("token").display());
+    let mut arguments: Vec<&str> = secured.arguments.iter().map(String::as_str).collect();
+    arguments.push(&token);
+    world.write("good", json!({"a.rego": denies("a")})).await?;
+    let mut controller = world.launch(User::admin(), &arguments)?;
+    let status = world.until_refused("good").await?;
+    ensure!(status.to_string().contains("401"), "{status}");
+    let (code, text) = controller.readiness().await?;
+    ensure!(code == 503 && text.contains("[!]rego: OPA has not what is in force"), "{code} {text}");
+    ensure!(!text.contains("wrong") && !controller.log()?.contains("wrong"), "the token is told");
+    fs::write(secured.path("token"), "secret\n")?;
+    controller.ready().await?;
+    world.until_ok("good").await?;
+    // Its own policies are nobody else's business.
+    ensure!(
+        policies(&secured.opa).await?.iter().any(|id| id.ends_with("authz.rego")),
+        "its own policy is gone"
+    );
+    controller.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_opa_that_wants_a_certificate_is_shown_ours_and_one_that_nobody_vouches_for_is_not_asked()
+-> Result<()> {
+    let secured = Secured::by_certificate().await?;
+    let world = World::new("rego-opa-mtls").await?;
+    world.write("good", json!({"a.rego": denies("a")})).await?;
+    let identity = ["cert-file", "key-file"].map(|what| {
+        let end = if what == "cert-file" { "crt" } else { "key" };
+        format!("--opa-{what}={}", secured.path(&format!("client.{end}")).display())
+    });
+    let unknown = World::new("rego-opa-unknown").await?;
+    unknown.write("good", json!({"a.rego": denies("a")})).await?;
+    let controller = unknown.launch(User::admin(), &[&secured.arguments[0]])?;
+    let status = unknown.until_refused("good").await?;
+    ensure!(status.to_string().contains("UnknownIssuer"), "{status}");
+    controller.kill();
+
+    let arguments: Vec<&str> = secured.arguments.iter().chain(&identity).map(String::as_str).collect();
+    let controller = world.controller(&arguments).await?;
+    world.until_ok("good").await?;
+    controller.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_many_share_is_filled_by_who_leads() -> Result<()> {
+    let mut opa = Opa::start().await?;
+    let world = World::new("rego-opa-shared").await?;
+    world.write("good", json!({"a.rego": denies("a")})).await?;
+    // An address of this machine that does not say so.
+    let url = format!("--opa-url={}", opa.url().replace("127.0.0.1", "127.1"));
+    let leader = world.controller(&[&url]).await?;
+    world.until_ok("good").await?;
+    until_filled(&opa).await?;
+    let mut follower = world.launch(User::admin(), &[&url])?;
+    follower.ready().await?;
+    ensure!(pushes(&leader).await? >= 1.0, "who leads has not filled it");
+    ensure!(!follower.is_leader().await?, "both lead");
+    opa.start_again().await?;
+    until_filled(&opa).await?;
+    ensure!(pushes(&follower).await? == 0.0, "who does not lead fills it");
+    leader.terminate().await?;
+    follower.leads().await?;
+    opa.start_again().await?;
+    until_filled(&opa).await?;
+    ensure!(pushes(&follower).await? >= 1.0, "who leads now does not fill it");
+    world.write("more", json!({"b.rego": denies("b")})).await?;
+    world.until_ok("more").await?;
+    until_policies(
+        &opa,
+        &["good/a.rego", "more/b.rego"].map(|id| format!("policysync/rego-opa-shared/{id}")),
+    )
+    .await?;
+    follower.terminate().await?;
+    Ok(())
+}
