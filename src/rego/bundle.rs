@@ -9,12 +9,14 @@ use super::advice;
 use super::asked::Packages;
 use super::check::check;
 use super::confined::Evaluated;
+use super::edit::Edited;
 use super::embedded;
 use super::fault::{Fault, Faults};
+use super::heads;
 use super::module::{self, Module, ModuleId, Syntax, Text};
 use super::opa;
 use super::reads::Reads;
-use super::review::{self, Edited};
+use super::review;
 use super::tree;
 
 /// Modules without a fault.
@@ -23,11 +25,33 @@ pub struct Bundle {
     modules: Vec<Loaded>,
 }
 
-/// A module, and what the engine reads of it.
+/// A module, and what engines read of it.
 #[derive(Clone, Debug)]
 struct Loaded {
     module: Module,
     edited: Edited,
+    /// What the embedded engine reads of that.
+    guarded: Edited,
+}
+
+impl Loaded {
+    fn of(module: Module) -> Result<Self, Vec<Fault>> {
+        let edited = review::edit(&module)?;
+        // That its text cannot be read is told by who checks it.
+        let guarded = match read(&module, &edited) {
+            Ok(read) => heads::guarded(&read),
+            Err(_) => Edited::unchanged(edited.text()),
+        };
+        Ok(Self { module, edited, guarded })
+    }
+}
+
+/// `module`, as it is `edited`.
+fn read(module: &Module, edited: &Edited) -> Result<Module, Fault> {
+    if *edited.text() == module.text {
+        return Ok(module.clone());
+    }
+    Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() })
 }
 
 impl Bundle {
@@ -66,8 +90,8 @@ impl Bundle {
     fn of(modules: Vec<Module>, mut faults: Vec<Fault>) -> Result<Self, Vec<Fault>> {
         let mut loaded = Vec::new();
         for module in modules.into_iter().filter(|module| !review::is_built_in(module)) {
-            match review::edit(&module) {
-                Ok(edited) => loaded.push(Loaded { module, edited }),
+            match Loaded::of(module) {
+                Ok(module) => loaded.push(module),
                 Err(found) => faults.extend(found),
             }
         }
@@ -164,18 +188,14 @@ impl Bundle {
 
     fn faults(&self, evaluator: Evaluated) -> Vec<Fault> {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
-        for Loaded { module, edited } in &self.modules {
-            if *edited.text() == module.text {
-                modules.push(module.clone());
-                continue;
-            }
-            match Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() }) {
+        for Loaded { module, edited, .. } in &self.modules {
+            match read(module, edited) {
                 Ok(module) => modules.push(module),
                 Err(fault) => faults.push(fault),
             }
         }
         faults.extend(check(&modules, evaluator));
-        faults.into_iter().map(|fault| self.original(fault)).collect()
+        faults.into_iter().map(|fault| self.original_of_edited(fault)).collect()
     }
 
     /// What evaluating each package once finds.
@@ -189,8 +209,16 @@ impl Bundle {
         queries.filter_map(|query| engine.ask(&query, &input).err()).map(|failure| failure.fault).collect()
     }
 
-    /// `fault` of what the engine reads, where it was written.
+    /// `fault` of what the embedded engine reads, where it was written.
     pub(super) fn original(&self, mut fault: Fault) -> Fault {
+        if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
+            fault.place = fault.place.map(|place| loaded.guarded.original(place));
+        }
+        self.original_of_edited(fault)
+    }
+
+    /// `fault` of what `matches` has become, where it was written.
+    fn original_of_edited(&self, mut fault: Fault) -> Fault {
         if let Some(loaded) = self.modules.iter().find(|loaded| loaded.module.id == fault.module) {
             fault.place = fault.place.map(|place| loaded.edited.original(place));
         }
@@ -214,16 +242,16 @@ impl Bundle {
             let edited = opa::for_opa(&loaded.module, loaded.edited.text());
             fault.place = fault.place.map(|place| edited.original(place));
         }
-        self.original(fault)
+        self.original_of_edited(fault)
     }
 
     /// An engine with all modules.
     pub(super) fn engine(&self) -> Result<Engine, Fault> {
         let mut engine = module::engine_for(Syntax::V1);
-        for Loaded { module, edited } in &self.modules {
+        for Loaded { module, guarded, .. } in &self.modules {
             engine.set_rego_v0(module.syntax == Syntax::V0);
             engine
-                .add_policy(module.id.as_str().to_owned(), edited.text().as_ref().to_owned())
+                .add_policy(module.id.as_str().to_owned(), guarded.text().as_ref().to_owned())
                 .map_err(|error| self.original(Fault::of_engine(&module.id, &error)))?;
         }
         // Queries are written in one.

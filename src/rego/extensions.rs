@@ -1,21 +1,28 @@
 //! What policies that stand today call and the engine lacks, and its functions that could take all memory, with a limit.
 
+mod sprintf;
+
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail, ensure};
 use regorus::unstable::{BUILTINS, Expr, Ref, Source, Span};
 use regorus::{Engine, Value};
 
+use crate::api::text::capped;
+
 /// The most elements that a function may make of numbers.
 const ELEMENTS: u64 = 100_000;
 /// The furthest that a number may be shifted, in bits.
 const SHIFT: f64 = 65_536.0;
+/// The most bytes of a quantity, and the most digits of its exponent.
+const QUANTITY: usize = 100;
+const EXPONENT: usize = 3;
 
 /// A function, with how many arguments it takes.
 type Function = (&'static str, usize, fn(Vec<Value>) -> Result<Value>);
 
 /// What an error of them ends is the whole evaluation; what OPA has as an error of a builtin is [`Value::Undefined`].
-const FUNCTIONS: [Function; 15] = [
+const FUNCTIONS: [Function; 19] = [
     ("all", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.all(is_true).into()))),
     ("any", 1, |values| Ok(truths(&values[0]).map_or(Value::Undefined, |mut all| all.any(is_true).into()))),
     ("bits.lsh", 2, shift),
@@ -31,6 +38,10 @@ const FUNCTIONS: [Function; 15] = [
     ("numbers.range_step", 3, |values| range("numbers.range_step", values)),
     ("re_match", 2, |values| engine("regex.match", &values)),
     ("set_diff", 2, difference),
+    ("sprintf", 2, sprintf::sprintf),
+    ("strings.count", 2, count),
+    ("units.parse", 1, |values| quantity("units.parse", values)),
+    ("units.parse_bytes", 1, |values| quantity("units.parse_bytes", values)),
 ];
 
 /// How many arguments the function of this name takes, where it is one of these.
@@ -108,7 +119,32 @@ fn shift(values: Vec<Value>) -> Result<Value> {
     engine("bits.lsh", &values)
 }
 
+fn count(values: Vec<Value>) -> Result<Value> {
+    let (Ok(text), Ok(part)) = (values[0].as_string(), values[1].as_string()) else {
+        return Ok(Value::Undefined);
+    };
+    let count = if part.is_empty() { text.chars().count() + 1 } else { text.matches(&**part).count() };
+    Ok(count.into())
+}
+
+/// A number is made digit by digit: one of a thousand million takes minutes.
+fn quantity(name: &str, values: Vec<Value>) -> Result<Value> {
+    if let Ok(text) = values[0].as_string() {
+        let exponent = text.rsplit_once(['e', 'E']).map_or("", |(_, exponent)| exponent);
+        let digits = exponent.chars().filter(char::is_ascii_digit).count();
+        ensure!(
+            text.len() <= QUANTITY && digits <= EXPONENT,
+            "{name}: {} is too long",
+            capped(text, QUANTITY)
+        );
+    }
+    engine(name, &values)
+}
+
 fn range(name: &str, values: Vec<Value>) -> Result<Value> {
+    if values.get(2).and_then(|step| step.as_f64().ok()).is_some_and(|step| step < 1.0) {
+        return Ok(Value::Undefined);
+    }
     if let (Ok(first), Ok(last)) = (values[0].as_f64(), values[1].as_f64()) {
         let step = values.get(2).and_then(|step| step.as_f64().ok()).unwrap_or(1.0);
         let elements = (last - first).abs() / step.max(1.0);

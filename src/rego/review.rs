@@ -12,19 +12,17 @@
 //! This says the same, because whoever asks puts the object under review at its place in `data.kubernetes`, and drops what
 //! is denied of another object.
 
-mod edit;
 mod head;
 
 use std::collections::HashSet;
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref, Rule};
 
-use edit::Edit;
-pub use edit::Edited;
 use head::Reviewed;
 pub(super) use head::{denial, is_denial};
 
 use super::asked::{ADMISSION, ASKED, AUTHORIZATION};
+use super::edit::{Edit, Edited};
 use super::fault::Fault;
 use super::module::{Module, Syntax, name_of};
 use super::names::{Names, Path};

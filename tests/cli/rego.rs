@@ -42,7 +42,7 @@ fn an_app_with_card_data_goes_to_the_certified_cluster_of_the_eu() {
 }
 
 /// What is wrong, the text, and what is said of it after the module's name.
-const REFUSED: [(&str, &str, &str); 36] = [
+const REFUSED: [(&str, &str, &str); 38] = [
     ("no text", "", ":1:1: expecting `package` Missing package declaration."),
     ("no package", "p := 1", ":1:1: expecting `package` Missing package declaration."),
     ("JSON", "{\"a\": 1}", ":1:1: expecting `package` Missing package declaration."),
@@ -153,6 +153,16 @@ const REFUSED: [(&str, &str, &str); 36] = [
         "a variable used before it is declared",
         "package a\np if { x == 1; x := 1 }",
         ":2:8: var `x` used before definition below.",
+    ),
+    (
+        "a second body of a rule that gives a value",
+        "package a\nimport rego.v1\np := false if { input.x } { input.y }",
+        ":3:25: a rule that gives a value has one body: write the rule twice",
+    ),
+    (
+        "a variable that some declares and that is called like a rule",
+        "package a\nname := 1\np if {\n\tsome name\n\tinput[name]\n}",
+        ":4:7: variable name is called like a rule or an import: call it otherwise",
     ),
     ("two values of one rule", "package a\np := 1\np := 2", ":3:1: rule conflicts with rule at stdin:2:1"),
     (

@@ -3,6 +3,7 @@
 mod answers;
 mod by_hand;
 mod carriers;
+mod differential;
 mod documents;
 mod faults;
 mod filling;

@@ -1,6 +1,7 @@
 //! Faults that the engine does not see before it meets them, and one that ends it: a function that calls itself.
 
 mod calls;
+mod engine;
 mod packages;
 mod recursion;
 mod safety;
@@ -25,6 +26,9 @@ pub fn check(modules: &[Module], evaluator: Evaluated) -> Vec<Fault> {
         faults.extend(packages::faults(module));
         faults.extend(calls::faults(module, &rules, evaluator));
         faults.extend(safety::faults(module, &rules));
+        if evaluator == Evaluated::Embedded {
+            faults.extend(engine::faults(module, &rules));
+        }
     }
     faults
 }

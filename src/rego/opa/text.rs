@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::rego::edit::Edited;
 use crate::rego::module::{Module, Syntax};
-use crate::rego::review::Edited;
 use crate::rego::tree;
 
 /// What tells OPA that a module is of the newer syntax.

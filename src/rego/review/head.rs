@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use regorus::unstable::{Expr, Query, Ref, Rule};
 
-use super::edit::{Edit, offset_of};
 use super::{ADMISSION, AUTHORIZATION, term};
+use crate::rego::edit::{Edit, offset_of};
 use crate::rego::module::{Module, name_of, place};
 use crate::rego::tree;
 
