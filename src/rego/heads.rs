@@ -249,7 +249,7 @@ mod tests {
             ),
             (
                 "package a\nimport rego.v1\nlabels[c.key] := count([x |\n\tsome x in c.l\n\tx > 1 # one\n\tx < \"9\"\n]) if some c in input.cs",
-                "package a\nimport rego.v1\nlabels[c.key] := count([x |\n\tsome x in c.l\n\tx > 1 # one\n\tx < \"9\"\n]) if { some c in input.cs; policysync_given_0 := count([x |  \tsome x in c.l; x > 1; x < \"9\" ]); policysync_given_1 := c.key }",
+                "package a\nimport rego.v1\nlabels[c.key] := count([x |\n\tsome x in c.l\n\tx > 1 # one\n\tx < \"9\"\n]) if { some c in input.cs; policysync_given_0 := count([x | \tsome x in c.l; x > 1; x < \"9\" ]); policysync_given_1 := c.key }",
             ),
             (
                 "package a\nimport rego.v1\nf(x) := x.y + 1 if {\n\tx.z == `q`\n}",

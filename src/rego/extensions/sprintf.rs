@@ -72,29 +72,48 @@ fn own(format: &str, argument: &Value) -> Result<Option<String>> {
     Ok(text.as_string().ok().map(ToString::to_string))
 }
 
+/// The same of a number, of which the engine writes a minus twice.
+fn signed(format: &str, number: &Value) -> Result<Option<String>> {
+    let written = own("%v", number)?.unwrap_or_default();
+    match written.strip_prefix('-') {
+        Some(magnitude) => Ok(own(format, &Value::from_json_str(magnitude)?)?.map(|text| format!("-{text}"))),
+        None => own(format, number),
+    }
+}
+
 /// `argument`, as Go writes what is at a wrong place.
 fn described(argument: &Value) -> Result<String> {
-    let sort = match argument {
+    Ok(format!("{}={}", sort(argument), own("%v", argument)?.unwrap_or_default()))
+}
+
+/// What Go calls what OPA gives it: all but numbers as text.
+fn sort(argument: &Value) -> &'static str {
+    match argument {
         Value::Number(number) if number.is_integer() => "int",
         Value::Number(_) => "float64",
         _ => "string",
-    };
-    Ok(format!("{sort}={}", own("%v", argument)?.unwrap_or_default()))
+    }
+}
+
+fn hex(text: &str, is_upper: bool) -> String {
+    text.bytes().map(|byte| if is_upper { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
 }
 
 impl Directive {
     fn of(&self, verb: char, argument: &Value) -> Result<String> {
         let number = matches!(argument, Value::Number(_));
-        let fits = match verb {
-            'v' | 's' | 'q' => true,
-            'd' | 'b' | 'c' | 'o' | 'O' | 'U' => {
-                matches!(argument, Value::Number(number) if number.is_integer())
-            }
-            'e' | 'E' | 'f' | 'F' | 'g' | 'G' => number,
-            _ => true,
-        };
+        let integer = matches!(argument, Value::Number(number) if number.is_integer());
         let precision = self.precision.map(|digits| format!(".{digits}")).unwrap_or_default();
-        let own = if fits { own(&format!("%{precision}{verb}"), argument)? } else { None };
+        let own = match (verb, argument) {
+            ('T', _) => Some(sort(argument).to_owned()),
+            ('x' | 'X', Value::String(text)) => Some(hex(text, verb == 'X')),
+            ('v' | 's' | 'q', _) => own(&format!("%{precision}{verb}"), argument)?,
+            ('d', _) if integer => own("%v", argument)?,
+            ('b' | 'c' | 'o' | 'O' | 'x' | 'X', _) if integer => signed(&format!("%{verb}"), argument)?,
+            ('e' | 'E' | 'f' | 'F', _) if number => own(&format!("%{precision}{verb}"), argument)?,
+            ('g' | 'G', _) if number => signed(&format!("%{precision}{verb}"), argument)?,
+            _ => None,
+        };
         let Some(mut text) = own else { return Ok(format!("%!{verb}({})", described(argument)?)) };
         let has = |flag| self.flags.contains(flag);
         if number && has('+') && !text.starts_with('-') {
@@ -137,6 +156,9 @@ mod tests {
             ("%5d|%-5d|%05d|%+d", serde_json::json!([7, 7, -7, 7]), "    7|7    |-0007|+7"),
             ("%6.2f|%.0f", serde_json::json!([1.25, 2]), "  1.25|2"),
             ("%5s|%-5s|", serde_json::json!(["é", "b"]), "    é|b    |"),
+            ("%x|%X|%T", serde_json::json!(["jk", "jk", [1]]), "6a6b|6A6B|string"),
+            ("%x|%d", serde_json::json!([-255, -255]), "-ff|-255"),
+            ("%t", serde_json::json!([true]), "%!t(string=true)"),
             ("%%", serde_json::json!([]), "%"),
         ] {
             assert_eq!(format(pattern, arguments).as_deref(), Ok(expected), "{pattern}");
