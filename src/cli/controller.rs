@@ -1,6 +1,7 @@
 //! `policy-sync controller`: runs until SIGTERM or SIGINT.
 
 mod election;
+pub(super) mod external;
 pub(super) mod opa;
 pub(super) mod rego;
 pub(super) mod webhooks;

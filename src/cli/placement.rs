@@ -71,10 +71,10 @@ const MANAGER: &str = "policy-sync-placement";
 pub enum Command {
     /// Print what policies say otherwise of objects that stand.
     #[command(after_help = OF_DIFF)]
-    Diff(Arguments),
+    Diff(Box<Arguments>),
     /// Bring objects where policies say.
     #[command(after_help = OF_APPLY)]
-    Apply(Arguments),
+    Apply(Box<Arguments>),
 }
 
 /// Which objects, and by which policies.

@@ -1,5 +1,6 @@
 //! The files that a client asks with: a token, an authority, a certificate of its own.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,15 +15,30 @@ use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::certificates::{CertificateError, Pair, certified};
 
-/// Where files are that a client asks with.
+/// What a client asks with, and in which files that is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// A token that it shows, one line.
-    pub token: Option<PathBuf>,
+    /// A token that it shows.
+    pub token: Option<Token>,
     /// Whom it trusts, as PEM; otherwise whom the machine trusts.
     pub authority: Option<PathBuf>,
     /// Its own certificate and its key, as PEM.
     pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// A token, one line.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Token {
+    /// In a file.
+    File(PathBuf),
+    /// Itself.
+    Text(Arc<str>),
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
 }
 
 /// Why they cannot be asked with.
@@ -34,6 +50,9 @@ pub enum FileError {
     /// A token is none.
     #[error("{0} has no token: expected one line of printable characters")]
     Token(PathBuf),
+    /// The same, of one that is in no file of its own.
+    #[error("the token is none: expected one line of printable characters")]
+    Text,
     /// An authority is none.
     #[error("{0} has no certificate")]
     Authority(PathBuf),
@@ -64,7 +83,11 @@ impl Files {
             None => None,
         };
         let read = Read {
-            token: self.token.as_deref().map(|path| token(path, &read(path)?.1)).transpose()?,
+            token: match &self.token {
+                Some(Token::File(path)) => Some(token(path, &read(path)?.1)?),
+                Some(Token::Text(text)) => Some(bearer(text).ok_or(FileError::Text)?),
+                None => None,
+            },
             authority: self.authority.as_deref().map(read).transpose()?,
             identity,
         };

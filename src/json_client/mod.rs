@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 pub use address::{Address, AddressFault};
 use attempts::Attempts;
-pub use files::{FileError, Files};
+pub use files::{FileError, Files, Token};
 
 use crate::api::text::{capped, with_causes};
 use files::Read;

@@ -129,7 +129,7 @@ async fn a_token_is_read_again_as_it_changes() {
     let (stand_in, address) = StandIn::start(&[(200, "", "1")]).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
-    let files = Files { token: Some(path.clone()), ..Files::default() };
+    let files = Files { token: Some(Token::File(path.clone())), ..Files::default() };
     let _ = rustls::crypto::ring::default_provider().install_default();
     for (text, expected) in [
         (None, "cannot read "),

@@ -1,4 +1,4 @@
-//! Who evaluates: the engine that is part of this process, or OPA.
+//! Who evaluates: the engine that is part of this process, OPA, or an engine that others fill.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use regorus::Value;
 use super::bundle::Bundle;
 use super::confined::Evaluated;
 use super::embedded::{Embedded, Failure};
+use super::external::External;
 use super::fault::Fault;
 use super::opa::{InOpa, Opa};
 
@@ -19,6 +20,8 @@ pub enum Evaluator {
     Embedded,
     /// OPA.
     Opa(Opa),
+    /// An engine that others fill: no text is read here.
+    External(External),
 }
 
 /// Modules and data of one moment, ready to be asked by many at once.
@@ -33,6 +36,8 @@ pub struct Engine {
 enum By {
     Embedded(Box<Embedded>),
     Opa(InOpa),
+    /// And whether there are policies.
+    External(External, bool),
 }
 
 /// Why an engine has no answer.
@@ -56,6 +61,7 @@ impl Evaluator {
         let by = match self {
             Self::Embedded => By::Embedded(Box::new(Embedded::new(bundle, Value::new_object())?)),
             Self::Opa(opa) => By::Opa(InOpa::new(opa.clone(), bundle)),
+            Self::External(external) => By::External(external.clone(), external.options().always),
         };
         Ok(Engine { packages: Arc::new(bundle.packages()), bundle: Arc::new(bundle.clone()), by })
     }
@@ -64,8 +70,8 @@ impl Evaluator {
     #[must_use]
     pub fn evaluates(&self) -> Evaluated {
         match self {
-            Self::Embedded => Evaluated::Embedded,
             Self::Opa(_) => Evaluated::ByOpa,
+            Self::Embedded | Self::External(_) => Evaluated::Embedded,
         }
     }
 
@@ -73,8 +79,17 @@ impl Evaluator {
     #[must_use]
     pub fn opa(&self) -> Option<&Opa> {
         match self {
-            Self::Embedded => None,
             Self::Opa(opa) => Some(opa),
+            Self::Embedded | Self::External(_) => None,
+        }
+    }
+
+    /// The engine that others fill, where it is one.
+    #[must_use]
+    pub fn external(&self) -> Option<&External> {
+        match self {
+            Self::External(external) => Some(external),
+            Self::Embedded | Self::Opa(_) => None,
         }
     }
 }
@@ -95,8 +110,27 @@ impl Engine {
         let by = match &self.by {
             By::Embedded(embedded) => By::Embedded(Box::new(embedded.with_data(data)?)),
             By::Opa(in_opa) => By::Opa(in_opa.with_data(data)),
+            external @ By::External(..) => external.clone(),
         };
         Ok(Self { by, ..self.clone() })
+    }
+
+    /// The same where there are carriers of policies, or none: all that counts where others fill the engine.
+    #[must_use]
+    pub fn with_carriers(mut self, are_there: bool) -> Self {
+        if let By::External(external, policies) = &mut self.by {
+            *policies = are_there || external.options().always;
+        }
+        self
+    }
+
+    /// Where it is asked, and whether there are policies, where others fill it.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<(String, bool)> {
+        match &self.by {
+            By::External(external, policies) => Some((external.address(), *policies)),
+            By::Embedded(_) | By::Opa(_) => None,
+        }
     }
 
     /// The value of `query`, `None` where it is undefined.
@@ -108,6 +142,7 @@ impl Engine {
         match &self.by {
             By::Embedded(embedded) => Ok(embedded.ask(query, input)?),
             By::Opa(in_opa) => in_opa.ask(query, input, &self.bundle),
+            By::External(external, _) => external.ask(input),
         }
     }
 
@@ -115,8 +150,8 @@ impl Engine {
     #[must_use]
     pub fn in_opa(&self) -> Option<&InOpa> {
         match &self.by {
-            By::Embedded(_) => None,
             By::Opa(in_opa) => Some(in_opa),
+            By::Embedded(_) | By::External(..) => None,
         }
     }
 

@@ -23,6 +23,7 @@ pub mod enforcement;
 pub mod engine;
 pub mod exemptions;
 mod extensions;
+pub mod external;
 pub mod fault;
 mod heads;
 pub mod loading;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use regorus::Value;
 
-use super::asked::Packages;
+use super::asked::{PLACEMENT, Packages};
 use super::embedded::Failure;
 use super::engine::{Engine, EngineError};
 
@@ -83,10 +83,13 @@ impl Snapshot {
         &self.engine
     }
 
-    /// What asks the package that is asked for `what`: `data.io.k8s.federation.admission`.
+    /// What asks the package that is asked for `what`: `data.io.k8s.federation.admission`; where others fill the engine, its address.
     #[must_use]
     pub fn query(&self, what: &str) -> String {
-        format!("data.{}", self.packages.of(what))
+        match self.engine.elsewhere() {
+            Some((address, _)) => address,
+            None => format!("data.{}", self.packages.of(what)),
+        }
     }
 
     /// The same while nothing can be asked yet, for this reason.
@@ -104,7 +107,12 @@ impl Snapshot {
     /// Whether there is a policy that is asked for `what`, be it one that cannot be, or nobody knows yet.
     #[must_use]
     pub fn is_asked(&self, what: &str) -> bool {
-        self.starting.is_some() || self.denials.contains_key(what) || self.engine.has(self.packages.of(what))
+        let has = || match self.engine.elsewhere() {
+            // It is an engine for placement alone.
+            Some((_, are_there)) => are_there && what == PLACEMENT,
+            None => self.engine.has(self.packages.of(what)),
+        };
+        self.starting.is_some() || self.denials.contains_key(what) || has()
     }
 
     /// The value of `query`, which is asked for `what`; `None` where it is undefined.

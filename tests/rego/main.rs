@@ -5,6 +5,7 @@ mod by_hand;
 mod carriers;
 mod differential;
 mod documents;
+mod external;
 mod faults;
 mod filling;
 mod opa;

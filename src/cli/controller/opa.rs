@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::json_client::{Address, Files, JsonClient};
+use crate::json_client::{Address, Files, JsonClient, Token};
 use crate::rego::engine::Evaluator;
 use crate::rego::opa::{Opa, OpaMetrics};
 
@@ -38,7 +38,7 @@ impl OpaArguments {
     pub(in crate::cli) fn evaluator(&self, metrics: Option<OpaMetrics>) -> anyhow::Result<Evaluator> {
         let Some(address) = &self.opa_url else { return Ok(Evaluator::Embedded) };
         let files = Files {
-            token: self.opa_token_file.clone(),
+            token: self.opa_token_file.clone().map(Token::File),
             authority: self.opa_ca_file.clone(),
             identity: self.opa_cert_file.clone().zip(self.opa_key_file.clone()),
         };

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use clap::Args;
 
+use super::external::ExternalArguments;
 use super::opa::OpaArguments;
 use crate::api::syntax::{is_dns_label, is_dns_subdomain};
 use crate::rego::asked::Packages;
+use crate::rego::engine::Evaluator;
 use crate::rego::loading::{DEFAULT_ALIAS, Settings};
 use crate::rego::opa::OpaMetrics;
 use crate::telemetry::metrics::Metrics;
@@ -53,6 +55,8 @@ pub(in crate::cli) struct RegoArguments {
     placement_query: Packages,
     #[command(flatten)]
     opa: OpaArguments,
+    #[command(flatten)]
+    external: ExternalArguments,
 }
 
 fn query(text: &str) -> Result<Packages, String> {
@@ -102,7 +106,10 @@ impl RegoArguments {
             replicate: self.replicate.iter().cloned().collect(),
             aliases,
             packages: self.placement_query.clone(),
-            evaluator: self.opa.evaluator(metrics)?,
+            evaluator: match self.external.engine()? {
+                Some(external) => Evaluator::External(external),
+                None => self.opa.evaluator(metrics)?,
+            },
             limit: self.replicate_limit,
         }))
     }

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::discovery::look_up;
@@ -23,12 +24,15 @@ use crate::hub::Wanted;
 use crate::hub::watch::{Feed, Supervisor};
 use crate::reconcile::{Events, Expectations, Leadership, Queue, Repeats, Requests, Worker};
 use crate::rego::confined::Check;
+use crate::rego::external::External;
 use crate::rego::fault::Fault;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
 /// Changes within this time are loaded together.
 const WINDOW: Duration = Duration::from_millis(50);
+/// How often it is looked whether a configuration has changed.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// What loads policies, not started yet.
 #[derive(Debug)]
@@ -84,6 +88,12 @@ impl Loading {
         supervisor.spawn(tell_again(shared.clone(), queue.clone()));
         supervisor.spawn(watch_again(shared.kept.subscribe(), queue.clone()));
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
+        if let Some(external) = shared.settings.evaluator.external() {
+            let asking = ask_again(shared.clone(), external.clone(), queue.clone());
+            let stop = stop.clone();
+            let asking = async move { stop.run_until_cancelled(asking).await };
+            tokio::spawn(tasks.clone().watch("external", asking));
+        }
         if let Some(opa) = shared.settings.evaluator.opa() {
             let pusher = Pusher::new(shared.clone(), opa.clone(), leadership.clone(), queue.clone());
             let stop = stop.clone();
@@ -109,6 +119,24 @@ impl Loading {
 async fn watch_again(mut kept: watch::Receiver<Kept>, queue: Arc<Queue<Key>>) {
     while kept.changed().await.is_ok() {
         queue.affect([Key::Watches]);
+    }
+}
+
+/// Has what stands be asked about again from time to time, as nobody tells when an engine that others fill says something else, and when
+/// its configuration does.
+async fn ask_again(shared: Arc<Shared>, external: External, queue: Arc<Queue<Key>>) {
+    let resync = external.options().resync;
+    let mut until = Instant::now() + resync;
+    loop {
+        sleep_until(until.min(Instant::now() + LOOK_EVERY)).await;
+        let is_other = external.look();
+        if is_other {
+            queue.add(Key::Bundle);
+        }
+        if is_other || until <= Instant::now() {
+            until = Instant::now() + resync;
+            shared.tell_moved();
+        }
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Basis {
     is_starting: bool,
     in_force: BTreeMap<ModuleId, InForce>,
     denial: Option<String>,
+    /// Where others fill the engine: where that is, and whether there are policies.
+    elsewhere: Option<(String, bool)>,
     brought: BTreeMap<Value, Value>,
     /// What the plurals that are read are on this hub.
     reads: BTreeMap<String, Option<GroupResource>>,
@@ -59,6 +61,7 @@ impl Basis {
             is_starting,
             in_force: in_force.collect(),
             denial: denial.cloned(),
+            elsewhere: None,
             brought: brought.map(|(name, value)| (name.clone(), value.clone())).collect(),
             reads: verdicts
                 .placing
@@ -67,6 +70,11 @@ impl Basis {
                 .map(|plural| (plural.clone(), view.resource(plural).cloned()))
                 .collect(),
         }
+    }
+
+    /// The same where others fill the engine.
+    pub(super) fn elsewhere(self, elsewhere: Option<(String, bool)>) -> Self {
+        Self { elsewhere, ..self }
     }
 
     /// The kinds that placement reads.

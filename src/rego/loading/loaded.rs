@@ -27,12 +27,13 @@ use crate::rego::asked::PLACEMENT;
 use crate::rego::bundle::Bundle;
 use crate::rego::confined::{Check, CheckError, Checked};
 use crate::rego::engine::{Engine, Evaluator};
+use crate::rego::external::External;
 use crate::rego::fault::Fault;
 use crate::rego::module::{ModuleId, Text};
 use crate::rego::settle::{Awaited, Judge, Outcome};
 use crate::rego::snapshot::Snapshot;
 
-/// How many questions may wait for OPA at once.
+/// How many questions may wait for an engine elsewhere at once.
 const AT_ONCE: usize = 64;
 
 /// What is loaded. Clones are the same.
@@ -262,7 +263,7 @@ impl Loaded {
     pub fn at_once(&self) -> usize {
         match self.0.settings.evaluator {
             Evaluator::Embedded => std::thread::available_parallelism().map_or(1, usize::from),
-            Evaluator::Opa(_) => AT_ONCE,
+            Evaluator::Opa(_) | Evaluator::External(_) => AT_ONCE,
         }
     }
 
@@ -293,7 +294,8 @@ impl Loaded {
             let _ = writeln!(text, "[!]rego: {refused} of {} modules are refused", verdicts.modules.len());
         }
         let (is_filled, lines) = self.0.settings.evaluator.opa().map_or((true, Vec::new()), pushing::health);
-        for line in lines {
+        let external = self.0.settings.evaluator.external().and_then(External::fault);
+        for line in lines.into_iter().chain(external) {
             let _ = writeln!(text, "[!]rego: {line}");
         }
         let starting = self.0.starting(view, &verdicts);
@@ -386,11 +388,14 @@ impl Shared {
         let (view, verdicts) = (guard.view(self.clock.now()), found.verdicts.clone());
         let objects = plan::objects(view, &self.settings, &verdicts, &found.known);
         let data = plan::data(view, &self.settings, &objects);
-        let engine = found.engine.with_data(data.clone())?;
+        let carriers = view.carriers(&self.settings).filter_map(|(_, carrier)| carrier.carried.as_ref());
+        let (texts, others): (Vec<_>, Vec<_>) = carriers.partition(|carried| !carried.texts.is_empty());
+        let engine = found.engine.with_data(data.clone())?.with_carriers(!texts.is_empty());
         found.known = objects;
         let denials = plan::denials::denials(&verdicts, view.now);
         let starting = self.starting(view, &verdicts);
         let basis = Basis::new(view, &verdicts, starting.is_some(), denials.get(PLACEMENT), &data);
+        let basis = basis.elsewhere(engine.elsewhere());
         let changed = std::mem::take(&mut found.changed);
         let is_moved = basis.reads().any(|kind| changed.contains(kind)) || basis != found.basis;
         found.basis = basis;
@@ -402,7 +407,8 @@ impl Shared {
         };
         let in_use = (!snapshot.is_starting()).then(|| InUse {
             placement: snapshot.is_asked(PLACEMENT),
-            carriers: view.carriers(&self.settings).any(|(_, carrier)| carrier.carried.is_some()),
+            // Where no text is read, none is checked.
+            carriers: verdicts.elsewhere.is_none() && !(texts.is_empty() && others.is_empty()),
         });
         self.snapshot.send_replace(Arc::new(snapshot));
         let is_first = in_use.is_some_and(|now| now.placement)

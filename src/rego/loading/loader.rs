@@ -120,7 +120,12 @@ impl Loader {
             let view = guard.view(self.shared.clock.now());
             // Later on, what cannot be read holds up no others.
             let is_unread = !before.is_whole && view.unread(&self.shared.settings).is_some();
-            (!is_unread).then(|| plan::candidates(view, &self.shared.settings, &before))
+            let candidates = || match self.shared.settings.evaluator.external() {
+                // What they say counts for nothing.
+                Some(_) => Vec::new(),
+                None => plan::candidates(view, &self.shared.settings, &before),
+            };
+            (!is_unread).then(candidates)
         };
         let Some(candidates) = candidates else { return Ok(self.shared.publish()?) };
         let texts = candidates.iter().map(|candidate| candidate.text.clone()).collect();
@@ -138,6 +143,7 @@ impl Loader {
             .filter(|(id, verdict)| before.modules.get(id) != Some(verdict))
             .filter_map(|(id, _)| CarrierKey::of(id))
             .collect();
+        let is_elsewhere = verdicts.elsewhere != before.elsewhere;
         {
             let mut found = self.shared.found.lock();
             found.verdicts = Arc::new(verdicts);
@@ -146,6 +152,10 @@ impl Loader {
         self.watch();
         self.shared.publish()?;
         self.queue.affect(changed.into_iter().map(Key::Told));
+        if is_elsewhere {
+            let all = self.everything();
+            self.queue.affect(all.into_iter().filter(|key| matches!(key, Key::Told(_))));
+        }
         self.look_again();
         Ok(())
     }
@@ -189,12 +199,17 @@ impl Loader {
         if placing.any {
             placing.kinds.extend(settings.replicate.union(&reads).cloned());
         }
+        let elsewhere = settings.evaluator.external().map(|external| external.address().into());
+        if elsewhere.is_some() {
+            placing.kinds.extend(settings.replicate.iter().cloned());
+        }
         Verdicts {
             modules,
             placing,
             bundle,
             reads,
             packages: before.packages.clone(),
+            elsewhere,
             is_whole: before.is_whole || !waits,
         }
     }

@@ -59,6 +59,8 @@ pub(super) struct Verdicts {
     pub reads: BTreeSet<String>,
     /// What is asked for placement.
     pub placing: Reached,
+    /// Who decides instead, where no text is read.
+    pub elsewhere: Option<Arc<str>>,
     /// Whether everything that was there at the start has been judged, and waits for nothing.
     pub is_whole: bool,
 }

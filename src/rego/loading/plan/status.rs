@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use super::denials::affected;
 use crate::api::condition::transition;
 use crate::api::moment::Moment;
 use crate::api::text::capped;
+use crate::rego::asked::PLACEMENT;
 use crate::rego::carrier::Carried;
 use crate::rego::fault::{Fault, Faults};
 use crate::rego::loading::key::CarrierKey;
@@ -35,6 +37,8 @@ pub(crate) struct Fare {
     pub good_stays: bool,
     /// Whether data is not there that cannot be read.
     pub data_is_missing: bool,
+    /// Who decides instead, where no text is read.
+    pub elsewhere: Option<Arc<str>>,
     /// What counts all the same.
     pub warnings: Vec<Fault>,
     /// What else their owner may want to know.
@@ -56,7 +60,11 @@ pub(in crate::rego::loading) fn fare(
     fare.data_is_missing =
         carried.faults.iter().filter(|fault| !is_module(fault)).any(|fault| !is_there(fault));
     fare.warnings.extend(carried.ignored.iter().cloned());
-    for text in &carried.texts {
+    if let Some(elsewhere) = verdicts.elsewhere.as_ref().filter(|_| !carried.texts.is_empty()) {
+        fare.elsewhere = Some(elsewhere.clone());
+        fare.notes.insert(format!("not read: {elsewhere} decides"));
+    }
+    for text in carried.texts.iter().filter(|_| verdicts.elsewhere.is_none()) {
         let is_judged = |verdict: &&Verdict| {
             verdict.text == text.text && verdict.enforcement == carried.enforcement.as_ref().ok().copied()
         };
@@ -94,6 +102,9 @@ fn unregistered<'r>(
     verdicts: &Verdicts,
     registered: &'r Registered,
 ) -> Option<&'r Unregistered> {
+    if verdicts.elsewhere.is_some() && !carried.texts.is_empty() {
+        return registered.packages.get(PLACEMENT)?.as_ref();
+    }
     let mut asked =
         in_force(carried, verdicts).flat_map(|verdict| affected(verdicts, verdict.package.as_deref()));
     asked.find_map(|package| registered.packages.get(package)?.as_ref())
@@ -171,7 +182,11 @@ impl Fare {
             (true, false) => ("False", "Pending"),
             (false, _) => ("False", "Refused"),
         };
-        let mut message = if self.is_ok() { "in force".to_owned() } else { self.message() };
+        let mut message = match &self.elsewhere {
+            _ if !self.is_ok() => self.message(),
+            Some(_) => "its engine is asked".to_owned(),
+            None => "in force".to_owned(),
+        };
         if !self.faults.is_empty() {
             // Writing to a String cannot fail.
             let _ = write!(message, "\n{}", self.faults.to_string().trim_end());

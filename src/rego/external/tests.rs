@@ -1,0 +1,120 @@
+use std::fs;
+use std::net::Ipv4Addr;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use super::*;
+
+const OPTIONS: Options = Options { always: false, resync: Duration::from_secs(600) };
+
+/// An engine that answers this at each path, and with 404 at all others; it repeats who asks, and what.
+async fn engine(answers: &'static [(&'static str, &'static str)]) -> (String, Arc<Mutex<Vec<String>>>) {
+    type Shared = (&'static [(&'static str, &'static str)], Arc<Mutex<Vec<String>>>);
+    async fn answer(
+        State((answers, asked)): State<Shared>,
+        headers: HeaderMap,
+        uri: Uri,
+        body: String,
+    ) -> (StatusCode, &'static str) {
+        let token = headers.get("authorization").map_or("", |token| token.to_str().unwrap());
+        asked.lock().push(format!("{} {token} {body}", uri.path()));
+        let answer = answers.iter().find(|(path, _)| *path == uri.path());
+        answer.map_or((StatusCode::NOT_FOUND, "{}"), |(_, answer)| (StatusCode::OK, answer))
+    }
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let router = Router::new().fallback(answer).with_state((answers, asked.clone()));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    // The process installs it at its start.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    (address, asked)
+}
+
+async fn ask(external: &External) -> Result<Json, String> {
+    let external = external.clone();
+    let input = json!({"metadata": {"name": "a"}}).into();
+    let said = tokio::task::spawn_blocking(move || external.ask(&input)).await.unwrap();
+    match said {
+        Ok(value) => Ok(serde_json::to_value(value.unwrap()).unwrap()),
+        Err(EngineError::Unreached(why)) => Err(why),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_answers_with_a_result_or_has_not_answered() {
+    let answers = &[
+        ("/v1/whole", r#"{"result": {"annotations": {"a": 1}, "errors": ["no"]}}"#),
+        ("/v1/none", "{}"),
+        ("/v1/null", r#"{"result": null}"#),
+        ("/v1/other", "[1"),
+        ("/both/annotations", r#"{"result": {"a": 1}}"#),
+        ("/both/errors", r#"{"result": ["no"]}"#),
+        ("/fine/annotations", r#"{"result": {}}"#),
+        ("/fine/errors", "{}"),
+        ("/half/annotations", r#"{"result": {}}"#),
+        ("/undefined/annotations", "{}"),
+    ];
+    let (address, asked) = engine(answers).await;
+    let at = async |path: &str| {
+        let address = format!("{address}{path}").parse().unwrap();
+        ask(&External::at(address, Files::default(), OPTIONS).unwrap()).await
+    };
+    assert_eq!(at("/v1/whole").await, Ok(json!({"annotations": {"a": 1}, "errors": ["no"]})));
+    assert_eq!(*asked.lock(), [r#"/v1/whole  {"input":{"metadata":{"name":"a"}}}"#]);
+    assert_eq!(at("/both/annotations").await, Ok(json!({"annotations": {"a": 1}, "errors": ["no"]})));
+    assert_eq!(at("/fine/annotations").await, Ok(json!({"annotations": {}, "errors": []})));
+    for (path, why) in [
+        ("/v1/none", "/v1/none answers without a result"),
+        ("/v1/null", "/v1/null answers without a result"),
+        ("/v1/other", "/v1/other answers what cannot be read: "),
+        ("/v1/nowhere", "/v1/nowhere answers 404 Not Found: {}"),
+        ("/half/annotations", "/half/errors answers 404 Not Found: {}"),
+        ("/undefined/annotations", "/undefined/annotations answers without a result"),
+    ] {
+        let error = at(path).await.unwrap_err();
+        assert!(error.starts_with(&format!("{address}{why}")), "{path}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_published_configuration_is_read_strictly_and_again_as_it_changes() {
+    let (address, asked) = engine(&[("/a", r#"{"result": {}}"#), ("/b", r#"{"result": {}}"#)]).await;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("config.json");
+    let write =
+        |policy: Json| fs::write(&file, json!({"EnforceSchedulingPolicy": policy}).to_string()).unwrap();
+    write(json!({"url": format!("{address}/a"), "token": "one"}));
+    let external = External::of_file(file.clone(), None, OPTIONS).unwrap();
+    assert!(!external.look(), "nothing has changed");
+    ask(&external).await.unwrap();
+    write(json!({"url": format!("{address}/b")}));
+    assert!(external.look() && !external.look());
+    ask(&external).await.unwrap();
+    let input = r#"{"input":{"metadata":{"name":"a"}}}"#;
+    assert_eq!(*asked.lock(), [format!("/a Bearer one {input}"), format!("/b  {input}")]);
+
+    for (policy, why) in [
+        (json!({"url": "opa"}), "EnforceSchedulingPolicy.url: expected http(s)://<host>[:<port>][/<path>]"),
+        (json!({"token": "secret"}), "missing field `url`"),
+        (json!({"url": address, "tokens": "secret"}), "unknown field `tokens`"),
+        (json!({"url": address, "token": "a\nsecret"}), "the token is none"),
+        (json!([]), "invalid"),
+    ] {
+        write(policy);
+        assert!(!external.look());
+        let fault = external.fault().unwrap();
+        assert!(fault.contains(why) && !fault.contains("secret"), "{fault}");
+        assert_eq!(external.address(), format!("{address}/b"), "what it said before counts");
+        assert!(External::of_file(file.clone(), None, OPTIONS).is_err());
+    }
+    fs::remove_file(&file).unwrap();
+    assert!(!external.look() && external.fault().unwrap().starts_with("cannot read "));
+    write(json!({"url": format!("{address}/b")}));
+    assert!(!external.look() && external.fault().is_none());
+}

@@ -1,0 +1,133 @@
+//! An engine that others fill decides where objects go: a real OPA with a bundle, asked by a real API server.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt;
+use kube::api::PostParams;
+use policy_sync_testenv::{Opa, wait};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::remediation::{SELECTOR, Shop};
+use crate::served::{PREFERENCES, Served, app, pci};
+use crate::world::LIMIT;
+
+/// Where a real OPA has the package of placement.
+const PACKAGE: &str = "/v1/data/io/k8s/federation/admission";
+
+/// An OPA with a bundle of the published policy and a fleet.
+async fn filled() -> Result<(Opa, TempDir)> {
+    let bundle = TempDir::new()?;
+    let cluster = |zone: &str| json!({"metadata": {"labels": {"zone": zone, "pci": "certified"}}});
+    let data = json!({"kubernetes": {"clusters": {"c1": cluster("eu"), "c2": cluster("us")}}});
+    fs::write(bundle.path().join("data.json"), data.to_string())?;
+    fs::write(bundle.path().join("pci.rego"), pci("eu"))?;
+    let opa = Opa::with(&["--bundle".to_owned(), bundle.path().display().to_string()], None).await?;
+    Ok((opa, bundle))
+}
+
+impl Served {
+    async fn tried(&self, annotations: Value) -> Result<Deployment> {
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        Ok(self.deployments().create(&dry, &app("shop", annotations)?).await?)
+    }
+
+    async fn until_placed(&self) -> Result<()> {
+        wait::until("an app is placed", LIMIT, || async {
+            let found = self.tried(json!({"requires-pci": "true"})).await?;
+            let expected = r#"{"clusters":{"c1":{"weight":1}},"rebalance":true}"#;
+            ensure!(found.annotations().get(PREFERENCES).is_some_and(|found| found == expected), "it is not");
+            Ok(())
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn it_is_asked_while_a_carrier_is_there_and_what_that_says_counts_for_nothing() -> Result<()> {
+    let (mut opa, _bundle) = filled().await?;
+    let url = format!("--placement-url={}{PACKAGE}", opa.url());
+    let served = Served::with("rego-elsewhere", &[&url]).await?;
+    let untouched = served.tried(json!({"requires-pci": "true"})).await?;
+    ensure!(!untouched.annotations().contains_key(PREFERENCES), "it is asked without any policy");
+
+    served.world.write("any", json!({"any.rego": "this is no Rego"})).await?;
+    let status = served.world.until_ok("any").await?;
+    ensure!(status["notes"] == json!([format!("not read: {}{PACKAGE} decides", opa.url())]), "{status}");
+    served.until_placed().await?;
+    let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
+    let error = served.tried(wish).await.err().context("it is let in")?.to_string();
+    ensure!(error.contains("shop handles card data: cluster c2 is not certified for it"), "{error}");
+
+    opa.kill();
+    let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();
+    ensure!(error.contains(&format!("{}{PACKAGE}: ", opa.url())), "{error}");
+    served.world.delete("any").await?;
+    wait::until("nobody is asked any more", LIMIT, || async { served.tried(json!({})).await.map(drop) })
+        .await?;
+    served.stop().await
+}
+
+#[tokio::test]
+async fn the_published_configuration_names_it_and_is_read_again() -> Result<()> {
+    let (opa, _bundle) = filled().await?;
+    let folder = TempDir::new()?;
+    let file = folder.path().join("admission.json");
+    let configure = |path: &str| {
+        let policy = json!({"url": format!("{}{path}", opa.url()), "token": "secret"});
+        fs::write(&file, json!({"EnforceSchedulingPolicy": policy}).to_string())
+    };
+    configure("/v1/data/nowhere")?;
+    let argument = format!("--admission-control-config-file={}", file.display());
+    let served = Served::with("rego-configured", &[&argument, "--placement-url-always"]).await?;
+    let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();
+    ensure!(error.contains("/v1/data/nowhere answers without a result"), "{error}");
+    configure(&format!("{PACKAGE}/annotations"))?;
+    served.until_placed().await?;
+    let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
+    let error = served.tried(wish).await.err().context("it is let in")?.to_string();
+    ensure!(error.contains("cluster c2 is not certified for it"), "{error}");
+
+    fs::write(&file, "{")?;
+    wait::until("what is wrong with it is told", LIMIT, || async {
+        let (code, text) = served.controller.readiness().await?;
+        ensure!(
+            code == 200 && text.contains("admission.json: EOF") && !text.contains("secret"),
+            "{code} {text}"
+        );
+        Ok(())
+    })
+    .await?;
+    // What it said before counts.
+    served.until_placed().await?;
+    served.stop().await
+}
+
+#[tokio::test]
+async fn what_stands_is_asked_about_again_from_time_to_time() -> Result<()> {
+    let opa = Opa::start().await?;
+    let shop = Shop::open("rego-resync").await?;
+    let says = async |region: &str| {
+        let policy = format!(
+            "package io.k8s.federation.admission\nannotations[\"{SELECTOR}\"] = \"region={region}\" {{ input.metadata.namespace == \"{}\" }}\n",
+            shop.name
+        );
+        let (status, said) = opa.ask("PUT", "/v1/policies/p", policy.into_bytes()).await?;
+        ensure!(status.is_success(), "{said}");
+        Ok(())
+    };
+    says("eu").await?;
+    let limits = shop.limits("plain", json!({}));
+    shop.apply(&limits).await?;
+    let url = format!("--placement-url={}{PACKAGE}", opa.url());
+    let controller =
+        shop.world.controller(&[&url, "--placement-url-always", "--placement-resync=1s"]).await?;
+    shop.until(&limits, Some("region=eu")).await?;
+    says("us").await?;
+    shop.until(&limits, Some("region=us")).await?;
+    opa.ask("DELETE", "/v1/policies/p", Vec::new()).await?;
+    controller.terminate().await?;
+    Ok(())
+}
