@@ -71,6 +71,11 @@ fn everything() -> Value {
             "remediate": "manual",
             "certificateSecret": "certificate",
         },
+        "opa": {
+            "sidecar": true,
+            "image": { "repository": "registry.example.com/opa", "tag": "1.22.2" },
+            "resources": { "limits": { "memory": "2Gi" } },
+        },
         // Another release of the shared hub has brought it.
         "crds": { "enabled": false },
         "rbac": {
@@ -272,6 +277,7 @@ async fn without_rego_nothing_of_it_is_there() -> Result<()> {
     let network = json!({ "networkPolicy": { "enabled": true } });
     let mut values = with(&network);
     values["rego"] = json!({ "enabled": false, "certificateSecret": "certificate" });
+    values["opa"] = json!({ "sidecar": true, "tokenSecret": "certificate" });
     let text = helm.template(release, &values)?.text;
     for word in [
         "webhook",
@@ -284,6 +290,7 @@ async fn without_rego_nothing_of_it_is_there() -> Result<()> {
         "authentication",
         "CustomResourceDefinition",
         "certificate",
+        "opa",
     ] {
         ensure!(!text.contains(word), "there is {word}: {text}");
     }
@@ -343,6 +350,61 @@ async fn a_certificate_of_ones_own_is_mounted_and_no_secret_is_written() -> Resu
     let pod = &helm.template(Release("policy-sync", "hub"), &required())?;
     let pod = &pod.one("Deployment")?["spec"]["template"]["spec"];
     ensure!(pod.get("volumes").is_none() && pod["containers"][0].get("volumeMounts").is_none(), "{pod}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_opa_is_beside_the_controller_or_elsewhere_with_what_it_wants() -> Result<()> {
+    let helm = Helm::alone().await?;
+    let rendered = async |more: Value| helm.template(Release("policy-sync", "hub"), &with(&more));
+    let beside = rendered(json!({ "opa": { "sidecar": true, "url": "https://opa.example" } })).await?;
+    let pod = &beside.one("Deployment")?["spec"]["template"]["spec"];
+    let opa = &pod["initContainers"][0];
+    ensure!(opa["restartPolicy"] == "Always", "it would have to end before the controller begins: {opa}");
+    ensure!(opa["image"] == "docker.io/openpolicyagent/opa:1.22.2-static", "{opa}");
+    let listens = opa["args"].as_array().is_some_and(|args| args.contains(&json!("--addr=127.0.0.1:8181")));
+    ensure!(listens, "others reach it: {opa}");
+    ensure!(beside.arguments()?.contains(&"--opa-url=http://127.0.0.1:8181".to_owned()), "{pod}");
+
+    let secrets = json!({ "tokenSecret": "t", "caSecret": "a", "certificateSecret": "c" });
+    let mut elsewhere = json!({ "opa": secrets });
+    elsewhere["opa"]["url"] = json!("https://opa.example");
+    let elsewhere = rendered(elsewhere).await?;
+    let arguments = elsewhere.arguments()?;
+    for expected in [
+        "--opa-url=https://opa.example",
+        "--opa-token-file=/etc/policy-sync/opa-token/token",
+        "--opa-ca-file=/etc/policy-sync/opa-ca/ca.crt",
+        "--opa-cert-file=/etc/policy-sync/opa-certificate/tls.crt",
+        "--opa-key-file=/etc/policy-sync/opa-certificate/tls.key",
+    ] {
+        ensure!(arguments.iter().any(|argument| argument == expected), "no {expected}: {arguments:?}");
+    }
+    let pod = &elsewhere.one("Deployment")?["spec"]["template"]["spec"];
+    ensure!(pod.get("initContainers").is_none(), "there is one beside it: {pod}");
+    for (name, secret) in [("opa-token", "t"), ("opa-ca", "a"), ("opa-certificate", "c")] {
+        let volume = json!({ "name": name, "secret": { "secretName": secret } });
+        ensure!(
+            pod["volumes"].as_array().is_some_and(|volumes| volumes.contains(&volume)),
+            "no {name}: {pod}"
+        );
+    }
+
+    let placed = rendered(json!({ "placement": {
+        "url": "https://placement.example/v1", "tokenSecret": "t", "caSecret": "a", "always": true, "resync": "5m",
+    } }))
+    .await?;
+    let arguments = placed.arguments()?;
+    let of_placement: Vec<&str> =
+        arguments.iter().map(String::as_str).filter(|argument| argument.starts_with("--placement")).collect();
+    let expected = [
+        "--placement-url=https://placement.example/v1",
+        "--placement-token-file=/etc/policy-sync/placement-token/token",
+        "--placement-ca-file=/etc/policy-sync/placement-ca/ca.crt",
+        "--placement-url-always",
+        "--placement-resync=5m",
+    ];
+    ensure!(of_placement == expected, "{of_placement:?}");
     Ok(())
 }
 

@@ -38,6 +38,8 @@ struct Values {
     controller: Controller,
     gateway_class: GatewayClass,
     rego: Rego,
+    opa: Opa,
+    placement: Placement,
     crds: Crds,
     rbac: Rbac,
     service_account: ServiceAccount,
@@ -135,6 +137,47 @@ struct Rego {
     remediate: Option<Remediate>,
     #[schemars(default)]
     certificate_secret: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct Opa {
+    sidecar: bool,
+    image: OpaImage,
+    #[schemars(default)]
+    resources: Object,
+    #[schemars(default, regex(pattern = "^(https?://.+)?$"))]
+    url: String,
+    #[schemars(default)]
+    token_secret: String,
+    #[schemars(default)]
+    ca_secret: String,
+    #[schemars(default)]
+    certificate_secret: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct OpaImage {
+    repository: String,
+    #[schemars(default)]
+    tag: String,
+    #[schemars(default, regex(pattern = "^(sha256:[0-9a-f]{64})?$"))]
+    digest: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct Placement {
+    #[schemars(default, regex(pattern = "^(https?://.+)?$"))]
+    url: String,
+    #[schemars(default)]
+    token_secret: String,
+    #[schemars(default)]
+    ca_secret: String,
+    #[schemars(default)]
+    always: bool,
+    resync: Option<String>,
 }
 
 #[derive(JsonSchema)]

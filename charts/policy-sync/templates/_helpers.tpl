@@ -67,6 +67,45 @@ labels:
 {{- end }}
 {{- end }}
 
+{{- /* OPA's. */}}
+{{- define "policy-sync.opaImage" -}}
+{{- with .Values.opa.image }}
+{{- if .digest }}
+{{- printf "%s@%s" .repository .digest }}
+{{- else }}
+{{- printf "%s:%s" .repository .tag }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Secrets that the controller reads as files, each by the name of its volume: an object, empty without Rego. */}}
+{{- define "policy-sync.secrets" -}}
+{{- if .Values.rego.enabled }}
+{{- with .Values.rego.certificateSecret }}
+webhook: {{ . | quote }}
+{{- end }}
+{{- if .Values.opa.url }}
+{{- with .Values.opa.tokenSecret }}
+opa-token: {{ . | quote }}
+{{- end }}
+{{- with .Values.opa.caSecret }}
+opa-ca: {{ . | quote }}
+{{- end }}
+{{- with .Values.opa.certificateSecret }}
+opa-certificate: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- if .Values.placement.url }}
+{{- with .Values.placement.tokenSecret }}
+placement-token: {{ . | quote }}
+{{- end }}
+{{- with .Values.placement.caSecret }}
+placement-ca: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* The kinds that may be synced, as rules: list of the context and the verbs. One rule for each API group. */}}
 {{- define "policy-sync.policyRules" -}}
 {{- $root := index . 0 }}
