@@ -6,15 +6,17 @@ use anyhow::{Context, Result, ensure};
 use kube::Client;
 
 use super::report::Report;
-use super::{Story, placement};
+use super::{Engine, Options, Story, placement};
 use policy_sync_testenv::webhooks::Webhooks;
-use policy_sync_testenv::{Controller, Fleet, FleetOptions};
+use policy_sync_testenv::{Controller, Fleet, FleetOptions, Opa};
 
 /// A hub, two spokes, and the controller. Dropping it stops all of it.
 #[derive(Debug)]
 pub(super) struct Demo {
     // Goes before the hub that it watches.
     _controller: Controller,
+    // What it asks goes after it.
+    _opa: Option<Opa>,
     fleet: Fleet,
     program: PathBuf,
     webhooks: Webhooks,
@@ -22,7 +24,8 @@ pub(super) struct Demo {
 
 impl Demo {
     /// Starts everything.
-    pub(super) async fn start(story: Story, program: &Path, report: &Report) -> Result<Self> {
+    pub(super) async fn start(options: &Options, report: &Report) -> Result<Self> {
+        let (story, program) = (options.story, &options.controller);
         ensure!(
             program.is_file(),
             "{} is no program: build it, or name one with --controller",
@@ -30,16 +33,24 @@ impl Demo {
         );
         report.step("Start a hub, two spokes and the controller");
         let webhooks = Webhooks::with_files("policy-sync")?;
-        let (fleet, arguments) = match story {
+        let opa = match options.engine {
+            Engine::Embedded => None,
+            Engine::Opa => Some(Opa::start().await?),
+        };
+        let (fleet, mut arguments) = match story {
             Story::Sync => (FleetOptions::spokes(story.spokes()), Vec::new()),
             Story::Placement => (placement::fleet(), placement::arguments(&webhooks)),
         };
+        arguments.extend(opa.iter().map(|opa| format!("--opa-url={}", opa.url())));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let fleet = Fleet::start(fleet).await?;
         report.seen("hub and spokes are up, each with an API server of its own");
         let controller = Controller::start(program, fleet.hub(), &arguments).await?;
         report.seen("policy-sync controller is ready");
-        Ok(Self { _controller: controller, fleet, program: program.to_owned(), webhooks })
+        if let Some(opa) = &opa {
+            report.seen(&format!("OPA evaluates policies, at {}", opa.url()));
+        }
+        Ok(Self { _controller: controller, _opa: opa, fleet, program: program.clone(), webhooks })
     }
 
     /// The program under test.

@@ -35,11 +35,23 @@ pub enum Story {
     Placement,
 }
 
+/// Who evaluates policies in Rego.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// The controller.
+    #[default]
+    Embedded,
+    /// The real OPA.
+    Opa,
+}
+
 /// How to run a demo.
 #[derive(Debug)]
 pub struct Options {
     /// What is told.
     pub story: Story,
+    /// Who evaluates policies.
+    pub engine: Engine,
     /// The program `policy-sync`.
     pub controller: PathBuf,
     /// Whether all is left running at the end.
@@ -75,7 +87,7 @@ pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<Ex
     let report = Report::new(&format!("a hub and the spokes {}", options.story.spokes().join(" and ")));
     let mut asked = std::pin::pin!(asked);
     let demo = tokio::select! {
-        demo = Demo::start(options.story, &options.controller, &report) => demo?,
+        demo = Demo::start(&options, &report) => demo?,
         () = &mut asked => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let told = tokio::select! {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
-use policy_sync_walkthrough::{self as demo, Options, Story};
+use policy_sync_walkthrough::{self as demo, Engine, Options, Story};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A hub, two spokes and the controller on this machine: a story is told, and each step of it is checked.
@@ -15,6 +15,9 @@ struct Arguments {
     /// What is told.
     #[arg(value_enum, default_value_t)]
     story: Story,
+    /// Who evaluates policies in Rego, where the story has any.
+    #[arg(long, value_enum, default_value_t)]
+    engine: Engine,
     /// Leave everything running at the end, until Ctrl-C, and print how to reach it.
     #[arg(long)]
     keep: bool,
@@ -29,7 +32,10 @@ impl Arguments {
             Some(path) => path,
             None => std::env::current_exe().context("finding this program")?.with_file_name("policy-sync"),
         };
-        Ok(Options { story: self.story, controller, keep: self.keep })
+        if self.engine == Engine::Opa && self.story != Story::Placement {
+            bail!("--engine opa is for the story of policies in Rego: hack/demo placement --engine opa");
+        }
+        Ok(Options { story: self.story, engine: self.engine, controller, keep: self.keep })
     }
 }
 
