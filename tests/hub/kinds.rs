@@ -103,7 +103,7 @@ async fn a_kind_that_is_installed_later_is_synced_and_one_that_goes_is_withdrawn
 
 #[tokio::test]
 async fn a_kind_is_watched_while_any_class_lists_it() -> Result<()> {
-    let tenant = tenant("shares", &["eu-1"]).await?;
+    let tenant = tenant("kinds-shared", &["eu-1"]).await?;
     let second =
         params_config_map(tenant.name(), "second", &json!({"policiesToSync": [rate_limit_policies()]}));
     tenant.apply(&second).await?;
@@ -369,14 +369,14 @@ async fn may_read_parameters(tenant: &Tenant<'_>, user: &User, may: bool) -> Res
 
 #[tokio::test]
 async fn parameters_that_may_not_be_read_are_told_and_hold_what_was_known() -> Result<()> {
-    let tenant = tenant("unread", &["eu-1"]).await?;
+    let tenant = tenant("kinds-unread", &["eu-1"]).await?;
     let user = limited(&tenant, &["get", "list", "watch", "patch"]).await?;
     may_read_parameters(&tenant, &user, false).await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;
     let controller = limited_controller(&tenant, user.clone()).await?;
     let message = until_class_says(&tenant, "Accepted", "ParametersUnread").await?;
-    ensure!(message.starts_with("parameters unread/params cannot be read: configmaps"), "{message}");
+    ensure!(message.starts_with("parameters kinds-unread/params cannot be read: configmaps"), "{message}");
     until_class_says(&tenant, "PoliciesResolved", "ParametersUnread").await?;
     let web = gateway(tenant.name(), "web", tenant.name(), Some("all"));
     until_accepted(&tenant, &web, "Unknown ParametersUnread").await?;

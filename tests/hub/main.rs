@@ -21,9 +21,11 @@ mod settling;
 mod stories;
 mod writing;
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use policy_sync::api::work::ManifestWork;
 use policy_sync_testenv::fixtures::rate_limit_policy;
 use policy_sync_testenv::{Controller, Fleet, Tenant};
@@ -41,8 +43,11 @@ const ON_BOTH: [&str; 6] = [
 /// The same on the first cluster alone.
 const ON_EU: [&str; 3] = ["eu-1/access", "eu-1/gateway-web", "eu-1/ratelimitpolicy-limits"];
 
-/// A tenant of its own, on the hub that all tests share.
+/// A tenant of its own, on the hub that all tests share. No two tests have one of the same name: each would see the other's objects.
 async fn tenant(name: &str, clusters: &[&str]) -> Result<Tenant<'static>> {
+    static NAMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let is_new = NAMES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    ensure!(is_new, "another test has the tenant {name}");
     let fleet = Fleet::shared_hub().await?;
     Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, clusters).await
 }

@@ -202,7 +202,7 @@ async fn a_copy_has_only_the_references_that_are_placed_with_it() -> Result<()> 
 
 #[tokio::test]
 async fn a_policy_leaves_when_it_is_retargeted_deselected_or_delisted() -> Result<()> {
-    let tenant = tenant("leaves", &["eu-1", "us-1"]).await?;
+    let tenant = tenant("departs", &["eu-1", "us-1"]).await?;
     let _controller = tenant.controller().await?;
     let limits = rate_limit_policy(tenant.name(), "limits", "web");
     tenant.apply(&limits).await?;

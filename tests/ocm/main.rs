@@ -22,7 +22,7 @@ use policy_sync_testenv::apply::api_for;
 use policy_sync_testenv::{Fleet, Tenant, wait};
 use serde_json::Value;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A tenant of its own, on the fleet that all tests share.
 async fn tenant(name: &str, clusters: &[&str]) -> Result<(Tenant<'static>, &'static Fleet)> {

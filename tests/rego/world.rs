@@ -17,7 +17,7 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 /// What a ConfigMap says of its modules.
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 /// How long anything may take on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A policy namespace.
 pub(crate) struct World {

@@ -17,7 +17,7 @@ use crate::proxy::Proxy;
 use crate::wait;
 
 /// How long a start or a stop may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// How long it must not write before it counts as settled: longer than its window and the rule about rewritten slices
 /// together.

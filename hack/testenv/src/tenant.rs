@@ -24,7 +24,7 @@ use crate::{ControlPlane, Controller, fixtures, wait};
 pub use answer::Answer;
 
 /// How long anything may take on a busy machine.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A tenant of a hub.
 pub struct Tenant<'h> {

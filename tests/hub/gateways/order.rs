@@ -105,7 +105,8 @@ async fn a_policy_that_goes_is_waited_for_no_longer() -> Result<()> {
 
 #[tokio::test]
 async fn a_gateway_is_served_without_policies_that_are_not_applied_in_time() -> Result<()> {
-    let (tenant, controller) = waiting("serves", 2, "serve").await?;
+    // Long enough for a busy machine to make the policies meanwhile.
+    let (tenant, controller) = waiting("serves", 15, "serve").await?;
     until_on(&tenant, true).await?;
     // The hub's log has a write a moment after the hub shows what it did.
     tenant.settled(&controller).await?;
