@@ -9,9 +9,10 @@ use tempfile::TempDir;
 use crate::run::run;
 
 const URL: &str = "expected https://<host>[:<port>], without a path";
+const ADDRESS: &str = "expected http(s)://<host>[:<port>][/<path>]";
 
-/// What is wrong, the flag, and what is said of it.
-const FLAGS: [(&str, &str, &str); 14] = [
+/// What is wrong, the flags, and what is said of them.
+const FLAGS: [(&str, &str, &str); 21] = [
     ("webhooks without policies", "--webhook-name=a", ""),
     ("no URL", "--webhook-url=a.b.svc", URL),
     ("a URL without TLS", "--webhook-url=http://a.b.svc", URL),
@@ -46,6 +47,29 @@ const FLAGS: [(&str, &str, &str); 14] = [
         "--webhook-cert-dir=OTHER",
         "OTHER/tls.key is not the key of OTHER/tls.crt",
     ),
+    ("an OPA that is at no URL", "--opa-url=opa:8181", ADDRESS),
+    ("an OPA by a URL with a user", "--opa-url=https://me@opa.example", ADDRESS),
+    (
+        "a certificate for OPA without its key",
+        "--opa-url=https://opa.example --opa-cert-file=OTHER/tls.crt",
+        "the following required arguments were not provided",
+    ),
+    (
+        "a key that is another certificate's, for OPA",
+        "--opa-url=https://opa.example --opa-cert-file=OTHER/tls.crt --opa-key-file=OTHER/tls.key",
+        "OTHER/tls.key is not the key of OTHER/tls.crt",
+    ),
+    (
+        "no certificate of an authority for OPA",
+        "--opa-url=https://opa.example --opa-ca-file=OTHER/tls.key",
+        "OTHER/tls.key: no certificates found",
+    ),
+    ("an engine that is at no URL", "--placement-url=ftp://opa.example/v1/data", ADDRESS),
+    (
+        "two engines",
+        "--placement-url=https://opa.example/v1/data --opa-url=https://opa.example",
+        "cannot be used with",
+    ),
 ];
 
 /// Of a hub that nobody asks.
@@ -68,7 +92,8 @@ fn what_is_said_of_flags_is_in_the_documentation() {
         for (name, folder) in folders {
             argument = argument.replace(name, &folder.display().to_string());
         }
-        let mut arguments = vec!["controller", &kubeconfig, argument.as_str()];
+        let mut arguments = vec!["controller", &kubeconfig];
+        arguments.extend(argument.split(' '));
         if what != "webhooks without policies" {
             arguments.push("--policy-namespace=policies");
         }

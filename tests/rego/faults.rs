@@ -322,8 +322,11 @@ fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
     };
     if let Ok(part) = std::env::var("POLICY_SYNC_FAULT_PLAN") {
         // As in the sync's own sweep.
-        let mut named = plans.iter().filter(|plan| plan.to_string().contains(&part));
-        return named.try_for_each(|plan| played(&Faults::of(plan), false).with_context(|| plan.to_string()));
+        let named: Vec<&Plan> = plans.iter().filter(|plan| plan.to_string().contains(&part)).collect();
+        println!("{} plans are called {part}", named.len());
+        return named
+            .into_iter()
+            .try_for_each(|plan| played(&Faults::of(plan), false).with_context(|| plan.to_string()));
     }
     let plans: Vec<&Plan> = plans.iter().filter(of_rego).collect();
     println!("{} plans", plans.len());

@@ -7,12 +7,13 @@ use anyhow::{Context, Result, bail, ensure};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::bad_input::{self, code};
 use policy_sync_testenv::{Controller, wait};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
@@ -43,6 +44,25 @@ impl Served {
         read(stream).await
     }
 
+    /// What is answered to a body that comes slowly.
+    async fn drip(&self) -> Result<(u16, String)> {
+        let (answers, mut sends) = tokio::io::split(self.connect().await?);
+        let head = format!("{POST}\r\nContent-Length: 1000\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        sends.write_all(head.as_bytes()).await?;
+        let dripping = async move {
+            let mut every = tokio::time::interval(Duration::from_millis(500));
+            while sends.write_all(b" ").await.is_ok() && sends.flush().await.is_ok() {
+                every.tick().await;
+            }
+            // Who is answered may be cut off.
+            std::future::pending().await
+        };
+        tokio::select! {
+            answer = read(answers) => answer,
+            () = dripping => bail!("it sends no more"),
+        }
+    }
+
     async fn post(&self, body: &[u8]) -> Result<(u16, String)> {
         let length = body.len();
         let head =
@@ -51,7 +71,7 @@ impl Served {
     }
 }
 
-async fn read(mut stream: TlsStream<TcpStream>) -> Result<(u16, String)> {
+async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
     let mut answer = Vec::new();
     // A peer that closes at once is no fault.
     let _ = stream.read_to_end(&mut answer).await;
@@ -60,6 +80,28 @@ async fn read(mut stream: TlsStream<TcpStream>) -> Result<(u16, String)> {
     let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no code")?;
     Ok((code, body.to_owned()))
 }
+
+/// How a request for a review begins.
+const POST: &str = "POST /placement HTTP/1.1\r\nContent-Type: application/json";
+
+/// What is wrong, how the request begins and goes on, its body, and the code of the answer.
+const REQUESTS: [(&str, &str, &str, &str, u16); 9] = [
+    ("another method", "GET /placement HTTP/1.1", "", "", 405),
+    ("another path", "POST /other HTTP/1.1", "\r\nContent-Length: 0", "", 404),
+    ("no type of the body", "POST /placement HTTP/1.1", "\r\nContent-Length: 2", "{}", 415),
+    (
+        "a body of text",
+        "POST /placement HTTP/1.1\r\nContent-Type: text/plain",
+        "\r\nContent-Length: 2",
+        "{}",
+        415,
+    ),
+    ("no body", POST, "\r\nContent-Length: 0", "", 400),
+    ("no JSON", POST, "\r\nContent-Length: 1", "{", 400),
+    ("no review", POST, "\r\nContent-Length: 2", "{}", 400),
+    ("a length of 20 MiB", POST, "\r\nContent-Length: 20971520", "{", 413),
+    ("a length that lies", POST, "\r\nContent-Length: 100", "{", 408),
+];
 
 /// An AdmissionReview of an object.
 fn review(object: &str) -> Vec<u8> {
@@ -145,42 +187,55 @@ async fn what_is_written_gets_what_the_policy_says_and_a_wish_that_it_forbids_is
 #[tokio::test]
 async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_its_time() -> Result<()> {
     let served = Served::start("rego-hostile").await?;
-    let post = "POST /placement HTTP/1.1\r\nContent-Type: application/json";
-    for (head, body, code, part) in [
-        ("GET /placement HTTP/1.1", &b""[..], 405, ""),
-        ("POST /other HTTP/1.1\r\nContent-Length: 0", b"", 404, ""),
-        ("POST /placement HTTP/1.1\r\nContent-Length: 2", b"{}", 415, "application/json"),
-        (
-            "POST /placement HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2",
-            b"{}",
-            415,
-            "application/json",
-        ),
-        (&format!("{post}\r\nContent-Length: 0"), b"", 400, "empty"),
-        (&format!("{post}\r\nContent-Length: 1"), b"{", 400, "EOF"),
-        (&format!("{post}\r\nContent-Length: 2"), b"{}", 400, "missing field"),
-        (&format!("{post}\r\nContent-Length: 20971520"), b"{", 413, "8 MiB"),
-        // A length that lies, and one byte a second: nobody waits for the rest.
-        (&format!("{post}\r\nContent-Length: 100"), b"{", 408, "3 s"),
-    ] {
-        let (found, text) = served.ask(head, body).await.with_context(|| head.to_owned())?;
-        ensure!(found == code && text.contains(part), "{head}: {found} {text}");
+    let rule =
+        "errors contains sprintf(\"%s is not web\", [input.metadata.name]) if input.metadata.name != \"web\"";
+    let text = format!("package io.k8s.federation.admission\nimport rego.v1\n{rule}\n");
+    served.world.write("names", json!({"a.rego": text})).await?;
+    served.world.until_ok("names").await?;
+    let mut rows = "| request | answer | |\n|---|---|---|\n".to_owned();
+    for (what, head, more, body, expected) in REQUESTS {
+        let (found, text) =
+            served.ask(&format!("{head}{more}"), body.as_bytes()).await.with_context(|| what)?;
+        ensure!(found == expected, "{what}: {found} {text}");
+        rows += &format!("| {what} | {found} | {} |\n", code(text.trim()));
     }
     let large = vec![b' '; 20 << 20];
-    let chunked = format!("{post}\r\nTransfer-Encoding: chunked");
     let mut body = format!("{:x}\r\n", large.len()).into_bytes();
     body.extend(&large);
-    let (code, _) = served.ask(&chunked, &body).await?;
-    ensure!(code == 413, "{code}");
-
-    let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
-    let (code, text) = served.post(&review(&format!(r#"{{"spec":{deep}}}"#))).await?;
-    let answer: Value = serde_json::from_str(&text)?;
-    ensure!(code == 200 && answer["response"]["allowed"] == false, "{code} {text}");
-    ensure!(answer["response"]["uid"] == "u" && text.contains("recursion limit"), "{text}");
-    let odd = r#"{"metadata":{"name":"a\"] as 1 with input as {\"x\\","annotations":{"k":[1]},"labels":7}}"#;
-    let (code, text) = served.post(&review(odd)).await?;
-    ensure!(code == 200 && text.contains(r#""allowed":true"#), "{code} {text}");
+    let (found, text) = served.ask(&format!("{POST}\r\nTransfer-Encoding: chunked"), &body).await?;
+    ensure!(found == 413, "{found} {text}");
+    rows += &format!("| 20 MiB in chunks | {found} | {} |\n", code(text.trim()));
+    let (found, text) = served.drip().await?;
+    ensure!(found == 408, "{found} {text}");
+    rows += &format!("| two bytes a second | {found} | {} |\n", code(text.trim()));
+    let nested = |levels: usize| format!(r#"{{"spec":{}1{}}}"#, "[".repeat(levels), "]".repeat(levels));
+    let odd = r#"a\"] as 1 with input as {\"x\\"#;
+    let everywhere = format!(
+        r#"{{"apiVersion":"{odd}","kind":"{odd}","metadata":{{"name":"{odd}","namespace":"{odd}","uid":"{odd}",
+        "labels":{{"{odd}":"{odd}"}},"annotations":{{"{odd}":"{odd}"}}}},"spec":{{"{odd}":["{odd}"]}}}}"#
+    );
+    for (what, object, is_allowed) in [
+        ("an object of 5,000 levels", nested(5_000), false),
+        ("an object that is a list", "[1]".to_owned(), true),
+        (
+            "annotations and labels that are none",
+            r#"{"metadata":{"annotations":{"k":[1]},"labels":7}}"#.to_owned(),
+            true,
+        ),
+        ("quotes and backslashes in every place, and a policy that reads them", everywhere, false),
+    ] {
+        let (found, text) = served.post(&review(&object)).await.with_context(|| what)?;
+        let answer: Value = serde_json::from_str(&text).with_context(|| format!("{what}: {text}"))?;
+        let response = &answer["response"];
+        ensure!(
+            found == 200 && response["uid"] == "u" && response["allowed"] == is_allowed,
+            "{what}: {text}"
+        );
+        let told = if is_allowed { "allowed" } else { "denied" };
+        let message = response["status"]["message"].as_str().unwrap_or_default();
+        rows += &format!("| {what} | {found}, {told} | {} |\n", code(message));
+    }
+    bad_input::holds("webhook requests", &rows)?;
     // The API server is asked as ever.
     served.deployments().create(&PostParams::default(), &app("web", json!({}))?).await?;
     served.stop().await

@@ -7,6 +7,7 @@ mod overrides;
 mod page;
 mod parameters;
 mod policies;
+mod preferences;
 mod secrets;
 mod spokes;
 

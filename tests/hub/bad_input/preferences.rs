@@ -1,0 +1,55 @@
+//! Preferences for the split of replicas that cannot be used.
+
+use anyhow::Result;
+use policy_sync_testenv::fixtures::{rate_limit_policy, resources, workload};
+use serde_json::{Value, json};
+
+use super::goes_on;
+use super::page::holds;
+use super::policies::{TOLD, is_told};
+use crate::tenant;
+
+/// What is wrong, the object's name, and the preferences.
+const CASES: [(&str, &str, &str); 12] = [
+    ("no JSON", "no-json", "c1=1"),
+    ("a list", "list", r#"[{"c1": {"weight": 1}}]"#),
+    ("no clusters", "no-clusters", r#"{"rebalance": true}"#),
+    ("clusters that are a list", "clusters", r#"{"clusters": ["c1"]}"#),
+    ("a cluster that is a number", "number", r#"{"clusters": {"c1": 1}}"#),
+    ("a weight that is a string", "string", r#"{"clusters": {"c1": {"weight": "2"}}}"#),
+    ("a weight below zero", "below", r#"{"clusters": {"c1": {"weight": -1}}}"#),
+    ("a part of a replica", "part", r#"{"clusters": {"*": {"minReplicas": 0.5}}}"#),
+    ("a weight past 64 bits", "large", r#"{"clusters": {"c1": {"weight": 1e30}}}"#),
+    ("more at least than at most", "bounds", r#"{"clusters": {"c1": {"minReplicas": 3, "maxReplicas": 2}}}"#),
+    ("an unknown key", "unknown-key", r#"{"clusters": {"c1": {"wieght": 1}}}"#),
+    ("a `rebalance` that is a string", "rebalance", r#"{"clusters": {"c1": {}}, "rebalance": "yes"}"#),
+];
+
+/// A kind that no other test has: a class takes its objects of all namespaces.
+fn controller(namespace: &str, name: &str, preferences: &str) -> Value {
+    let mut object = workload("ReplicationController", namespace, name);
+    object["apiVersion"] = "v1".into();
+    object["spec"]["selector"] = json!({"app": name});
+    object["metadata"]["annotations"] =
+        json!({"federation.kubernetes.io/replica-set-preferences": preferences});
+    object
+}
+
+#[tokio::test]
+async fn preferences_that_cannot_be_used() -> Result<()> {
+    let tenant = tenant("bad-preferences", &["eu-1"]).await?;
+    let mut kinds = policy_sync_testenv::tenant::all_kinds();
+    kinds["resourcesToSync"] = json!([resources("", "replicationcontrollers")]);
+    tenant.parameters(&kinds).await?;
+    let limits = rate_limit_policy(tenant.name(), "limits", "web");
+    tenant.apply(&limits).await?;
+    let _controller = tenant.controller().await?;
+    let mut rows = Vec::new();
+    for (input, name, preferences) in CASES {
+        let object = controller(tenant.name(), name, preferences);
+        tenant.apply(&object).await?;
+        rows.push(is_told(&tenant, input, TOLD, &object).await?);
+    }
+    goes_on(&tenant, &limits).await?;
+    holds("preferences", &rows)
+}
