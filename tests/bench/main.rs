@@ -26,6 +26,8 @@ fn options(row: Row, folder: &Path) -> Options {
         patches: 5,
         quiet: Duration::from_secs(2),
         idle: Duration::from_secs(1),
+        documents: 60,
+        turns: 1,
         results: folder.join(format!("{row:?}/results.json")),
     }
 }

@@ -7,6 +7,7 @@
 //! Observer     sees works and policies come, change and go, in both arms alike
 //! agents       answers for the clusters
 //! counts       requests, by the API server's own metrics; usage: memory and processor time of a process
+//! documents    what policies in Rego read; modules: these policies; asking: questions to them, in turn
 //! row files    one for each row of the table
 //! report       the table, and results.json
 //! ```
@@ -14,19 +15,24 @@
 //! Baseline and controller take turns on the same hub, so that what else the machine does meets both.
 
 mod agents;
+mod asking;
 mod change;
 mod counts;
+mod documents;
 mod fan_out;
 mod growth;
 mod hub;
 mod idle;
 mod membership;
 mod memory;
+mod modules;
 mod observer;
+mod question;
 mod raw;
 mod report;
 mod restart;
 mod sample;
+mod scale;
 mod scene;
 mod scrape;
 mod spoke;
@@ -76,6 +82,12 @@ pub enum Row {
     /// A spoke that says much about one work.
     #[value(name = "B11")]
     Spoke,
+    /// One question to policies in Rego, beside OPA.
+    #[value(name = "R1")]
+    Question,
+    /// The same among more documents, and of more policies.
+    #[value(name = "R2")]
+    Scale,
 }
 
 /// What to measure, and on what.
@@ -101,6 +113,10 @@ pub struct Options {
     pub quiet: Duration,
     /// How long nothing happens.
     pub idle: Duration,
+    /// How many objects policies in Rego read.
+    pub documents: usize,
+    /// How many turns of questions an engine is asked.
+    pub turns: usize,
     /// Where the results go, as JSON.
     pub results: PathBuf,
 }
@@ -111,24 +127,39 @@ pub struct Options {
 ///
 /// Where a row cannot be measured.
 pub async fn run(options: &Options) -> Result<Vec<Measure>> {
-    let mut hub = MeasuredHub::start(options).await?;
+    let mut hub = None;
     let mut measures = Vec::new();
     for row in &options.rows {
-        let measured = match row {
-            Row::FanOut => fan_out::measure(&mut hub, options.runs).await,
-            Row::Change => change::measure(&mut hub, options.runs, options.changes).await,
-            Row::Membership => membership::measure(&mut hub, options.runs, options.joined).await,
-            Row::Memory => memory::measure(&mut hub).await,
-            Row::Storm => storm::measure(&mut hub).await,
-            Row::Idle => idle::measure(&mut hub, options.idle).await,
-            Row::Growth => growth::measure(&mut hub).await,
-            Row::Tenants => tenants::measure(&mut hub, options.changes).await,
-            Row::Spoke => spoke::measure(&mut hub, options.patches).await,
-            Row::Restart => restart::measure(&mut hub, options.runs).await,
-        };
+        let measured = measure(*row, &mut hub, options).await;
         measures.extend(measured.with_context(|| format!("measuring {row:?}"))?);
         report::write(&options.results, &measures)?;
     }
     report::print(&measures);
     Ok(measures)
+}
+
+/// The hub, which is started for the first row that needs it.
+async fn started<'h>(hub: &'h mut Option<MeasuredHub>, options: &Options) -> Result<&'h mut MeasuredHub> {
+    match hub {
+        Some(hub) => Ok(hub),
+        None => Ok(hub.insert(MeasuredHub::start(options).await?)),
+    }
+}
+
+async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> Result<Vec<Measure>> {
+    let hub = started(hub, options);
+    match row {
+        Row::FanOut => fan_out::measure(hub.await?, options.runs).await,
+        Row::Change => change::measure(hub.await?, options.runs, options.changes).await,
+        Row::Membership => membership::measure(hub.await?, options.runs, options.joined).await,
+        Row::Memory => memory::measure(hub.await?).await,
+        Row::Storm => storm::measure(hub.await?).await,
+        Row::Idle => idle::measure(hub.await?, options.idle).await,
+        Row::Growth => growth::measure(hub.await?).await,
+        Row::Tenants => tenants::measure(hub.await?, options.changes).await,
+        Row::Spoke => spoke::measure(hub.await?, options.patches).await,
+        Row::Restart => restart::measure(hub.await?, options.runs).await,
+        Row::Question => question::measure(options).await,
+        Row::Scale => scale::measure(options).await,
+    }
 }

@@ -34,6 +34,9 @@ struct Arguments {
     /// How long nothing happens (B8).
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     idle: u64,
+    /// How many objects policies in Rego read (R1 to R8).
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    documents: usize,
     /// The controller; otherwise the `policy-sync` beside this program.
     #[arg(long, value_name = "FILE")]
     controller: Option<PathBuf>,
@@ -60,6 +63,8 @@ impl Arguments {
             // Longer than the window and the rule about clusters that disappear together.
             quiet: Duration::from_secs(7),
             idle: Duration::from_secs(self.idle),
+            documents: self.documents,
+            turns: 100,
             results: self.results,
         })
     }

@@ -1,0 +1,153 @@
+//! What policies in Rego read: pods of 1.2 KB, Ingresses and clusters.
+
+use policy_sync_testenv::fixtures;
+use serde_json::{Map, Value, json};
+
+/// How many clusters there are to place on.
+const CLUSTERS: usize = 100;
+/// One in so many documents is an Ingress.
+const INGRESSES: usize = 20;
+/// In how many namespaces pods are.
+const NAMESPACES: usize = 100;
+/// How many pods have a template.
+#[cfg(test)]
+const REPLICAS: usize = 20;
+/// What makes the digests of templates differ.
+const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What pods have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variety {
+    /// No two have a template.
+    Different,
+    /// Each twenty have one.
+    #[cfg(test)]
+    Alike,
+}
+
+impl Variety {
+    /// The number of the template of a pod.
+    fn template(self, index: usize) -> usize {
+        match self {
+            Self::Different => index,
+            #[cfg(test)]
+            Self::Alike => index / REPLICAS,
+        }
+    }
+}
+
+/// The namespace of a pod.
+pub(super) fn namespace(index: usize) -> String {
+    format!("documents-{:02}", index % NAMESPACES)
+}
+
+/// A pod, with all that an API server adds but for its version.
+pub(super) fn pod(index: usize, variety: Variety) -> Value {
+    let template = variety.template(index);
+    let digest = |salt: u32| format!("{:016x}", (template as u64 + 1).wrapping_mul(ODD.rotate_left(salt)));
+    let tolerations = ["not-ready", "unreachable"].map(|what| {
+        json!({"key": format!("node.kubernetes.io/{what}"), "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": 300})
+    });
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("app-{template:05}-{index:05}"),
+            "namespace": namespace(index),
+            "uid": format!("{:08x}-aaaa-4bbb-8ccc-{index:012x}", index * 7),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "generation": 1,
+            "labels": {"app": format!("app-{template:05}"), "tier": format!("tier-{template:05}"),
+                "pod-template-hash": digest(1)},
+            "annotations": {"checksum/config": format!("{}{}", digest(2), digest(3))},
+        },
+        "spec": {
+            "containers": [{
+                "name": "main",
+                "image": format!("registry.example/team-{template:05}/app:1.{template}"),
+                "imagePullPolicy": "IfNotPresent",
+                "env": [{"name": "ENDPOINT", "value": format!("https://app-{template:05}.example/v1")}],
+                "ports": [{"containerPort": 8080, "protocol": "TCP"}],
+                "resources": {"requests": {"cpu": format!("{}m", template + 1)}},
+                "terminationMessagePath": "/dev/termination-log",
+                "terminationMessagePolicy": "File",
+            }],
+            "dnsPolicy": "ClusterFirst",
+            "enableServiceLinks": true,
+            "preemptionPolicy": "PreemptLowerPriority",
+            "priority": 0,
+            "restartPolicy": "Always",
+            "schedulerName": "default-scheduler",
+            "securityContext": {},
+            "terminationGracePeriodSeconds": 30,
+            "tolerations": tolerations,
+        },
+        "status": {"phase": "Pending", "qosClass": "Burstable"},
+    })
+}
+
+/// An Ingress with a host of its own.
+fn ingress(index: usize) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": format!("ingress-{index:05}"), "namespace": namespace(index)},
+        "spec": {"rules": [{"host": format!("app-{index:05}.example")}]},
+    })
+}
+
+/// A cluster; every other is one on which the published policy places.
+fn cluster(index: usize) -> Value {
+    let zone = if index.is_multiple_of(2) { "eu" } else { "us" };
+    let labels = [("zone".to_owned(), zone.to_owned()), ("pci".to_owned(), "certified".to_owned())];
+    fixtures::managed_cluster(&format!("documents-{index:03}"), &labels.into_iter().collect())
+}
+
+/// What modules find in `data`, of so many documents in all.
+pub(super) fn data(documents: usize) -> Value {
+    let (mut clusters, mut pods, mut ingresses) = (Map::new(), Map::new(), Map::new());
+    for cluster in (0..CLUSTERS).map(cluster) {
+        clusters.insert(name(&cluster, "name"), cluster);
+    }
+    let of_ingresses = documents / INGRESSES;
+    let of_pods = documents.saturating_sub(CLUSTERS + of_ingresses);
+    let all = (0..of_pods).map(|index| (true, pod(index, Variety::Different)));
+    for (is_pod, object) in all.chain((0..of_ingresses).map(|index| (false, ingress(index)))) {
+        let kind = if is_pod { &mut pods } else { &mut ingresses };
+        let within = kind.entry(name(&object, "namespace")).or_insert_with(|| json!({}));
+        let at = name(&object, "name");
+        within[at] = object;
+    }
+    json!({"kubernetes": {"clusters": clusters, "pods": pods, "ingresses": ingresses}})
+}
+
+fn name(object: &Value, field: &str) -> String {
+    object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_as_many_as_asked_for_and_pods_have_a_kilobyte() {
+        let data = data(1_000);
+        let count = |kind: &str| {
+            let namespaces = data["kubernetes"][kind].as_object().unwrap().values();
+            namespaces.map(|objects| objects.as_object().unwrap().len()).sum::<usize>()
+        };
+        assert_eq!(data["kubernetes"]["clusters"].as_object().unwrap().len(), CLUSTERS);
+        assert_eq!((count("pods"), count("ingresses")), (850, 50));
+        let bytes = pod(9_999, Variety::Different).to_string().len();
+        assert!((1_150..1_250).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn twenty_of_a_kind_have_a_template() {
+        let spec = |index, variety| pod(index, variety)["spec"].clone();
+        assert_eq!(spec(0, Variety::Alike), spec(19, Variety::Alike));
+        assert_ne!(spec(19, Variety::Alike), spec(20, Variety::Alike));
+        assert_ne!(spec(0, Variety::Different), spec(1, Variety::Different));
+    }
+}

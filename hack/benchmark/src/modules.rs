@@ -1,0 +1,99 @@
+//! Modules in Rego that are asked: the published policy of placement, and policies that deny.
+
+use anyhow::{Result, anyhow};
+use policy_sync::rego::bundle::Bundle;
+use policy_sync::rego::module::{ModuleId, Text};
+
+/// How many policies deny, where nothing else is said.
+pub(super) const DENYING: usize = 20;
+
+const PLACEMENT: (&str, &str) = ("pci.rego", include_str!("../../../docs/examples/rego/placement/pci.rego"));
+
+/// The first two published examples, with the import and the namespace that these lack.
+const PUBLISHED: [(&str, &str); 2] = [
+    (
+        "image-pull-policy.rego",
+        r#"package admission
+
+import data.k8s.matches
+
+deny[{
+	"id": "image-pull-policy",
+	"resource": {"kind": "pods", "namespace": namespace, "name": name},
+	"resolution": {"message": "image pull policy must be Always"},
+}] {
+	matches[["pods", namespace, name, pod]]
+	container := pod.spec.containers[_]
+	container.imagePullPolicy != "Always"
+}
+"#,
+    ),
+    (
+        "ingress-conflict.rego",
+        r#"package admission
+
+import data.k8s.matches
+
+deny[{
+	"id": "ingress-conflict",
+	"resource": {"kind": "ingresses", "namespace": namespace, "name": name},
+	"resolution": {"message": "another Ingress has the host"},
+}] {
+	matches[["ingresses", namespace, name, ingress]]
+	matches[["ingresses", other_namespace, other_name, other]]
+	namespace != other_namespace
+	other.spec.rules[_].host == ingress.spec.rules[_].host
+}
+"#,
+    ),
+];
+
+/// So many policies that deny, each by its key in a ConfigMap: the published ones, then some that ask for labels of pods, of
+/// which every third denies the pods here.
+pub(super) fn denying(count: usize) -> Vec<(String, String)> {
+    let published = PUBLISHED.map(|(key, text)| (key.to_owned(), text.to_owned()));
+    let of_labels = (0..count.saturating_sub(PUBLISHED.len())).map(|number| {
+        let (id, wrong) = match number % 3 {
+            0 => (format!("owner-{number:02}"), format!("not pod.metadata.labels[\"owner-{number:02}\"]")),
+            _ => {
+                let wrong = format!("startswith(pod.metadata.labels.tier, \"retired-{number:02}\")");
+                (format!("tier-{number:02}"), wrong)
+            }
+        };
+        let text = format!(
+            r#"package admission
+
+import data.k8s.matches
+
+deny[{{
+	"id": "{id}",
+	"resource": {{"kind": "pods", "namespace": namespace, "name": name}},
+	"resolution": {{"message": message}},
+}}] {{
+	matches[["pods", namespace, name, pod]]
+	{wrong}
+	message := sprintf("%s has not the label that it should have", [name])
+}}
+"#
+        );
+        (format!("{id}.rego"), text)
+    });
+    published.into_iter().take(count).chain(of_labels).collect()
+}
+
+/// The policy of placement, and so many that deny.
+pub(super) fn with_placement(count: usize) -> Vec<(String, String)> {
+    let (key, text) = PLACEMENT;
+    [(key.to_owned(), text.to_owned())].into_iter().chain(denying(count)).collect()
+}
+
+/// `modules`, read.
+pub(super) fn bundle(modules: &[(String, String)]) -> Result<Bundle> {
+    let text = |(key, text): &(String, String)| Text {
+        id: ModuleId::new(&format!("policies/policies/{key}")),
+        text: text.as_str().into(),
+    };
+    let texts: Vec<Text> = modules.iter().map(text).collect();
+    Bundle::read(&texts)
+        .map_err(|faults| anyhow!("{}", faults.first().map(ToString::to_string).unwrap_or_default()))
+}

@@ -1,0 +1,57 @@
+//! R2: how much longer a question to the embedded engine takes among more documents, and of more policies.
+
+use anyhow::{Context, Result};
+use policy_sync::rego::engine::{Engine, Evaluator};
+
+use super::Options;
+use super::asking::{Arm, Question, spread, take_turns};
+use super::documents;
+use super::modules::{self, DENYING};
+use super::report::{Measure, progress};
+
+/// How many times more documents there are then.
+const GROWTH: usize = 10;
+/// How many policies deny at first, and then.
+const POLICIES: [usize; 2] = [5, 50];
+/// How much longer a question may take among ten times as many documents.
+const DOCUMENTS_GOAL: f64 = 1.2;
+/// And of ten times as many policies.
+const POLICIES_GOAL: f64 = 10.0;
+
+/// How long a question takes with more, over that with fewer.
+pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
+    let counts = [options.documents / GROWTH, options.documents];
+    let [few, many] = counts.map(documents::data);
+    let engine = |modules: &[(String, String)], data: &serde_json::Value| -> Result<Engine> {
+        Ok(Evaluator::Embedded.engine(&modules::bundle(modules)?)?.with_data(data.clone().into())?)
+    };
+    let usual = modules::with_placement(DENYING);
+    let by_documents = [engine(&usual, &few)?, engine(&usual, &many)?];
+    let by_policies =
+        [engine(&modules::denying(POLICIES[0]), &many)?, engine(&modules::denying(POLICIES[1]), &many)?];
+    let arms = [
+        (&by_documents, Question::Placement),
+        (&by_documents, Question::Deny),
+        (&by_policies, Question::Deny),
+    ];
+    let arms: Vec<Arm> = arms
+        .into_iter()
+        .flat_map(|(engines, question)| engines.iter().map(move |engine| Arm::new(engine.clone(), question)))
+        .collect();
+    progress("questions among more documents, and of more policies");
+    let turns = options.turns;
+    let asked = tokio::task::spawn_blocking(move || take_turns(&arms, turns));
+    let samples = asked.await.context("asking ended early")??;
+    let documents = format!("{} documents over {}, p50", counts[1], counts[0]);
+    let rows = [
+        (format!("placement, {documents}"), DOCUMENTS_GOAL),
+        (format!("deny of {DENYING} policies, {documents}"), DOCUMENTS_GOAL),
+        (format!("deny, {} policies over {}, p50", POLICIES[1], POLICIES[0]), POLICIES_GOAL),
+    ];
+    let measures = rows.into_iter().zip(samples.chunks(2)).filter_map(|((what, goal), took)| {
+        let [few, many] = took else { return None };
+        let detail = format!("{} against {}", spread(many), spread(few));
+        Some(Measure::at_most("R2", what, many.median() / few.median(), "×", goal).detail(detail))
+    });
+    Ok(measures.collect())
+}
