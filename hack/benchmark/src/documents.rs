@@ -1,19 +1,46 @@
-//! What policies in Rego read: pods of 1.2 KB, Ingresses and clusters.
+//! What policies in Rego read: pods of 1.2 KB, Ingresses and clusters, in memory or on a hub.
 
-use policy_sync_testenv::fixtures;
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::{DeleteParams, ListParams};
+use kube::core::request::Request as Requests;
+use kube::core::{ObjectList, PartialObjectMeta};
 use serde_json::{Map, Value, json};
 
+use super::hub::LIMIT;
+use super::raw;
+use super::report::progress;
+use super::scene::create_all;
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::{fixtures, wait};
+
 /// How many clusters there are to place on.
-const CLUSTERS: usize = 100;
+pub(super) const CLUSTERS: usize = 100;
 /// One in so many documents is an Ingress.
 const INGRESSES: usize = 20;
 /// In how many namespaces pods are.
 const NAMESPACES: usize = 100;
 /// How many pods have a template.
-#[cfg(test)]
 const REPLICAS: usize = 20;
 /// What makes the digests of templates differ.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Pods.
+pub(super) const PODS: Kind = Kind { version: "/api/v1", plural: "pods" };
+
+/// A kind of objects with namespaces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    version: &'static str,
+    plural: &'static str,
+}
+
+impl Kind {
+    /// The path of those of a namespace.
+    pub(super) fn within(self, namespace: &str) -> String {
+        format!("{}/namespaces/{namespace}/{}", self.version, self.plural)
+    }
+}
 
 /// What pods have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +48,22 @@ pub(super) enum Variety {
     /// No two have a template.
     Different,
     /// Each twenty have one.
-    #[cfg(test)]
     Alike,
 }
 
 impl Variety {
+    /// In a word for the table.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Different => "all different",
+            Self::Alike => "20 of a kind",
+        }
+    }
+
     /// The number of the template of a pod.
     fn template(self, index: usize) -> usize {
         match self {
             Self::Different => index,
-            #[cfg(test)]
             Self::Alike => index / REPLICAS,
         }
     }
@@ -98,7 +131,7 @@ fn ingress(index: usize) -> Value {
 }
 
 /// A cluster; every other is one on which the published policy places.
-fn cluster(index: usize) -> Value {
+pub(super) fn cluster(index: usize) -> Value {
     let zone = if index.is_multiple_of(2) { "eu" } else { "us" };
     let labels = [("zone".to_owned(), zone.to_owned()), ("pci".to_owned(), "certified".to_owned())];
     fixtures::managed_cluster(&format!("documents-{index:03}"), &labels.into_iter().collect())
@@ -124,6 +157,46 @@ pub(super) fn data(documents: usize) -> Value {
 
 fn name(object: &Value, field: &str) -> String {
     object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}
+
+/// Puts so many pods on the hub.
+pub(super) async fn fill(hub: &Client, count: usize, variety: Variety) -> Result<()> {
+    progress(&format!("{count} pods, {}", variety.words()));
+    create(hub, PODS, (0..count).map(|index| pod(index, variety))).await
+}
+
+/// Puts these objects of a kind on the hub, in the namespaces of documents.
+pub(super) async fn create(
+    hub: &Client,
+    kind: Kind,
+    objects: impl ExactSizeIterator<Item = Value>,
+) -> Result<()> {
+    for index in 0..objects.len().min(NAMESPACES) {
+        apply(hub, &fixtures::namespace(&namespace(index))).await?;
+    }
+    create_all(hub, objects.map(|object| (kind.within(&name(&object, "namespace")), object))).await
+}
+
+/// Takes all of the kind away from these namespaces, and waits until they are gone.
+pub(super) async fn clear(hub: &Client, kind: Kind, namespaces: impl Iterator<Item = String>) -> Result<()> {
+    for namespace in namespaces {
+        let objects = Requests::new(kind.within(&namespace));
+        let delete = objects.delete_collection(&DeleteParams::background(), &ListParams::default());
+        raw::send(hub, vec![delete.context("making a delete")?], 1).await.context("deleting objects")?;
+        wait::until("the objects go", LIMIT, || async {
+            let list = objects.list_metadata(&ListParams::default().limit(1)).context("making a list")?;
+            let left: ObjectList<PartialObjectMeta> = hub.request(list).await?;
+            ensure!(left.items.is_empty(), "{namespace} has some left");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// The namespaces of documents.
+pub(super) fn namespaces() -> impl Iterator<Item = String> {
+    (0..NAMESPACES).map(namespace)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ const ASK_EVERY: Duration = Duration::from_millis(2);
 /// How long a start may take.
 const START: Duration = Duration::from_secs(120);
 /// How long a step may take that is not measured.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// The hub, and the controller's program.
 pub(super) struct MeasuredHub {
@@ -146,15 +146,26 @@ impl MeasuredHub {
 
     /// Starts the controller, and does not wait.
     pub(super) fn launch(&self) -> Result<Controller> {
+        self.launch_with(&[])
+    }
+
+    fn launch_with(&self, more: &[String]) -> Result<Controller> {
         // A Lease that lasts: what is measured is not how soon a dead leader is followed.
-        Controller::launch(&self.binary, self.hub(), &["--leader-elect-lease-duration=15s"], None)
+        let mut arguments = vec!["--leader-elect-lease-duration=15s"];
+        arguments.extend(more.iter().map(String::as_str));
+        Controller::launch(&self.binary, self.hub(), &arguments, None)
     }
 
     /// Starts the controller, and returns it with the time until it was ready: with many works, longer than
     /// [`MeasuredHub::quiet`] waits.
     pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
+        self.start_with(&[]).await
+    }
+
+    /// The same for another controller, with these arguments.
+    pub(super) async fn start_with(&self, more: &[String]) -> Result<(Duration, Controller)> {
         let started = Instant::now();
-        let controller = self.launch()?;
+        let controller = self.launch_with(more)?;
         // Until it listens there is no answer.
         while !matches!(controller.readiness().await, Ok((200, _))) {
             ensure!(started.elapsed() < START, "the controller is not ready; its log: {}", controller.log()?);

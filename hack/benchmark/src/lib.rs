@@ -8,6 +8,7 @@
 //! agents       answers for the clusters
 //! counts       requests, by the API server's own metrics; usage: memory and processor time of a process
 //! documents    what policies in Rego read; modules: these policies; asking: questions to them, in turn
+//! policed      a controller that loads both from the hub
 //! row files    one for each row of the table
 //! report       the table, and results.json
 //! ```
@@ -21,12 +22,14 @@ mod counts;
 mod documents;
 mod fan_out;
 mod growth;
+mod holding;
 mod hub;
 mod idle;
 mod membership;
 mod memory;
 mod modules;
 mod observer;
+mod policed;
 mod question;
 mod raw;
 mod report;
@@ -88,6 +91,9 @@ pub enum Row {
     /// The same among more documents, and of more policies.
     #[value(name = "R2")]
     Scale,
+    /// The memory that documents take, beside OPA.
+    #[value(name = "R4")]
+    Holding,
 }
 
 /// What to measure, and on what.
@@ -117,6 +123,8 @@ pub struct Options {
     pub documents: usize,
     /// How many turns of questions an engine is asked.
     pub turns: usize,
+    /// How long after all is loaded memory is looked at.
+    pub settles: Duration,
     /// Where the results go, as JSON.
     pub results: PathBuf,
 }
@@ -161,5 +169,6 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Restart => restart::measure(hub.await?, options.runs).await,
         Row::Question => question::measure(options).await,
         Row::Scale => scale::measure(options).await,
+        Row::Holding => holding::measure(hub.await?, options).await,
     }
 }

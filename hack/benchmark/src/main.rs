@@ -65,6 +65,8 @@ impl Arguments {
             idle: Duration::from_secs(self.idle),
             documents: self.documents,
             turns: 100,
+            // Both the controller and OPA give back what loading took.
+            settles: Duration::from_secs(30),
             results: self.results,
         })
     }

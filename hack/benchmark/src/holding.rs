@@ -1,0 +1,66 @@
+//! R4: the memory that documents take, of the controller and of an OPA that it fills with the same.
+
+use anyhow::Result;
+use policy_sync_testenv::Opa;
+
+use super::Options;
+use super::documents::{self, PODS, Variety};
+use super::hub::MeasuredHub;
+use super::policed;
+use super::report::{Measure, progress};
+use super::usage::Memory;
+
+/// How much of the memory of an OPA documents may take.
+const RATIO_GOAL: f64 = 0.4;
+
+/// The memory of a controller that evaluates by itself, and of an OPA that another fills.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    controller: Memory,
+    opa: Memory,
+}
+
+/// The controller's memory with documents over that without, and how much of an OPA's that is.
+pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    policed::set(hub).await?;
+    let idle = held(hub, 0, options).await?;
+    let mut measures = Vec::new();
+    for (variety, goal) in [(Variety::Different, 90.0), (Variety::Alike, 40.0)] {
+        documents::fill(&hub.client, options.documents, variety).await?;
+        let held = held(hub, options.documents, options).await?;
+        documents::clear(&hub.client, PODS, documents::namespaces()).await?;
+        let over = held.controller.resident - idle.controller.resident;
+        let what = format!("{} documents of 1.2 KB, {}", options.documents, variety.words());
+        measures.extend([
+            Measure::at_most("R4", format!("memory of {what}"), over, "MiB", goal).detail(format!(
+                "over {:.1} MiB; {:.1} MiB more for a moment",
+                idle.controller.resident,
+                held.controller.peak - idle.controller.resident
+            )),
+            Measure::at_most(
+                "R4",
+                format!("memory of {what}, over OPA's"),
+                over / held.opa.resident,
+                "×",
+                RATIO_GOAL,
+            )
+            .detail(format!(
+                "OPA has {:.1} MiB, {:.1} MiB when it has only the modules, {:.1} MiB for a moment",
+                held.opa.resident, idle.opa.resident, held.opa.peak
+            )),
+        ]);
+    }
+    Ok(measures)
+}
+
+async fn held(hub: &MeasuredHub, pods: usize, options: &Options) -> Result<Held> {
+    let embedded = policed::start(hub, pods, &[]).await?;
+    let server = Opa::start().await?;
+    let filling = policed::start(hub, pods, &[format!("--opa-url={}", server.url())]).await?;
+    tokio::time::sleep(options.settles).await;
+    let (controller, opa) = (Memory::of_process(embedded.pid())?, Memory::of_process(server.pid())?);
+    embedded.terminate().await?;
+    filling.terminate().await?;
+    progress(&format!("{pods} pods: {:.1} MiB, OPA {:.1} MiB", controller.resident, opa.resident));
+    Ok(Held { controller, opa })
+}

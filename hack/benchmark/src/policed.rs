@@ -1,0 +1,52 @@
+//! A controller that loads policies and documents from the hub, and nothing else that it could sync.
+
+use anyhow::{Result, ensure};
+use policy_sync_testenv::apply::apply_all;
+use policy_sync_testenv::{Controller, fixtures, wait};
+use serde_json::{Map, Value, json};
+
+use super::documents::{self, CLUSTERS};
+use super::hub::{LIMIT, MeasuredHub};
+use super::modules::{self, DENYING};
+use super::sample;
+
+/// The name of such a controller.
+const CONTROLLER_NAME: &str = "example.com/documents";
+/// The namespace of the policies.
+const NAMESPACE: &str = "policies";
+
+/// Puts the policies and the clusters there.
+pub(super) async fn set(hub: &MeasuredHub) -> Result<()> {
+    let modules = modules::with_placement(DENYING);
+    let keys: Map<String, Value> = modules.into_iter().map(|(key, text)| (key, text.into())).collect();
+    let carrier = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": NAMESPACE, "namespace": NAMESPACE},
+        "data": keys,
+    });
+    apply_all(&hub.client, &[fixtures::namespace(NAMESPACE), carrier]).await?;
+    let clusters: Vec<Value> = (0..CLUSTERS).map(documents::cluster).collect();
+    apply_all(&hub.client, &clusters).await
+}
+
+/// Starts a controller, and waits until all policies are in force and it has so many pods.
+pub(super) async fn start(hub: &MeasuredHub, pods: usize, more: &[String]) -> Result<Controller> {
+    let mut arguments =
+        vec![format!("--controller-name={CONTROLLER_NAME}"), format!("--policy-namespace={NAMESPACE}")];
+    if more.iter().all(|argument| !argument.starts_with("--webhook-bind-address")) {
+        arguments.push("--webhook-bind-address=0".to_owned());
+    }
+    arguments.extend_from_slice(more);
+    let (_, controller) = hub.start_with(&arguments).await?;
+    wait::until("policies are in force", LIMIT, || async {
+        let metrics = controller.metrics().await?;
+        let loaded = metrics.value("policy_sync_rego_modules", &[("state", "loaded")])?;
+        ensure!(loaded == sample::count(1 + DENYING), "{loaded} modules are");
+        let found = metrics.value("policy_sync_rego_documents", &[("kind", "pods")])?;
+        ensure!(found == sample::count(pods), "it has {found} pods");
+        Ok(())
+    })
+    .await?;
+    Ok(controller)
+}
