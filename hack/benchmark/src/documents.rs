@@ -27,6 +27,8 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Pods.
 pub(super) const PODS: Kind = Kind { version: "/api/v1", plural: "pods" };
+/// Deployments.
+pub(super) const DEPLOYMENTS: Kind = Kind { version: "/apis/apps/v1", plural: "deployments" };
 
 /// A kind of objects with namespaces.
 #[derive(Clone, Copy, Debug)]

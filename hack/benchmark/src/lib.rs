@@ -8,7 +8,7 @@
 //! agents       answers for the clusters
 //! counts       requests, by the API server's own metrics; usage: memory and processor time of a process
 //! documents    what policies in Rego read; modules: these policies; asking: questions to them, in turn
-//! policed      a controller that loads both from the hub
+//! policed      a controller that loads both from the hub; apps: what is written for its review
 //! row files    one for each row of the table
 //! report       the table, and results.json
 //! ```
@@ -16,6 +16,7 @@
 //! Baseline and controller take turns on the same hub, so that what else the machine does meets both.
 
 mod agents;
+mod apps;
 mod asking;
 mod change;
 mod counts;
@@ -32,6 +33,7 @@ mod observer;
 mod policed;
 mod question;
 mod raw;
+mod refill;
 mod report;
 mod restart;
 mod sample;
@@ -94,6 +96,9 @@ pub enum Row {
     /// The memory that documents take, beside OPA.
     #[value(name = "R4")]
     Holding,
+    /// An OPA that comes back empty.
+    #[value(name = "R8")]
+    Refill,
 }
 
 /// What to measure, and on what.
@@ -170,5 +175,6 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Question => question::measure(options).await,
         Row::Scale => scale::measure(options).await,
         Row::Holding => holding::measure(hub.await?, options).await,
+        Row::Refill => refill::measure(hub.await?, options).await,
     }
 }

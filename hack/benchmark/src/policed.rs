@@ -1,7 +1,8 @@
 //! A controller that loads policies and documents from the hub, and nothing else that it could sync.
 
 use anyhow::{Result, ensure};
-use policy_sync_testenv::apply::apply_all;
+use policy_sync_testenv::apply::{apply, apply_all, delete};
+use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, fixtures, wait};
 use serde_json::{Map, Value, json};
 
@@ -14,6 +15,39 @@ use super::sample;
 const CONTROLLER_NAME: &str = "example.com/documents";
 /// The namespace of the policies.
 const NAMESPACE: &str = "policies";
+
+/// A controller that the API server asks about the apps of a namespace.
+pub(super) struct Reviewing {
+    controller: Controller,
+    webhooks: Webhooks,
+    asking: Value,
+}
+
+impl Reviewing {
+    /// Starts it, and has it asked.
+    pub(super) async fn start(
+        hub: &MeasuredHub,
+        namespace: &str,
+        pods: usize,
+        more: &[String],
+    ) -> Result<Self> {
+        apply(&hub.client, &fixtures::namespace(namespace)).await?;
+        let webhooks = Webhooks::with_files(namespace)?;
+        webhooks.install(&hub.client).await?;
+        let arguments = [&webhooks.arguments(), more].concat();
+        let controller = start(hub, pods, &arguments).await?;
+        let asking = webhooks.placement_of_deployments(namespace)?;
+        apply(&hub.client, &asking).await?;
+        Ok(Self { controller, webhooks, asking })
+    }
+
+    /// Has nobody asked any more, and stops it.
+    pub(super) async fn stop(self, hub: &MeasuredHub) -> Result<()> {
+        delete(&hub.client, &self.asking).await?;
+        self.webhooks.uninstall(&hub.client).await?;
+        self.controller.terminate().await.map(drop)
+    }
+}
 
 /// Puts the policies and the clusters there.
 pub(super) async fn set(hub: &MeasuredHub) -> Result<()> {

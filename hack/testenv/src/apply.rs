@@ -1,7 +1,7 @@
 //! Objects of any kind, written as a user with `kubectl` would.
 
 use anyhow::{Context, Result};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, ValidationDirective};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Client, ResourceExt};
@@ -48,6 +48,13 @@ pub async fn apply_with_status(client: &Client, object: &Value) -> Result<Dynami
     }
     apply(client, &without).await?;
     apply_status(client, object).await
+}
+
+/// Deletes the object of the kind, the namespace and the name of `object`, which has to exist.
+pub async fn delete(client: &Client, object: &Value) -> Result<()> {
+    let (api, name) = api_for(client, object).await?;
+    let deleted = api.delete(&name, &DeleteParams::default()).await;
+    deleted.map(drop).with_context(|| format!("deleting {}", describe(object)))
 }
 
 /// An API for objects of the kind and in the namespace of `object`, and its name.

@@ -9,7 +9,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::apply::{api_for, apply};
+use crate::apply::{apply, delete};
 use crate::certificates::{Authority, Identity};
 use crate::ports::Port;
 
@@ -138,8 +138,7 @@ impl Webhooks {
     /// Where they cannot be deleted.
     pub async fn uninstall(&self, hub: &Client) -> Result<()> {
         for configuration in self.configurations() {
-            let (api, name) = api_for(hub, &configuration).await?;
-            api.delete(&name, &Default::default()).await?;
+            delete(hub, &configuration).await?;
         }
         Ok(())
     }

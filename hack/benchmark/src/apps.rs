@@ -1,0 +1,63 @@
+//! Apps that somebody writes, as far as their review: the published policy places them.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use kube::Client;
+use kube::api::PostParams;
+use kube::core::request::Request as Requests;
+use policy_sync::api::annotations::REPLICA_PREFERENCES;
+use policy_sync_testenv::fixtures;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{interval, timeout};
+
+use super::documents::DEPLOYMENTS;
+use super::hub::LIMIT;
+
+/// How often somebody writes an app.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// An app that the policy places.
+pub(super) fn app(namespace: &str, name: &str) -> Value {
+    let mut app = fixtures::deployment(namespace, name);
+    // Nobody takes it to a cluster.
+    app["metadata"]["labels"] = json!({});
+    app["metadata"]["annotations"] = json!({"requires-pci": "true"});
+    app
+}
+
+/// Writes an app, as far as its review, and returns where the policy puts it.
+pub(super) async fn place(hub: &Client, namespace: &str, number: usize) -> Result<String> {
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let body = serde_json::to_vec(&app(namespace, &format!("app-{number}")))?;
+    let request = Requests::new(DEPLOYMENTS.within(namespace)).create(&dry, body);
+    let placed: Value = hub.request(request.context("making a create")?).await.context("writing an app")?;
+    let preferences = placed["metadata"]["annotations"][REPLICA_PREFERENCES].as_str();
+    preferences.map(str::to_owned).context("it is not placed")
+}
+
+/// When an app is placed, of those that come all the time.
+pub(super) async fn placed(hub: &Client, namespace: &'static str) -> Result<Instant> {
+    let (mut apps, mut every) = (JoinSet::new(), interval(ASK_EVERY));
+    let (mut number, mut last) = (0, None);
+    let placed = async {
+        loop {
+            tokio::select! {
+                _ = every.tick() => {
+                    let hub = hub.clone();
+                    apps.spawn(async move { place(&hub, namespace, number).await.map(|_| Instant::now()) });
+                    number += 1;
+                }
+                Some(answer) = apps.join_next() => match answer.context("asking ended early")? {
+                    Ok(at) => return Ok(at),
+                    Err(error) => last = Some(error),
+                },
+            }
+        }
+    };
+    match timeout(LIMIT, placed).await {
+        Ok(placed) => placed,
+        Err(_) => bail!("no app is placed: {last:?}"),
+    }
+}

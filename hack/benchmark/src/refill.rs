@@ -1,0 +1,105 @@
+//! R8: an OPA with many documents is killed and comes back, empty: how soon it decides again, beside a bare client that puts
+//! the same modules and data there.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use http::Method;
+use policy_sync::json_client::{Files, JsonClient};
+use policy_sync_testenv::Opa;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::documents::{self, PODS, Variety};
+use super::hub::{LIMIT, MeasuredHub};
+use super::policed::{self, Reviewing};
+use super::report::{Measure, progress};
+use super::sample::Sample;
+use super::{Options, apps};
+
+/// The namespace whose apps are placed.
+const NAMESPACE: &str = "refilled";
+/// How often it is looked whether OPA listens.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How many times longer than the bare client the controller may take.
+const GOAL: f64 = 3.0;
+
+/// The time from when OPA listens again until an app is placed, over that of a bare client's push.
+pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    policed::set(hub).await?;
+    documents::fill(&hub.client, options.documents, Variety::Different).await?;
+    let (mut opa, mut bare) = (Opa::start().await?, Opa::start().await?);
+    let at = format!("--opa-url={}", opa.url());
+    let reviewing = Reviewing::start(hub, NAMESPACE, options.documents, &[at]).await?;
+    apps::placed(&hub.client, NAMESPACE).await.context("before OPA is killed")?;
+    let contents = contents(&opa).await?;
+    let (mut raw, mut filled) = (Vec::new(), Vec::new());
+    for run in 1..=options.runs {
+        bare.start_again().await?;
+        let pushed = push(&bare, &contents).await?;
+        bare.kill();
+        let decided = comes_back(hub, &mut opa).await?;
+        progress(&format!(
+            "OPA back {run} of {}: raw push {pushed:.3?}, decisions after {decided:.3?}",
+            options.runs
+        ));
+        raw.push(pushed);
+        filled.push(decided);
+        // It is at rest before it is killed again.
+        hub.quiet().await?;
+    }
+    reviewing.stop(hub).await?;
+    documents::clear(&hub.client, PODS, documents::namespaces()).await?;
+    let what = format!("OPA killed and back, {} documents: decisions again", options.documents);
+    Ok(vec![Measure::ratio("R8", what, &Sample::seconds(&filled), &Sample::seconds(&raw), GOAL)])
+}
+
+/// Kills OPA and starts it again, and returns the time from when it listens until an app is placed.
+async fn comes_back(hub: &MeasuredHub, opa: &mut Opa) -> Result<Duration> {
+    let address = opa.url().replace("http://", "");
+    opa.kill();
+    let (started, listens, placed) =
+        tokio::join!(opa.start_again(), listens(&address), apps::placed(&hub.client, NAMESPACE));
+    started?;
+    Ok(placed?.saturating_duration_since(listens?))
+}
+
+/// What the controller has put in OPA, as requests of a path and a body each.
+async fn contents(opa: &Opa) -> Result<Vec<(String, Vec<u8>)>> {
+    let (_, listed) = opa.ask("GET", "/v1/policies", Vec::new()).await?;
+    let mut contents = Vec::new();
+    for policy in listed["result"].as_array().into_iter().flatten() {
+        let text = |field: &str| policy[field].as_str().unwrap_or_default();
+        contents.push((format!("/v1/policies/{}", text("id")), text("raw").as_bytes().to_vec()));
+    }
+    ensure!(!contents.is_empty(), "OPA has no policies");
+    let (_, data) = opa.ask("GET", "/v1/data/kubernetes", Vec::new()).await?;
+    ensure!(data["result"]["pods"].is_object(), "OPA has no pods");
+    contents.push(("/v1/data/kubernetes".to_owned(), serde_json::to_vec(&data["result"])?));
+    Ok(contents)
+}
+
+/// Puts that in an empty OPA, one after the other, and returns how long it took.
+async fn push(opa: &Opa, contents: &[(String, Vec<u8>)]) -> Result<Duration> {
+    let client = JsonClient::new(opa.url().parse()?, Files::default())?;
+    // Ready to be sent: copies are not made meanwhile.
+    let put = |(path, body): &(String, Vec<u8>)| (path.clone(), body.clone());
+    let puts: Vec<_> = contents.iter().map(put).collect();
+    let began = Instant::now();
+    for (path, body) in puts {
+        let answer = client.once(Method::PUT, &path, body.into(), LIMIT).await?;
+        ensure!(answer.status.is_success(), "{}", client.refused(&answer));
+    }
+    Ok(began.elapsed())
+}
+
+/// When somebody listens at `address`.
+async fn listens(address: &str) -> Result<Instant> {
+    let connected = async {
+        while TcpStream::connect(address).await.is_err() {
+            sleep(LOOK_EVERY).await;
+        }
+        Instant::now()
+    };
+    timeout(LIMIT, connected).await.context("OPA does not listen")
+}
