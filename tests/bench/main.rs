@@ -28,6 +28,8 @@ fn options(row: Row, folder: &Path) -> Options {
         idle: Duration::from_secs(1),
         documents: 60,
         turns: 1,
+        rate: 20,
+        load: 1,
         settles: Duration::from_secs(1),
         results: folder.join(format!("{row:?}/results.json")),
     }

@@ -8,6 +8,7 @@
 //! agents       answers for the clusters
 //! counts       requests, by the API server's own metrics; usage: memory and processor time of a process
 //! documents    what policies in Rego read; modules: these policies; asking: questions to them, in turn
+//! pace         requests at a rate; allowing: a webhook that only allows
 //! policed      a controller that loads both from the hub; apps: what is written for its review
 //! row files    one for each row of the table
 //! report       the table, and results.json
@@ -16,10 +17,12 @@
 //! Baseline and controller take turns on the same hub, so that what else the machine does meets both.
 
 mod agents;
+mod allowing;
 mod apps;
 mod asking;
 mod change;
 mod counts;
+mod creates;
 mod documents;
 mod fan_out;
 mod growth;
@@ -30,6 +33,7 @@ mod membership;
 mod memory;
 mod modules;
 mod observer;
+mod pace;
 mod policed;
 mod question;
 mod raw;
@@ -93,6 +97,9 @@ pub enum Row {
     /// The same among more documents, and of more policies.
     #[value(name = "R2")]
     Scale,
+    /// Creates that are reviewed.
+    #[value(name = "R3")]
+    Creates,
     /// The memory that documents take, beside OPA.
     #[value(name = "R4")]
     Holding,
@@ -128,6 +135,10 @@ pub struct Options {
     pub documents: usize,
     /// How many turns of questions an engine is asked.
     pub turns: usize,
+    /// How many apps are created, or documents changed, a second.
+    pub rate: usize,
+    /// For how many seconds.
+    pub load: usize,
     /// How long after all is loaded memory is looked at.
     pub settles: Duration,
     /// Where the results go, as JSON.
@@ -175,6 +186,7 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Question => question::measure(options).await,
         Row::Scale => scale::measure(options).await,
         Row::Holding => holding::measure(hub.await?, options).await,
+        Row::Creates => creates::measure(hub.await?, options).await,
         Row::Refill => refill::measure(hub.await?, options).await,
     }
 }

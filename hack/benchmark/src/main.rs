@@ -37,6 +37,9 @@ struct Arguments {
     /// How many objects policies in Rego read (R1 to R8).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     documents: usize,
+    /// For how many seconds requests come at a rate (R3).
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    load: usize,
     /// The controller; otherwise the `policy-sync` beside this program.
     #[arg(long, value_name = "FILE")]
     controller: Option<PathBuf>,
@@ -65,6 +68,8 @@ impl Arguments {
             idle: Duration::from_secs(self.idle),
             documents: self.documents,
             turns: 100,
+            rate: 200,
+            load: self.load,
             // Both the controller and OPA give back what loading took.
             settles: Duration::from_secs(30),
             results: self.results,

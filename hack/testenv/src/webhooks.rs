@@ -2,6 +2,7 @@
 //! make one, a certificate.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use k8s_openapi::ByteString;
@@ -90,6 +91,15 @@ impl Webhooks {
         let files = self.files.iter();
         arguments.extend(files.map(|files| format!("--webhook-cert-dir={}", files.folder.path().display())));
         arguments
+    }
+
+    /// The folder of the certificate that somebody else makes.
+    ///
+    /// # Errors
+    ///
+    /// Where the controller makes its certificate itself.
+    pub fn folder(&self) -> Result<&Path> {
+        Ok(self.files()?.folder.path())
     }
 
     /// The name.
