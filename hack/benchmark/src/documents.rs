@@ -134,8 +134,14 @@ fn ingress(index: usize) -> Value {
 
 /// A cluster; every other is one on which the published policy places.
 pub(super) fn cluster(index: usize) -> Value {
+    cluster_of(index, true)
+}
+
+/// The same, which may be certified no longer.
+pub(super) fn cluster_of(index: usize, is_certified: bool) -> Value {
     let zone = if index.is_multiple_of(2) { "eu" } else { "us" };
-    let labels = [("zone".to_owned(), zone.to_owned()), ("pci".to_owned(), "certified".to_owned())];
+    let pci = if is_certified { "certified" } else { "lapsed" };
+    let labels = [("zone".to_owned(), zone.to_owned()), ("pci".to_owned(), pci.to_owned())];
     fixtures::managed_cluster(&format!("documents-{index:03}"), &labels.into_iter().collect())
 }
 

@@ -25,6 +25,7 @@ mod counts;
 mod creates;
 mod documents;
 mod fan_out;
+mod fresh;
 mod growth;
 mod holding;
 mod hub;
@@ -103,6 +104,9 @@ pub enum Row {
     /// The memory that documents take, beside OPA.
     #[value(name = "R4")]
     Holding,
+    /// How soon a document is known.
+    #[value(name = "R5")]
+    Fresh,
     /// An OPA that comes back empty.
     #[value(name = "R8")]
     Refill,
@@ -187,6 +191,7 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Scale => scale::measure(options).await,
         Row::Holding => holding::measure(hub.await?, options).await,
         Row::Creates => creates::measure(hub.await?, options).await,
+        Row::Fresh => fresh::measure(hub.await?, options).await,
         Row::Refill => refill::measure(hub.await?, options).await,
     }
 }

@@ -28,7 +28,7 @@ struct Arguments {
     /// How often baseline and controller take turns.
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
-    /// How often a policy is changed (B2).
+    /// How often a policy is changed (B2), or an object that policies in Rego read (R5).
     #[arg(long, value_name = "N", default_value_t = 500)]
     changes: usize,
     /// How long nothing happens (B8).
@@ -37,7 +37,7 @@ struct Arguments {
     /// How many objects policies in Rego read (R1 to R8).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     documents: usize,
-    /// For how many seconds requests come at a rate (R3).
+    /// For how many seconds requests come at a rate (R3, R5).
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     load: usize,
     /// The controller; otherwise the `policy-sync` beside this program.

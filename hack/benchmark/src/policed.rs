@@ -18,7 +18,7 @@ const NAMESPACE: &str = "policies";
 
 /// A controller that the API server asks about the apps of a namespace.
 pub(super) struct Reviewing {
-    controller: Controller,
+    pub(super) controller: Controller,
     webhooks: Webhooks,
     asking: Value,
 }
