@@ -38,6 +38,11 @@ pub(super) struct Kind {
 }
 
 impl Kind {
+    /// The path of those of all namespaces.
+    pub(super) fn everywhere(self) -> String {
+        format!("{}/{}", self.version, self.plural)
+    }
+
     /// The path of those of a namespace.
     pub(super) fn within(self, namespace: &str) -> String {
         format!("{}/namespaces/{namespace}/{}", self.version, self.plural)

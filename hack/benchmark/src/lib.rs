@@ -33,6 +33,7 @@ mod idle;
 mod membership;
 mod memory;
 mod modules;
+mod moving;
 mod observer;
 mod pace;
 mod policed;
@@ -107,6 +108,9 @@ pub enum Row {
     /// How soon a document is known.
     #[value(name = "R5")]
     Fresh,
+    /// Apps that move, as a cluster changes.
+    #[value(name = "R6")]
+    Moving,
     /// An OPA that comes back empty.
     #[value(name = "R8")]
     Refill,
@@ -192,6 +196,7 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Holding => holding::measure(hub.await?, options).await,
         Row::Creates => creates::measure(hub.await?, options).await,
         Row::Fresh => fresh::measure(hub.await?, options).await,
+        Row::Moving => moving::measure(hub.await?, options).await,
         Row::Refill => refill::measure(hub.await?, options).await,
     }
 }

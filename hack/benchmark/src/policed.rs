@@ -12,7 +12,7 @@ use super::modules::{self, DENYING};
 use super::sample;
 
 /// The name of such a controller.
-const CONTROLLER_NAME: &str = "example.com/documents";
+pub(super) const CONTROLLER_NAME: &str = "example.com/documents";
 /// The namespace of the policies.
 const NAMESPACE: &str = "policies";
 

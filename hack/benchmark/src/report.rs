@@ -41,13 +41,8 @@ impl Measure {
         raw: &Sample,
         goal: f64,
     ) -> Self {
-        let spread =
-            |sample: &Sample| format!("{:.3}/{:.3}/{:.3} s", sample.min(), sample.median(), sample.max());
-        Self::at_most(id, measure, controller.median() / raw.median(), "×", goal).detail(format!(
-            "{} against {}",
-            spread(controller),
-            spread(raw)
-        ))
+        let ratio = controller.median() / raw.median();
+        Self::at_most(id, measure, ratio, "×", goal).detail(against(controller, raw))
     }
 
     #[must_use]
@@ -60,6 +55,13 @@ impl Measure {
     pub fn holds(&self) -> bool {
         self.holds
     }
+}
+
+/// The least, the median and the most seconds of both, as text.
+pub(super) fn against(controller: &Sample, raw: &Sample) -> String {
+    let spread =
+        |sample: &Sample| format!("{:.3}/{:.3}/{:.3} s", sample.min(), sample.median(), sample.max());
+    format!("{} against {}", spread(controller), spread(raw))
 }
 
 /// Prints the table.

@@ -1,0 +1,153 @@
+//! R6: a cluster is certified no longer, and one in ten of the apps moves: until the last of them has, beside a raw burst of
+//! the same patches.
+//!
+//! The other apps handle card data as well, and are where their developers want them: the policy is asked about all.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::ObjectList;
+use kube::core::request::Request as Requests;
+use policy_sync::api::annotations::{PLACED_BY_POLICY, REPLICA_PREFERENCES};
+use policy_sync_testenv::apply::{apply, apply_all, delete};
+use policy_sync_testenv::fixtures;
+use serde_json::{Value, json};
+
+use super::counts::Counts;
+use super::documents::{self, DEPLOYMENTS};
+use super::hub::MeasuredHub;
+use super::observer::{Observer, What};
+use super::raw::{self, Ready};
+use super::report::{self, Measure, progress};
+use super::sample::{self, Sample};
+use super::{Options, apps, policed};
+
+/// The class that takes apps to the clusters, and the namespace of its parameters.
+const NAME: &str = "moving";
+/// One in so many apps moves.
+const PART: usize = 10;
+/// The label of those that do.
+const MOVES: &str = "moves";
+/// How many times as long as a raw burst it may take.
+const RATIO: f64 = 1.3;
+/// And how many seconds more.
+const MORE: f64 = 1.0;
+
+/// How long apps take to move, and how many patches.
+pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    let classes = set(hub, options.documents).await?;
+    let count = options.documents.div_ceil(PART);
+    let at_once =
+        raw::best(async |at_once| raw_bursts(hub, count, at_once).await.map(|took| took[0])).await?;
+    let (mut raw, mut moved, mut patches) = (Vec::new(), Vec::new(), Vec::new());
+    for run in 0..options.runs {
+        raw.extend(raw_bursts(hub, count, at_once).await?);
+        let (took, patched) = move_by_controller(hub, count, run % 2 == 1).await?;
+        progress(&format!(
+            "{count} apps move, {} of {}: raw {:.3?}, {took:.3?}",
+            run + 1,
+            options.runs,
+            raw[raw.len() - 1]
+        ));
+        moved.push(took);
+        patches.push(patched);
+    }
+    clear(hub, &classes).await?;
+    let (raw, moved, patches) = (Sample::seconds(&raw), Sample::seconds(&moved), Sample::new(patches));
+    let what = format!("{count} of {} apps move", options.documents);
+    Ok(vec![
+        Measure::at_most("R6", what.clone(), patches.max(), "patches", sample::count(count)),
+        Measure::at_most("R6", what, moved.median(), "s", RATIO * raw.median() + MORE)
+            .detail(format!("{}, {at_once} raw patches at once", report::against(&moved, &raw))),
+    ])
+}
+
+/// Puts apps there, and has the policy place those that nobody else does.
+async fn set(hub: &MeasuredHub, documents: usize) -> Result<[Value; 2]> {
+    policed::set(hub).await?;
+    let params = json!({"resourcesToSync": [fixtures::resources("apps", "deployments")]});
+    let objects = [
+        fixtures::params_config_map(NAME, "params", &params),
+        fixtures::gateway_class(NAME, policed::CONTROLLER_NAME, Some((NAME, "params"))),
+    ];
+    apply(&hub.client, &fixtures::namespace(NAME)).await?;
+    apply_all(&hub.client, &objects).await?;
+    progress(&format!("{documents} apps"));
+    documents::create(&hub.client, DEPLOYMENTS, (0..documents).map(app)).await?;
+    let controller = policed::start(hub, 0, &[]).await?;
+    hub.quiet().await?;
+    controller.terminate().await?;
+    Ok(objects)
+}
+
+async fn clear(hub: &MeasuredHub, objects: &[Value]) -> Result<()> {
+    for object in objects {
+        delete(&hub.client, object).await?;
+    }
+    documents::clear(&hub.client, DEPLOYMENTS, documents::namespaces()).await
+}
+
+/// An app that handles card data: one in ten goes wherever that may be handled, the others where their developers want it.
+fn app(index: usize) -> Value {
+    let mut app = apps::app(&documents::namespace(index), &format!("app-{index:05}"));
+    if index.is_multiple_of(PART) {
+        app["metadata"]["labels"][MOVES] = "yes".into();
+    } else {
+        let cluster = documents::cluster(2)["metadata"]["name"].clone();
+        let wish = json!({"clusters": {cluster.as_str().unwrap_or_default(): {"weight": 1}}});
+        app["metadata"]["annotations"][REPLICA_PREFERENCES] = wish.to_string().into();
+    }
+    app
+}
+
+async fn observe(hub: &MeasuredHub) -> Result<Observer> {
+    Observer::start(&hub.client, &DEPLOYMENTS.everywhere(), MOVES).await
+}
+
+/// Has a cluster change, and returns how long it takes until the last app has moved, and how many patches.
+async fn move_by_controller(hub: &MeasuredHub, count: usize, is_certified: bool) -> Result<(Duration, f64)> {
+    // Another process each time: one leaves alone for a while what it has moved three times.
+    let controller = policed::start(hub, 0, &[]).await?;
+    hub.quiet().await?;
+    let (before, mut observer) = (Counts::now(&hub.client).await?, observe(hub).await?);
+    apply(&hub.client, &documents::cluster_of(0, is_certified)).await?;
+    let written = Instant::now();
+    let last = observer.until(count, |seen| seen.what == What::Changed).await?;
+    hub.quiet().await?;
+    let patched = Counts::now(&hub.client).await?.since(&before).writes_of("deployments");
+    controller.terminate().await?;
+    Ok((last.saturating_duration_since(written), patched))
+}
+
+/// Two raw bursts: the second puts back what the first has changed.
+async fn raw_bursts(hub: &MeasuredHub, count: usize, at_once: usize) -> Result<[Duration; 2]> {
+    let list = Requests::new(DEPLOYMENTS.everywhere()).list(&ListParams::default().labels(MOVES));
+    let apps: ObjectList<DynamicObject> = hub.client.request(list.context("making a list")?).await?;
+    ensure!(apps.items.len() == count, "{} apps in place of {count}", apps.items.len());
+    let mut took = [Duration::ZERO; 2];
+    for (took, more) in took.iter_mut().zip([" ", ""]) {
+        let patches = apps.items.iter().map(|app| patch(app, more)).collect::<Result<Vec<_>>>()?;
+        let mut observer = observe(hub).await?;
+        let began = Instant::now();
+        let (_, last) = tokio::try_join!(
+            raw::send(&hub.client, patches, at_once),
+            observer.until(count, |seen| seen.what == What::Changed)
+        )?;
+        *took = last - began;
+    }
+    Ok(took)
+}
+
+/// A patch like the controller's, with what the policy has set and `more`.
+fn patch(app: &DynamicObject, more: &str) -> Result<Ready> {
+    let found = |key: &str| app.annotations().get(key).map(|value| format!("{value}{more}"));
+    let set =
+        json!({REPLICA_PREFERENCES: found(REPLICA_PREFERENCES), PLACED_BY_POLICY: found(PLACED_BY_POLICY)});
+    ensure!(found(PLACED_BY_POLICY).is_some(), "{} is not placed", app.name_any());
+    let patch = Patch::Merge(json!({"metadata": {"uid": app.uid(), "annotations": set}}));
+    let apps = Requests::new(DEPLOYMENTS.within(&app.namespace().unwrap_or_default()));
+    let patch = apps.patch(&app.name_any(), &PatchParams::default(), &patch);
+    Ok(raw::answered_by_metadata(patch.context("making a patch")?))
+}
