@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::counts::Counts;
 use super::observer::{Observer, Seen};
+use super::policed::Policed;
 use super::raw::{self, Ready};
 use super::report::progress;
 use super::scene::{self, AT_ONCE, Scene, create_all};
@@ -52,6 +53,8 @@ pub(super) struct MeasuredHub {
     works: Arc<Vec<Stored>>,
     /// Whether all works are there and answered for, and the policies say so.
     settled: bool,
+    /// The policies in Rego that the controller has, if any.
+    pub(super) policed: Option<Policed>,
 }
 
 /// A work as the controller stores it, without what the server adds.
@@ -99,8 +102,18 @@ impl MeasuredHub {
         let scene = Self::set(&client, &clusters).await.context("setting the scene")?;
         let (binary, quiet) = (options.controller.clone(), options.quiet);
         let works = Arc::default();
-        let mut hub =
-            Self { fleet, binary, quiet, client, scene, clusters, policies: 0, works, settled: false };
+        let mut hub = Self {
+            fleet,
+            binary,
+            quiet,
+            client,
+            scene,
+            clusters,
+            policies: 0,
+            works,
+            settled: false,
+            policed: None,
+        };
         hub.set_policies(options.policies).await?;
         Ok(hub)
     }
@@ -146,7 +159,11 @@ impl MeasuredHub {
 
     /// Starts the controller, and does not wait.
     pub(super) fn launch(&self) -> Result<Controller> {
-        self.launch_with(&[])
+        self.launch_with(&self.arguments())
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        self.policed.as_ref().map(Policed::arguments).unwrap_or_default()
     }
 
     fn launch_with(&self, more: &[String]) -> Result<Controller> {
@@ -159,7 +176,7 @@ impl MeasuredHub {
     /// Starts the controller, and returns it with the time until it was ready: with many works, longer than
     /// [`MeasuredHub::quiet`] waits.
     pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
-        self.start_with(&[]).await
+        self.start_with(&self.arguments()).await
     }
 
     /// The same for another controller, with these arguments.

@@ -111,6 +111,9 @@ pub enum Row {
     /// Apps that move, as a cluster changes.
     #[value(name = "R6")]
     Moving,
+    /// Nothing happens, with policies in Rego.
+    #[value(name = "R7")]
+    IdlePolicies,
     /// An OPA that comes back empty.
     #[value(name = "R8")]
     Refill,
@@ -139,6 +142,8 @@ pub struct Options {
     pub quiet: Duration,
     /// How long nothing happens.
     pub idle: Duration,
+    /// Whether the controller has policies in Rego in the rows B….
+    pub policies_in_rego: bool,
     /// How many objects policies in Rego read.
     pub documents: usize,
     /// How many turns of questions an engine is asked.
@@ -170,16 +175,37 @@ pub async fn run(options: &Options) -> Result<Vec<Measure>> {
     Ok(measures)
 }
 
-/// The hub, which is started for the first row that needs it.
-async fn started<'h>(hub: &'h mut Option<MeasuredHub>, options: &Options) -> Result<&'h mut MeasuredHub> {
-    match hub {
-        Some(hub) => Ok(hub),
-        None => Ok(hub.insert(MeasuredHub::start(options).await?)),
+impl Row {
+    /// Whether the controller that syncs has policies in Rego meanwhile.
+    fn is_policed(self, options: &Options) -> bool {
+        match self {
+            Self::IdlePolicies => true,
+            Self::Question | Self::Scale | Self::Creates | Self::Holding => false,
+            Self::Fresh | Self::Moving | Self::Refill => false,
+            _ => options.policies_in_rego,
+        }
     }
 }
 
+/// The hub for `row`, which is started for the first that needs it.
+async fn hub_for<'h>(
+    row: Row,
+    hub: &'h mut Option<MeasuredHub>,
+    options: &Options,
+) -> Result<&'h mut MeasuredHub> {
+    let hub = match hub {
+        Some(hub) => hub,
+        None => hub.insert(MeasuredHub::start(options).await?),
+    };
+    match row.is_policed(options) {
+        true => policed::turn_on(hub, options.documents).await?,
+        false => policed::turn_off(hub).await?,
+    }
+    Ok(hub)
+}
+
 async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> Result<Vec<Measure>> {
-    let hub = started(hub, options);
+    let hub = hub_for(row, hub, options);
     match row {
         Row::FanOut => fan_out::measure(hub.await?, options.runs).await,
         Row::Change => change::measure(hub.await?, options.runs, options.changes).await,
@@ -197,6 +223,7 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Creates => creates::measure(hub.await?, options).await,
         Row::Fresh => fresh::measure(hub.await?, options).await,
         Row::Moving => moving::measure(hub.await?, options).await,
+        Row::IdlePolicies => idle::with_policies(hub.await?, options.documents, options.idle).await,
         Row::Refill => refill::measure(hub.await?, options).await,
     }
 }

@@ -31,9 +31,12 @@ struct Arguments {
     /// How often a policy is changed (B2), or an object that policies in Rego read (R5).
     #[arg(long, value_name = "N", default_value_t = 500)]
     changes: usize,
-    /// How long nothing happens (B8).
+    /// How long nothing happens (B8, R7).
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     idle: u64,
+    /// Give the controller policies in Rego, and objects that these read, in the rows B….
+    #[arg(long)]
+    policies_in_rego: bool,
     /// How many objects policies in Rego read (R1 to R8).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     documents: usize,
@@ -66,6 +69,7 @@ impl Arguments {
             // Longer than the window and the rule about clusters that disappear together.
             quiet: Duration::from_secs(7),
             idle: Duration::from_secs(self.idle),
+            policies_in_rego: self.policies_in_rego,
             documents: self.documents,
             turns: 100,
             rate: 200,

@@ -1,4 +1,4 @@
-//! A controller that loads policies and documents from the hub, and nothing else that it could sync.
+//! A controller that loads policies and documents from the hub, and nothing else that it could sync. Or the one that syncs, with both.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::apply::{apply, apply_all, delete};
@@ -6,7 +6,7 @@ use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, fixtures, wait};
 use serde_json::{Map, Value, json};
 
-use super::documents::{self, CLUSTERS};
+use super::documents::{self, CLUSTERS, PODS, Variety};
 use super::hub::{LIMIT, MeasuredHub};
 use super::modules::{self, DENYING};
 use super::sample;
@@ -15,6 +15,45 @@ use super::sample;
 pub(super) const CONTROLLER_NAME: &str = "example.com/documents";
 /// The namespace of the policies.
 const NAMESPACE: &str = "policies";
+
+/// How many policies the controller has that syncs.
+pub(super) const POLICIES: usize = 50;
+
+/// Policies in Rego of the controller that syncs: it is asked about what is written of what it syncs.
+pub(super) struct Policed(Webhooks);
+
+impl Policed {
+    /// The arguments of the controller.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let mut arguments = self.0.arguments();
+        arguments.push(format!("--policy-namespace={NAMESPACE}"));
+        // The harness also writes while none runs.
+        arguments.push("--webhook-failure-policy=Ignore".to_owned());
+        arguments
+    }
+}
+
+/// Has the controller that syncs have policies, and documents that these read.
+pub(super) async fn turn_on(hub: &mut MeasuredHub, documents: usize) -> Result<()> {
+    if hub.policed.is_some() {
+        return Ok(());
+    }
+    set_policies(hub, POLICIES - 1).await?;
+    documents::fill(&hub.client, documents, Variety::Different).await?;
+    let webhooks = Webhooks::with_files(NAMESPACE)?;
+    webhooks.install(&hub.client).await?;
+    hub.policed = Some(Policed(webhooks));
+    Ok(())
+}
+
+/// Has it have neither.
+pub(super) async fn turn_off(hub: &mut MeasuredHub) -> Result<()> {
+    if let Some(Policed(webhooks)) = hub.policed.take() {
+        webhooks.uninstall(&hub.client).await?;
+        documents::clear(&hub.client, PODS, documents::namespaces()).await?;
+    }
+    Ok(())
+}
 
 /// A controller that the API server asks about the apps of a namespace.
 pub(super) struct Reviewing {
@@ -51,7 +90,14 @@ impl Reviewing {
 
 /// Puts the policies and the clusters there.
 pub(super) async fn set(hub: &MeasuredHub) -> Result<()> {
-    let modules = modules::with_placement(DENYING);
+    set_policies(hub, DENYING).await?;
+    let clusters: Vec<Value> = (0..CLUSTERS).map(documents::cluster).collect();
+    apply_all(&hub.client, &clusters).await
+}
+
+/// The policy of placement, and so many that deny.
+async fn set_policies(hub: &MeasuredHub, denying: usize) -> Result<()> {
+    let modules = modules::with_placement(denying);
     let keys: Map<String, Value> = modules.into_iter().map(|(key, text)| (key, text.into())).collect();
     let carrier = json!({
         "apiVersion": "v1",
@@ -59,9 +105,7 @@ pub(super) async fn set(hub: &MeasuredHub) -> Result<()> {
         "metadata": {"name": NAMESPACE, "namespace": NAMESPACE},
         "data": keys,
     });
-    apply_all(&hub.client, &[fixtures::namespace(NAMESPACE), carrier]).await?;
-    let clusters: Vec<Value> = (0..CLUSTERS).map(documents::cluster).collect();
-    apply_all(&hub.client, &clusters).await
+    apply_all(&hub.client, &[fixtures::namespace(NAMESPACE), carrier]).await
 }
 
 /// Starts a controller, and waits until all policies are in force and it has so many pods.
