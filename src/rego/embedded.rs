@@ -125,6 +125,8 @@ impl Embedded {
         let too_long = matches!(limit, Some(LimitError::TimeLimitExceeded { .. }));
         let mut fault = self.fault(error);
         if too_long {
+            // Without the names of what was asked about.
+            let query = query.split(" with ").next().unwrap_or(query);
             fault = Fault::new(&fault.module, None, format!("{query} took more than {} s", LIMIT.as_secs()));
         }
         Failure { too_long, fault }

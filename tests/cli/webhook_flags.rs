@@ -62,7 +62,7 @@ const FLAGS: [(&str, &str, &str); 21] = [
     (
         "no certificate of an authority for OPA",
         "--opa-url=https://opa.example --opa-ca-file=OTHER/tls.key",
-        "OTHER/tls.key: no certificates found",
+        "OTHER/tls.key has no certificate",
     ),
     ("an engine that is at no URL", "--placement-url=ftp://opa.example/v1/data", ADDRESS),
     (

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::core::v1::PodTemplate;
 use kube::api::{Api, DeleteParams};
 use policy_sync::clock::Clock;
 use policy_sync::rego::confined::Checker;
 use policy_sync::rego::loading::{Loaded, Loading, RegoMetrics, Settings};
 use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::bad_input::{self, code};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::{Controller, flow, wait};
 use regorus::Value as Rego;
@@ -264,4 +265,67 @@ async fn a_kind_that_the_hub_does_not_serve_has_no_objects_until_it_is_there() -
     api.delete(&name, &DeleteParams::default()).await?;
     world.until_status("reads", |status| status["warnings"][0]["message"] == expected).await?;
     until_loaded(&controller, 1).await
+}
+
+/// What a status says, and where it has it: every message with its place.
+fn said(status: &Value) -> Result<String> {
+    let (part, found) = match status["status"].as_str() {
+        Some("ok") => ("warning", &status["warnings"]),
+        Some("error") => ("error", &status["error"]["errors"]),
+        _ => bail!("it says {status}"),
+    };
+    let one = |found: &Value| {
+        let place = &found["location"];
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let parts = [&place["file"], &place["row"], &place["col"]].into_iter().filter(|part| !part.is_null());
+        let place = parts.map(text).collect::<Vec<_>>().join(":");
+        format!("{part}, {place}: {}", text(&found["message"]))
+    };
+    let found: Vec<String> = found.as_array().into_iter().flatten().map(one).collect();
+    Ok(if found.is_empty() { "ok".to_owned() } else { found.join("; ") })
+}
+
+#[tokio::test]
+async fn what_is_said_of_kinds_and_data_is_in_the_documentation() -> Result<()> {
+    let world = World::new("rego-said").await?;
+    let _controller = world.controller(&[]).await?;
+    let reads = |kind: &str| format!("package admission\nbad {{ data.kubernetes{kind}[_][_].bad }}\n");
+    let modules = [
+        ("a kind that the hub does not serve", reads(".unicorns"), "unicorns"),
+        ("a kind where its plural belongs", reads(".Pod"), "use the plural"),
+        ("a plural of two groups: that of the first group is read", reads(".events"), "ok"),
+        ("a kind that nobody can list", reads(".tokenreviews"), "error"),
+        ("Secrets that no flag names", reads(".secrets"), "error"),
+        ("whatever kind the input names", reads("[input.kind]"), "does not name"),
+        (
+            "rules where objects are that another module reads",
+            "package kubernetes.events\nbad = 1 { true }\n".to_owned(),
+            "error",
+        ),
+        ("a package that nobody asks", "package rego_said\nbad = 1 { true }\n".to_owned(), "neither asked"),
+    ];
+    let data = [
+        ("data that is no JSON", "[\"eu\"", "error"),
+        ("data that is empty", "", "error"),
+        ("data with a key twice: the last counts", r#"{"a": 1, "a": 2}"#, "ok"),
+        ("data of 200 levels", &format!("{}{}", "[".repeat(200), "]".repeat(200)), "error"),
+    ];
+    let mut rows = "| what | its status |\n|---|---|\n".to_owned();
+    for (number, (what, text, part)) in modules.iter().enumerate() {
+        let name = format!("module-{number}");
+        world.write(&name, json!({"a.rego": text})).await?;
+        let status =
+            world.until_status(&name, |status| said(status).is_ok_and(|said| said.contains(part))).await?;
+        rows += &format!("| {what} | {} |\n", code(&said(&status)?));
+    }
+    for (number, (what, text, part)) in data.iter().enumerate() {
+        let name = format!("data-{number}");
+        let mut object = world.config_map(&name, &json!({"zones": text}));
+        object["metadata"]["labels"] = json!({"openpolicyagent.org/data": "opa"});
+        apply(&world.client, &object).await?;
+        let status =
+            world.until_status(&name, |status| said(status).is_ok_and(|said| said.contains(part))).await?;
+        rows += &format!("| {what} | {} |\n", code(&said(&status)?));
+    }
+    bad_input::holds("rego kinds", &rows)
 }
