@@ -30,6 +30,7 @@ pub mod certificates;
 pub mod cli;
 pub mod clock;
 pub mod flow;
+pub mod gatekeeper;
 pub mod health;
 pub mod hub;
 mod in_turn;

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -23,6 +24,10 @@ pub struct Request {
     pub kind: Kind,
     /// Its resource.
     pub resource: Resource,
+    /// The part of it that is written, `status`; empty where it is the object.
+    pub sub_resource: String,
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    pub operation: String,
     /// Its namespace, empty for a cluster-scoped object.
     pub namespace: String,
     /// Its name, empty where the server will make one up.
@@ -33,6 +38,25 @@ pub struct Request {
     pub old_object: Value,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+}
+
+impl Request {
+    /// The object: by its name where it is not there yet, and by what its name begins with where it has none.
+    #[must_use]
+    pub fn reference(&self) -> ObjectReference {
+        let Kind { group, version, kind } = &self.kind;
+        let metadata = &self.object["metadata"];
+        let text = |field: &str| metadata[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let name = Some(self.name.clone()).filter(|name| !name.is_empty());
+        ObjectReference {
+            api_version: Some(if group.is_empty() { version.clone() } else { format!("{group}/{version}") }),
+            kind: Some(kind.clone()),
+            namespace: Some(self.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            name: name.or_else(|| text("name")).or_else(|| text("generateName")),
+            uid: text("uid"),
+            ..ObjectReference::default()
+        }
+    }
 }
 
 /// A resource.
@@ -64,7 +88,7 @@ pub struct Kind {
 struct Review {
     api_version: String,
     kind: String,
-    request: Option<Raw>,
+    request: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,6 +99,10 @@ struct Raw {
     kind: Kind,
     #[serde(default)]
     resource: Resource,
+    #[serde(default)]
+    sub_resource: String,
+    #[serde(default)]
+    operation: String,
     #[serde(default)]
     namespace: String,
     #[serde(default)]
@@ -91,6 +119,7 @@ struct Raw {
 #[derive(Debug)]
 pub struct Asked {
     api_version: String,
+    text: Box<RawValue>,
     raw: Raw,
 }
 
@@ -105,8 +134,21 @@ impl Asked {
         if review.kind != "AdmissionReview" || !review.api_version.starts_with("admission.k8s.io/v1") {
             return Err(format!("expected an AdmissionReview, found {} {}", review.api_version, review.kind));
         }
-        let raw = review.request.ok_or("an AdmissionReview has a request")?;
-        Ok(Self { api_version: review.api_version, raw })
+        let text = review.request.ok_or("an AdmissionReview has a request")?;
+        let raw = serde_json::from_str(text.get()).map_err(|error| error.to_string())?;
+        Ok(Self { api_version: review.api_version, text, raw })
+    }
+
+    /// The request as it was sent, as JSON.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.text.get()
+    }
+
+    /// The object as it is to be written, as JSON.
+    #[must_use]
+    pub fn object_text(&self) -> Option<&str> {
+        self.raw.object.as_deref().map(RawValue::get)
     }
 
     /// The resource of what is written: `deployments.apps`.
@@ -143,6 +185,8 @@ impl Asked {
         Ok(Request {
             kind: raw.kind.clone(),
             resource: raw.resource.clone(),
+            sub_resource: raw.sub_resource.clone(),
+            operation: raw.operation.clone(),
             namespace: raw.namespace.clone(),
             name: raw.name.clone(),
             object: read(&raw.object, "the object")?,

@@ -38,6 +38,20 @@ pub fn plain_excerpt(text: &str) -> String {
     if text.is_empty() { "\"\"".to_owned() } else { excerpt(text).escape_debug().to_string() }
 }
 
+/// `text` on one line: what is no character of text, such as an escape of a terminal, is written out.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' | '\t' => line.push(' '),
+            control if control.is_control() => line.extend(control.escape_unicode()),
+            other => line.push(other),
+        }
+    }
+    line
+}
+
 /// `error` and its causes, the outermost first. Libraries repeat the cause in their own words, or do not: it stands here
 /// once.
 #[must_use]

@@ -16,6 +16,24 @@ use crate::api::names::{ControllerName, GroupResource};
 use crate::api::rego_policy;
 use crate::rego::exemptions::{Exemptions, quoted};
 
+/// The path of reviews whose answers may change what is written.
+pub(crate) const ADMIT: &str = "/admit";
+/// The path of reviews of what is stored.
+pub(crate) const ADMIT_LAST: &str = "/admit/validating";
+/// What is never reviewed, by group and resource: what the hub itself cannot do without, what is written all the time, questions, and
+/// policies, which must be mended.
+const UNGATED: [(&str, &str); 10] = [
+    ("", "endpoints"),
+    ("", "events"),
+    ("", "nodes"),
+    ("authentication.k8s.io", "*"),
+    ("authorization.k8s.io", "*"),
+    ("certificates.k8s.io", "*"),
+    ("coordination.k8s.io", "leases"),
+    ("discovery.k8s.io", "endpointslices"),
+    ("events.k8s.io", "events"),
+    (rego_policy::GROUP, "*"),
+];
 /// How long the API server waits for an answer, in seconds; this process answers sooner.
 const TIMEOUT: u8 = 5;
 
@@ -46,35 +64,48 @@ pub(super) fn plan(
 ) -> Plan {
     let waits = |what: &str| Plan::Wait(format!("it is not known yet {what}"));
     let Some(in_use) = &facts.in_use else { return waits("which policies there are") };
-    let wanted = match sort {
-        Sort::Mutating => in_use.placement,
-        Sort::Validating => in_use.carriers,
-    };
+    let wanted = in_use.admission.is_some()
+        || match sort {
+            Sort::Mutating => in_use.placement,
+            Sort::Validating => in_use.carriers,
+        };
     let mut entries = Vec::new();
     if wanted {
         // Who we are first: else our own writes would be reviewed.
         if facts.user.is_none() {
             return waits("who this controller is");
         }
-        let Some(covered) = &facts.covered else { return waits("what the classes list") };
         let bundle = match trusted {
             Ok(bundle) => bundle.as_deref(),
             Err(why) => return Plan::Wait(why.clone()),
         };
         let entry = Entry { settings, controller, bundle };
         match sort {
-            Sort::Mutating => {
+            Sort::Mutating if in_use.placement => {
+                let Some(covered) = &facts.covered else { return waits("what the classes list") };
                 let mut kinds = covered.kinds.clone();
                 if !covered.is_whole {
                     // A class that cannot be read may list what it did.
-                    kinds.extend(stored.entries.iter().flat_map(|(_, entry)| reviewed(entry)));
+                    kinds.extend(reviewed(stored, &entry.name("placement")));
                 }
                 if !covered.classes.is_empty() {
                     kinds.insert(GroupResource::gateways());
                 }
                 entries.extend(entry.placement(&kinds, facts, &covered.classes));
             }
-            Sort::Validating => entries.push(entry.policies(facts)),
+            Sort::Validating if in_use.carriers => entries.push(entry.policies(facts)),
+            Sort::Mutating | Sort::Validating => {}
+        }
+        if let Some(gated) = &in_use.admission {
+            if let Some(plural) = &gated.awaited {
+                return waits(&format!("what {plural} are"));
+            }
+            let mut kinds = gated.kinds.clone();
+            if !gated.is_whole {
+                // A policy that cannot be asked may name what it did.
+                kinds.extend(reviewed(stored, &entry.name("admit")));
+            }
+            entries.extend(entry.admit(sort, &kinds, gated.any, facts));
         }
     }
     let names: BTreeSet<&str> = entries.iter().filter_map(|entry| entry["name"].as_str()).collect();
@@ -127,8 +158,13 @@ fn is_at(settings: &Settings, entry: &Value) -> bool {
     paths.into_iter().any(|path| settings.url.client_config(&path) == config)
 }
 
-/// The kinds that a stored entry has reviewed.
-fn reviewed(entry: &Value) -> Vec<GroupResource> {
+/// The kinds that the stored entry of this name has reviewed.
+fn reviewed(stored: &Configuration, name: &str) -> Vec<GroupResource> {
+    let named = stored.entries.iter().filter(|(_, entry)| entry["name"] == name);
+    named.flat_map(|(_, entry)| reviewed_by(entry)).collect()
+}
+
+fn reviewed_by(entry: &Value) -> Vec<GroupResource> {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
     };
@@ -179,8 +215,9 @@ impl Entry<'_> {
             classes.join(", ")
         );
         conditions.push(json!({"name": "gateways-of-ours", "expression": expression}));
+        let rules = rules(kinds, "Namespaced");
         let mut entry =
-            self.entry("placement", rules(kinds, "Namespaced"), self.settings.failure_policy, conditions);
+            self.entry(("placement", "/placement"), rules, self.settings.failure_policy, conditions);
         entry["namespaceSelector"] = Exemptions::selector();
         entry["reinvocationPolicy"] = "IfNeeded".into();
         Some(entry)
@@ -191,20 +228,59 @@ impl Entry<'_> {
         let kinds =
             [GroupResource::new("", "configmaps"), GroupResource::new(rego_policy::GROUP, "regopolicies")];
         let conditions = Exemptions::default().conditions(facts.exempt_user());
-        let mut entry = self.entry("policies", rules(&kinds.into(), "*"), FailurePolicy::Ignore, conditions);
+        let rules = rules(&kinds.into(), "*");
+        let mut entry = self.entry(("policies", "/policies"), rules, FailurePolicy::Ignore, conditions);
         let namespaces = &self.settings.policy_namespaces;
         let within = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces});
         entry["namespaceSelector"] = json!({"matchExpressions": [within]});
         entry
     }
 
-    fn entry(&self, path: &str, rules: Value, failure: FailurePolicy, conditions: Vec<Value>) -> Value {
-        let mut client = self.settings.url.client_config(&format!("/{path}"));
+    /// The entry that has `/admit` asked of these kinds, or of all.
+    fn admit(&self, sort: Sort, kinds: &BTreeSet<GroupResource>, all: bool, facts: &Facts) -> Option<Value> {
+        let rules = match all {
+            true => rules(&[GroupResource::new("*", "*")].into(), "*"),
+            false if kinds.is_empty() => return None,
+            false => rules(kinds, "*"),
+        };
+        let mut conditions = self.settings.exemptions.conditions(facts.exempt_user());
+        let never = UNGATED.map(|(group, resource)| {
+            let is_of_group = format!("request.resource.group == {}", quoted(group));
+            match resource {
+                "*" => format!("!({is_of_group})"),
+                _ => format!("!({is_of_group} && request.resource.resource == {})", quoted(resource)),
+            }
+        });
+        conditions.push(json!({"name": "gated", "expression": never.join(" && ")}));
+        let path = match sort {
+            Sort::Mutating => ADMIT,
+            Sort::Validating => ADMIT_LAST,
+        };
+        let mut entry = self.entry(("admit", path), rules, self.settings.failure_policy, conditions);
+        entry["namespaceSelector"] = Exemptions::selector();
+        if sort == Sort::Mutating {
+            entry["reinvocationPolicy"] = "IfNeeded".into();
+        }
+        Some(entry)
+    }
+
+    fn name(&self, of: &str) -> String {
+        format!("{of}{}", entry_suffix(self.controller))
+    }
+
+    fn entry(
+        &self,
+        (name, path): (&str, &str),
+        rules: Value,
+        failure: FailurePolicy,
+        conditions: Vec<Value>,
+    ) -> Value {
+        let mut client = self.settings.url.client_config(path);
         if let Some(bundle) = self.bundle {
             client["caBundle"] = STANDARD.encode(bundle).into();
         }
         json!({
-            "name": format!("{path}{}", entry_suffix(self.controller)),
+            "name": self.name(name),
             "admissionReviewVersions": ["v1"],
             "clientConfig": client,
             "failurePolicy": failure.to_string(),

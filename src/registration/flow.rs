@@ -9,6 +9,7 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use kube::runtime::watcher::DefaultBackoff;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -25,7 +26,7 @@ use crate::certificates::Certificates;
 use crate::clock::Clock;
 use crate::hub::watch::{Feed, Supervisor, answered};
 use crate::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
-use crate::rego::asked::PLACEMENT;
+use crate::rego::asked::{ADMISSION, PLACEMENT};
 use crate::rego::loading::{Loaded, Unregistered};
 use crate::sync::desired::covered::Covered;
 use crate::tasks::Tasks;
@@ -88,7 +89,9 @@ impl Registration {
         let (watching, watched) = watch::channel(wanted(&shared.settings));
         let mut supervisor = Supervisor::new(client.clone(), feed, tasks.clone());
         let loaded = sources.loaded.clone();
-        loaded.registered(PLACEMENT, Some(Unregistered::yet()));
+        for package in [PLACEMENT, ADMISSION] {
+            loaded.registered(package, Some(Unregistered::yet()));
+        }
         supervisor.spawn(gather(shared.clone(), client.clone(), sources, queue.clone()));
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
         let registrar = Registrar {
@@ -98,6 +101,7 @@ impl Registration {
             queue: queue.clone(),
             written: Expectations::default(),
             repeats: Repeats::default(),
+            planned: Mutex::default(),
         };
         queue.affect(Key::all());
         let working = Worker::new(registrar, queue, leadership, metrics.clone(), tasks.clone()).run(stop);
@@ -121,7 +125,7 @@ async fn gather(shared: Arc<Shared>, client: Client, sources: Sources, queue: Ar
     let mut asking = std::pin::pin!(who_we_are(client).fuse());
     let mut facts = Facts::default();
     loop {
-        facts.in_use = *in_use.borrow_and_update();
+        facts.in_use = in_use.borrow_and_update().clone();
         facts.covered = covered.borrow_and_update().clone();
         shared.facts.send_replace(facts.clone());
         queue.affect(Key::all());

@@ -8,6 +8,7 @@ use http::Request;
 use json_patch::Patch;
 use kube::api::{Patch as Body, PatchParams};
 use kube::core::request;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
@@ -25,7 +26,7 @@ use crate::reconcile::{
     Capability, Expectations, Failure, LastWrite, Queue, Repeats, RequestError, Requests, Slot, apply,
     of_kind,
 };
-use crate::rego::asked::PLACEMENT;
+use crate::rego::asked::{ADMISSION, PLACEMENT};
 use crate::rego::loading::{Loaded, Unregistered};
 
 /// How often it is looked whether time alone has made a certificate due.
@@ -39,6 +40,8 @@ pub(super) struct Registrar {
     pub(super) queue: Arc<Queue<Key>>,
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) repeats: Repeats<Key, Plan>,
+    /// Whose entries have been planned in this term.
+    pub(super) planned: Mutex<BTreeSet<Sort>>,
 }
 
 /// Why something could not be registered. It is tried again, after a backoff.
@@ -74,7 +77,12 @@ impl Capability for Registrar {
     /// What a leader finds out counts in its term alone.
     fn leadership_changed(&self) {
         self.shared.faults.lock().clear();
-        self.loaded.registered(PLACEMENT, Some(Unregistered::yet()));
+        self.planned.lock().clear();
+        let is_placement_asked = self.shared.is_asked(Sort::Mutating, "placement-");
+        for (package, is_asked) in [(PLACEMENT, is_placement_asked), (ADMISSION, self.is_admission_asked())] {
+            // Where the API server asks already, nothing is told until it is planned anew.
+            self.loaded.registered(package, (!is_asked).then(Unregistered::yet));
+        }
     }
 
     /// Each process serves; only the leader writes.
@@ -207,7 +215,7 @@ impl Registrar {
             Plan::Remove(gone) => removing(sort, name, &uid, gone),
         };
         if let Some(wait) = self.repeats.wait(key, &plan, now) {
-            let what = if self.shared.is_asked(sort) { "changes" } else { "takes out" };
+            let what = if self.shared.is_asked(sort, "") { "changes" } else { "takes out" };
             self.note(
                 key,
                 Some(format!("somebody else {what} the entry of {} {name} again and again", sort.kind())),
@@ -222,6 +230,11 @@ impl Registrar {
         self.repeats.wrote(key, plan, now);
         info!(configuration = sort.kind(), name, "changed which webhooks are asked");
         Ok(())
+    }
+
+    /// Whether the API server asks what may be written, first and last.
+    fn is_admission_asked(&self) -> bool {
+        Sort::ALL.into_iter().all(|sort| self.shared.is_asked(sort, "admit-"))
     }
 
     fn is_visible(&self, key: &Key, seen: u64) -> bool {
@@ -243,8 +256,18 @@ impl Registrar {
             self.queue.affect(Sort::ALL.map(Key::Entries));
         }
         if let Key::Entries(Sort::Mutating) = key {
-            let is_asked = self.shared.is_asked(Sort::Mutating);
+            let is_asked = self.shared.is_asked(Sort::Mutating, "placement-");
             self.loaded.registered(PLACEMENT, fault.map(|why| Unregistered { why, is_asked }));
+        }
+        if let Key::Entries(sort) = key {
+            // Both are asked what may be written.
+            let mut planned = self.planned.lock();
+            planned.insert(*sort);
+            if planned.len() == Sort::ALL.len() {
+                let fault = Sort::ALL.into_iter().find_map(|sort| self.shared.fault(&Key::Entries(sort)));
+                let is_asked = self.is_admission_asked();
+                self.loaded.registered(ADMISSION, fault.map(|why| Unregistered { why, is_asked }));
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::facts::Facts;
@@ -130,10 +131,17 @@ impl Shared {
         before != fault
     }
 
-    /// Whether there is an entry of ours, as far as that is known.
-    pub(super) fn is_asked(&self, sort: Sort) -> bool {
+    /// What keeps `key` from being as planned, if anything.
+    pub(super) fn fault(&self, key: &Key) -> Option<String> {
+        self.faults.lock().get(key).cloned()
+    }
+
+    /// Whether there is an entry of ours whose name begins with `of`, as far as that is known.
+    pub(super) fn is_asked(&self, sort: Sort, of: &str) -> bool {
         let guard = self.mirror.read();
         let stored = guard.view(self.clock.now()).configuration(&self.settings, sort);
-        stored.is_ok_and(|stored| stored.is_some_and(|stored| !stored.entries.is_empty()))
+        let is_of =
+            |(_, entry): &(usize, Value)| entry["name"].as_str().is_some_and(|name| name.starts_with(of));
+        stored.is_ok_and(|stored| stored.is_some_and(|stored| stored.entries.iter().any(is_of)))
     }
 }

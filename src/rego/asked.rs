@@ -7,7 +7,7 @@ pub const ASKED: [&str; 3] = [PLACEMENT, ADMISSION, AUTHORIZATION];
 /// Where objects go.
 pub const PLACEMENT: &str = "io.k8s.federation.admission";
 /// What may be written.
-pub(super) const ADMISSION: &str = "admission";
+pub const ADMISSION: &str = "admission";
 /// What may be asked of the API server.
 pub(super) const AUTHORIZATION: &str = "authorization";
 

@@ -14,7 +14,7 @@
 
 mod head;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref, Rule};
 
@@ -90,6 +90,32 @@ fn term(expr: &Expr) -> Option<String> {
         | Expr::Bool { value, .. }
         | Expr::Null { value, .. } => value.to_json_str().ok(),
         _ => None,
+    }
+}
+
+/// Of which kinds a module denies objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Denies {
+    /// Plurals, as the module calls them.
+    pub kinds: BTreeSet<String>,
+    /// Whether a denial names none.
+    pub any: bool,
+}
+
+impl Denies {
+    /// Of which kinds `modules` deny objects that are written.
+    #[must_use]
+    pub fn of<'m>(modules: impl Iterator<Item = &'m Module>) -> Self {
+        let mut denies = Self::default();
+        for module in modules.filter(|module| module.package() == ADMISSION) {
+            for rule in module.tree.policy.iter().filter(|rule| is_denial(module, rule)) {
+                match Reviewed::of(module, rule).and_then(|reviewed| reviewed.kind()) {
+                    Some(kind) => drop(denies.kinds.insert(kind)),
+                    None => denies.any = true,
+                }
+            }
+        }
+        denies
     }
 }
 

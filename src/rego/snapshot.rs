@@ -1,12 +1,16 @@
 //! What is asked: modules and data of one moment. Who asks reads it and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use regorus::Value;
 
 use super::asked::{PLACEMENT, Packages};
 use super::embedded::Failure;
 use super::engine::{Engine, EngineError};
+use super::module::ModuleId;
+use crate::api::names::GroupResource;
+use crate::api::rego_policy::Enforcement;
 
 /// Modules and data of one moment.
 #[derive(Clone, Debug)]
@@ -14,8 +18,18 @@ pub struct Snapshot {
     engine: Engine,
     denials: BTreeMap<&'static str, String>,
     packages: Packages,
+    gates: Arc<Gates>,
     /// Why nothing can be asked yet.
     starting: Option<String>,
+}
+
+/// What those who review objects have to know beside the policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gates {
+    /// How policies call kinds.
+    pub names: BTreeMap<GroupResource, BTreeSet<String>>,
+    /// The modules whose denials do not deny.
+    pub lenient: BTreeMap<ModuleId, Enforcement>,
 }
 
 /// Why there is no answer.
@@ -68,13 +82,35 @@ impl Snapshot {
     /// One in which nothing can be asked for what `denials` name.
     #[must_use]
     pub fn new(engine: Engine, denials: BTreeMap<&'static str, String>) -> Self {
-        Self { engine, denials, packages: Packages::default(), starting: None }
+        Self { engine, denials, packages: Packages::default(), gates: Arc::default(), starting: None }
     }
 
     /// The same where other packages are asked than by default.
     #[must_use]
     pub fn asking(self, packages: Packages) -> Self {
         Self { packages, ..self }
+    }
+
+    /// The same, with what those who review objects have to know.
+    #[must_use]
+    pub fn with_gates(self, gates: Gates) -> Self {
+        Self { gates: Arc::new(gates), ..self }
+    }
+
+    /// How policies call `kind`: by its plural, where they do not name it.
+    #[must_use]
+    pub fn names_of(&self, kind: &GroupResource) -> BTreeSet<String> {
+        if let Some(names) = self.gates.names.get(kind) {
+            return names.clone();
+        }
+        let is_taken = self.gates.names.values().any(|names| names.contains(&*kind.resource));
+        BTreeSet::from([if is_taken { kind.to_string() } else { kind.resource.to_string() }])
+    }
+
+    /// What the denials of a module come to.
+    #[must_use]
+    pub fn enforcement(&self, module: &str) -> Enforcement {
+        self.gates.lenient.get(&ModuleId::new(module)).copied().unwrap_or_default()
     }
 
     /// Who evaluates.
@@ -113,6 +149,12 @@ impl Snapshot {
             None => self.engine.has(self.packages.of(what)),
         };
         self.starting.is_some() || self.denials.contains_key(what) || has()
+    }
+
+    /// Whether a policy that is asked for `what` cannot be.
+    #[must_use]
+    pub fn is_denied(&self, what: &str) -> bool {
+        self.denials.contains_key(what)
     }
 
     /// The value of `query`, which is asked for `what`; `None` where it is undefined.

@@ -17,11 +17,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tracing::error;
 
-use crate::api::admission::{Asked, Verdict};
+use crate::api::admission::{Asked, Request, Verdict};
 use crate::api::text::with_causes;
+use crate::gatekeeper::review::{self as gatekeeper, Registration as By, Reviewed};
+use crate::gatekeeper::told::Denied;
 use crate::placement::refusals::Refusals;
-use crate::placement::review::review;
+use crate::placement::review as placement;
+use crate::registration::{ADMIT, ADMIT_LAST};
 use crate::rego::loading::{Loaded, RegoMetrics, Written};
+use crate::rego::snapshot::{Snapshot, Unanswered};
 use crate::rego::turns::Turns;
 
 pub use metrics::WebhookMetrics;
@@ -42,9 +46,18 @@ pub struct Webhooks {
     turns: Turns,
     bodies: Arc<Semaphore>,
     checks: Arc<Semaphore>,
-    refusals: Refusals,
+    told: Told,
     metrics: WebhookMetrics,
     rego_metrics: RegoMetrics,
+}
+
+/// Who tells of what is denied.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    /// Of where objects go.
+    pub refusals: Refusals,
+    /// Of what may be written.
+    pub denied: Denied,
 }
 
 impl Webhooks {
@@ -52,32 +65,48 @@ impl Webhooks {
     #[must_use]
     pub(crate) fn new(
         (loaded, rego_metrics): (Loaded, RegoMetrics),
-        refusals: Refusals,
+        told: Told,
         metrics: WebhookMetrics,
     ) -> Self {
         let (bodies, checks) = (Arc::new(Semaphore::new(BODIES)), Arc::new(Semaphore::new(1)));
-        Self { turns: Turns::new(loaded.at_once()), loaded, bodies, checks, refusals, metrics, rego_metrics }
+        Self { turns: Turns::new(loaded.at_once()), loaded, bodies, checks, told, metrics, rego_metrics }
     }
 }
 
-/// `/placement` and `/policies`.
+/// `/placement`, `/policies`, and both paths of `/admit`.
 pub fn router(webhooks: Webhooks) -> Router {
-    Router::new().route("/placement", post(placement)).route("/policies", post(policies)).with_state(webhooks)
+    Router::new()
+        .route("/placement", post(place))
+        .route("/policies", post(policies))
+        .route(ADMIT, post(admit))
+        .route(ADMIT_LAST, post(admit_last))
+        .with_state(webhooks)
 }
 
-async fn placement(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
+async fn place(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
     webhooks.answer("/placement", request, async |asked, until| webhooks.place(asked, until).await).await
 }
 
+async fn admit(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
+    webhooks.gate(ADMIT, By::Mutating, request).await
+}
+
+async fn admit_last(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
+    webhooks.gate(ADMIT_LAST, By::Validating, request).await
+}
+
 async fn policies(State(webhooks): State<Webhooks>, request: HttpRequest<Body>) -> Response {
-    webhooks.answer("/policies", request, async |asked, until| webhooks.check(&asked, until).await).await
+    let check = async |asked: Arc<Asked>, until| webhooks.check(&asked, until).await.into();
+    webhooks.answer("/policies", request, check).await
 }
 
 /// What metrics call a verdict.
-fn word(verdict: &Verdict) -> &'static str {
+fn word(Reviewed { verdict, dry }: &Reviewed) -> &'static str {
     match verdict {
-        Verdict::Allowed { patch, .. } if patch.0.is_empty() => "allowed",
-        Verdict::Allowed { .. } => "changed",
+        Verdict::Allowed { patch, .. } if !patch.0.is_empty() => "changed",
+        Verdict::Allowed { warnings, .. } if !warnings.is_empty() => "warned",
+        Verdict::Allowed { .. } if *dry > 0 => "dryrun",
+        Verdict::Allowed { .. } => "allowed",
         Verdict::Denied { code: 403, .. } => "denied",
         Verdict::Denied { code: 429, .. } => "too_many",
         Verdict::Denied { .. } => "failed",
@@ -92,16 +121,16 @@ impl Webhooks {
         &self,
         path: &'static str,
         request: HttpRequest<Body>,
-        review: impl AsyncFnOnce(Arc<Asked>, Instant) -> Verdict,
+        review: impl AsyncFnOnce(Arc<Asked>, Instant) -> Reviewed,
     ) -> Response {
         let began = Instant::now();
         let (verdict, answer) = match self.asked(request, began).await {
             Err((code, text)) => ("invalid", (code, text).into_response()),
             Ok((asked, room)) => {
                 let asked = Arc::new(asked);
-                let verdict = review(asked.clone(), began + ANSWERED).await;
+                let reviewed = review(asked.clone(), began + ANSWERED).await;
                 drop(room);
-                (word(&verdict), Json(asked.answer(&verdict)).into_response())
+                (word(&reviewed), Json(asked.answer(&reviewed.verdict)).into_response())
             }
         };
         self.metrics.answered(path, verdict, began.elapsed());
@@ -185,37 +214,66 @@ impl Webhooks {
     }
 
     /// Asks policies where what is written goes.
-    async fn place(&self, asked: Arc<Asked>, until: Instant) -> Verdict {
+    async fn place(&self, asked: Arc<Asked>, until: Instant) -> Reviewed {
+        let refusals = self.told.refusals.clone();
+        let tell = move |request: &Request, verdict: &Verdict| refusals.tell(request, verdict);
+        let review = |snapshot: &Snapshot, request: &Request, _: &Asked| {
+            Ok(placement::review(snapshot, request)?.into())
+        };
+        self.review("placement", asked, until, review, tell).await
+    }
+
+    /// Asks policies whether that may be written which `request` has reviewed.
+    async fn gate(&self, path: &'static str, by: By, request: HttpRequest<Body>) -> Response {
+        let gate = async |asked: Arc<Asked>, until| {
+            let denied = self.told.denied.clone();
+            let tell = move |request: &Request, verdict: &Verdict| denied.tell(request, verdict);
+            let review = move |snapshot: &Snapshot, request: &Request, asked: &Asked| {
+                gatekeeper::review(snapshot, request, asked, by)
+            };
+            self.review("admission", asked, until, review, tell).await
+        };
+        self.answer(path, request, gate).await
+    }
+
+    /// What `review` makes of what is asked, in its turn; what it denies, `tell` tells.
+    async fn review(
+        &self,
+        query: &'static str,
+        asked: Arc<Asked>,
+        until: Instant,
+        review: impl FnOnce(&Snapshot, &Request, &Asked) -> Result<Reviewed, Unanswered> + Send + 'static,
+        tell: impl FnOnce(&Request, &Verdict) + Send + 'static,
+    ) -> Reviewed {
         let resource = asked.resource();
         let reviewing = async {
-            let Some(turn) = self.turns.take(&resource).await else { return Verdict::too_many() };
-            let (snapshot, refusals, kind) =
-                (self.loaded.snapshot(), self.refusals.clone(), resource.clone());
+            let Some(turn) = self.turns.take(&resource).await else { return Verdict::too_many().into() };
+            let (snapshot, kind) = (self.loaded.snapshot(), resource.clone());
             let rego_metrics = self.rego_metrics.clone();
             let reviewed = tokio::task::spawn_blocking(move || {
                 let request = match asked.request() {
                     Ok(request) => request,
-                    Err(fault) => return Verdict::failed(fault),
+                    Err(fault) => return Verdict::failed(fault).into(),
                 };
                 let began = Instant::now();
-                let reviewed = review(&snapshot, &request);
+                let reviewed = review(&snapshot, &request, &asked);
                 let reason = match &reviewed {
-                    Ok(Verdict::Denied { code: 500, .. }) => Some("answer"),
+                    Ok(Reviewed { verdict: Verdict::Denied { code: 500, .. }, .. }) => Some("answer"),
                     Ok(_) => None,
                     Err(error) => Some(error.reason()),
                 };
-                rego_metrics.asked("placement", began.elapsed(), reason);
-                turn.ended(&kind, reviewed.as_ref().is_err_and(|error| error.is_too_long()));
-                let verdict = reviewed.unwrap_or_else(|error| Verdict::failed(error.to_string()));
-                refusals.tell(&request, &verdict);
-                verdict
+                rego_metrics.asked(query, began.elapsed(), reason);
+                turn.ended(&kind, reviewed.as_ref().is_err_and(Unanswered::is_too_long));
+                let reviewed = reviewed.unwrap_or_else(|error| Verdict::failed(error.to_string()).into());
+                tell(&request, &reviewed.verdict);
+                reviewed
             });
             reviewed.await.unwrap_or_else(|panic| {
                 error!(%panic, resource, "a review panicked");
-                Verdict::failed("the review panicked: see the log")
+                Verdict::failed("the review panicked: see the log").into()
             })
         };
-        let late = |_| Verdict::failed(format!("no answer within {} s", ANSWERED.as_secs()));
+        let late = |_| Verdict::failed(format!("no answer within {} s", ANSWERED.as_secs())).into();
         timeout_at(until, reviewing).await.unwrap_or_else(late)
     }
 }

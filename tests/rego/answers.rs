@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync::api::admission::{Request, Verdict};
+use policy_sync::api::admission::{Asked, Request, Verdict};
+use policy_sync::gatekeeper::review as gatekeeper;
 use policy_sync::placement::review::review;
 use policy_sync::rego::bundle::Bundle;
 use policy_sync::rego::engine::Evaluator;
@@ -106,4 +107,103 @@ fn what_becomes_of_answers_that_cannot_be_used_is_in_the_documentation() -> Resu
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     bad_input::holds("rego answers", &table)
+}
+
+/// What is wrong, and the rules of a policy that denies a Pod with one container.
+const DENIALS: [(&str, &str); 25] = [
+    ("a text", "deny contains \"no\""),
+    ("two texts", "deny contains \"b\"\ndeny contains \"a\""),
+    ("an id alone", "deny contains {\"id\": \"a\"}"),
+    ("a number", "deny contains 1"),
+    ("a list as an element", "deny contains [\"a\"]"),
+    ("an object without id", "deny contains {\"resolution\": {}}"),
+    ("an id that is a number", "deny contains {\"id\": 1}"),
+    ("a resource that is a text", "deny contains {\"id\": \"a\", \"resource\": \"web\"}"),
+    (
+        "another object",
+        "deny contains {\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": \"shop\", \"name\": \"b\"}}",
+    ),
+    ("a resolution that is a list", "deny contains {\"id\": \"a\", \"resolution\": [1]}"),
+    ("a message that is a number", "deny contains {\"id\": \"a\", \"resolution\": {\"message\": 1}}"),
+    (
+        "a message of two lines, and an escape",
+        "deny contains {\"id\": \"a\", \"resolution\": {\"message\": \"b\\n\\u001b[31m<b>\"}}",
+    ),
+    ("no rule `deny`", "p := 1"),
+    ("`deny` that is an object", "deny := {\"a\": 1}"),
+    ("no patches", "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": []}}"),
+    ("patches that are an object", "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": {}}}"),
+    ("a patch without operation", PATCH_WITHOUT),
+    (
+        "an unknown operation",
+        "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"put\", \"path\": \"/a\"}]}}",
+    ),
+    (
+        "a path that is no pointer",
+        "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"remove\", \"path\": \"/a~2\"}]}}",
+    ),
+    (
+        "a path that is not there",
+        "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"remove\", \"path\": \"/spec/none\"}]}}",
+    ),
+    (
+        "another name for the object",
+        "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"replace\", \"path\": \"/metadata/name\", \"value\": \"b\"}]}}",
+    ),
+    (
+        "a `test` that fails",
+        "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"test\", \"path\": \"/spec/priority\", \"value\": 2}]}}",
+    ),
+    (
+        "two values for one field",
+        "deny contains {\"id\": id, \"resolution\": {\"patches\": [{\"op\": \"replace\", \"path\": \"spec/priority\", \"value\": id}]}} if some id in [\"a\", \"b\"]",
+    ),
+    (
+        "a field, and what is in it",
+        "deny contains {\"id\": path, \"resolution\": {\"patches\": [{\"op\": \"remove\", \"path\": path}]}} if some path in [\"/spec\", \"/spec/priority\"]",
+    ),
+    (
+        "1 MiB of patches",
+        "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"op\": \"add\", \"path\": \"/spec/a\", \"value\": concat(\"\", [\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" | some n in numbers.range(1, 20000)])}]}}",
+    ),
+];
+const PATCH_WITHOUT: &str =
+    "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"path\": \"/a\"}]}}";
+
+/// What is said of a Pod that `rules` deny.
+fn denial(rules: &str) -> Result<String> {
+    let text =
+        Text { id: ModuleId::new(ID), text: format!("package admission\nimport rego.v1\n{rules}\n").into() };
+    let bundle = Bundle::read(&[text]).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
+    let engine = Evaluator::Embedded.engine(&bundle).map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "operation": "CREATE", "namespace": "shop", "name": "a",
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "object": {"metadata": {"name": "a", "namespace": "shop"}, "spec": {"priority": 1}},
+    }});
+    let asked = Asked::read(&serde_json::to_vec(&review)?).map_err(|fault| anyhow::anyhow!(fault))?;
+    let request = asked.request().map_err(|fault| anyhow::anyhow!(fault))?;
+    let reviewed = gatekeeper::review(
+        &Snapshot::new(engine, BTreeMap::new()),
+        &request,
+        &asked,
+        gatekeeper::Registration::Mutating,
+    );
+    Ok(match reviewed.map(|reviewed| reviewed.verdict) {
+        Ok(Verdict::Denied { message, .. }) => message,
+        Ok(Verdict::Allowed { .. }) => String::new(),
+        Err(error) => error.to_string(),
+    })
+}
+
+#[test]
+fn what_becomes_of_denials_is_in_the_documentation() -> Result<()> {
+    let mut table = "| `deny` has | the object |\n|---|---|\n".to_owned();
+    for (what, rules) in DENIALS {
+        let found = denial(rules).with_context(|| what.to_owned())?;
+        let found = found.replace(ID, "ID");
+        let told = if found.is_empty() { "is written".to_owned() } else { code(&found) };
+        table += &format!("| {what} | {told} |\n");
+    }
+    bad_input::holds("rego denials", &table)
 }

@@ -1,5 +1,6 @@
 //! Policies in Rego on a real API server: what is loaded of them, and what their owners are told.
 
+mod admit;
 mod answers;
 mod by_hand;
 mod carriers;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::ByteString;
@@ -19,7 +19,7 @@ use policy_sync_testenv::{Controller, wait};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 
-use crate::world::{LIMIT, World, denies};
+use crate::world::{LIMIT, World, denies, modules};
 
 /// Says that everything goes to `eu`, and that what is called `bad` goes nowhere.
 const PLACES: &str = r#"package io.k8s.federation.admission
@@ -29,15 +29,15 @@ errors["nothing is called bad"] { input.metadata.name == "bad" }
 const SELECTOR: &str = "kuadrant.io/cluster-selector";
 
 /// A class of a controller, and webhooks that it registers.
-struct Registered {
-    world: World,
+pub(crate) struct Registered {
+    pub(crate) world: World,
     webhooks: Webhooks,
     controller: Option<Controller>,
 }
 
 impl Registered {
     /// One whose configurations are there, and that runs.
-    async fn start(namespace: &str) -> Result<Self> {
+    pub(crate) async fn start(namespace: &str) -> Result<Self> {
         let webhooks = Webhooks::new(namespace)?;
         let mut registered = Self::prepare(namespace, webhooks).await?;
         registered.webhooks.install(&registered.world.client).await?;
@@ -59,7 +59,7 @@ impl Registered {
         Ok(Self { world, webhooks, controller: None })
     }
 
-    async fn run(&mut self, more: &[&str]) -> Result<()> {
+    pub(crate) async fn run(&mut self, more: &[&str]) -> Result<()> {
         let mut arguments = self.webhooks.arguments();
         arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -67,19 +67,30 @@ impl Registered {
         Ok(())
     }
 
-    async fn stop(&mut self) -> Result<()> {
+    pub(crate) async fn stop(&mut self) -> Result<()> {
         if let Some(controller) = self.controller.take() {
             controller.terminate().await?;
         }
         Ok(())
     }
 
-    fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &Client {
         &self.world.client
     }
 
+    /// What runs.
+    pub(crate) fn controller(&self) -> Result<&Controller> {
+        self.controller.as_ref().context("nothing runs")
+    }
+
+    pub(crate) async fn delete(&self, object: &Value) -> Result<()> {
+        let (api, name) = api_for(self.client(), object).await?;
+        api.delete(&name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
     /// The namespace of what is covered.
-    fn shop(namespace: &str) -> String {
+    pub(crate) fn shop(namespace: &str) -> String {
         format!("{namespace}-shop")
     }
 
@@ -101,7 +112,7 @@ impl Registered {
     }
 
     /// What the API stores of `object`, with whatever webhooks make of it.
-    async fn create(&self, object: &Value) -> Result<DynamicObject> {
+    pub(crate) async fn create(&self, object: &Value) -> Result<DynamicObject> {
         let (api, _) = api_for(self.client(), object).await?;
         Ok(api.create(&PostParams::default(), &serde_json::from_value(object.clone())?).await?)
     }
@@ -122,7 +133,7 @@ impl Registered {
         Ok(found)
     }
 
-    async fn until_entries(
+    pub(crate) async fn until_entries(
         &self,
         what: &str,
         are: impl Fn(&[Vec<Value>; 2]) -> bool,
@@ -231,6 +242,53 @@ async fn what_is_covered_is_reviewed_while_there_are_policies_and_nothing_else_e
 }
 
 #[tokio::test]
+async fn a_hub_that_is_away_for_half_a_minute_is_found_as_it_was() -> Result<()> {
+    let name = "rego-outage";
+    let hub = Registered::start(name).await?;
+    hub.world.write("places", json!({"a.rego": PLACES})).await?;
+    hub.world.until_ok("places").await?;
+    hub.until_registered().await?;
+    hub.until_asked().await?;
+    let versions = async || {
+        let mut versions = Vec::new();
+        for configuration in hub.webhooks.configurations() {
+            let (api, name) = api_for(hub.client(), &configuration).await?;
+            versions.push(serde_json::to_value(api.get(&name).await?)?);
+        }
+        versions.push(serde_json::to_value(hub.world.config_maps().get("places").await?)?);
+        anyhow::Ok(versions)
+    };
+    let controller = hub.controller()?;
+    let before = versions().await?;
+
+    hub.world.hub().stop_api_server();
+    let stopped = Instant::now();
+    let least = wait::until("the outage is over", LIMIT, || async {
+        let loaded = modules(controller, "loaded").await?;
+        ensure!(loaded < 1.0 || stopped.elapsed() > Duration::from_secs(30), "it goes on");
+        Ok(loaded)
+    })
+    .await?;
+    ensure!(least == 1.0, "it forgets its policy after {:?}", stopped.elapsed());
+    hub.world.hub().start_api_server().await?;
+    hub.until_asked().await?;
+    let text = PLACES.replace("nothing is called bad", "nobody calls anything bad");
+    hub.world.write("library", json!({"a.rego": "package lib\np = 1 { true }\n"})).await?;
+    hub.world.until_ok("library").await?;
+    let after = versions().await?;
+    for (after, before) in after.iter().zip(&before) {
+        ensure!(after == before, "{after}\nis not\n{before}");
+    }
+    hub.world.write("places", json!({"a.rego": text})).await?;
+    wait::until("the new text is in force", LIMIT, || async {
+        let error = hub.create_limits("bad").await.err().context("it is let in")?;
+        ensure!(format!("{error:#}").contains("nobody calls anything bad"), "{error:#}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
 async fn entries_that_others_change_come_back_and_configurations_that_are_away_are_told() -> Result<()> {
     let name = "rego-changed";
     let mut hub = Registered::prepare(name, Webhooks::with_files(name)?).await?;
@@ -291,8 +349,13 @@ async fn a_policy_is_checked_as_it_is_written_and_a_mend_always_passes() -> Resu
     let hub = Registered::start(name).await?;
     hub.world.write("first", json!({"a.rego": denies("a")})).await?;
     hub.world.until_ok("first").await?;
-    let [placement, _] = hub.until_entries("the check", |[_, policies]| policies.len() == 1).await?;
-    ensure!(placement.is_empty(), "nothing says where objects go: {placement:?}");
+    let is_of = |entry: &Value, what: &str| entry["name"].as_str().is_some_and(|name| name.starts_with(what));
+    let has_check = |[_, last]: &[Vec<Value>; 2]| last.iter().any(|entry| is_of(entry, "policies-"));
+    let [first, _] = hub.until_entries("the check", has_check).await?;
+    ensure!(
+        !first.iter().any(|entry| is_of(entry, "placement-")),
+        "nothing says where objects go: {first:?}"
+    );
     let faulty = "package admission\ndeny[{\"id\": \"b\"}] { foo.bar(1) }\n";
     let error = wait::until("it is refused", LIMIT, || async {
         // The API server asks a moment after it was told to.

@@ -18,7 +18,7 @@ const OF_REGO: [&str; 4] =
 
 #[tokio::test]
 async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
-    let world = World::new("rego-metrics").await?;
+    let world = World::alone("rego-metrics").await?;
     let reads = "package admission\ndeny[\"x\"] { data.kubernetes.services[_][_].bad }\n";
     world.write("one", json!({"a.rego": reads})).await?;
     let webhooks = Webhooks::new("rego-metrics")?;

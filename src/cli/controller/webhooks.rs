@@ -15,6 +15,7 @@ use crate::api::syntax::is_dns_label;
 use crate::certificates::Certificates;
 use crate::clock::Clock;
 use crate::flow::Flow;
+use crate::gatekeeper::told::Denied;
 use crate::placement::refusals::Refusals;
 use crate::reconcile::Events;
 use crate::registration::{Authority, FailurePolicy, Registration, Settings, Url};
@@ -22,7 +23,7 @@ use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{self, Loading, RegoMetrics};
 use crate::server::listen;
 use crate::server::tls::{self, Files};
-use crate::server::webhooks::{self, WebhookMetrics, Webhooks};
+use crate::server::webhooks::{self, Told, WebhookMetrics, Webhooks};
 
 /// Where policies are asked.
 #[derive(Debug, Args)]
@@ -164,11 +165,12 @@ impl Prepared {
         let Self { certificates, files, address } = self;
         let metrics = WebhookMetrics::new(&flow.metrics).context("cannot set metrics up")?;
         let (tasks, client) = (&flow.tasks, flow.client.clone());
-        let refusals = Refusals::new(Events::start(client, tasks, flow.metrics.clone(), "Place"));
+        let events = |action| Events::start(client.clone(), tasks, flow.metrics.clone(), action);
+        let told = Told { refusals: Refusals::new(events("Place")), denied: Denied::new(events("Admit")) };
         let listener = listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening for reviews");
         let asked = (loading.loaded(), rego_metrics.clone());
-        let router = webhooks::router(Webhooks::new(asked, refusals, metrics));
+        let router = webhooks::router(Webhooks::new(asked, told, metrics));
         if let Some(files) = files {
             tokio::spawn(tasks.clone().watch("certificates", files.follow(stop.clone())));
         }

@@ -136,7 +136,8 @@ impl Capability for Remediator {
 impl Remediator {
     /// Has what is covered kept, as far as there is anything to do about it.
     fn keep(&self) {
-        let (Some(covered), Some(in_use)) = (self.covered.borrow().clone(), *self.loaded.in_use().borrow())
+        let (Some(covered), Some(in_use)) =
+            (self.covered.borrow().clone(), self.loaded.in_use().borrow().clone())
         else {
             return;
         };

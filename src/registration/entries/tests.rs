@@ -1,6 +1,6 @@
 use super::*;
 use crate::registration::settings::{Authority, Url};
-use crate::rego::loading::InUse;
+use crate::rego::loading::{Gated, InUse};
 use crate::sync::desired::covered::Covered;
 
 const USER: &str = "system:serviceaccount:ours:policy-sync";
@@ -31,7 +31,7 @@ fn covered(classes: &[&str], kinds: &[&str], is_whole: bool) -> Covered {
 
 fn facts() -> Facts {
     Facts {
-        in_use: Some(InUse { placement: true, carriers: true }),
+        in_use: Some(InUse { placement: true, carriers: true, admission: None }),
         covered: Some(covered(&["multi"], &["limits"], true)),
         user: Some(USER.to_owned()),
     }
@@ -67,7 +67,7 @@ fn placement_is_asked_of_what_is_covered_and_of_gateways_of_our_classes() {
         json!({"caBundle": STANDARD.encode("ca"), "service": {"name": "policy-sync-webhook", "namespace": "ours",
             "path": "/placement", "port": 443}})
     );
-    let rules: Vec<String> = reviewed(&entry).iter().map(ToString::to_string).collect();
+    let rules: Vec<String> = reviewed_by(&entry).iter().map(ToString::to_string).collect();
     assert_eq!(rules, ["gateways.gateway.networking.k8s.io", "limits.kuadrant.io"]);
     for rule in entry["rules"].as_array().unwrap() {
         assert_eq!(
@@ -86,7 +86,7 @@ fn placement_is_asked_of_what_is_covered_and_of_gateways_of_our_classes() {
 fn policies_are_checked_where_they_are_and_never_kept_from_being_mended() {
     let entry = entry(Sort::Validating, &facts());
     assert_eq!(entry["failurePolicy"], "Ignore");
-    let kinds: Vec<String> = reviewed(&entry).iter().map(ToString::to_string).collect();
+    let kinds: Vec<String> = reviewed_by(&entry).iter().map(ToString::to_string).collect();
     assert_eq!(kinds, ["configmaps", "regopolicies.policysync.kuadrant.io"]);
     assert_eq!(entry["namespaceSelector"]["matchExpressions"][0]["values"], json!(["policies"]));
     assert_eq!(entry.get("reinvocationPolicy"), None, "it may not have one");
@@ -143,7 +143,7 @@ fn without_policies_entries_go_whatever_else_is_known() {
         assert_eq!(planned(sort, &there, &nothing), Plan::Remove(vec![(3, name)]));
         assert_eq!(planned(sort, &Configuration::default(), &nothing), Plan::Nothing);
     }
-    let carriers = Facts { in_use: Some(InUse { placement: false, carriers: true }), ..facts() };
+    let carriers = Facts { in_use: Some(InUse { carriers: true, ..InUse::default() }), ..facts() };
     assert_eq!(planned(Sort::Mutating, &Configuration::default(), &carriers), Plan::Nothing);
     assert!(matches!(planned(Sort::Validating, &Configuration::default(), &carriers), Plan::Apply(_)));
     let uncovered = Facts { covered: Some(covered(&[], &[], true)), ..facts() };
@@ -172,7 +172,7 @@ fn while_a_class_cannot_be_read_rules_only_grow() {
         let facts = Facts { covered: Some(covered(&["multi"], &["routes"], is_whole)), ..facts() };
         match planned(Sort::Mutating, &there, &facts) {
             Plan::Replace(entries) => {
-                reviewed(&entries[0].1).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
+                reviewed_by(&entries[0].1).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
             }
             plan => panic!("{plan:?}"),
         }
@@ -203,4 +203,70 @@ fn an_entry_under_a_former_name_goes_where_it_has_our_webhooks_asked() {
     assert_eq!(planned(Sort::Mutating, &with(former.clone()), &facts()), gone);
     former["clientConfig"]["service"]["name"] = "theirs".into();
     assert_eq!(planned(Sort::Mutating, &with(former), &facts()), Plan::Nothing, "it is another's");
+}
+
+fn gating(gated: Gated) -> Facts {
+    Facts { in_use: Some(InUse { admission: Some(gated), ..InUse::default() }), ..facts() }
+}
+
+fn pods() -> Gated {
+    Gated { kinds: BTreeSet::from([GroupResource::new("", "pods")]), is_whole: true, ..Gated::default() }
+}
+
+#[test]
+fn what_policies_deny_is_asked_of_their_kinds_by_both_configurations() {
+    for (sort, path) in [(Sort::Mutating, "/admit"), (Sort::Validating, "/admit/validating")] {
+        let entry = entry(sort, &gating(pods()));
+        assert_eq!(entry["name"], format!("admit{}", entry_suffix(&controller())));
+        assert_eq!(entry["clientConfig"]["service"]["path"], path);
+        assert_eq!(
+            entry["rules"],
+            json!([{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"],
+                "scope": "*"}])
+        );
+        assert_eq!(entry["failurePolicy"], "Fail");
+        assert_eq!(entry.get("reinvocationPolicy").is_some(), sort == Sort::Mutating, "{path}");
+        assert_eq!(entry["namespaceSelector"], Exemptions::selector());
+    }
+}
+
+#[test]
+fn a_denial_that_names_no_kind_is_asked_of_all_but_what_the_hub_cannot_do_without() {
+    let entry = entry(Sort::Mutating, &gating(Gated { any: true, is_whole: true, ..Gated::default() }));
+    assert_eq!(
+        (&entry["rules"][0]["apiGroups"], &entry["rules"][0]["resources"]),
+        (&json!(["*"]), &json!(["*"]))
+    );
+    let conditions = entry["matchConditions"].as_array().unwrap();
+    let expression = conditions.last().unwrap()["expression"].as_str().unwrap();
+    for part in [
+        r#"!(request.resource.group == "" && request.resource.resource == "nodes")"#,
+        r#"!(request.resource.group == "coordination.k8s.io" && request.resource.resource == "leases")"#,
+        r#"!(request.resource.group == "authorization.k8s.io")"#,
+        r#"!(request.resource.group == "policysync.kuadrant.io")"#,
+    ] {
+        assert!(expression.contains(part), "{part} is missing in {expression}");
+    }
+}
+
+#[test]
+fn while_a_policy_cannot_be_asked_what_it_may_name_stays() {
+    let there = stored(entry(Sort::Mutating, &gating(pods())));
+    let services = GroupResource::new("", "services");
+    let grown = |is_whole| {
+        let gated = Gated { kinds: BTreeSet::from([services.clone()]), is_whole, ..Gated::default() };
+        match planned(Sort::Mutating, &there, &gating(gated)) {
+            Plan::Replace(entries) => entries[0].1["rules"][0]["resources"].clone(),
+            plan => panic!("{plan:?}"),
+        }
+    };
+    assert_eq!(grown(false), json!(["pods", "services"]));
+    assert_eq!(grown(true), json!(["services"]));
+    let unknown = Gated { kinds: BTreeSet::new(), is_whole: false, ..Gated::default() };
+    assert_eq!(planned(Sort::Mutating, &there, &gating(unknown)), Plan::Nothing);
+    let awaited = Gated { awaited: Some("quotas".to_owned()), ..pods() };
+    let Plan::Wait(why) = planned(Sort::Mutating, &there, &gating(awaited)) else {
+        panic!("it does not wait")
+    };
+    assert!(why.contains("what quotas are"), "{why}");
 }

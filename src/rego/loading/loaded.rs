@@ -9,6 +9,7 @@ use regorus::Value;
 use tokio::sync::watch;
 
 use super::following::{self, Basis, Follower, Moved, Seen};
+use super::gating;
 use super::index::Index;
 use super::kinds::documents;
 use super::metrics::RegoMetrics;
@@ -23,7 +24,7 @@ use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::clock::Clock;
 use crate::hub::{Changes, Mirror};
-use crate::rego::asked::PLACEMENT;
+use crate::rego::asked::{ADMISSION, PLACEMENT};
 use crate::rego::bundle::Bundle;
 use crate::rego::confined::{Check, CheckError, Checked};
 use crate::rego::engine::{Engine, Evaluator};
@@ -63,12 +64,38 @@ pub(super) struct Kept {
 }
 
 /// Which policies there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InUse {
     /// Whether any says where objects go, be it one that cannot be asked.
     pub placement: bool,
+    /// Of which kinds policies deny objects, where any does, be it one that cannot be asked.
+    pub admission: Option<Gated>,
     /// Whether any object carries something, be it of no use.
     pub carriers: bool,
+}
+
+impl InUse {
+    /// Whether there is a policy that webhooks ask for `what`.
+    fn asks(&self, what: &str) -> bool {
+        match what {
+            PLACEMENT => self.placement,
+            ADMISSION => self.admission.is_some(),
+            _ => false,
+        }
+    }
+}
+
+/// The kinds whose objects policies may deny.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gated {
+    /// Those that they name.
+    pub kinds: BTreeSet<GroupResource>,
+    /// Whether one names none: then these are all.
+    pub any: bool,
+    /// One that they name, and of which nobody knows yet what it is.
+    pub awaited: Option<String>,
+    /// Whether all policies could be read: others may name what they did.
+    pub is_whole: bool,
 }
 
 /// What is wrong with how a package is registered.
@@ -400,23 +427,31 @@ impl Shared {
         let is_moved = basis.reads().any(|kind| changed.contains(kind)) || basis != found.basis;
         found.basis = basis;
         let snapshot = Snapshot::new(engine, denials);
-        let snapshot = snapshot.asking(self.settings.packages.clone());
+        let snapshot = snapshot.asking(self.settings.packages.clone()).with_gates(gating::gates(
+            view,
+            &self.settings,
+            &verdicts,
+        ));
         let snapshot = match starting {
             None => snapshot,
             Some(why) => snapshot.starting(why),
         };
         let in_use = (!snapshot.is_starting()).then(|| InUse {
             placement: snapshot.is_asked(PLACEMENT),
+            admission: snapshot.is_asked(ADMISSION).then(|| gating::gated(view, &verdicts, &snapshot)),
             // Where no text is read, none is checked.
             carriers: verdicts.elsewhere.is_none() && !(texts.is_empty() && others.is_empty()),
         });
         self.snapshot.send_replace(Arc::new(snapshot));
-        let is_first = in_use.is_some_and(|now| now.placement)
-            && !self.in_use.borrow().is_some_and(|before| before.placement)
-            && self.registered.borrow().packages.contains_key(PLACEMENT);
-        if is_first {
-            // Whoever registers it has not seen that yet.
-            self.registered(PLACEMENT, Some(Unregistered::yet()));
+        for package in [PLACEMENT, ADMISSION] {
+            let is_asked = |in_use: &InUse| in_use.asks(package);
+            let is_first = in_use.as_ref().is_some_and(is_asked)
+                && !self.in_use.borrow().as_ref().is_some_and(is_asked)
+                && self.registered.borrow().packages.contains_key(package);
+            if is_first {
+                // Whoever registers it has not seen that yet.
+                self.registered(package, Some(Unregistered::yet()));
+            }
         }
         announce(&self.in_use, in_use);
         found.owed |= is_moved;

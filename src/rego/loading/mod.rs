@@ -12,6 +12,7 @@
 mod discovery;
 mod flow;
 mod following;
+mod gating;
 mod index;
 mod key;
 mod kinds;
@@ -31,8 +32,9 @@ mod written;
 
 pub use flow::Loading;
 pub use following::Moved;
-pub use loaded::{InUse, Loaded, Unregistered};
+pub use loaded::{Gated, InUse, Loaded, Unregistered};
 pub use metrics::RegoMetrics;
+pub(crate) use rows::document;
 pub use settings::{DEFAULT_ALIAS, Settings};
 pub use written::Written;
 

@@ -10,6 +10,7 @@ use crate::rego::asked::Packages;
 use crate::rego::bundle::{Bundle, Reached};
 use crate::rego::fault::Fault;
 use crate::rego::module::ModuleId;
+use crate::rego::review::Denies;
 use crate::rego::settle::{InForce, Outcome};
 
 /// For how long a new module may wait as if it were not written yet, and before its owner is told.
@@ -57,6 +58,8 @@ pub(super) struct Verdicts {
     pub packages: Packages,
     /// The plurals that all texts read that parse, whether or not they count: what a refused one may not read it may some day.
     pub reads: BTreeSet<String>,
+    /// Of which kinds objects may be denied.
+    pub denies: Denies,
     /// What is asked for placement.
     pub placing: Reached,
     /// Who decides instead, where no text is read.

@@ -61,6 +61,14 @@ impl<'t> Reviewed<'t> {
         self.terms.iter().zip(terms).all(is_same)
     }
 
+    /// The kind, where it is a constant.
+    pub(super) fn kind(&self) -> Option<String> {
+        match &self.terms[0] {
+            Term::Constant(constant) => serde_json::from_str(constant).ok(),
+            Term::Variable(_) | Term::Any => None,
+        }
+    }
+
     /// What is under review is what the head names.
     pub(super) fn statement(&self) -> String {
         let [kind, namespace, name] = self.terms.each_ref().map(Term::text);

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use prometheus::{HistogramVec, IntCounterVec};
 
+use crate::registration::{ADMIT, ADMIT_LAST};
 use crate::telemetry::metrics::Metrics;
 
 /// Seconds until a review is answered: the API server waits for five.
 const SECONDS: [f64; 13] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// What becomes of a review.
-const VERDICTS: [&str; 6] = ["allowed", "changed", "denied", "failed", "invalid", "too_many"];
+const VERDICTS: [&str; 8] =
+    ["allowed", "changed", "denied", "dryrun", "failed", "invalid", "too_many", "warned"];
 /// What can be asked.
-const PATHS: [&str; 2] = ["/placement", "/policies"];
+const PATHS: [&str; 4] = [ADMIT, ADMIT_LAST, "/placement", "/policies"];
 
 /// What metrics say of reviews. Clones are the same.
 #[derive(Clone, Debug)]

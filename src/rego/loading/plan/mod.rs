@@ -61,6 +61,7 @@ pub(super) fn plurals<'k>(
     kept: impl IntoIterator<Item = &'k GroupResource>,
 ) -> BTreeSet<String> {
     let mut plurals = watched(settings, verdicts, kept);
+    plurals.extend(verdicts.denies.kinds.iter().cloned());
     plurals.insert(kinds::rego_policies());
     plurals
 }

@@ -36,6 +36,15 @@ impl Pruned for Document {
     }
 }
 
+/// The object whose JSON is `text`, as it would be a document.
+///
+/// # Errors
+///
+/// Where it is no JSON, or too deep.
+pub(crate) fn document(text: &str) -> Result<Value, serde_json::Error> {
+    Part::Object.deserialize(&mut serde_json::Deserializer::from_str(text))
+}
+
 /// A part of an object.
 #[derive(Clone, Copy)]
 enum Part {

@@ -6,4 +6,5 @@ mod served;
 
 pub(super) use carrier::{Carrier, STATUS, Told};
 pub(super) use document::Document;
+pub(crate) use document::document;
 pub(super) use served::Served;

@@ -1,0 +1,141 @@
+//! What policies deny: elements of `data.admission.deny`, each a text or
+//! `{"id", "resource"?: {"kind", "namespace", "name"}, "resolution"?: {"message"?, "patches"?}}`.
+
+use std::collections::BTreeSet;
+
+use regorus::Value;
+
+use super::patches::Operation;
+use crate::api::text::{capped, one_line};
+
+/// The most bytes of a message.
+const MESSAGE: usize = 1 << 10;
+/// The most characters of a value that a fault repeats.
+const FOUND: usize = 100;
+
+/// Why an object may not be written as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Denial {
+    /// What its policy calls it; empty where it is a text alone.
+    pub id: String,
+    /// The module, where its head says so.
+    pub policy: Option<String>,
+    /// Why, on one line.
+    pub message: String,
+    /// What mends it; nothing does where there are none.
+    pub patches: Vec<Operation>,
+    /// Whether the policy has said something that cannot be used.
+    pub is_fault: bool,
+}
+
+/// What is under review, as policies call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'p> {
+    /// The plural by which it is read.
+    pub kind: &'p str,
+    /// The namespace, empty for what is cluster-scoped.
+    pub namespace: &'p str,
+    /// The name.
+    pub name: &'p str,
+}
+
+impl Denial {
+    /// The denials of `place` in what the query gave. What is denied of another object is left out.
+    ///
+    /// # Errors
+    ///
+    /// Where it is neither a set nor a list.
+    pub fn read(value: &Value, place: Place<'_>) -> Result<Vec<Self>, String> {
+        match value {
+            Value::Set(items) => Ok(items.iter().filter_map(|item| Self::of(item, place)).collect()),
+            Value::Array(items) => Ok(items.iter().filter_map(|item| Self::of(item, place)).collect()),
+            other => Err(format!("expected a set, found {}", found(other))),
+        }
+    }
+
+    fn of(value: &Value, place: Place<'_>) -> Option<Self> {
+        if let Value::String(text) = value {
+            return Some(Self { message: plain(text), ..Self::default() });
+        }
+        let text = |name: &str| value[name].as_string().ok().map(ToString::to_string);
+        let (id, policy) = (text("id").filter(|id| !id.is_empty()), text("policy"));
+        let is_another = |(name, expected): (&str, &str)| {
+            let found = &value["resource"][name];
+            *found != Value::Undefined && *found != Value::from(expected)
+        };
+        let parts = [("kind", place.kind), ("namespace", place.namespace), ("name", place.name)];
+        if value["resource"].as_object().is_ok() && parts.into_iter().any(is_another) {
+            return None;
+        }
+        let name = id.clone().or_else(|| policy.clone()).unwrap_or_default();
+        let (message, patches, is_fault) = match resolution(value, id.is_some(), &name) {
+            Ok((message, patches)) => (message, patches, false),
+            Err(fault) => (plain(&fault), Vec::new(), true),
+        };
+        Some(Self { id: plain(&name), policy, message, patches, is_fault })
+    }
+
+    /// The denial as whoever writes reads it: `ingress-conflict: host a.example.com is taken`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match (self.id.is_empty(), self.message.is_empty()) {
+            (true, _) => self.message.clone(),
+            (false, true) => format!("{}: denied", self.id),
+            (false, false) => format!("{}: {}", self.id, self.message),
+        }
+    }
+}
+
+/// `text` as it stands in a message: on one line, and no longer than a message may be.
+fn plain(text: &str) -> String {
+    capped(&one_line(text), MESSAGE).into_owned()
+}
+
+/// The message and the patches of a denial that is an object.
+fn resolution(value: &Value, has_id: bool, id: &str) -> Result<(String, Vec<Operation>), String> {
+    let expected =
+        |at: &str, what: &str, value: &Value| format!("{at}: expected {what}, found {}", found(value));
+    if value.as_object().is_err() {
+        return Err(expected("deny", "a text or an object", value));
+    }
+    if !has_id {
+        return Err(expected("deny", "an object with an id", value));
+    }
+    if !matches!(&value["resource"], Value::Undefined) {
+        let resource = value["resource"].as_object();
+        resource.map_err(|_| expected("resource", "an object", &value["resource"]))?;
+    }
+    let resolution = &value["resolution"];
+    if *resolution == Value::Undefined {
+        return Ok(Default::default());
+    }
+    resolution.as_object().map_err(|_| expected("resolution", "an object", resolution))?;
+    let text = match &resolution["message"] {
+        Value::Undefined => String::new(),
+        Value::String(text) => plain(text),
+        other => return Err(expected("resolution.message", "a text", other)),
+    };
+    let patches = match &resolution["patches"] {
+        Value::Undefined => Vec::new(),
+        Value::Array(items) => items.iter().collect(),
+        Value::Set(items) => items.iter().collect(),
+        other => return Err(expected("resolution.patches", "a list", other)),
+    };
+    let mut seen = BTreeSet::new();
+    let mut operations = Vec::new();
+    for (number, patch) in patches.into_iter().enumerate() {
+        let at = |fault: String| format!("resolution.patches[{number}]{fault}");
+        if seen.insert(patch) {
+            operations.push(Operation::read(id, patch).map_err(at)?);
+        }
+    }
+    Ok((text, operations))
+}
+
+/// A value that is not what was expected, as a fault repeats it.
+pub(super) fn found(value: &Value) -> String {
+    capped(&serde_json::to_string(value).unwrap_or_default(), FOUND).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

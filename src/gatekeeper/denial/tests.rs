@@ -1,0 +1,73 @@
+use serde_json::json;
+
+use super::*;
+
+const WEB: Place<'_> = Place { kind: "pods", namespace: "shop", name: "web" };
+
+fn read(elements: serde_json::Value) -> Vec<Denial> {
+    Denial::read(&elements.into(), WEB).unwrap()
+}
+
+fn texts(elements: serde_json::Value) -> Vec<String> {
+    read(elements).iter().map(Denial::text).collect()
+}
+
+#[test]
+fn an_element_is_a_text_or_says_whose_it_is() {
+    assert_eq!(
+        texts(json!(["no", {"id": "a"}, {"id": "b", "resolution": {"message": "why"}}])),
+        ["no", "a: denied", "b: why"]
+    );
+    let denial = &read(json!([{"id": "a", "policy": "policies/p/a.rego"}]))[0];
+    assert_eq!((denial.policy.as_deref(), denial.is_fault), (Some("policies/p/a.rego"), false));
+}
+
+#[test]
+fn what_is_denied_of_another_object_does_not_count() {
+    let of = |kind: &str, namespace: &str, name: &str| {
+        texts(json!([{"id": "a", "resource": {"kind": kind, "namespace": namespace, "name": name}}])).len()
+    };
+    assert_eq!(of("pods", "shop", "web"), 1);
+    assert_eq!(
+        (of("services", "shop", "web"), of("pods", "back", "web"), of("pods", "shop", "other")),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        texts(json!([{"id": "a", "resource": {"kind": "pods"}}])).len(),
+        1,
+        "what it leaves out is any"
+    );
+}
+
+#[test]
+fn what_cannot_be_used_denies_all_the_same_and_says_why() {
+    for (element, expected) in [
+        (json!(1), ": deny: expected a text or an object, found 1"),
+        (json!([]), ": deny: expected a text or an object, found []"),
+        (json!({"policy": "p"}), r#"p: deny: expected an object with an id, found {"policy":"p"}"#),
+        (json!({"id": 1}), r#": deny: expected an object with an id, found {"id":1}"#),
+        (json!({"id": "a", "resource": "web"}), r#"a: resource: expected an object, found "web""#),
+        (json!({"id": "a", "resolution": ["b"]}), r#"a: resolution: expected an object, found ["b"]"#),
+        (json!({"id": "a", "resolution": {"message": 1}}), "a: resolution.message: expected a text, found 1"),
+        (
+            json!({"id": "a", "resolution": {"patches": {}}}),
+            "a: resolution.patches: expected a list, found {}",
+        ),
+        (
+            json!({"id": "a", "resolution": {"patches": [1]}}),
+            "a: resolution.patches[0]: expected an object, found 1",
+        ),
+    ] {
+        let denials = read(json!([element]));
+        assert!(denials[0].is_fault && denials[0].patches.is_empty(), "{element}");
+        assert_eq!(denials[0].text(), expected.trim_start_matches(": "), "{element}");
+    }
+    assert_eq!(Denial::read(&json!({"a": 1}).into(), WEB).unwrap_err(), r#"expected a set, found {"a":1}"#);
+}
+
+#[test]
+fn a_message_is_short_and_on_one_line() {
+    let message = "a\nb\u{1b}[31mred ".to_owned() + &"x".repeat(1 << 20);
+    let text = texts(json!([{"id": "a", "resolution": {"message": message}}])).remove(0);
+    assert!(text.starts_with("a: a b\\u{1b}[31mred x") && text.len() < 1_100, "{}", text.len());
+}

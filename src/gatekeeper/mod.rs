@@ -1,0 +1,16 @@
+//! Gates: what policies in Rego let be written.
+//!
+//! ```text
+//! AdmissionRequest ──▶ question ──▶ denials ──▶ allowed, mended by one patch, or denied in their words
+//!                        ▲
+//!                        └ the object at its place among all others, so that a quota counts it once
+//! ```
+//!
+//! It is asked twice: first by a webhook that may change what is written, and last by one that sees what is stored. No patch, ours or
+//! another webhook's, brings in what a policy denies.
+
+pub mod denial;
+pub mod patches;
+mod question;
+pub mod review;
+pub(crate) mod told;

@@ -1,0 +1,184 @@
+//! The patches of denials, as one JSON Patch ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)).
+
+use json_patch::{Patch, PatchOperation};
+use regorus::Value as Rego;
+use serde_json::Value;
+
+use super::denial::{Denial, found};
+
+/// The most operations of a review.
+const OPERATIONS: usize = 1_000;
+/// The most bytes of them: the API server takes objects of 3 MiB, and etcd of 1.5.
+const BYTES: usize = 1 << 20;
+/// What no policy changes: the API server refuses it, or takes it for another object.
+const FIXED: [&str; 7] = [
+    "/apiVersion",
+    "/kind",
+    "/metadata/name",
+    "/metadata/generateName",
+    "/metadata/namespace",
+    "/metadata/uid",
+    "/metadata/resourceVersion",
+];
+
+/// One operation of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// What its policy calls the denial that it mends.
+    id: String,
+    operation: PatchOperation,
+}
+
+impl Operation {
+    /// Reads an operation of the denial `id`. A path without its first slash gets it.
+    ///
+    /// # Errors
+    ///
+    /// Where it is none, as text that follows a place: `.path: …`.
+    pub(super) fn read(id: &str, value: &Rego) -> Result<Self, String> {
+        let mut json = serde_json::to_value(value).map_err(|error| format!(": {error}"))?;
+        let Some(fields) = json.as_object_mut() else {
+            return Err(format!(": expected an object, found {}", found(value)));
+        };
+        for name in ["path", "from"] {
+            if let Some(Value::String(path)) = fields.get_mut(name) {
+                if !path.starts_with('/') && !path.is_empty() {
+                    path.insert(0, '/');
+                }
+                pointer(path).map_err(|fault| format!(".{name}: {fault}"))?;
+            }
+        }
+        let operation = serde_json::from_value(json).map_err(|error| format!(": {error}"))?;
+        Ok(Self { id: id.to_owned(), operation })
+    }
+
+    /// What it changes: of what is moved also where that was.
+    fn paths(&self) -> impl Iterator<Item = String> + use<> {
+        let from = match &self.operation {
+            PatchOperation::Move(moved) => Some(moved.from.to_string()),
+            _ => None,
+        };
+        std::iter::once(self.operation.path().to_string()).chain(from)
+    }
+
+    /// What it does to what, in words: `replace /spec/replicas`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let word = match self.operation {
+            PatchOperation::Add(_) => "add",
+            PatchOperation::Remove(_) => "remove",
+            PatchOperation::Replace(_) => "replace",
+            PatchOperation::Move(_) => "move to",
+            PatchOperation::Copy(_) => "copy to",
+            PatchOperation::Test(_) => "test",
+        };
+        format!("{word} {}", self.operation.path())
+    }
+
+    /// Whether it moves the items of a list of `object`, so that later ones have other places.
+    fn shifts(&self, object: &Value) -> Option<(String, usize)> {
+        let path = match &self.operation {
+            PatchOperation::Add(added) => added.path.to_string(),
+            PatchOperation::Remove(removed) => removed.path.to_string(),
+            _ => return None,
+        };
+        let (list, place) = path.rsplit_once('/')?;
+        object.pointer(list)?.as_array()?;
+        Some((list.to_owned(), place.parse().ok()?))
+    }
+}
+
+/// Whether `path` is a pointer to what a policy may change.
+fn pointer(path: &str) -> Result<(), String> {
+    let is_escaped = path.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    if path.is_empty() {
+        return Err("the whole object is not a policy's to replace".to_owned());
+    }
+    if !is_escaped {
+        return Err(format!("{} is no JSON pointer", serde_json::to_string(path).unwrap_or_default()));
+    }
+    if FIXED.into_iter().any(|fixed| is_within(fixed, path) || is_within(path, fixed)) {
+        return Err(format!("{path} is not a policy's to change"));
+    }
+    Ok(())
+}
+
+/// Whether `inner` is `outer`, or below it.
+fn is_within(outer: &str, inner: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// What `denials` make of `object`, one after the other by their ids, as one patch. Equal operations count once.
+///
+/// # Errors
+///
+/// Where two of them change the same, one below the other, or places in a list that the other moves; where one cannot be carried
+/// out; and where they are too many.
+pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
+    let operations: Vec<(usize, &Operation)> = denials
+        .iter()
+        .enumerate()
+        .flat_map(|(denial, of)| of.patches.iter().map(move |operation| (denial, operation)))
+        .collect();
+    if operations.len() > OPERATIONS {
+        return Err(format!("{} operations of patches, {OPERATIONS} are allowed", operations.len()));
+    }
+    conflict(&operations, object).map_or(Ok(()), Err)?;
+    let (mut patched, mut patch) = (object.clone(), Patch(Vec::new()));
+    for (denial, operation) in &operations {
+        let is_equal =
+            |(other, of): &&(usize, &Operation)| other < denial && of.operation == operation.operation;
+        if operations.iter().any(|of| is_equal(&of)) {
+            continue;
+        }
+        let done = json_patch::patch(&mut patched, std::slice::from_ref(&operation.operation));
+        done.map_err(|error| {
+            format!("{}: {} cannot be done: {}", operation.id, operation.text(), error.kind)
+        })?;
+        patch.0.push(operation.operation.clone());
+    }
+    let size = serde_json::to_vec(&patch).map_or(usize::MAX, |text| text.len());
+    if size > BYTES {
+        return Err(format!("patches of {size} bytes, {BYTES} are allowed"));
+    }
+    Ok(patch)
+}
+
+/// Two operations of different denials that cannot both be done, in words.
+fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<String> {
+    let said = |one: &Operation, other: &Operation| {
+        format!("{}: {} conflicts with {}: {}", one.id, one.text(), other.id, other.text())
+    };
+    // By path, so that whatever is below one follows it.
+    let mut paths: Vec<(String, usize, &Operation)> = operations
+        .iter()
+        .flat_map(|(denial, of)| of.paths().map(move |path| (path + "/", *denial, *of)))
+        .collect();
+    paths.sort_by(|(one, of, _), (other, by, _)| (one, of).cmp(&(other, by)));
+    let mut open: Vec<(&str, usize, &Operation)> = Vec::new();
+    for (path, denial, operation) in &paths {
+        open.retain(|(outer, ..)| path.starts_with(outer));
+        let other = open.iter().find(|(_, of, other)| of != denial && other.operation != operation.operation);
+        if let Some((_, _, other)) = other {
+            return Some(said(other, operation));
+        }
+        open.push((path, *denial, operation));
+    }
+    for (denial, operation) in operations {
+        let Some((list, place)) = operation.shifts(object) else { continue };
+        let moved = operations.iter().find(|(other, of)| {
+            let at = of.paths().find_map(|path| {
+                let rest = path.strip_prefix(&list)?.strip_prefix('/')?.to_owned();
+                rest.split('/').next()?.parse::<usize>().ok()
+            });
+            other != denial && of.operation != operation.operation && at.is_some_and(|at| at >= place)
+        });
+        if let Some((_, other)) = moved {
+            return Some(said(operation, other));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

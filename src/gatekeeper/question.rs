@@ -1,0 +1,74 @@
+//! What policies are asked of an object that is written.
+
+use std::fmt::Write;
+
+use regorus::Value;
+
+use super::denial::Place;
+use crate::api::admission::Request;
+use crate::api::names::GroupResource;
+use crate::rego::asked::ADMISSION;
+use crate::rego::snapshot::Snapshot;
+
+/// One question: the object by one of the names that policies have for its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Question {
+    /// `data.admission.deny with data.kubernetes["pods"]["shop"]["web"] as input.reviewed[3]`
+    pub query: String,
+    /// `{"request": <AdmissionRequest>, "reviewed": [kind, namespace, name, object]}`
+    pub input: Value,
+    /// By which name.
+    pub kind: String,
+}
+
+/// Where an object is in `data`, whatever its kind is called: its namespace, empty for a cluster-scoped object, and its name, or what
+/// that will begin with.
+pub(super) fn place(request: &Request) -> (String, String) {
+    let metadata = &request.object["metadata"];
+    let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+    // The API server says of a Namespace that it is in itself.
+    let is_namespace = request.resource.group.is_empty() && request.resource.resource == "namespaces";
+    let namespace = if is_namespace { String::new() } else { request.namespace.clone() };
+    let names = [request.name.clone(), text("name"), text("generateName")];
+    (namespace, names.into_iter().find(|name| !name.is_empty()).unwrap_or_default())
+}
+
+/// The questions about `request`, one for each name that policies of `snapshot` have for its kind; `all` is the request as it was
+/// sent.
+pub(super) fn questions(
+    snapshot: &Snapshot,
+    request: &Request,
+    all: &Value,
+    object: &Value,
+) -> Vec<Question> {
+    let resource = &request.resource;
+    let kind = GroupResource::new(&resource.group, &resource.resource);
+    let (namespace, name) = place(request);
+    let kinds = snapshot.names_of(&kind);
+    let mut query = format!("{}.deny", snapshot.query(ADMISSION));
+    for kind in &kinds {
+        let parts = [kind.as_str(), &namespace, &name];
+        let parts =
+            parts.into_iter().filter(|part| !part.is_empty()).map(|part| format!("[{}]", Value::from(part)));
+        // Writing to a String cannot fail.
+        let _ = write!(query, " with data.kubernetes{} as input.reviewed[3]", parts.collect::<String>());
+    }
+    let question = |kind: String| {
+        let reviewed = [kind.as_str(), &namespace, &name].map(Value::from);
+        let reviewed: Vec<Value> = reviewed.into_iter().chain([object.clone()]).collect();
+        let mut input = Value::new_object();
+        if let Ok(fields) = input.as_object_mut() {
+            fields.insert("request".into(), all.clone());
+            fields.insert("reviewed".into(), reviewed.into());
+        }
+        Question { query: query.clone(), input, kind }
+    };
+    kinds.into_iter().map(question).collect()
+}
+
+impl Question {
+    /// What is under review, as this question calls it.
+    pub(super) fn place<'p>(&'p self, namespace: &'p str, name: &'p str) -> Place<'p> {
+        Place { kind: &self.kind, namespace, name }
+    }
+}

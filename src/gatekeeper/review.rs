@@ -1,0 +1,145 @@
+//! The review of an object that is written: whether it may be, and what mends it.
+
+use json_patch::Patch;
+use regorus::Value;
+
+use super::denial::Denial;
+use super::patches::merge;
+use super::question::{place, questions};
+use crate::api::admission::{Asked, Request, Verdict};
+use crate::api::rego_policy::Enforcement;
+use crate::rego::asked::ADMISSION;
+use crate::rego::loading::document;
+use crate::rego::snapshot::{Snapshot, Unanswered};
+
+/// How many denials a message names.
+const NAMED: usize = 20;
+
+/// Which of the two registrations asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// The first, whose answer may change what is written.
+    Mutating,
+    /// The last: what it sees is what is stored.
+    Validating,
+}
+
+/// What becomes of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reviewed {
+    /// What the API server is told.
+    pub verdict: Verdict,
+    /// How many denials only count, as their policies are to.
+    pub dry: usize,
+}
+
+impl From<Verdict> for Reviewed {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, dry: 0 }
+    }
+}
+
+/// Reviews what `request` writes, which was sent as `asked`, by the policies of `snapshot`. It takes the time of one evaluation for each
+/// name that policies have for its kind.
+///
+/// # Errors
+///
+/// Where policies cannot be asked.
+pub fn review(
+    snapshot: &Snapshot,
+    request: &Request,
+    asked: &Asked,
+    by: Registration,
+) -> Result<Reviewed, Unanswered> {
+    // What is on its way out must not be kept from going.
+    let is_going = !request.object["metadata"]["deletionTimestamp"].is_null();
+    if is_going || request.operation == "DELETE" || !snapshot.is_asked(ADMISSION) {
+        return Ok(Verdict::allowed().into());
+    }
+    if !request.sub_resource.is_empty() {
+        let warning = format!("policies review no subresource: {} passes", request.sub_resource);
+        return Ok(Verdict::warned(vec![warning]).into());
+    }
+    if request.object.is_null() {
+        return Ok(Verdict::failed("there is no object").into());
+    }
+    let unread = |error: String| Verdict::failed(format!("the request cannot be read: {error}"));
+    let all = match Value::from_json_str(asked.text()) {
+        Ok(all) => all,
+        Err(error) => return Ok(unread(error.to_string()).into()),
+    };
+    let object = match document(asked.object_text().unwrap_or("null")) {
+        Ok(object) => object,
+        Err(error) => return Ok(unread(error.to_string()).into()),
+    };
+    let (namespace, name) = place(request);
+    let mut denials: Vec<Denial> = Vec::new();
+    for question in questions(snapshot, request, &all, &object) {
+        let Some(answer) = snapshot.ask(ADMISSION, &question.query, &question.input)? else { continue };
+        match Denial::read(&answer, question.place(&namespace, &name)) {
+            Ok(found) => denials.extend(found),
+            Err(fault) => {
+                return Ok(Verdict::failed(format!("{}.deny: {fault}", snapshot.query(ADMISSION))).into());
+            }
+        }
+    }
+    denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
+    denials.dedup();
+    Ok(weigh(&denials, |policy| snapshot.enforcement(policy), &request.object, by))
+}
+
+/// What `denials` come to, each as strictly as its policy is to be.
+fn weigh(
+    denials: &[Denial],
+    enforcement: impl Fn(&str) -> Enforcement,
+    object: &serde_json::Value,
+    by: Registration,
+) -> Reviewed {
+    let of = |denial: &&Denial, expected| {
+        denial.policy.as_deref().map_or(Enforcement::Deny, &enforcement) == expected
+    };
+    let with = |expected| denials.iter().filter(move |denial| of(denial, expected)).collect::<Vec<_>>();
+    let dry = with(Enforcement::Dryrun).len();
+    let warnings: Vec<String> = match by {
+        // One warning is enough.
+        Registration::Mutating => Vec::new(),
+        Registration::Validating => with(Enforcement::Warn).into_iter().map(Denial::text).collect(),
+    };
+    let verdict = match denied(&with(Enforcement::Deny), object, by) {
+        Ok(patch) => Verdict::warned(warnings).with_patch(patch),
+        Err(denied) => denied,
+    };
+    Reviewed { verdict, dry }
+}
+
+/// The patch that mends what `denials` say, or why there is none.
+fn denied(denials: &[&Denial], object: &serde_json::Value, by: Registration) -> Result<Patch, Verdict> {
+    let is_final = denials.iter().any(|denial| denial.patches.is_empty());
+    if is_final {
+        let is_fault = denials.iter().any(|denial| denial.is_fault);
+        let named = denials.iter().take(NAMED).map(|denial| denial.text());
+        let more = denials.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        let message = named.chain(more).collect::<Vec<_>>().join("; ");
+        return Err(Verdict::Denied { code: if is_fault { 500 } else { 403 }, message });
+    }
+    match by {
+        Registration::Mutating => merge(denials, object).map_err(Verdict::denied),
+        Registration::Validating => {
+            let wanted = denials.iter().flat_map(|denial| {
+                denial
+                    .patches
+                    .iter()
+                    .map(|operation| format!("{}: still wants {}", denial.id, operation.text()))
+            });
+            let mut wanted: Vec<String> = wanted.take(NAMED + 1).collect();
+            if wanted.len() > NAMED {
+                wanted[NAMED] = "and more".to_owned();
+            }
+            if wanted.is_empty() { Ok(Patch(Vec::new())) } else { Err(Verdict::denied(wanted.join("; "))) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::api::names::GroupResource;
+use crate::rego::bundle::Bundle;
+use crate::rego::engine::Evaluator;
+use crate::rego::module::{ModuleId, Text};
+use crate::rego::snapshot::Gates;
+
+const PULL: &str = r#"package admission
+deny[{"id": "pull", "resource": {"kind": "pods", "namespace": namespace, "name": name}, "resolution": {
+    "message": "images are always pulled",
+    "patches": [{"op": "replace", "path": sprintf("spec/containers/%d/imagePullPolicy", [i]), "value": "Always"}]}}] {
+    matches[["pods", namespace, name, pod]]
+    pod.spec.containers[i].imagePullPolicy != "Always"
+}
+"#;
+const QUOTA: &str = r#"package admission
+deny[{"id": "quota", "resource": {"kind": "pods", "namespace": namespace, "name": name}, "resolution": {
+    "message": sprintf("%d pods in %s, 2 are allowed", [found, namespace])}}] {
+    matches[["pods", namespace, name, _]]
+    found := count(data.kubernetes.pods[namespace])
+    found > 2
+}
+"#;
+
+fn pod(name: &str, policies: &[&str]) -> serde_json::Value {
+    let container = |policy: &&str| json!({"name": "c", "image": "i", "imagePullPolicy": policy});
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "managedFields": [1]},
+        "spec": {"containers": policies.iter().map(container).collect::<Vec<_>>()}})
+}
+
+fn snapshot(texts: &[&str], pods: &[&str], enforcement: Enforcement) -> Snapshot {
+    let id = |number: usize| ModuleId::new(&format!("policies/p/{number}.rego"));
+    let texts: Vec<Text> = texts
+        .iter()
+        .enumerate()
+        .map(|(number, text)| Text { id: id(number), text: (*text).into() })
+        .collect();
+    let lenient = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();
+    let pods: serde_json::Map<String, serde_json::Value> =
+        pods.iter().map(|name| ((*name).to_owned(), pod(name, &["Always"]))).collect();
+    let data = json!({"kubernetes": {"pods": {"shop": pods}}});
+    let engine =
+        Evaluator::Embedded.engine(&Bundle::read(&texts).unwrap()).unwrap().with_data(data.into()).unwrap();
+    let names = BTreeMap::from([(GroupResource::new("", "pods"), ["pods".to_owned()].into())]);
+    Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { names, lenient })
+}
+
+fn asked(change: impl FnOnce(&mut serde_json::Value), object: &serde_json::Value) -> Asked {
+    let mut request = json!({"uid": "u", "operation": "CREATE", "namespace": "shop", "name": object["metadata"]["name"],
+        "resource": {"group": "", "version": "v1", "resource": "pods"}, "object": object, "userInfo": {"username": "me"}});
+    change(&mut request);
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+    Asked::read(&serde_json::to_vec(&review).unwrap()).unwrap()
+}
+
+fn reviewed(snapshot: &Snapshot, asked: &Asked, by: Registration) -> Reviewed {
+    review(snapshot, &asked.request().unwrap(), asked, by).unwrap()
+}
+
+fn verdict(snapshot: &Snapshot, object: &serde_json::Value, by: Registration) -> Verdict {
+    reviewed(snapshot, &asked(|_| {}, object), by).verdict
+}
+
+fn message(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Denied { code, message } => format!("{code} {message}"),
+        Verdict::Allowed { patch, warnings } => format!("{} {warnings:?}", json!(patch)),
+    }
+}
+
+#[test]
+fn what_a_policy_can_mend_is_mended_and_what_is_still_wanted_at_last_is_denied() {
+    let snapshot = snapshot(&[PULL], &[], Enforcement::Deny);
+    let web = pod("web", &["Always", "Never", "IfNotPresent"]);
+    let Verdict::Allowed { patch, .. } = verdict(&snapshot, &web, Registration::Mutating) else {
+        panic!("it is denied")
+    };
+    let mut mended = web.clone();
+    json_patch::patch(&mut mended, &patch).unwrap();
+    assert_eq!(mended, pod("web", &["Always", "Always", "Always"]).clone());
+    assert_eq!(verdict(&snapshot, &mended, Registration::Validating), Verdict::allowed());
+    assert_eq!(
+        message(verdict(&snapshot, &web, Registration::Validating)),
+        "403 pull: still wants replace /spec/containers/1/imagePullPolicy; \
+         pull: still wants replace /spec/containers/2/imagePullPolicy"
+    );
+}
+
+#[test]
+fn the_object_counts_once_at_its_place() {
+    let of = |pods: &[&str], name: &str| {
+        message(verdict(
+            &snapshot(&[QUOTA], pods, Enforcement::Deny),
+            &pod(name, &["Always"]),
+            Registration::Mutating,
+        ))
+    };
+    assert_eq!(of(&["a", "b"], "c"), "403 quota: 3 pods in shop, 2 are allowed");
+    assert_eq!(of(&["a", "b"], "b"), "[] []", "it is one of them already");
+    assert_eq!(of(&["a"], "b"), "[] []");
+    // Whatever is in a name stays there.
+    assert_eq!(of(&["a", "b"], "a\"] as 1 with input as {\"x"), "403 quota: 3 pods in shop, 2 are allowed");
+}
+
+#[test]
+fn a_denial_without_patches_denies_also_where_another_has_some() {
+    let snapshot = snapshot(&[PULL, QUOTA], &["a", "b"], Enforcement::Deny);
+    let said = message(verdict(&snapshot, &pod("c", &["Never"]), Registration::Mutating));
+    assert_eq!(said, "403 pull: images are always pulled; quota: 3 pods in shop, 2 are allowed");
+}
+
+#[test]
+fn what_only_warns_or_counts_denies_nothing() {
+    let web = pod("c", &["Never"]);
+    let with = |enforcement, by| {
+        reviewed(&snapshot(&[PULL, QUOTA], &["a", "b"], enforcement), &asked(|_| {}, &web), by)
+    };
+    let warned = with(Enforcement::Warn, Registration::Validating);
+    assert_eq!(
+        message(warned.verdict),
+        r#"[] ["pull: images are always pulled", "quota: 3 pods in shop, 2 are allowed"]"#
+    );
+    assert_eq!(
+        message(with(Enforcement::Warn, Registration::Mutating).verdict),
+        "[] []",
+        "one warning is enough"
+    );
+    let dry = with(Enforcement::Dryrun, Registration::Mutating);
+    assert_eq!((message(dry.verdict).as_str(), dry.dry), ("[] []", 2));
+}
+
+#[test]
+fn what_goes_is_let_go_and_what_is_no_object_is_not_reviewed() {
+    let snapshot = snapshot(&[QUOTA], &["a", "b"], Enforcement::Deny);
+    let of = |change: fn(&mut serde_json::Value)| {
+        message(reviewed(&snapshot, &asked(change, &pod("c", &[])), Registration::Mutating).verdict)
+    };
+    assert!(of(|_| {}).starts_with("403"));
+    assert_eq!(
+        of(|request| request["object"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into()),
+        "[] []"
+    );
+    assert_eq!(of(|request| request["operation"] = "DELETE".into()), "[] []");
+    assert_eq!(
+        of(|request| request["subResource"] = "status".into()),
+        r#"[] ["policies review no subresource: status passes"]"#
+    );
+    assert_eq!(of(|request| request["object"] = serde_json::Value::Null), "500 there is no object");
+}
+
+#[test]
+fn policies_know_the_request_and_a_namespace_is_in_none() {
+    let says = "package admission\nimport rego.v1\ndeny contains sprintf(\"%s %s %v\", [input.request.operation, input.request.userInfo.username, [input.reviewed[0], input.reviewed[1], input.reviewed[2]]])\n";
+    let snapshot = snapshot(&[says], &[], Enforcement::Deny);
+    let of = |asked: &Asked| message(reviewed(&snapshot, asked, Registration::Mutating).verdict);
+    let named = asked(|_| {}, &pod("web", &[]));
+    assert_eq!(of(&named), r#"403 CREATE me ["pods", "shop", "web"]"#);
+    let nameless = asked(
+        |request| {
+            request["name"] = "".into();
+            request["object"]["metadata"] = json!({"generateName": "web-"});
+        },
+        &pod("web", &[]),
+    );
+    assert_eq!(of(&nameless), r#"403 CREATE me ["pods", "shop", "web-"]"#);
+    let namespace = asked(
+        |request| {
+            request["resource"]["resource"] = "namespaces".into();
+            request["namespace"] = "web".into();
+        },
+        &pod("web", &[]),
+    );
+    assert_eq!(of(&namespace), r#"403 CREATE me ["namespaces", "", "web"]"#);
+}
+
+#[test]
+fn the_first_denials_are_named_and_the_others_counted() {
+    let many = "package admission\nimport rego.v1\ndeny contains sprintf(\"no %d\", [n]) if some n in numbers.range(1000, 11000)\n";
+    let said = message(verdict(
+        &snapshot(&[many], &[], Enforcement::Deny),
+        &pod("web", &[]),
+        Registration::Mutating,
+    ));
+    assert!(said.starts_with("403 no 1000; no 10000; ") && said.ends_with("; and 9981 more"), "{said}");
+}
+
+#[test]
+fn without_an_answer_nothing_passes() {
+    let slow = "package admission\nimport rego.v1\ndeny contains \"slow\" if count([1 | some a in r; some b in r; a == b]) == 0\nr := numbers.range(1, 50000)\n";
+    let asked = asked(|_| {}, &pod("web", &[]));
+    let answer = review(
+        &snapshot(&[slow], &[], Enforcement::Deny),
+        &asked.request().unwrap(),
+        &asked,
+        Registration::Mutating,
+    );
+    assert!(answer.unwrap_err().is_too_long());
+    let engine = Evaluator::Embedded.engine(&Bundle::read(&[]).unwrap()).unwrap();
+    let cannot =
+        Snapshot::new(engine, BTreeMap::from([(ADMISSION, "policy p cannot be asked: why".to_owned())]));
+    let answer = review(&cannot, &asked.request().unwrap(), &asked, Registration::Mutating);
+    assert_eq!(answer.unwrap_err().to_string(), "policy p cannot be asked: why");
+}

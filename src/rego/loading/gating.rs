@@ -1,0 +1,39 @@
+//! What those who review objects have to know: how policies call kinds, which they deny, and how strictly.
+
+use super::loaded::Gated;
+use super::plan;
+use super::settings::Settings;
+use super::verdict::Verdicts;
+use super::view::View;
+use crate::api::rego_policy::Enforcement;
+use crate::rego::asked::ADMISSION;
+use crate::rego::review::Denies;
+use crate::rego::snapshot::{Gates, Snapshot};
+
+/// How policies call kinds, and which of them do not deny what they deny.
+pub(super) fn gates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) -> Gates {
+    let mut gates = Gates::default();
+    let read = plan::read(settings, verdicts);
+    for plural in read.union(&verdicts.denies.kinds).cloned() {
+        if let Some(kind) = view.resource(&plural) {
+            gates.names.entry(kind.clone()).or_default().insert(plural);
+        }
+    }
+    let lenient = verdicts.modules.iter().filter_map(|(id, verdict)| {
+        let in_force = verdict.in_force.as_ref()?;
+        (in_force.enforcement != Enforcement::Deny).then(|| (id.clone(), in_force.enforcement))
+    });
+    gates.lenient = lenient.collect();
+    gates
+}
+
+/// The kinds whose objects policies of `snapshot` may deny.
+pub(super) fn gated(view: View<'_>, verdicts: &Verdicts, snapshot: &Snapshot) -> Gated {
+    let Denies { kinds, any } = &verdicts.denies;
+    Gated {
+        kinds: kinds.iter().filter_map(|plural| view.resource(plural).cloned()).collect(),
+        any: *any,
+        awaited: kinds.iter().find(|plural| view.served(plural).is_none()).cloned(),
+        is_whole: !snapshot.is_denied(ADMISSION),
+    }
+}

@@ -1,0 +1,163 @@
+//! What policies deny as it is written, on a real API server.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject};
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::fixtures;
+use policy_sync_testenv::wait;
+use serde_json::{Value, json};
+
+use crate::registration::Registered;
+use crate::world::LIMIT;
+
+/// The published policy, of PodTemplates: they need nobody who runs them.
+fn pull() -> String {
+    include_str!("../../docs/examples/rego/gates/image-pull-policy.rego")
+        .replace("\"pods\"", "\"podtemplates\"")
+        .replace("pod.spec", "pod.template.spec")
+        .replace("/spec/containers", "/template/spec/containers")
+}
+
+const LOAD_BALANCERS: &str = include_str!("../../docs/examples/rego/gates/load-balancers.rego");
+
+fn template(namespace: &str, name: &str) -> Value {
+    let containers = [json!({"name": "c", "image": "i", "imagePullPolicy": "Never"})];
+    json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name, "namespace": namespace},
+        "template": {"spec": {"containers": containers}}})
+}
+
+fn balancer(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}})
+}
+
+/// The resources of the entry for what is denied, in each of the configurations that has one.
+fn gated(entries: &[Vec<Value>; 2]) -> Vec<Value> {
+    let entries = entries.iter().flatten();
+    let admit = entries.filter(|entry| entry["name"].as_str().is_some_and(|name| name.starts_with("admit-")));
+    admit.map(|entry| entry["rules"][0]["resources"].clone()).collect()
+}
+
+fn policy_of(object: &DynamicObject) -> &Value {
+    &object.data["template"]["spec"]["containers"][0]["imagePullPolicy"]
+}
+
+#[tokio::test]
+async fn what_is_written_is_mended_or_denied_in_the_words_of_policies_and_nothing_else_is_asked() -> Result<()>
+{
+    let name = "rego-gates";
+    let mut hub = Registered::start(name).await?;
+    let shop = Registered::shop(name);
+    for number in ["a", "b"] {
+        hub.create(&balancer(&shop, number)).await?;
+    }
+    hub.world.write("gates", json!({"pull.rego": pull(), "balancers.rego": LOAD_BALANCERS})).await?;
+    let both = [json!(["podtemplates", "services"]), json!(["podtemplates", "services"])];
+    hub.until_entries("what is denied is asked", |entries| gated(entries) == both).await?;
+    hub.world.until_ok("gates").await?;
+
+    // The API server asks a moment after it was told to.
+    wait::until("the API server asks", LIMIT, || async {
+        let stored = hub.create(&template(&shop, "")).await;
+        ensure!(stored.is_err(), "a name is asked for");
+        let mut named = template(&shop, "");
+        named["metadata"] = json!({"generateName": "web-", "namespace": shop});
+        let stored = hub.create(&named).await?;
+        ensure!(policy_of(&stored) == "Always", "{stored:?}");
+        Ok(())
+    })
+    .await?;
+    let words = "load-balancers: rego-gates-shop would have 3 load balancers, 2 are allowed";
+    let error = hub.create(&balancer(&shop, "c")).await.err().context("it is let in")?;
+    ensure!(format!("{error:#}").contains(words), "{error:#}");
+    let events: Api<Event> = Api::namespaced(hub.client().clone(), &shop);
+    wait::until("the Event", LIMIT, || async {
+        let events = events.list(&Default::default()).await?.items;
+        let told = events.iter().find(|event| event.reason.as_deref() == Some("AdmissionDenied"));
+        let told = told.with_context(|| format!("{events:?}"))?;
+        ensure!(told.message.as_deref() == Some(words), "{told:?}");
+        ensure!(told.involved_object.kind.as_deref() == Some("Namespace"), "{told:?}");
+        Ok(())
+    })
+    .await?;
+    // One of the two may be written again, and what is exempt is nobody's business.
+    let mut again = balancer(&shop, "b");
+    again["metadata"]["labels"] = json!({"again": "yes"});
+    apply(hub.client(), &again).await?;
+    for number in ["a", "b", "c"] {
+        hub.create(&balancer("kube-system", number)).await?;
+    }
+    let stored = hub.create(&template("kube-system", "web")).await?;
+    ensure!(policy_of(&stored) == "Never", "{stored:?}");
+
+    // With less than a denial, it passes.
+    let mut lenient =
+        hub.world.config_map("gates", &json!({"pull.rego": pull(), "balancers.rego": LOAD_BALANCERS}));
+    lenient["metadata"]["annotations"] = json!({"kuadrant.io/enforcement": "warn"});
+    apply(hub.client(), &lenient).await?;
+    wait::until("it passes", LIMIT, || async { hub.create(&balancer(&shop, "d")).await.map(drop) }).await?;
+    let stored = hub.create(&template(&shop, "warned")).await?;
+    ensure!(policy_of(&stored) == "Never", "{stored:?}");
+    let metrics = hub.controller()?.metrics().await?;
+    for (path, verdict) in [
+        ("/admit", "changed"),
+        ("/admit", "denied"),
+        ("/admit", "allowed"),
+        ("/admit/validating", "allowed"),
+        ("/admit/validating", "warned"),
+    ] {
+        let labels = [("path", path), ("verdict", verdict)];
+        ensure!(
+            metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0,
+            "{path}: none is {verdict}"
+        );
+    }
+    // While nobody answers, what policies name waits, and nothing else.
+    hub.stop().await?;
+    let error = hub.create(&template(&shop, "later")).await.err().context("it is let in unreviewed")?;
+    ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
+    hub.create(
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "any", "namespace": shop}}),
+    )
+    .await?;
+    hub.world.delete("gates").await?;
+    hub.run(&[]).await?;
+    hub.until_entries("no entries", |entries| entries.iter().all(Vec::is_empty)).await?;
+    wait::until("nobody is asked", LIMIT, || async {
+        let stored = hub.create(&template(&shop, "later")).await?;
+        ensure!(stored.name_any() == "later", "{stored:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_denial_that_names_no_kind_is_asked_of_all_and_keeps_nobody_from_mending_it() -> Result<()> {
+    let name = "rego-any";
+    let hub = Registered::start(name).await?;
+    let shop = Registered::shop(name);
+    let everything = "package admission\nimport rego.v1\ndeny contains \"nothing is written\" if true\n";
+    hub.world.write("everything", json!({"a.rego": everything})).await?;
+    let all = [json!(["*"]), json!(["*"])];
+    hub.until_entries("all is asked", |entries| gated(entries) == all).await?;
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "any", "namespace": shop}});
+    wait::until("it is denied", LIMIT, || async {
+        let Err(error) = hub.create(&map).await else {
+            hub.delete(&map).await?;
+            anyhow::bail!("it is let in");
+        };
+        ensure!(format!("{error:#}").contains("nothing is written"), "{error:#}");
+        Ok(())
+    })
+    .await?;
+    let error =
+        apply(hub.client(), &fixtures::namespace("rego-any-other")).await.err().context("it is let in")?;
+    ensure!(format!("{error:#}").contains("nothing is written"), "{error:#}");
+    // Whoever leads goes on, policies are mended, and what goes, goes.
+    hub.world.write("everything", json!({"a.rego": everything.replace("if true", "if false")})).await?;
+    wait::until("it is let in", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
+    hub.delete(&map).await
+}
