@@ -27,7 +27,7 @@ use crate::reconcile::{
     of_kind,
 };
 use crate::rego::asked::{ADMISSION, PLACEMENT};
-use crate::rego::loading::{Loaded, Unregistered};
+use crate::rego::loading::{Gated, Loaded, Unregistered};
 
 /// How often it is looked whether time alone has made a certificate due.
 const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
@@ -266,6 +266,12 @@ impl Registrar {
             if planned.len() == Sort::ALL.len() {
                 let fault = Sort::ALL.into_iter().find_map(|sort| self.shared.fault(&Key::Entries(sort)));
                 let is_asked = self.is_admission_asked();
+                let has_kinds = |gated: &Gated| gated.any || !gated.kinds.is_empty();
+                let facts = self.shared.facts.borrow();
+                let admission = facts.in_use.as_ref().and_then(|in_use| in_use.admission.as_ref());
+                // One of them may not have its entry yet.
+                let is_missing = !is_asked && admission.is_some_and(has_kinds);
+                let fault = fault.or_else(|| is_missing.then(|| Unregistered::yet().why));
                 self.loaded.registered(ADMISSION, fault.map(|why| Unregistered { why, is_asked }));
             }
         }

@@ -4,8 +4,8 @@
 //! whole, it takes half a second for 10,000 objects. So a module is edited before the engine reads it, at places that its tree
 //! names, and no line moves:
 //!
-//! - a `deny` whose head has a `resource` begins with `[kind, namespace, name, _] = input.reviewed`, and carries the module's
-//!   id in `policy`;
+//! - a `deny` whose head is an object carries the module's id in `policy`;
+//! - one whose head has a `resource` begins with `[kind, namespace, name, _] = input.reviewed`;
 //! - `matches[[…]]` of these three terms is `[kind, namespace, name, object] = input.reviewed`;
 //! - any other is `object = data.kubernetes[kind][namespace][name]`.
 //!
@@ -18,7 +18,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref, Rule};
 
-use head::Reviewed;
+use head::{Reviewed, names_policy};
 pub(super) use head::{denial, is_denial};
 
 use super::asked::{ADMISSION, ASKED, AUTHORIZATION};
@@ -150,8 +150,8 @@ struct Editor<'m> {
 impl<'m> Editor<'m> {
     fn rule(&mut self, rule: &'m Rule) {
         let reviewed = Reviewed::of(self.module, rule);
+        self.edits.extend(names_policy(self.module, rule));
         if let (Some(reviewed), Rule::Spec { bodies, span, .. }) = (&reviewed, rule) {
-            self.edits.extend(reviewed.names_policy(self.module));
             for body in bodies {
                 self.edits.extend(reviewed.begins(&body.query));
                 let is_same = |statement: &&LiteralStmt| {

@@ -205,3 +205,16 @@ fn without_an_answer_nothing_passes() {
     let answer = review(&cannot, &asked.request().unwrap(), &asked, Registration::Mutating);
     assert_eq!(answer.unwrap_err().to_string(), "policy p cannot be asked: why");
 }
+
+#[test]
+fn a_head_without_a_resource_is_as_strict_as_its_policy_too() {
+    let plain = "package admission\nimport rego.v1\ndeny contains {\"id\": \"a\", \"resolution\": {\"message\": \"no\"}}\n";
+    let empty = "package admission\nimport rego.v1\ndeny contains {}\n";
+    for (text, warned) in
+        [(plain, "a: no"), (empty, "policies/p/0.rego: deny: expected an object with an id")]
+    {
+        let snapshot = snapshot(&[text], &[], Enforcement::Warn);
+        let said = message(verdict(&snapshot, &pod("web", &[]), Registration::Validating));
+        assert!(said.starts_with(&format!("[] [\"{warned}")), "{said}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::loaded::Gated;
 use super::plan;
+use super::rows::Served;
 use super::settings::Settings;
 use super::verdict::Verdicts;
 use super::view::View;
@@ -30,10 +31,11 @@ pub(super) fn gates(view: View<'_>, settings: &Settings, verdicts: &Verdicts) ->
 /// The kinds whose objects policies of `snapshot` may deny.
 pub(super) fn gated(view: View<'_>, verdicts: &Verdicts, snapshot: &Snapshot) -> Gated {
     let Denies { kinds, any } = &verdicts.denies;
+    let is_known = |plural: &&String| !matches!(view.served(plural), None | Some(Served::Unknown(_)));
     Gated {
         kinds: kinds.iter().filter_map(|plural| view.resource(plural).cloned()).collect(),
         any: *any,
-        awaited: kinds.iter().find(|plural| view.served(plural).is_none()).cloned(),
+        awaited: kinds.iter().find(|plural| !is_known(plural)).cloned(),
         is_whole: !snapshot.is_denied(ADMISSION),
     }
 }

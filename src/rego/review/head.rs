@@ -14,7 +14,6 @@ const DENY: &str = "deny";
 
 /// What the `resource` in a `deny`'s head says, kind, namespace and name, each a variable or a constant, or `_`.
 pub(super) struct Reviewed<'t> {
-    head: &'t Expr,
     terms: [Term<'t>; 3],
 }
 
@@ -48,7 +47,7 @@ impl<'t> Reviewed<'t> {
         let head = denial(module, rule)?;
         let resource = tree::field(head, "resource")?;
         let of = |name| tree::field(resource, name).map(Term::of);
-        Some(Self { head, terms: [of("kind")?, of("namespace")?, of("name")?] })
+        Some(Self { terms: [of("kind")?, of("namespace")?, of("name")?] })
     }
 
     /// Whether `terms` of a `matches` are those of the head.
@@ -75,17 +74,6 @@ impl<'t> Reviewed<'t> {
         format!("[{kind}, {namespace}, {name}, _] = input.reviewed")
     }
 
-    /// Has the head carry the id of its module.
-    pub(super) fn names_policy(&self, module: &Module) -> Option<Edit> {
-        // The tree has another start of an object of several fields; its line and column are right.
-        let start = offset_of(&module.text, place(self.head.span()));
-        let is_object = module.text[start..].starts_with('{');
-        let start = u32::try_from(start).ok()?;
-        let id = serde_json::to_string(module.id().as_str()).ok()?;
-        (is_object && tree::field(self.head, "policy").is_none())
-            .then(|| Edit::insert(start + 1, format!("\"policy\": {id}, ")))
-    }
-
     /// Has `query` say it too: where it begins, or where it ends where it declares a variable of these.
     pub(super) fn begins(&self, query: &Query) -> Vec<Edit> {
         let statement = self.statement();
@@ -106,6 +94,20 @@ impl<'t> Reviewed<'t> {
             vec![Edit::insert(span.start + 1, format!(" {statement};"))]
         }
     }
+}
+
+/// Has the head of `rule`, where it is a `deny` and an object, carry the id of its module.
+pub(super) fn names_policy(module: &Module, rule: &Rule) -> Option<Edit> {
+    let head = denial(module, rule)?;
+    let Expr::Object { fields, .. } = head else { return None };
+    // The tree has another start of an object of several fields; its line and column are right.
+    let start = offset_of(&module.text, place(head.span()));
+    let is_written_out = module.text[start..].starts_with('{');
+    let start = u32::try_from(start).ok()?;
+    let id = serde_json::to_string(module.id().as_str()).ok()?;
+    let comma = if fields.is_empty() { "" } else { ", " };
+    (is_written_out && tree::field(head, "policy").is_none())
+        .then(|| Edit::insert(start + 1, format!("\"policy\": {id}{comma}")))
 }
 
 /// Whether `rule` adds to the denials that are asked for.
