@@ -18,6 +18,8 @@ use policy_sync_testenv::{fixtures, wait};
 pub(super) const CLUSTERS: usize = 100;
 /// One in so many documents is an Ingress.
 const INGRESSES: usize = 20;
+/// What the namespaces of documents are called.
+pub(super) const PATTERN: &str = "documents-*";
 /// In how many namespaces pods are.
 const NAMESPACES: usize = 100;
 /// How many pods have a template.
@@ -78,7 +80,7 @@ impl Variety {
 
 /// The namespace of a pod.
 pub(super) fn namespace(index: usize) -> String {
-    format!("documents-{:02}", index % NAMESPACES)
+    PATTERN.replace('*', &format!("{:02}", index % NAMESPACES))
 }
 
 /// A pod, with all that an API server adds but for its version.
