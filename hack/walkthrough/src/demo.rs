@@ -1,12 +1,13 @@
 //! What the demo runs on.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 
 use super::report::Report;
-use super::{Engine, Options, Story, placement};
+use super::{Engine, Options, Story, placement, sync};
 use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, Fleet, FleetOptions, Opa};
 
@@ -31,20 +32,27 @@ impl Demo {
             "{} is no program: build it, or name one with --controller",
             program.display()
         );
-        report.step("Start a hub, two spokes and the controller");
+        report.step(match story {
+            Story::Sync | Story::Placement => "Start a hub, two spokes and the controller",
+            Story::Gates => "Start a hub and the controller",
+        });
         let webhooks = Webhooks::with_files("policy-sync")?;
         let opa = match options.engine {
             Engine::Embedded => None,
             Engine::Opa => Some(Opa::start().await?),
         };
         let (fleet, mut arguments) = match story {
-            Story::Sync => (FleetOptions::spokes(story.spokes()), Vec::new()),
+            Story::Sync => (FleetOptions::spokes(sync::SPOKES), Vec::new()),
             Story::Placement => (placement::fleet(), placement::arguments(&webhooks)),
+            Story::Gates => (FleetOptions::spokes([]), placement::arguments(&webhooks)),
         };
         arguments.extend(opa.iter().map(|opa| format!("--opa-url={}", opa.url())));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let fleet = Fleet::start(fleet).await?;
-        report.seen("hub and spokes are up, each with an API server of its own");
+        report.seen(match story {
+            Story::Sync | Story::Placement => "hub and spokes are up, each with an API server of its own",
+            Story::Gates => "the hub is up",
+        });
         let controller = Controller::start(program, fleet.hub(), &arguments).await?;
         report.seen("policy-sync controller is ready");
         if let Some(opa) = &opa {
@@ -56,6 +64,14 @@ impl Demo {
     /// The program under test.
     pub(super) fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// `kubectl`, as an administrator of the hub.
+    pub(super) fn kubectl(&self) -> Command {
+        let hub = self.fleet.hub();
+        let mut kubectl = Command::new(&hub.binaries().kubectl);
+        kubectl.arg("--kubeconfig").arg(hub.kubeconfig());
+        kubectl
     }
 
     /// Where its webhooks are.

@@ -1,17 +1,18 @@
-//! The demos: one policy's way from the hub to two spokes and back, and where policies in Rego have apps run, on real servers,
-//! every step checked.
+//! The demos: one policy's way from the hub to two spokes and back, where policies in Rego have apps run, and what they let be
+//! written, on real servers, every step checked.
 //!
 //! ```text
-//! Demo             what runs: hub, spokes, controller
-//! sync, placement  the steps: what someone writes, and what is to follow
-//! look             what is looked at: copies on the spokes, conditions, the folded annotation, works
-//! report           what is printed
+//! Demo                    what runs: hub, spokes, controller
+//! sync, placement, gates  the steps: what someone writes, and what is to follow
+//! look                    what is looked at: copies on the spokes, conditions, the folded annotation, works
+//! report                  what is printed
 //! ```
 //!
 //! A step writes as a user would and then waits, with a limit, for what is to follow. What does not follow ends the
 //! demo with an error, so that a demo that ends well has shown what it says.
 
 mod demo;
+mod gates;
 mod look;
 mod placement;
 mod report;
@@ -33,6 +34,8 @@ pub enum Story {
     Sync,
     /// Policies in Rego say where apps may run.
     Placement,
+    /// Policies in Rego say what may be written.
+    Gates,
 }
 
 /// Who evaluates policies in Rego.
@@ -59,11 +62,13 @@ pub struct Options {
 }
 
 impl Story {
-    /// The names of the spokes.
-    fn spokes(self) -> [&'static str; 2] {
+    /// What it needs.
+    fn stage(self) -> String {
+        let with = |spokes: [&str; 2]| format!("a hub and the spokes {}", spokes.join(" and "));
         match self {
-            Self::Sync => sync::SPOKES,
-            Self::Placement => placement::SPOKES,
+            Self::Sync => with(sync::SPOKES),
+            Self::Placement => with(placement::SPOKES),
+            Self::Gates => "a hub".to_owned(),
         }
     }
 
@@ -71,6 +76,7 @@ impl Story {
         match self {
             Self::Sync => sync::tell(demo, report).await,
             Self::Placement => placement::tell(demo, report).await,
+            Self::Gates => gates::tell(demo, report).await,
         }
     }
 }
@@ -84,7 +90,7 @@ const INTERRUPTED: u8 = 130;
 ///
 /// What did not follow as it should.
 pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<ExitCode> {
-    let report = Report::new(&format!("a hub and the spokes {}", options.story.spokes().join(" and ")));
+    let report = Report::new(&options.story.stage());
     let mut asked = std::pin::pin!(asked);
     let demo = tokio::select! {
         demo = Demo::start(&options, &report) => demo?,

@@ -23,7 +23,7 @@ use super::report::Report;
 /// The spokes: one in a zone of the EU, certified for card data, and one elsewhere.
 pub(super) const SPOKES: [&str; 2] = ["c1", "c2"];
 /// Where administrators write policies.
-const POLICIES: &str = "kube-federation-scheduling-policy";
+pub(super) const POLICIES: &str = "kube-federation-scheduling-policy";
 /// What the class and the controller are called.
 const CONTROLLER: &str = "kuadrant.io/policy-sync";
 /// The Placement of the shop's namespace.
@@ -115,7 +115,7 @@ async fn until_status(hub: &Client, status: &str) -> Result<Value> {
     Ok(said(found.annotations()))
 }
 
-fn said(annotations: &BTreeMap<String, String>) -> Value {
+pub(super) fn said(annotations: &BTreeMap<String, String>) -> Value {
     annotations.get(STATUS).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 

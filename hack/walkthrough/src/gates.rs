@@ -1,0 +1,209 @@
+//! What may be written to a hub: the steps, in their order.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::{Client, ResourceExt};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::{fixtures, wait};
+use serde_json::{Value, json};
+
+use super::demo::Demo;
+use super::look;
+use super::placement::{POLICIES, said};
+use super::report::Report;
+
+/// Where teams write.
+const SHOP: &str = "shop";
+/// The published policies, by their keys.
+const GATES: [(&str, &str); 3] = [
+    ("image-pull-policy.rego", include_str!("../../../docs/examples/rego/gates/image-pull-policy.rego")),
+    ("ingress-conflict.rego", include_str!("../../../docs/examples/rego/gates/ingress-conflict.rego")),
+    ("load-balancers.rego", include_str!("../../../docs/examples/rego/gates/load-balancers.rego")),
+];
+/// How long anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// All steps.
+pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
+    let hub = demo.hub()?;
+    for namespace in [POLICIES, SHOP] {
+        apply(&hub, &fixtures::namespace(namespace)).await?;
+    }
+    demo.webhooks().install(&hub).await?;
+    write_policies(&hub, report).await?;
+    take_a_host(&hub, report).await?;
+    run_an_old_image(&hub, report).await?;
+    open_a_third_door(&hub, report).await?;
+    warn_only(demo, &hub, report).await?;
+    take_policies_away(&hub, report).await
+}
+
+fn policies(enforcement: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "gates", "namespace": POLICIES, "annotations": {"kuadrant.io/enforcement": enforcement}},
+        "data": GATES.into_iter().collect::<BTreeMap<_, _>>(),
+    })
+}
+
+async fn write_policies(hub: &Client, report: &Report) -> Result<()> {
+    report.step("An administrator writes what may be written: an Ingress, two load balancers stand already");
+    for object in [ingress("front", "shop.example.com"), balancer("one"), balancer("two")] {
+        apply(hub, &object).await?;
+    }
+    apply(hub, &policies("deny")).await?;
+    let found = look::there(hub, "the policies are in force", &policies("deny"), |object| {
+        let said = said(object.annotations());
+        ensure!(said["status"] == "ok", "it says {said}");
+        Ok(())
+    })
+    .await?;
+    report.say(&format!("ConfigMap {POLICIES}/gates: {}", GATES.map(|(key, _)| key).join(", ")));
+    report.seen("they are in force, and the API server asks about Pods, Ingresses and Services alone:");
+    report.excerpt(&said(found.annotations()));
+    Ok(())
+}
+
+fn ingress(name: &str, host: &str) -> Value {
+    let backend = json!({"service": {"name": name, "port": {"number": 80}}});
+    let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": name, "namespace": SHOP},
+        "spec": {"rules": [{"host": host, "http": {"paths": [path]}}]},
+    })
+}
+
+fn balancer(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": SHOP},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
+    })
+}
+
+/// Waits until a create of `object`, which is carried out by no one, is refused in these words.
+async fn until_refused(hub: &Client, object: &Value, words: &str) -> Result<()> {
+    let (api, _) = api_for(hub, object).await?;
+    let trial: DynamicObject = serde_json::from_value(object.clone())?;
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    // The API server hears of webhooks a moment after these are registered.
+    wait::until("it is refused", LIMIT, || async {
+        let error = api.create(&dry_run, &trial).await.err().context("it is let in")?;
+        ensure!(error.to_string().contains(words), "{error}");
+        Ok(())
+    })
+    .await
+}
+
+async fn take_a_host(hub: &Client, report: &Report) -> Result<()> {
+    report.step("A team writes an Ingress for a host that is taken");
+    let words = "ingress-conflict: host shop.example.com is taken by Ingress shop/front";
+    let other = ingress("other", "shop.example.com");
+    until_refused(hub, &other, words).await?;
+    let error = apply(hub, &other).await.err().context("it is let in")?;
+    ensure!(format!("{error:#}").contains(words), "{error:#}");
+    report.seen("the API refuses it, in the policy's words:");
+    report.excerpt(&words.into());
+    let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
+    wait::until("an Event", LIMIT, || async {
+        let events = events.list(&ListParams::default()).await?.items.into_iter();
+        let mut told = events.filter(|event| event.reason.as_deref() == Some("AdmissionDenied"));
+        let told = told.find_map(|event| event.message).context("there is none")?;
+        ensure!(told == words, "{told}");
+        Ok(())
+    })
+    .await?;
+    report.seen(&format!("and an Event AdmissionDenied in the namespace {SHOP} says the same"));
+    Ok(())
+}
+
+async fn run_an_old_image(hub: &Client, report: &Report) -> Result<()> {
+    report.step("A Pod would run whatever image its node has");
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "till", "namespace": SHOP},
+        "spec": {"containers": [{"name": "till", "image": "registry.example/till:1", "imagePullPolicy": "IfNotPresent"}]},
+    });
+    let (api, _) = api_for(hub, &pod).await?;
+    let object: DynamicObject = serde_json::from_value(pod)?;
+    // The namespace's ServiceAccount is made by another controller.
+    let stored = wait::until("the Pod is written", LIMIT, || async {
+        Ok(api.create(&PostParams::default(), &object).await?)
+    })
+    .await?;
+    let policy = &stored.data["spec"]["containers"][0]["imagePullPolicy"];
+    ensure!(policy == "Always", "it is stored with {policy}");
+    report.seen("it is written, and mended: spec.containers[0].imagePullPolicy is Always");
+    Ok(())
+}
+
+async fn open_a_third_door(hub: &Client, report: &Report) -> Result<()> {
+    report.step("A third load balancer, while two stand");
+    let words = "load-balancers: shop would have 3 load balancers, 2 are allowed";
+    let error = apply(hub, &balancer("three")).await.err().context("it is let in")?;
+    ensure!(format!("{error:#}").contains(words), "{error:#}");
+    report.seen("it is refused:");
+    report.excerpt(&words.into());
+    let mut two = balancer("two");
+    two["metadata"]["labels"] = json!({"team": SHOP});
+    apply(hub, &two).await?;
+    report.seen("the second may be written again: it counts once");
+    Ok(())
+}
+
+async fn warn_only(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+    report.step("The same policies are only to warn");
+    apply(hub, &policies("warn")).await?;
+    report.say("annotation kuadrant.io/enforcement: warn");
+    let words = "Warning: load-balancers: shop would have 3 load balancers, 2 are allowed";
+    let told = wait::until("kubectl shows the warning", LIMIT, || async {
+        let told = kubectl(demo, &["create", "-f", "-", "--dry-run=server"], &balancer("three"))?;
+        ensure!(told.contains(words), "{told}");
+        Ok(told)
+    })
+    .await?;
+    report.say("$ kubectl create -f three.yaml --dry-run=server");
+    report.excerpt(&told.trim().into());
+    apply(hub, &balancer("three")).await?;
+    report.seen("and the third stands");
+    Ok(())
+}
+
+/// What `kubectl` says on standard error while it succeeds.
+fn kubectl(demo: &Demo, arguments: &[&str], input: &Value) -> Result<String> {
+    let mut running = demo
+        .kubectl()
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("running kubectl")?;
+    running.stdin.take().context("no input")?.write_all(input.to_string().as_bytes())?;
+    let Output { status, stderr, .. } = running.wait_with_output()?;
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    ensure!(status.success(), "kubectl ends with {status}: {stderr}");
+    Ok(stderr)
+}
+
+async fn take_policies_away(hub: &Client, report: &Report) -> Result<()> {
+    report.step("The policies go");
+    let (api, name) = api_for(hub, &policies("deny")).await?;
+    api.delete(&name, &DeleteParams::default()).await?;
+    for configuration in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": configuration,
+            "metadata": {"name": "policy-sync"}});
+        look::there(hub, "nobody is asked", &object, |object| {
+            let entries = object.data["webhooks"].as_array().map_or(0, Vec::len);
+            ensure!(entries == 0, "{} has {entries} webhooks", object.name_any());
+            Ok(())
+        })
+        .await?;
+    }
+    report.seen("neither configuration has a webhook any more: the hub does not depend on the controller");
+    Ok(())
+}
