@@ -7,11 +7,10 @@ use regorus::Value;
 
 use super::patches::Operation;
 use crate::api::text::{capped, one_line};
+use crate::rego::asked::expected;
 
 /// The most bytes of a message.
 const MESSAGE: usize = 1 << 10;
-/// The most characters of a value that a fault repeats.
-const FOUND: usize = 100;
 
 /// Why an object may not be written as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +48,7 @@ impl Denial {
         match value {
             Value::Set(items) => Ok(items.iter().filter_map(|item| Self::of(item, place)).collect()),
             Value::Array(items) => Ok(items.iter().filter_map(|item| Self::of(item, place)).collect()),
-            other => Err(format!("expected a set, found {}", found(other))),
+            other => Err(expected("a set", other)),
         }
     }
 
@@ -93,8 +92,7 @@ fn plain(text: &str) -> String {
 
 /// The message and the patches of a denial that is an object.
 fn resolution(value: &Value, has_id: bool, id: &str) -> Result<(String, Vec<Operation>), String> {
-    let expected =
-        |at: &str, what: &str, value: &Value| format!("{at}: expected {what}, found {}", found(value));
+    let expected = |at: &str, what: &str, value: &Value| format!("{at}: {}", expected(what, value));
     if value.as_object().is_err() {
         return Err(expected("deny", "a text or an object", value));
     }
@@ -130,11 +128,6 @@ fn resolution(value: &Value, has_id: bool, id: &str) -> Result<(String, Vec<Oper
         }
     }
     Ok((text, operations))
-}
-
-/// A value that is not what was expected, as a fault repeats it.
-pub(super) fn found(value: &Value) -> String {
-    capped(&serde_json::to_string(value).unwrap_or_default(), FOUND).into_owned()
 }
 
 #[cfg(test)]

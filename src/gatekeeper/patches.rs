@@ -4,7 +4,8 @@ use json_patch::{Patch, PatchOperation};
 use regorus::Value as Rego;
 use serde_json::Value;
 
-use super::denial::{Denial, found};
+use super::denial::Denial;
+use crate::rego::asked::expected;
 
 /// The most operations of a review.
 const OPERATIONS: usize = 1_000;
@@ -38,7 +39,7 @@ impl Operation {
     pub(super) fn read(id: &str, value: &Rego) -> Result<Self, String> {
         let mut json = serde_json::to_value(value).map_err(|error| format!(": {error}"))?;
         let Some(fields) = json.as_object_mut() else {
-            return Err(format!(": expected an object, found {}", found(value)));
+            return Err(format!(": {}", expected("an object", value)));
         };
         for name in ["path", "from"] {
             if let Some(Value::String(path)) = fields.get_mut(name) {

@@ -6,6 +6,7 @@ use regorus::Value;
 
 use crate::api::annotations::{REMEDIATE, is_ours};
 use crate::api::syntax::{is_label_key, is_label_value};
+use crate::rego::asked::{expected, short};
 
 /// What a policy answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,10 +40,7 @@ impl Answer {
     ///
     /// Where it is of another shape, sets a key that the controller writes, or one that the API does not take.
     pub fn read(value: &Value) -> Result<Self, AnswerFault> {
-        let expected = |at: &str, what: &str, value: &Value| {
-            let found = serde_json::to_string(value).unwrap_or_default();
-            AnswerFault::new(at, format!("expected {what}, found {}", short(&found)))
-        };
+        let expected = |at: &str, what: &str, value: &Value| AnswerFault::new(at, expected(what, value));
         let fields = value.as_object().map_err(|_| expected("answer", "an object", value))?;
         let mut answer = Self::default();
         for (name, value) in fields.iter() {
@@ -110,12 +108,6 @@ fn check(field: &str, key: &str, value: Option<&str>) -> Result<(), String> {
         }
         _ => Ok(()),
     }
-}
-
-/// As much of a text as fits a message.
-fn short(text: &str) -> String {
-    const LIMIT: usize = 100;
-    crate::api::text::capped(text, LIMIT).into_owned()
 }
 
 #[cfg(test)]

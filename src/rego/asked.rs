@@ -1,6 +1,13 @@
-//! Which packages are asked, and for what.
+//! Which packages are asked, and for what; and what is said of answers that cannot be used.
 
 use std::sync::Arc;
+
+use regorus::Value;
+
+use crate::api::text::capped;
+
+/// The most bytes of a value that a fault repeats.
+const REPEATED: usize = 100;
 
 /// What a package is asked for. Each is called by the name that its package has by default.
 pub const ASKED: [&str; 3] = [PLACEMENT, ADMISSION, AUTHORIZATION];
@@ -48,6 +55,16 @@ impl Packages {
     pub fn has(&self, package: &str) -> bool {
         ASKED.into_iter().any(|what| self.of(what) == package)
     }
+}
+
+/// That a part of an answer is another than `what`: `expected an object, found [1]`.
+pub(crate) fn expected(what: &str, value: &Value) -> String {
+    format!("expected {what}, found {}", short(&serde_json::to_string(value).unwrap_or_default()))
+}
+
+/// As much of a text as a fault repeats.
+pub(crate) fn short(text: &str) -> String {
+    capped(text, REPEATED).into_owned()
 }
 
 #[cfg(test)]

@@ -311,20 +311,17 @@ async fn what_is_said_of_kinds_and_data_is_in_the_documentation() -> Result<()> 
         ("data of 200 levels", &format!("{}{}", "[".repeat(200), "]".repeat(200)), "error"),
     ];
     let mut rows = "| what | its status |\n|---|---|\n".to_owned();
-    for (number, (what, text, part)) in modules.iter().enumerate() {
-        let name = format!("module-{number}");
-        world.write(&name, json!({"a.rego": text})).await?;
-        let status =
-            world.until_status(&name, |status| said(status).is_ok_and(|said| said.contains(part))).await?;
-        rows += &format!("| {what} | {} |\n", code(&said(&status)?));
-    }
-    for (number, (what, text, part)) in data.iter().enumerate() {
-        let name = format!("data-{number}");
-        let mut object = world.config_map(&name, &json!({"zones": text}));
-        object["metadata"]["labels"] = json!({"openpolicyagent.org/data": "opa"});
+    let module = |(what, text, part)| (what, json!({"a.rego": text}), json!({}), part);
+    let labels = json!({"openpolicyagent.org/data": "opa"});
+    let zones = |(what, text, part)| (what, json!({"zones": text}), labels.clone(), part);
+    let carriers = modules.into_iter().map(module).chain(data.into_iter().map(zones));
+    for (number, (what, keys, labels, part)) in carriers.enumerate() {
+        let name = format!("carrier-{number}");
+        let mut object = world.config_map(&name, &keys);
+        object["metadata"]["labels"] = labels;
         apply(&world.client, &object).await?;
-        let status =
-            world.until_status(&name, |status| said(status).is_ok_and(|said| said.contains(part))).await?;
+        let is_said = |status: &Value| said(status).is_ok_and(|said| said.contains(part));
+        let status = world.until_status(&name, is_said).await?;
         rows += &format!("| {what} | {} |\n", code(&said(&status)?));
     }
     bad_input::holds("rego kinds", &rows)
