@@ -73,16 +73,20 @@ const ANSWERS: [(&str, &str, &str); 17] = [
 const ID: &str = "policies/p/p.rego";
 const QUERY: &str = "data.io.k8s.federation.admission";
 
-/// The message of the refusal, empty where there is none.
-fn answer(rules: &str) -> Result<String> {
-    let text = Text {
-        id: ModuleId::new(ID),
-        text: format!("package io.k8s.federation.admission\nimport rego.v1\n{rules}\n").into(),
-    };
+/// What is asked, where these are the rules of `package`.
+fn snapshot(package: &str, rules: &str) -> Result<Snapshot> {
+    let text =
+        Text { id: ModuleId::new(ID), text: format!("package {package}\nimport rego.v1\n{rules}\n").into() };
     let bundle = Bundle::read(&[text]).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
     let engine = Evaluator::Embedded.engine(&bundle).map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    Ok(Snapshot::new(engine, BTreeMap::new()))
+}
+
+/// The message of the refusal, empty where there is none.
+fn answer(rules: &str) -> Result<String> {
+    let snapshot = snapshot("io.k8s.federation.admission", rules)?;
     let request = Request { object: json!({"metadata": {"name": "web"}}), ..Request::default() };
-    Ok(match review(&Snapshot::new(engine, BTreeMap::new()), &request) {
+    Ok(match review(&snapshot, &request) {
         Ok(Verdict::Denied { message, .. }) => message,
         Ok(Verdict::Allowed { .. }) => String::new(),
         Err(error) => error.to_string(),
@@ -172,10 +176,7 @@ const PATCH_WITHOUT: &str =
 
 /// What is said of a Pod that `rules` deny.
 fn denial(rules: &str) -> Result<String> {
-    let text =
-        Text { id: ModuleId::new(ID), text: format!("package admission\nimport rego.v1\n{rules}\n").into() };
-    let bundle = Bundle::read(&[text]).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
-    let engine = Evaluator::Embedded.engine(&bundle).map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    let snapshot = snapshot("admission", rules)?;
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "u", "operation": "CREATE", "namespace": "shop", "name": "a",
         "resource": {"group": "", "version": "v1", "resource": "pods"},
@@ -183,12 +184,7 @@ fn denial(rules: &str) -> Result<String> {
     }});
     let asked = Asked::read(&serde_json::to_vec(&review)?).map_err(|fault| anyhow::anyhow!(fault))?;
     let request = asked.request().map_err(|fault| anyhow::anyhow!(fault))?;
-    let reviewed = gatekeeper::review(
-        &Snapshot::new(engine, BTreeMap::new()),
-        &request,
-        &asked,
-        gatekeeper::Registration::Mutating,
-    );
+    let reviewed = gatekeeper::review(&snapshot, &request, &asked, gatekeeper::Registration::Mutating);
     Ok(match reviewed.map(|reviewed| reviewed.verdict) {
         Ok(Verdict::Denied { message, .. }) => message,
         Ok(Verdict::Allowed { .. }) => String::new(),
