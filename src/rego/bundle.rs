@@ -18,6 +18,7 @@ use super::opa;
 use super::reads::Reads;
 use super::review;
 use super::tree;
+use super::whole;
 
 /// Modules without a fault.
 #[derive(Clone, Debug, Default)]
@@ -248,6 +249,10 @@ impl Bundle {
     /// An engine with all modules.
     pub(super) fn engine(&self) -> Result<Engine, Fault> {
         let mut engine = module::engine_for(Syntax::V1);
+        for (name, text) in whole::first(self.modules()) {
+            let added = engine.add_policy(name, text);
+            added.map_err(|error| Fault::of_engine(&self.some_module(), &error))?;
+        }
         for Loaded { module, guarded, .. } in &self.modules {
             engine.set_rego_v0(module.syntax == Syntax::V0);
             engine

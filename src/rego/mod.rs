@@ -36,3 +36,4 @@ pub mod settle;
 pub mod snapshot;
 mod tree;
 pub mod turns;
+mod whole;
