@@ -13,4 +13,5 @@ pub mod denial;
 pub mod patches;
 mod question;
 pub mod review;
+pub mod sample;
 pub(crate) mod told;

@@ -1,7 +1,5 @@
 //! What policies are asked of an object that is written.
 
-use std::fmt::Write;
-
 use regorus::Value;
 
 use super::denial::Place;
@@ -33,6 +31,13 @@ pub(super) fn place(request: &Request) -> (String, String) {
     (namespace, names.into_iter().find(|name| !name.is_empty()).unwrap_or_default())
 }
 
+/// What has the object under review at its place in `data`.
+pub(super) fn at(kind: &str, namespace: &str, name: &str) -> String {
+    let parts = [kind, namespace, name].into_iter().filter(|part| !part.is_empty());
+    let parts: String = parts.map(|part| format!("[{}]", Value::from(part))).collect();
+    format!(" with data.kubernetes{parts} as input.reviewed[3]")
+}
+
 /// The questions about `request`, one for each name that policies of `snapshot` have for its kind; `all` is the request as it was
 /// sent.
 pub(super) fn questions(
@@ -45,14 +50,8 @@ pub(super) fn questions(
     let kind = GroupResource::new(&resource.group, &resource.resource);
     let (namespace, name) = place(request);
     let kinds = snapshot.names_of(&kind);
-    let mut query = format!("{}.deny", snapshot.query(ADMISSION));
-    for kind in &kinds {
-        let parts = [kind.as_str(), &namespace, &name];
-        let parts =
-            parts.into_iter().filter(|part| !part.is_empty()).map(|part| format!("[{}]", Value::from(part)));
-        // Writing to a String cannot fail.
-        let _ = write!(query, " with data.kubernetes{} as input.reviewed[3]", parts.collect::<String>());
-    }
+    let places = kinds.iter().map(|kind| at(kind, &namespace, &name));
+    let query = format!("{}.deny{}", snapshot.query(ADMISSION), places.collect::<String>());
     let question = |kind: String| {
         let reviewed = [kind.as_str(), &namespace, &name].map(Value::from);
         let reviewed: Vec<Value> = reviewed.into_iter().chain([object.clone()]).collect();

@@ -122,19 +122,19 @@ impl Bundle {
         advice::advice(&self.modules().collect::<Vec<_>>(), packages)
     }
 
-    /// The rules that are tests: called `test_…`, without arguments.
+    /// The rules without arguments whose names begin with `prefix`: `test_…`, `sample_…`.
     #[must_use]
-    pub fn tests(&self) -> Vec<Test> {
+    pub fn called(&self, prefix: &str) -> Vec<Called> {
         let of_module = |module: &Module| {
             let rules = module.tree.policy.iter();
-            rules.filter_map(|rule| Test::of(module, rule)).collect::<Vec<_>>()
+            rules.filter_map(|rule| Called::of(module, rule, prefix)).collect::<Vec<_>>()
         };
-        let mut tests: Vec<Test> = self.modules().flat_map(of_module).collect();
-        tests.sort_by(|one, other| one.fault.cmp(&other.fault));
+        let mut rules: Vec<Called> = self.modules().flat_map(of_module).collect();
+        rules.sort_by(|one, other| one.place.cmp(&other.place));
         // A rule that is written twice is one.
         let mut asked = BTreeSet::new();
-        tests.retain(|test| asked.insert(test.query.clone()));
-        tests
+        rules.retain(|rule| asked.insert(rule.query.clone()));
+        rules
     }
 
     /// Their packages, each once, without `data`.
@@ -298,22 +298,22 @@ pub struct Reached {
     pub any: bool,
 }
 
-/// A rule that should be true.
+/// A rule of some name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Test {
-    /// What to ask.
+pub struct Called {
+    /// What to ask for its value.
     pub query: String,
-    /// What to say where it is not.
-    pub fault: Fault,
+    /// Its name, and where that stands.
+    pub place: Fault,
 }
 
-impl Test {
-    fn of(module: &Module, rule: &Rule) -> Option<Self> {
+impl Called {
+    fn of(module: &Module, rule: &Rule, prefix: &str) -> Option<Self> {
         let reference = tree::reference(rule);
-        let name = module::name_of(reference).filter(|name| name.starts_with("test_"))?;
+        let name = module::name_of(reference).filter(|name| name.starts_with(prefix))?;
         let query =
             tree::arity(rule).is_none().then(|| format!("{}.{name}", embedded::query(&module.package())))?;
-        Some(Self { query, fault: module.fault(tree::start(reference), format!("{name} is not true")) })
+        Some(Self { query, place: module.fault(tree::start(reference), name) })
     }
 }
 

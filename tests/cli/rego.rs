@@ -15,9 +15,9 @@ fn check(text: &str) -> Ran {
 #[test]
 fn the_published_policies_load_and_their_tests_hold() {
     let ran = run(&["rego", "check", "policies"]);
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "10 modules: ok\n", ""));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "20 modules: ok\n", ""));
     let ran = run(&["rego", "test", "policies"]);
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "16 tests, 0 failed\n", ""));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "31 tests, 0 failed\n", ""));
 }
 
 #[test]
@@ -257,7 +257,32 @@ fn a_test_that_is_not_true_is_told_with_its_place() {
                     stdin:9:1: test_fails is not true\n4 tests, 3 failed\n";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (1, expected, ""));
     let ran = run_with(&["rego", "test", "-"], "package a\np := 1");
-    assert_eq!((ran.code, ran.stderr.as_str()), (1, "no rule is called test_…\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, "no rule is called test_… or sample_…\n"));
+}
+
+#[test]
+fn policies_that_want_to_mend_the_same_otherwise_are_told_on_a_sample() {
+    let wants = |id: &str, replicas: u32| {
+        format!(
+            "deny contains {{\"id\": \"{id}\", \"resolution\": {{\"patches\": [{{\"op\": \"replace\", \"path\": \
+             \"/spec/replicas\", \"value\": {replicas}}}]}}}} if input.reviewed[3].spec.replicas > 5\n"
+        )
+    };
+    let samples = "sample_small := {\"reviewed\": [\"deployments\", \"shop\", \"web\", {\"spec\": {\"replicas\": 3}}]}\n\
+        sample_large := {\"reviewed\": [\"deployments\", \"shop\", \"web\", {\"spec\": {\"replicas\": 9}}]}\n\
+        sample_none := {\"reviewed\": \"web\"}\n";
+    let ask = |policies: String| {
+        run_with(&["rego", "test", "-"], &format!("package admission\n{policies}{samples}"))
+    };
+    let none = "stdin:LINE:1: sample_none: expected {\"reviewed\": [kind, namespace, name, object]}, found {\"reviewed\":\"web\"}\n";
+    let ran = ask(wants("limits", 5) + &wants("quota", 4));
+    let conflict =
+        "sample_large: limits: replace /spec/replicas conflicts with quota: replace /spec/replicas";
+    let expected = format!("stdin:5:1: {conflict}\n{}3 tests, 2 failed\n", none.replace("LINE", "6"));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (1, expected.as_str(), ""));
+    let ran = ask(wants("limits", 5) + &wants("quota", 5));
+    let expected = format!("{}3 tests, 1 failed\n", none.replace("LINE", "6"));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (1, expected.as_str(), ""));
 }
 
 #[test]

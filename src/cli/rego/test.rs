@@ -10,6 +10,8 @@ use super::files;
 use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::text::printable;
+use crate::gatekeeper::sample::mended;
+use crate::rego::bundle::Called;
 use crate::rego::embedded::Embedded;
 
 pub(super) const EXAMPLES: &str = "\
@@ -32,25 +34,40 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let files = files::read(&arguments.paths)?;
     let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
     let engine = Embedded::new(&bundle, files.data.into())?;
-    let tests = bundle.tests();
-    let mut failed = 0;
-    for test in &tests {
-        let said = match engine.evaluate(&test.query, &Value::Undefined) {
-            Ok(evaluated) => {
-                evaluated.prints.iter().for_each(|line| say(printable(line)));
-                if evaluated.into_value() == Some(Value::Bool(true)) {
-                    continue;
-                }
-                test.fault.to_string()
-            }
-            Err(failure) => format!("{}: {failure}", test.fault),
-        };
-        failed += 1;
+    let (tests, samples) = (bundle.called("test_"), bundle.called("sample_"));
+    let failed = tests.iter().filter_map(|test| failure(&engine, test));
+    let failed = failed.chain(samples.iter().filter_map(|sample| conflict(&engine, sample)));
+    let mut count = 0;
+    for said in failed {
+        count += 1;
         print(&(printable(&said) + "\n"))?;
     }
-    if tests.is_empty() {
-        say("no rule is called test_…");
+    let all = tests.len() + samples.len();
+    if all == 0 {
+        say("no rule is called test_… or sample_…");
     }
-    print(&format!("{}, {failed} failed\n", counted(tests.len(), "test")))?;
-    Ok(if failed == 0 && !tests.is_empty() { Answer::Fine } else { Answer::No })
+    print(&format!("{}, {count} failed\n", counted(all, "test")))?;
+    Ok(if count == 0 && all > 0 { Answer::Fine } else { Answer::No })
+}
+
+/// What is wrong with a test, if anything.
+fn failure(engine: &Embedded, test: &Called) -> Option<String> {
+    match engine.evaluate(&test.query, &Value::Undefined) {
+        Ok(evaluated) => {
+            evaluated.prints.iter().for_each(|line| say(printable(line)));
+            let is_true = evaluated.into_value() == Some(Value::Bool(true));
+            (!is_true).then(|| format!("{} is not true", test.place))
+        }
+        Err(failure) => Some(format!("{} is not true: {failure}", test.place)),
+    }
+}
+
+/// Why what policies would make of a sample cannot be done, if that is so.
+fn conflict(engine: &Embedded, sample: &Called) -> Option<String> {
+    let said = match engine.ask(&sample.query, &Value::Undefined) {
+        Ok(Some(input)) => mended(engine, &input).err()?,
+        Ok(None) => "it is undefined".to_owned(),
+        Err(failure) => failure.to_string(),
+    };
+    Some(format!("{}: {said}", sample.place))
 }

@@ -81,11 +81,12 @@ fn tests_are_the_rules_that_are_called_so() {
     let bundle =
         Bundle::read(&texts(&["package a.b\ntest_one if true\ntest_one if false\np := 1\ntest_f(x) := x"]))
             .unwrap();
-    let tests: Vec<_> = bundle.tests().into_iter().map(|test| (test.query, test.fault.to_string())).collect();
-    assert_eq!(
-        tests,
-        [("data[\"a\"][\"b\"].test_one".to_owned(), "1.rego:2:1: test_one is not true".to_owned())]
-    );
+    let of = |prefix: &str| -> Vec<_> {
+        let called = bundle.called(prefix).into_iter();
+        called.map(|rule| (rule.query, rule.place.to_string())).collect()
+    };
+    assert_eq!(of("test_"), [("data[\"a\"][\"b\"].test_one".to_owned(), "1.rego:2:1: test_one".to_owned())]);
+    assert_eq!(of("sample_"), []);
 }
 
 #[test]

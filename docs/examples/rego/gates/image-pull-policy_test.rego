@@ -18,3 +18,6 @@ test_another_is_mended_where_it_stands if {
 	some denial in denied
 	denial.resolution.patches[0].path == "/spec/containers/1/imagePullPolicy"
 }
+
+# Asked of all policies: none wants to mend the same otherwise.
+sample_pod := review(["Never"])

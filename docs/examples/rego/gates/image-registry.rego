@@ -1,0 +1,25 @@
+# Images come from registries that somebody looks after.
+#
+# Each name ends with a `/`: without it, `registry.example.com.elsewhere.example/x` begins with one of them. All kinds of containers
+# count; those that are added to a running pod are a subresource, which the package authorization can deny.
+package admission
+
+import rego.v1
+
+import data.k8s.matches
+
+deny contains {
+	"id": "image-registry",
+	"resource": {"kind": "pods", "namespace": namespace, "name": name},
+	"resolution": {"message": sprintf("image %s of container %s comes from nowhere that is allowed", [container.image, container.name])},
+} if {
+	matches[["pods", namespace, name, pod]]
+	some kind in ["containers", "initContainers", "ephemeralContainers"]
+	some container in pod.spec[kind]
+	not is_allowed_image(container.image)
+}
+
+is_allowed_image(image) if {
+	some registry in ["registry.example.com/", "ghcr.io/example/"]
+	startswith(image, registry)
+}
