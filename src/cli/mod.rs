@@ -1,5 +1,6 @@
 //! The command line: one file for each command. Arguments become a validated configuration before a port opens.
 
+pub mod audit;
 mod called_as;
 mod columns;
 pub mod completion;
@@ -76,6 +77,9 @@ enum Command {
     /// Check policies in Rego, ask them, and run their tests.
     #[command(subcommand, after_help = rego::EXAMPLES)]
     Rego(rego::Command),
+    /// Say what objects break of policies in Rego.
+    #[command(after_help = audit::EXAMPLES)]
+    Audit(audit::Arguments),
     /// Say what policies in Rego say of objects that stand, and bring them there.
     #[command(subcommand, after_help = placement::EXAMPLES)]
     Placement(placement::Command),
@@ -135,6 +139,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
         Command::Rego(command) => rego::run(&command).await,
+        Command::Audit(arguments) => audit::run(&arguments).await,
         Command::Placement(command) => placement::run(&cli.hub, &command).await,
         Command::Completion(arguments) => completion::run(&arguments),
     };

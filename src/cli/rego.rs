@@ -2,7 +2,7 @@
 
 mod check;
 mod eval;
-mod files;
+pub(super) mod files;
 mod test;
 
 use clap::Subcommand;

@@ -9,6 +9,7 @@
 //! It is asked twice: first by a webhook that may change what is written, and last by one that sees what is stored. No patch, ours or
 //! another webhook's, brings in what a policy denies.
 
+pub mod audit;
 pub mod denial;
 pub mod patches;
 mod question;

@@ -62,6 +62,12 @@ impl Operation {
         std::iter::once(self.operation.path().to_string()).chain(from)
     }
 
+    /// What is done.
+    #[must_use]
+    pub fn operation(&self) -> &PatchOperation {
+        &self.operation
+    }
+
     /// What it does to what, in words: `replace /spec/replicas`.
     #[must_use]
     pub fn text(&self) -> String {

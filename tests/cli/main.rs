@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod asking;
+mod audit;
 mod completion;
 mod diff;
 mod examples;

@@ -22,11 +22,11 @@ const ENDING: &str = "rego";
 
 /// What files hold.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(in crate::cli) struct Files {
     /// Modules.
     pub(super) texts: Vec<Text>,
     /// What ConfigMaps bring of `data`.
-    pub(super) data: Value,
+    pub(in crate::cli) data: Value,
     faults: Vec<Fault>,
     /// What is ignored.
     pub(super) ignored: Vec<Fault>,
@@ -39,7 +39,7 @@ pub(super) struct Files {
 /// # Errors
 ///
 /// Where one cannot be read, or has no module.
-pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
+pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
     let mut modules = Vec::new();
     let mut files = Files { data: json!({}), ..Files::default() };
     for path in paths {
@@ -84,6 +84,12 @@ impl Files {
         Ok(())
     }
 
+    /// What denials of modules come to, where they are not to deny.
+    pub(in crate::cli) fn enforcements(&self) -> BTreeMap<ModuleId, Enforcement> {
+        let lenient = self.enforcements.iter().filter(|(_, enforcement)| **enforcement != Enforcement::Deny);
+        lenient.map(|(id, enforcement)| (id.clone(), *enforcement)).collect()
+    }
+
     /// The bundle, or what is wrong with all of this, found in a process of its own.
     ///
     /// # Errors
@@ -107,7 +113,7 @@ impl Files {
     /// # Errors
     ///
     /// As [`Self::checked`].
-    pub(super) async fn bundle(&self) -> anyhow::Result<Option<Bundle>> {
+    pub(in crate::cli) async fn bundle(&self) -> anyhow::Result<Option<Bundle>> {
         let checked = self.checked().await?;
         Ok(checked.map_err(|faults| say(lines(&faults).trim_end())).ok())
     }

@@ -1,0 +1,86 @@
+//! `policy-sync audit`, of files.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::run::{run, run_with};
+
+const FILES: [&str; 5] = ["audit", "-f", "standing", "-p", "policies"];
+
+#[test]
+fn what_stands_in_manifests_and_breaks_the_published_policies_is_told() {
+    let ran = run(&FILES);
+    let expected = "\
+ENFORCEMENT   KIND         NAMESPACE   NAME    ID                  MESSAGE
+deny          ingresses    shop        front   ingress-conflict    host shop.example.com is taken by Ingress legacy/front
+deny          namespaces   -           shop    required-labels     label cost-center is missing
+deny          pods         shop        till    image-pull-policy   images are pulled each time
+deny          services     shop        web     allowed-ports       port 22 is not one of {80, 443, 8080, 8443}
+";
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (1, expected, ""));
+    let json_of =
+        |more: &[&str]| -> Value { serde_json::from_str(&run(&[&FILES, more].concat()).stdout).unwrap() };
+    let report = json_of(&["-o", "json"]);
+    assert_eq!((&report["message"], &report["truncated"]), (&json!("total violations:4"), &json!(false)));
+    assert_eq!(
+        report["violations"][2],
+        json!({
+            "id": "image-pull-policy", "resource": {"kind": "pods", "namespace": "shop", "name": "till"},
+            "resolution": {"message": "images are pulled each time", "patches": [
+                {"op": "replace", "path": "/spec/containers/0/imagePullPolicy", "value": "Always"}]},
+            "policy": "policies/gates/image-pull-policy.rego", "enforcement": "deny",
+        })
+    );
+    // What is exempt is said by the same patterns as of what is written.
+    let all = json_of(&["-o", "json", "--exempt-namespaces="]);
+    let pods = all["violations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|violation| violation["resource"]["kind"] == "pods");
+    let names: Vec<String> =
+        pods.map(|pod| format!("{} {}", pod["resource"]["namespace"], pod["id"])).collect();
+    let system = [r#""kube-system" "image-pull-policy""#, r#""kube-system" "image-registry""#];
+    assert_eq!(names, [system[0], system[1], r#""shop" "image-pull-policy""#]);
+}
+
+#[test]
+fn policies_are_as_strict_as_they_say_and_one_that_fails_hides_no_other() {
+    let folder = TempDir::new().unwrap();
+    let policies = folder.path().join("policies.yaml");
+    let policy = |name: &str, enforcement: &str, rego: &str| {
+        json!({"apiVersion": "policysync.kuadrant.io/v1alpha1", "kind": "RegoPolicy", "metadata": {"name": name},
+            "spec": {"enforcement": enforcement, "rego": rego}})
+    };
+    let denies = "package admission\nimport rego.v1\ndeny contains {\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \
+        \"name\": name}} if { [\"pods\", ns, name, _] = input.reviewed }\n";
+    let fails = "package admission\nimport rego.v1\ndeny contains {\"id\": \"b\", \"resource\": {\"kind\": \"services\", \"namespace\": \
+        ns, \"name\": name}} if {\n [\"services\", ns, name, _] = input.reviewed\n numbers.range(1, 1000000)\n}\n";
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [policy("a", "dryrun", denies), policy("b", "deny", fails)]});
+    std::fs::write(&policies, list.to_string()).unwrap();
+    let ran = run(&["audit", "-f", "standing", "-p", policies.to_str().unwrap()]);
+    let lines: Vec<&str> = ran.stdout.lines().skip(1).collect();
+    assert_eq!((ran.code, lines.len()), (1, 2), "{ran:?}");
+    assert!(lines[0].starts_with("dryrun        pods       shop        till   a    -"), "{ran:?}");
+    assert!(
+        lines[1].starts_with("error         services   shop        web    -    ")
+            && lines[1].contains("100000 elements"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn what_breaks_nothing_is_said_to() {
+    let namespace =
+        "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {team: a, cost-center: b}}}";
+    let ran = run_with(&["audit", "-f", "-", "-p", "policies"], namespace);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", "no violations\n"));
+    let ran = run_with(&["audit", "-f", "-", "-p", "policies", "-o", "json"], namespace);
+    assert_eq!(ran.code, 0);
+    assert_eq!(
+        serde_json::from_str::<Value>(&ran.stdout).unwrap(),
+        json!({"message": "total violations:0", "violations": [], "truncated": false})
+    );
+    let ran = run_with(&["audit", "-f", "-", "-p", "policies"], "{kind: Namespace}");
+    assert_eq!((ran.code, ran.stderr.as_str()), (2, "policy-sync: stdin:1: an object without apiVersion\n"));
+}
