@@ -1,4 +1,5 @@
-//! The baseline of a review: a webhook that reads what it is sent, and allows it, with the controller's own TLS.
+//! The baseline of a review: a webhook that reads what it is sent, and allows it, with the controller's own TLS. It changes nothing, or
+//! always the same.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use anyhow::{Context, Result};
 use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 use axum::{Json, Router};
+use k8s_openapi::ByteString;
 use kube::Client;
 use policy_sync::certificates::Certificates;
 use policy_sync::server::{self, tls};
@@ -26,13 +28,15 @@ pub(super) struct Allowing {
 }
 
 impl Allowing {
-    /// Starts it, and has it asked about the apps of a namespace.
-    pub(super) async fn start(hub: &Client, namespace: &str) -> Result<Self> {
+    /// Starts it, and has it asked about the apps of a namespace, each of which it changes by this patch.
+    pub(super) async fn start(hub: &Client, namespace: &str, patch: Option<&Value>) -> Result<Self> {
         apply(hub, &fixtures::namespace(namespace)).await?;
         let webhooks = Webhooks::with_files(namespace)?;
         let certificates = Arc::new(Certificates::default());
         tls::Files::read(webhooks.folder()?, certificates.clone()).context("reading the certificate")?;
         let listener = server::listen(([127, 0, 0, 1], webhooks.port()).into()).context("listening")?;
+        let patch = patch.map(|patch| ByteString(patch.to_string().into_bytes()));
+        let allow = async move |Json(review): Json<Value>| allow(&review, patch.as_ref());
         let router = Router::new().route("/placement", post(allow)).layer(DefaultBodyLimit::max(BODY));
         let stop = CancellationToken::new();
         tokio::spawn(tls::serve(listener, certificates, router, stop.clone()));
@@ -47,7 +51,11 @@ impl Allowing {
     }
 }
 
-async fn allow(Json(review): Json<Value>) -> Json<Value> {
-    let response = json!({"uid": review["request"]["uid"], "allowed": true});
+fn allow(review: &Value, patch: Option<&ByteString>) -> Json<Value> {
+    let mut response = json!({"uid": review["request"]["uid"], "allowed": true});
+    if let Some(patch) = patch {
+        response["patchType"] = "JSONPatch".into();
+        response["patch"] = json!(patch);
+    }
     Json(json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}))
 }
