@@ -3,6 +3,7 @@
 //! Only the fields that a decision needs are typed. What merely passes through (the spec of a policy, the metadata
 //! of a Gateway) stays JSON, so that a field that this build has never heard of arrives on the spokes all the same.
 
+pub mod access;
 pub mod admission;
 pub mod annotations;
 pub mod cluster;

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// The group of this project's own kinds.
 pub const GROUP: &str = "policysync.kuadrant.io";
+/// The plural of [`RegoPolicy`].
+pub const PLURAL: &str = "regopolicies";
 
 /// A policy in Rego.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

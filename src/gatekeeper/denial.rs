@@ -1,4 +1,4 @@
-//! What policies deny: elements of `data.admission.deny`, each a text or
+//! What policies deny: elements of `data.admission.deny` and `data.authorization.deny`, each a text or
 //! `{"id", "resource"?: {"kind", "namespace", "name"}, "resolution"?: {"message"?, "patches"?}}`.
 
 use std::collections::BTreeSet;
@@ -11,8 +11,10 @@ use crate::rego::asked::expected;
 
 /// The most bytes of a message.
 const MESSAGE: usize = 1 << 10;
+/// How many denials are named.
+pub(super) const NAMED: usize = 20;
 
-/// Why an object may not be written as it is.
+/// Why an object may not be written as it is, or a request not be made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Denial {
     /// What its policy calls it; empty where it is a text alone.
@@ -83,6 +85,14 @@ impl Denial {
             (false, false) => format!("{}: {}", self.id, self.message),
         }
     }
+}
+
+/// `denials` in one text: so many of them, and how many more there are.
+pub(super) fn told<'d>(denials: impl ExactSizeIterator<Item = &'d Denial>) -> String {
+    let more = denials.len().saturating_sub(NAMED);
+    let named = denials.take(NAMED).map(Denial::text);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    named.chain(more).collect::<Vec<_>>().join("; ")
 }
 
 /// `text` as it stands in a message: on one line, and no longer than a message may be.

@@ -1,4 +1,4 @@
-//! Gates: what policies in Rego let be written.
+//! Gates: what policies in Rego let be written, and asked.
 //!
 //! ```text
 //! AdmissionRequest ──▶ question ──▶ denials ──▶ allowed, mended by one patch, or denied in their words
@@ -8,7 +8,12 @@
 //!
 //! It is asked twice: first by a webhook that may change what is written, and last by one that sees what is stored. No patch, ours or
 //! another webhook's, brings in what a policy denies.
+//!
+//! ```text
+//! SubjectAccessReview ──▶ access ──▶ denials ──▶ denied in their words, or no opinion
+//! ```
 
+pub mod access;
 pub mod audit;
 pub mod denial;
 pub mod patches;

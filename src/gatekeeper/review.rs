@@ -3,7 +3,7 @@
 use json_patch::Patch;
 use regorus::Value;
 
-use super::denial::Denial;
+use super::denial::{Denial, NAMED, told};
 use super::patches::merge;
 use super::question::{place, questions};
 use crate::api::admission::{Asked, Request, Verdict};
@@ -11,9 +11,6 @@ use crate::api::rego_policy::Enforcement;
 use crate::rego::asked::ADMISSION;
 use crate::rego::loading::document;
 use crate::rego::snapshot::{Snapshot, Unanswered};
-
-/// How many denials a message names.
-const NAMED: usize = 20;
 
 /// Which of the two registrations asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,10 +114,7 @@ fn denied(denials: &[&Denial], object: &serde_json::Value, by: Registration) -> 
     let is_final = denials.iter().any(|denial| denial.patches.is_empty());
     if is_final {
         let is_fault = denials.iter().any(|denial| denial.is_fault);
-        let named = denials.iter().take(NAMED).map(|denial| denial.text());
-        let more = denials.len().saturating_sub(NAMED);
-        let more = (more > 0).then(|| format!("and {more} more"));
-        let message = named.chain(more).collect::<Vec<_>>().join("; ");
+        let message = told(denials.iter().copied());
         return Err(Verdict::Denied { code: if is_fault { 500 } else { 403 }, message });
     }
     match by {

@@ -225,8 +225,10 @@ impl Entry<'_> {
 
     /// The entry that has policies checked as they are written. It never keeps one from being mended.
     fn policies(&self, facts: &Facts) -> Value {
-        let kinds =
-            [GroupResource::new("", "configmaps"), GroupResource::new(rego_policy::GROUP, "regopolicies")];
+        let kinds = [
+            GroupResource::new("", "configmaps"),
+            GroupResource::new(rego_policy::GROUP, rego_policy::PLURAL),
+        ];
         let conditions = Exemptions::default().conditions(facts.exempt_user());
         let rules = rules(&kinds.into(), "*");
         let mut entry = self.entry(("policies", "/policies"), rules, FailurePolicy::Ignore, conditions);

@@ -16,7 +16,7 @@ pub const PLACEMENT: &str = "io.k8s.federation.admission";
 /// What may be written.
 pub const ADMISSION: &str = "admission";
 /// What may be asked of the API server.
-pub(super) const AUTHORIZATION: &str = "authorization";
+pub const AUTHORIZATION: &str = "authorization";
 
 /// The packages that are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

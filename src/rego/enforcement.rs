@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use regorus::unstable::Expr;
 
+use super::asked::AUTHORIZATION;
 use super::bundle::Bundle;
 use super::fault::Fault;
 use super::module::{Module, ModuleId};
@@ -21,6 +22,10 @@ pub fn faults(bundle: &Bundle, enforcements: &BTreeMap<ModuleId, Enforcement>) -
 fn fault(module: &Module, enforcement: Enforcement) -> Option<Fault> {
     if enforcement == Enforcement::Deny {
         return None;
+    }
+    if enforcement == Enforcement::Warn && module.package() == AUTHORIZATION {
+        let text = "enforcement warn is nothing for package authorization: who asks is shown no warnings";
+        return Some(Fault::new(module.id(), None, text));
     }
     let rules = module.tree.policy.iter().filter(|rule| review::is_denial(module, rule));
     let mut heads = rules.map(|rule| review::denial(module, rule)).peekable();

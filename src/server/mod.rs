@@ -1,5 +1,9 @@
 //! What the controller serves: probes and metrics. Routes only; each handler asks something that knows no HTTP.
 
+mod asking;
+pub mod authorize;
+pub mod bearer;
+mod bodies;
 pub mod tls;
 pub mod webhooks;
 

@@ -354,7 +354,7 @@ async fn a_certificate_of_ones_own_is_mounted_and_no_secret_is_written() -> Resu
 }
 
 #[tokio::test]
-async fn an_opa_is_beside_the_controller_or_elsewhere_with_what_it_wants() -> Result<()> {
+async fn an_opa_is_beside_the_controller_or_elsewhere_and_secrets_are_files() -> Result<()> {
     let helm = Helm::alone().await?;
     let rendered = async |more: Value| helm.template(Release("policy-sync", "hub"), &with(&more));
     let beside = rendered(json!({ "opa": { "sidecar": true, "url": "https://opa.example" } })).await?;
@@ -389,6 +389,14 @@ async fn an_opa_is_beside_the_controller_or_elsewhere_with_what_it_wants() -> Re
             "no {name}: {pod}"
         );
     }
+
+    let authorizes = rendered(json!({ "rego": { "authorizeTokenSecret": "t" } })).await?;
+    let argument = "--authorize-token-file=/etc/policy-sync/authorize-token/token".to_owned();
+    ensure!(authorizes.arguments()?.contains(&argument), "{:?}", authorizes.arguments()?);
+    let volumes = &authorizes.one("Deployment")?["spec"]["template"]["spec"]["volumes"];
+    let volume = json!({ "name": "authorize-token", "secret": { "secretName": "t" } });
+    ensure!(volumes.as_array().is_some_and(|volumes| volumes.contains(&volume)), "{volumes}");
+    ensure!(!elsewhere.arguments()?.contains(&argument), "nobody asked for it");
 
     let placed = rendered(json!({ "placement": {
         "url": "https://placement.example/v1", "tokenSecret": "t", "caSecret": "a", "always": true, "resync": "5m",

@@ -12,7 +12,7 @@ const URL: &str = "expected https://<host>[:<port>], without a path";
 const ADDRESS: &str = "expected http(s)://<host>[:<port>][/<path>]";
 
 /// What is wrong, the flags, and what is said of them.
-const FLAGS: [(&str, &str, &str); 21] = [
+const FLAGS: [(&str, &str, &str); 24] = [
     ("webhooks without policies", "--webhook-name=a", ""),
     ("no URL", "--webhook-url=a.b.svc", URL),
     ("a URL without TLS", "--webhook-url=http://a.b.svc", URL),
@@ -46,6 +46,21 @@ const FLAGS: [(&str, &str, &str); 21] = [
         "a key that is another certificate's",
         "--webhook-cert-dir=OTHER",
         "OTHER/tls.key is not the key of OTHER/tls.crt",
+    ),
+    (
+        "tokens in no file",
+        "--authorize-token-file=EMPTY/token",
+        "cannot read EMPTY/token: No such file or directory (os error 2)",
+    ),
+    (
+        "a file without a token",
+        "--authorize-token-file=OTHER/empty",
+        "OTHER/empty has no token: expected one a line",
+    ),
+    (
+        "a token that is guessed",
+        "--authorize-token-file=OTHER/short",
+        "OTHER/short:1: no token: expected at least 16 printable characters without blanks",
     ),
     ("an OPA that is at no URL", "--opa-url=opa:8181", ADDRESS),
     ("an OPA by a URL with a user", "--opa-url=https://me@opa.example", ADDRESS),
@@ -82,6 +97,8 @@ fn what_is_said_of_flags_is_in_the_documentation() {
     let authority = Authority::new("a").unwrap();
     fs::write(other.path().join("tls.crt"), authority.server("a").unwrap().certificate).unwrap();
     fs::write(other.path().join("tls.key"), authority.server("b").unwrap().key).unwrap();
+    fs::write(other.path().join("empty"), "\n").unwrap();
+    fs::write(other.path().join("short"), "token\n").unwrap();
     let kubeconfig = empty.path().join("kubeconfig");
     fs::write(&kubeconfig, KUBECONFIG).unwrap();
     let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());

@@ -2,6 +2,7 @@
 
 mod admit;
 mod answers;
+mod authorize;
 mod by_hand;
 mod carriers;
 mod differential;
@@ -13,6 +14,7 @@ mod opa;
 mod registration;
 mod rego_policies;
 mod remediation;
+mod sent;
 mod served;
 mod switch;
 mod webhooks;

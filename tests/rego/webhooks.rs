@@ -1,6 +1,5 @@
 //! The webhook that places what is written, asked by a real API server and by whoever reaches its port.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -9,76 +8,20 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::bad_input::{self, code};
 use policy_sync_testenv::{Controller, wait};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use crate::sent;
 use crate::served::{PREFERENCES, Served, app, cluster, pci};
 use crate::world::LIMIT;
 
 impl Served {
-    async fn connect(&self) -> Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.webhooks.authority()?.as_bytes())?)?;
-        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        let stream = TcpStream::connect(("127.0.0.1", self.webhooks.port())).await?;
-        let name = ServerName::try_from("localhost")?;
-        Ok(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
-    }
-
-    /// What is answered to a request with this head and this body: the code and the text.
-    async fn ask(&self, head: &str, body: &[u8]) -> Result<(u16, String)> {
-        let mut stream = self.connect().await?;
-        stream
-            .write_all(format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())
-            .await?;
-        // Who is refused by its head may close before the body is sent.
-        let _ = stream.write_all(body).await;
-        let _ = stream.flush().await;
-        read(stream).await
-    }
-
-    /// What is answered to a body that comes slowly.
-    async fn drip(&self) -> Result<(u16, String)> {
-        let (answers, mut sends) = tokio::io::split(self.connect().await?);
-        let head = format!("{POST}\r\nContent-Length: 1000\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        sends.write_all(head.as_bytes()).await?;
-        let dripping = async move {
-            let mut every = tokio::time::interval(Duration::from_millis(500));
-            while sends.write_all(b" ").await.is_ok() && sends.flush().await.is_ok() {
-                every.tick().await;
-            }
-            // Who is answered may be cut off.
-            std::future::pending().await
-        };
-        tokio::select! {
-            answer = read(answers) => answer,
-            () = dripping => bail!("it sends no more"),
-        }
-    }
-
     async fn post(&self, body: &[u8]) -> Result<(u16, String)> {
-        let length = body.len();
-        let head =
-            format!("POST /placement HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}");
-        self.ask(&head, body).await
+        sent::ask(&self.webhooks, &format!("{POST}\r\nContent-Length: {}", body.len()), body).await
     }
-}
-
-async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
-    let mut answer = Vec::new();
-    // A peer that closes at once is no fault.
-    let _ = stream.read_to_end(&mut answer).await;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
-    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no code")?;
-    Ok((code, body.to_owned()))
 }
 
 /// How a request for a review begins.
@@ -194,18 +137,20 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_and_takes_no_more_than_
     served.world.until_ok("names").await?;
     let mut rows = "| request | answer | |\n|---|---|---|\n".to_owned();
     for (what, head, more, body, expected) in REQUESTS {
-        let (found, text) =
-            served.ask(&format!("{head}{more}"), body.as_bytes()).await.with_context(|| what)?;
+        let (found, text) = sent::ask(&served.webhooks, &format!("{head}{more}"), body.as_bytes())
+            .await
+            .with_context(|| what)?;
         ensure!(found == expected, "{what}: {found} {text}");
         rows += &format!("| {what} | {found} | {} |\n", code(text.trim()));
     }
     let large = vec![b' '; 20 << 20];
     let mut body = format!("{:x}\r\n", large.len()).into_bytes();
     body.extend(&large);
-    let (found, text) = served.ask(&format!("{POST}\r\nTransfer-Encoding: chunked"), &body).await?;
+    let (found, text) =
+        sent::ask(&served.webhooks, &format!("{POST}\r\nTransfer-Encoding: chunked"), &body).await?;
     ensure!(found == 413, "{found} {text}");
     rows += &format!("| 20 MiB in chunks | {found} | {} |\n", code(text.trim()));
-    let (found, text) = served.drip().await?;
+    let (found, text) = sent::drip(&served.webhooks, POST).await?;
     ensure!(found == 408, "{found} {text}");
     rows += &format!("| two bytes a second | {found} | {} |\n", code(text.trim()));
     let nested = |levels: usize| format!(r#"{{"spec":{}1{}}}"#, "[".repeat(levels), "]".repeat(levels));
@@ -248,12 +193,12 @@ async fn who_sends_nothing_holds_up_nobody_and_keeps_no_place() -> Result<()> {
     let claims = format!("{head}\r\nContent-Length: 8388608\r\n\r\n");
     let mut claiming = Vec::new();
     for _ in 0..40 {
-        let mut stream = served.connect().await?;
+        let mut stream = sent::connect(&served.webhooks).await?;
         stream.write_all(claims.as_bytes()).await?;
         stream.flush().await?;
         claiming.push(stream);
     }
-    let mut silent = served.connect().await?;
+    let mut silent = sent::connect(&served.webhooks).await?;
     let honest = review("{}");
     let asking = tokio::time::timeout(Duration::from_millis(2_500), served.post(&honest));
     let (code, text) = asking.await.context("the claims hold it up")??;
@@ -285,7 +230,7 @@ async fn ten_thousand_reviews_at_once_are_each_answered_or_told_that_there_are_t
     let asking = (0..600).map(|_| async {
         // A handshake may take a few seconds, and all of these share a thread.
         let turn = connecting.acquire().await?;
-        let mut stream = served.connect().await?;
+        let mut stream = sent::connect(&served.webhooks).await?;
         drop(turn);
         let (mut answered, mut refused) = (0, 0);
         for _ in 0..17 {
@@ -346,12 +291,12 @@ async fn a_certificate_that_is_renewed_is_served_without_one_error() -> Result<(
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
         certificates.first().map(|certificate| certificate.to_vec())
     };
-    let first = of(&served.connect().await?);
+    let first = of(&sent::connect(&served.webhooks).await?);
     served.webhooks.renew()?;
     let start = std::time::Instant::now();
     loop {
         // Each connection works, with one or the other.
-        let found = of(&served.connect().await?);
+        let found = of(&sent::connect(&served.webhooks).await?);
         let (code, _) = served.post(&review("{}")).await?;
         ensure!(code == 200, "{code}");
         if found != first {

@@ -84,6 +84,9 @@ labels:
 {{- with .Values.rego.certificateSecret }}
 webhook: {{ . | quote }}
 {{- end }}
+{{- with .Values.rego.authorizeTokenSecret }}
+authorize-token: {{ . | quote }}
+{{- end }}
 {{- if .Values.opa.url }}
 {{- with .Values.opa.tokenSecret }}
 opa-token: {{ . | quote }}

@@ -55,6 +55,7 @@ pub struct ControlPlane {
     etcd_port: Port,
     workplace: Workplace,
     audit: Log,
+    authorization: Mutex<Option<PathBuf>>,
 }
 
 impl ControlPlane {
@@ -98,6 +99,7 @@ impl ControlPlane {
             etcd_port,
             workplace,
             audit: Log::default(),
+            authorization: Mutex::default(),
         };
         plane.start_server(servers::ETCD)?;
         plane.start_api_server().await?;
@@ -194,6 +196,17 @@ impl ControlPlane {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// Starts the API server again, with this AuthorizationConfiguration in the place of RBAC alone.
+    pub async fn authorize_by(&self, configuration: &Path) -> Result<()> {
+        *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(configuration.to_owned());
+        self.stop_api_server();
+        self.start_api_server().await
+    }
+
+    fn authorization(&self) -> Option<PathBuf> {
+        self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Kills the API server and etcd, has `change` do something to etcd's folder, and starts both again, at their old

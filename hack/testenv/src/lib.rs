@@ -15,6 +15,7 @@ pub mod agent;
 pub mod api;
 pub mod apply;
 pub mod audit;
+pub mod authorization;
 pub mod bad_input;
 pub mod binaries;
 pub mod certificates;

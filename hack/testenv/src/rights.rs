@@ -114,6 +114,13 @@ pub fn on_spoke() -> Vec<Value> {
     ]
 }
 
+/// Lets `name` do everything, as a user who is of no group.
+#[must_use]
+pub fn everything(name: &str) -> Value {
+    let binding_name = format!("everything-{}", name.replace(':', "-"));
+    binding("ClusterRoleBinding", &binding_name, None, ("ClusterRole", "cluster-admin"), &user(name))
+}
+
 /// Whether `client` may do this; a namespace of `""` is all of them.
 ///
 /// # Errors

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 
 use super::report::Report;
 use super::{Engine, Options, Story, placement, sync};
+use policy_sync_testenv::authorization::Authorization;
+use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, Fleet, FleetOptions, Opa};
 
@@ -15,12 +18,13 @@ use policy_sync_testenv::{Controller, Fleet, FleetOptions, Opa};
 #[derive(Debug)]
 pub(super) struct Demo {
     // Goes before the hub that it watches.
-    _controller: Controller,
+    controller: Mutex<Option<Controller>>,
     // What it asks goes after it.
     _opa: Option<Opa>,
     fleet: Fleet,
     program: PathBuf,
     webhooks: Webhooks,
+    authorization: Authorization,
 }
 
 impl Demo {
@@ -37,6 +41,7 @@ impl Demo {
             Story::Gates => "Start a hub and the controller",
         });
         let webhooks = Webhooks::with_files("policy-sync")?;
+        let authorization = Authorization::new(&webhooks)?;
         let opa = match options.engine {
             Engine::Embedded => None,
             Engine::Opa => Some(Opa::start().await?),
@@ -46,6 +51,9 @@ impl Demo {
             Story::Placement => (placement::fleet(), placement::arguments(&webhooks)),
             Story::Gates => (FleetOptions::spokes([]), placement::arguments(&webhooks)),
         };
+        if story == Story::Gates {
+            arguments.push(authorization.argument());
+        }
         arguments.extend(opa.iter().map(|opa| format!("--opa-url={}", opa.url())));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let fleet = Fleet::start(fleet).await?;
@@ -58,7 +66,19 @@ impl Demo {
         if let Some(opa) = &opa {
             report.seen(&format!("OPA evaluates policies, at {}", opa.url()));
         }
-        Ok(Self { _controller: controller, _opa: opa, fleet, program: program.clone(), webhooks })
+        let (controller, program) = (Mutex::new(Some(controller)), program.clone());
+        Ok(Self { controller, _opa: opa, fleet, program, webhooks, authorization })
+    }
+
+    /// Has the hub's API server ask the controller about every request.
+    pub(super) async fn authorize(&self) -> Result<()> {
+        self.fleet.hub().authorize_by(&self.authorization.configuration()).await
+    }
+
+    /// Stops the controller.
+    pub(super) async fn stop_controller(&self) -> Result<()> {
+        let controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner).take();
+        controller.context("it is stopped already")?.terminate().await.map(drop)
     }
 
     /// The program under test.
@@ -68,9 +88,17 @@ impl Demo {
 
     /// `kubectl`, as an administrator of the hub.
     pub(super) fn kubectl(&self) -> Command {
-        let hub = self.fleet.hub();
-        let mut kubectl = Command::new(&hub.binaries().kubectl);
-        kubectl.arg("--kubeconfig").arg(hub.kubeconfig());
+        self.kubectl_with(self.fleet.hub().kubeconfig())
+    }
+
+    /// `kubectl`, as this user of the hub.
+    pub(super) fn kubectl_as(&self, user: &User) -> Result<Command> {
+        Ok(self.kubectl_with(&self.fleet.hub().kubeconfig_for(user)?))
+    }
+
+    fn kubectl_with(&self, kubeconfig: &Path) -> Command {
+        let mut kubectl = Command::new(&self.fleet.hub().binaries().kubectl);
+        kubectl.arg("--kubeconfig").arg(kubeconfig);
         kubectl
     }
 

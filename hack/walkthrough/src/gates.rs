@@ -1,4 +1,6 @@
-//! What may be written to a hub: the steps, in their order.
+//! What may be written to a hub, and asked of it: the steps, in their order.
+
+mod access;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -41,7 +43,8 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     run_an_old_image(&hub, report).await?;
     open_a_third_door(&hub, report).await?;
     warn_only(demo, &hub, report).await?;
-    take_policies_away(&hub, report).await
+    take_policies_away(&hub, report).await?;
+    access::tell(demo, &hub, report).await
 }
 
 fn policies(enforcement: &str) -> Value {

@@ -1,5 +1,6 @@
 //! The arguments of webhooks.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ use crate::reconcile::Events;
 use crate::registration::{Authority, FailurePolicy, Registration, Settings, Url};
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{self, Loading, RegoMetrics};
+use crate::server::authorize::{self, Authorize};
+use crate::server::bearer::Tokens;
 use crate::server::listen;
 use crate::server::tls::{self, Files};
 use crate::server::webhooks::{self, Told, WebhookMetrics, Webhooks};
@@ -56,6 +59,9 @@ pub(super) struct WebhookArguments {
     /// What becomes of writes while no replica answers.
     #[arg(long, default_value_t, value_name = "POLICY", requires = "policy_namespace")]
     webhook_failure_policy: FailurePolicy,
+    /// Serve /authorize as well, for who shows a token of this file, one a line. It is read again as it changes.
+    #[arg(long, value_name = "FILE", requires = "policy_namespace")]
+    authorize_token_file: Option<PathBuf>,
 }
 
 /// Whose objects policies are not asked about.
@@ -111,6 +117,8 @@ fn pattern(text: &str) -> Result<String, String> {
 pub(super) struct Prepared {
     certificates: Arc<Certificates>,
     files: Option<Files>,
+    tokens: Option<Tokens>,
+    namespaces: BTreeSet<String>,
     address: std::net::SocketAddr,
 }
 
@@ -120,7 +128,7 @@ impl WebhookArguments {
     ///
     /// # Errors
     ///
-    /// Where there is no certificate in the folder.
+    /// Where there is no certificate in the folder, or no token in the file.
     pub(super) fn prepare(
         &self,
         controller: &ControllerName,
@@ -132,6 +140,7 @@ impl WebhookArguments {
         let certificates = Arc::new(Certificates::default());
         let folder = self.webhook_cert_dir.as_deref();
         let files = folder.map(|folder| Files::read(folder, certificates.clone())).transpose()?;
+        let tokens = self.authorize_token_file.as_deref().map(Tokens::read).transpose()?;
         let name = &self.webhook_name;
         let settings = Settings {
             name: name.clone(),
@@ -146,7 +155,8 @@ impl WebhookArguments {
             authority: files.as_ref().map_or(Authority::Own, |files| Authority::File(files.authority())),
         };
         let registration = Registration::new(controller.clone(), settings, clock, certificates.clone());
-        Ok(Some((Prepared { certificates, files, address }, registration)))
+        let namespaces = loading.namespaces.clone();
+        Ok(Some((Prepared { certificates, files, tokens, namespaces, address }, registration)))
     }
 }
 
@@ -162,15 +172,20 @@ impl Prepared {
         (loading, rego_metrics): &(Loading, RegoMetrics),
         stop: &CancellationToken,
     ) -> anyhow::Result<JoinHandle<Option<()>>> {
-        let Self { certificates, files, address } = self;
-        let metrics = WebhookMetrics::new(&flow.metrics).context("cannot set metrics up")?;
+        let Self { certificates, files, tokens, namespaces, address } = self;
+        let metrics =
+            WebhookMetrics::new(&flow.metrics, tokens.is_some()).context("cannot set metrics up")?;
         let (tasks, client) = (&flow.tasks, flow.client.clone());
         let events = |action| Events::start(client.clone(), tasks, flow.metrics.clone(), action);
         let told = Told { refusals: Refusals::new(events("Place")), denied: Denied::new(events("Admit")) };
         let listener = listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening for reviews");
         let asked = (loading.loaded(), rego_metrics.clone());
-        let router = webhooks::router(Webhooks::new(asked, told, metrics));
+        let mut router = webhooks::router(Webhooks::new(asked.clone(), told, metrics.clone()));
+        if let Some(tokens) = tokens {
+            tokio::spawn(tasks.clone().watch("tokens", tokens.clone().follow(stop.clone())));
+            router = router.merge(authorize::router(Authorize::new(asked, tokens, namespaces, metrics)));
+        }
         if let Some(files) = files {
             tokio::spawn(tasks.clone().watch("certificates", files.follow(stop.clone())));
         }

@@ -21,4 +21,8 @@ fn only_denials_that_are_objects_can_be_warnings() {
     assert_eq!(said(Enforcement::Warn, OBJECTS), None);
     assert_eq!(said(Enforcement::Warn, MIXED), refused("warn"));
     assert_eq!(said(Enforcement::Dryrun, PLACEMENT), refused("dryrun"));
+    let access = OBJECTS.replace("package admission", "package authorization");
+    let nothing = "m: enforcement warn is nothing for package authorization: who asks is shown no warnings";
+    assert_eq!(said(Enforcement::Warn, &access).as_deref(), Some(nothing));
+    assert_eq!(said(Enforcement::Dryrun, &access), None);
 }

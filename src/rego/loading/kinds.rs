@@ -3,13 +3,13 @@
 use super::rows::{Carrier, Document, Served};
 use super::settings::Settings;
 use crate::api::names::{GroupResource, ObjectKey};
-use crate::api::rego_policy::GROUP;
+use crate::api::rego_policy::{GROUP, PLURAL};
 use crate::hub::{Change, Family, Kind, Scope, Source};
 
 /// ConfigMaps of the policy namespaces.
 pub(super) static CONFIG_MAPS: Kind<Carrier> = Kind::new("", "v1", "configmaps");
 /// RegoPolicies, where the hub serves them.
-pub(super) static REGO_POLICIES: Kind<Carrier> = Kind::new(GROUP, "v1alpha1", "regopolicies");
+pub(super) static REGO_POLICIES: Kind<Carrier> = Kind::new(GROUP, "v1alpha1", PLURAL);
 /// Objects of the kinds that modules read, whole.
 pub(super) static DOCUMENTS: Family<Document> = Family::new("documents").with_text();
 /// What plurals are on this hub.

@@ -17,7 +17,7 @@ const STATES: [&str; 4] = ["loaded", "pending", "refused", "ignored"];
 const SECONDS: [f64; 12] =
     [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 /// What is asked.
-const QUERIES: [&str; 2] = ["admission", "placement"];
+const QUERIES: [&str; 3] = ["admission", "authorization", "placement"];
 /// Why there is no answer, or none that can be used.
 const REASONS: [&str; 6] = ["answer", "engine", "evaluation", "starting", "time", "unasked"];
 

@@ -11,6 +11,7 @@ use super::rows::{Carrier, Document, Served};
 use super::settings::Settings;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
+use crate::api::rego_policy::PLURAL;
 use crate::hub::{FailureKind, Source, Tables};
 
 /// The mirror at one moment.
@@ -78,8 +79,8 @@ impl<'m> View<'m> {
             None => format!("{what} are not listed"),
         };
         match self.served(&kinds::rego_policies()) {
-            Some(Served::Unknown(fault)) => return Some(why("regopolicies".into(), Some(fault))),
-            None => return Some(why("regopolicies".into(), None)),
+            Some(Served::Unknown(fault)) => return Some(why(PLURAL.into(), Some(fault))),
+            None => return Some(why(PLURAL.into(), None)),
             Some(_) => {}
         }
         let unread = self.sources(settings).into_iter().find(|source| !self.is_listed(source))?;

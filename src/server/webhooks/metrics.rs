@@ -12,8 +12,13 @@ const SECONDS: [f64; 13] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0
 /// What becomes of a review.
 const VERDICTS: [&str; 8] =
     ["allowed", "changed", "denied", "dryrun", "failed", "invalid", "too_many", "warned"];
-/// What can be asked.
+/// What can be asked of what is written.
 const PATHS: [&str; 4] = [ADMIT, ADMIT_LAST, "/placement", "/policies"];
+/// What becomes of a request of a user.
+const OPINIONS: [&str; 7] =
+    ["denied", "dryrun", "failed", "invalid", "no_opinion", "too_many", "unauthorized"];
+/// Where that is asked.
+pub(in crate::server) const AUTHORIZE: &str = "/authorize";
 
 /// What metrics say of reviews. Clones are the same.
 #[derive(Clone, Debug)]
@@ -23,13 +28,14 @@ pub struct WebhookMetrics {
 }
 
 impl WebhookMetrics {
-    /// Puts them beside those of `metrics`.
+    /// Puts them beside those of `metrics`, with those of `/authorize` where that is served.
     ///
     /// # Errors
     ///
     /// Where that has them already.
-    pub fn new(metrics: &Metrics) -> Result<Self, prometheus::Error> {
+    pub fn new(metrics: &Metrics, authorizes: bool) -> Result<Self, prometheus::Error> {
         let made = metrics.registering();
+        let authorize = authorizes.then_some((AUTHORIZE, &OPINIONS[..]));
         let requests = made.counters(
             "policy_sync_webhook_requests_total",
             "Reviews that the API server has asked for, by what became of them.",
@@ -41,16 +47,16 @@ impl WebhookMetrics {
             &["path"],
             &SECONDS,
         )?;
-        for path in PATHS {
+        for (path, verdicts) in PATHS.map(|path| (path, &VERDICTS[..])).into_iter().chain(authorize) {
             seconds.with_label_values(&[path]);
-            for verdict in VERDICTS {
+            for verdict in verdicts {
                 requests.with_label_values(&[path, verdict]);
             }
         }
         Ok(Self { requests, seconds })
     }
 
-    pub(super) fn answered(&self, path: &str, verdict: &str, took: Duration) {
+    pub(in crate::server) fn answered(&self, path: &str, verdict: &str, took: Duration) {
         self.requests.with_label_values(&[path, verdict]).inc();
         self.seconds.with_label_values(&[path]).observe(took.as_secs_f64());
     }

@@ -75,7 +75,10 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("tls-private-key-file", "api.key".into()),
                 ("cert-dir", "api".into()),
                 ("client-ca-file", "ca.crt".into()),
-                ("authorization-mode", "RBAC".into()),
+                match plane.authorization() {
+                    None => ("authorization-mode", "RBAC".into()),
+                    Some(file) => ("authorization-config", file.display().to_string()),
+                },
                 ("service-account-issuer", "https://localhost".into()),
                 ("service-account-key-file", "service-accounts.pub".into()),
                 ("service-account-signing-key-file", "service-accounts.key".into()),

@@ -1,0 +1,99 @@
+//! What may be asked of a hub: the steps, in their order.
+
+use std::process::Output;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::DeleteParams;
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::rights::everything;
+use policy_sync_testenv::wait;
+use serde_json::{Value, json};
+
+use super::{LIMIT, SHOP};
+use crate::demo::Demo;
+use crate::placement::POLICIES;
+use crate::report::Report;
+
+/// The published policy.
+const EXEC: &str = include_str!("../../../../docs/examples/rego/gates/exec.rego");
+/// What it says.
+const WORDS: &str = "exec: no exec in pods of kube-system";
+/// What the API server says of a pod that it would run a command in, if it ran somewhere: there are no nodes.
+const LET_IN: &str = "does not have a host assigned";
+/// Who may do everything, if only policies let her.
+const JANE: &str = "jane";
+
+/// All steps.
+pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+    report.step("The API server asks the controller about each request, before anybody else");
+    for namespace in ["kube-system", SHOP] {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dns", "namespace": namespace},
+            "spec": {"containers": [{"name": "dns", "image": "registry.example/dns:1"}]}});
+        apply(hub, &pod).await?;
+    }
+    apply(hub, &everything(JANE)).await?;
+    demo.authorize().await?;
+    report.say("kube-apiserver --authorization-config=ocm-manifests/authorize/authorization.yaml");
+    until_said(demo, "kube-system", LET_IN).await?;
+    report.seen("without a policy it has no opinion, and jane may do what her roles say");
+
+    report.step("Nobody runs commands in pods of the system");
+    apply(hub, &policy()).await?;
+    report.say(&format!("ConfigMap {POLICIES}/access: exec.rego"));
+    let said = until_said(demo, "kube-system", WORDS).await?;
+    report.say("$ kubectl exec -n kube-system dns -- ls    # as jane");
+    report.excerpt(&said.trim().into());
+    until_said(demo, SHOP, LET_IN).await?;
+    report.seen("in other namespaces she may");
+
+    report.step("The policy goes");
+    let (api, name) = api_for(hub, &policy()).await?;
+    let began = Instant::now();
+    api.delete(&name, &DeleteParams::default()).await?;
+    until_said(demo, "kube-system", LET_IN).await?;
+    report.seen(&format!("she may there, too, after {} ms", began.elapsed().as_millis()));
+
+    report.step("The controller is stopped");
+    demo.stop_controller().await?;
+    let list = ["get", "pods", "-n", SHOP, "--request-timeout=10s"];
+    let said = wait::until("jane is denied", LIMIT, || async {
+        let (succeeds, said) = kubectl(demo, Some(JANE), &list)?;
+        ensure!(!succeeds, "she is let in: {said}");
+        Ok(said)
+    })
+    .await?;
+    report.seen("whom authorization.yaml names is denied everything, as it says:");
+    report.excerpt(&said.lines().next_back().unwrap_or_default().into());
+    let (succeeds, said) = kubectl(demo, None, &list)?;
+    ensure!(succeeds, "an administrator is denied: {said}");
+    report.seen("and nobody else: not the group system:masters, and nothing of Kubernetes itself");
+    Ok(())
+}
+
+fn policy() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "access", "namespace": POLICIES},
+        "data": {"exec.rego": EXEC}})
+}
+
+/// Waits until the API server says `words` to a command of jane's in a pod of `namespace`.
+async fn until_said(demo: &Demo, namespace: &str, words: &str) -> Result<String> {
+    wait::until("kubectl exec is answered", LIMIT, || async {
+        let (_, said) = kubectl(demo, Some(JANE), &["exec", "-n", namespace, "dns", "--", "ls"])?;
+        ensure!(said.contains(words), "{said}");
+        Ok(said)
+    })
+    .await
+}
+
+/// Whether `kubectl` of a user, or of an administrator, succeeds, and what it says on standard error.
+fn kubectl(demo: &Demo, user: Option<&str>, arguments: &[&str]) -> Result<(bool, String)> {
+    let mut kubectl = match user {
+        Some(user) => demo.kubectl_as(&User::new(user))?,
+        None => demo.kubectl(),
+    };
+    let Output { status, stderr, .. } = kubectl.args(arguments).output().context("running kubectl")?;
+    Ok((status.success(), String::from_utf8_lossy(&stderr).into_owned()))
+}

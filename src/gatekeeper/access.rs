@@ -1,0 +1,114 @@
+//! The review of a request, before anybody looks at who may do what: whether policies deny it.
+
+use std::collections::BTreeSet;
+
+use regorus::Value;
+
+use super::denial::{Denial, Place, told};
+use crate::api::access::{AccessReview, Attributes, Opinion, Resource};
+use crate::api::rego_policy::{Enforcement, GROUP, PLURAL};
+use crate::rego::asked::AUTHORIZATION;
+use crate::rego::snapshot::{Snapshot, Unanswered};
+
+/// What a path is called in the place of a kind.
+const NO_KIND: &str = "None";
+/// Where clients find out what is served; `kubectl` asks before it writes anything.
+const DISCOVERY: [&str; 4] = ["api", "apis", "openapi", "version"];
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// What the API server is told.
+    pub opinion: Opinion,
+    /// How many denials only count, as their policies are to.
+    pub dry: usize,
+}
+
+/// Reviews what `access` asks, by the policies of `snapshot`.
+///
+/// # Errors
+///
+/// Where policies cannot be asked.
+pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unanswered> {
+    if !snapshot.is_asked(AUTHORIZATION) {
+        return Ok(Judged { opinion: Opinion::None, dry: 0 });
+    }
+    let denied = |reason: String| Ok(Judged { opinion: Opinion::Denied(reason), dry: 0 });
+    let place = match access.attributes() {
+        Ok(attributes) => place(attributes),
+        Err(fault) => return denied(fault.to_owned()),
+    };
+    let input = match input(access.text(), place) {
+        Ok(input) => input,
+        Err(fault) => return denied(format!("the review cannot be read: {fault}")),
+    };
+    let query = format!("{}.deny", snapshot.query(AUTHORIZATION));
+    let Some(answer) = snapshot.ask(AUTHORIZATION, &query, &input)? else {
+        return Ok(Judged { opinion: Opinion::None, dry: 0 });
+    };
+    let mut denials = match Denial::read(&answer, place) {
+        Ok(denials) => denials,
+        Err(fault) => return denied(format!("{query}: {fault}")),
+    };
+    denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
+    denials.dedup();
+    let is_dry = |denial: &Denial| {
+        let enforcement = denial.policy.as_deref().map(|policy| snapshot.enforcement(policy));
+        enforcement == Some(Enforcement::Dryrun)
+    };
+    let (dry, denials): (Vec<_>, Vec<_>) = denials.into_iter().partition(is_dry);
+    let opinion = match denials.is_empty() {
+        true => Opinion::None,
+        false => Opinion::Denied(told(denials.iter())),
+    };
+    Ok(Judged { opinion, dry: dry.len() })
+}
+
+/// Whether `access` reads or mends what carries policies in `namespaces`, or is what `kubectl` asks before it does: while policies
+/// cannot be asked, they do not keep anybody from it.
+#[must_use]
+pub fn is_for_mending(access: &AccessReview, namespaces: &BTreeSet<String>) -> bool {
+    match access.attributes() {
+        Ok(Attributes::Resource(Resource { group, resource, namespace, .. })) => {
+            match (group.as_str(), resource.as_str()) {
+                ("", "configmaps") => namespaces.contains(namespace),
+                (GROUP, PLURAL) => true,
+                _ => false,
+            }
+        }
+        Ok(Attributes::Path(path)) => {
+            path.trim_start_matches('/').split('/').next().is_some_and(|first| DISCOVERY.contains(&first))
+        }
+        Err(_) => false,
+    }
+}
+
+/// What is asked for, as policies call it.
+fn place(attributes: &Attributes) -> Place<'_> {
+    match attributes {
+        Attributes::Resource(Resource { resource, namespace, name, .. }) => {
+            Place { kind: resource, namespace, name }
+        }
+        Attributes::Path(path) => Place { kind: NO_KIND, namespace: "", name: path },
+    }
+}
+
+/// The review with `reviewed`, and with the groups where all versions but the first have them.
+fn input(text: &str, Place { kind, namespace, name }: Place<'_>) -> Result<Value, String> {
+    let mut input = Value::from_json_str(text).map_err(|error| error.to_string())?;
+    let groups = input["spec"]["group"].clone();
+    if groups != Value::Undefined && input["spec"]["groups"] == Value::Undefined {
+        let spec = input.as_object_mut().ok().and_then(|review| review.get_mut(&"spec".into()));
+        if let Some(Ok(spec)) = spec.map(Value::as_object_mut) {
+            spec.insert("groups".into(), groups);
+        }
+    }
+    let place = [kind, namespace, name].map(Value::from).into_iter();
+    let reviewed: Vec<Value> = place.chain([input.clone()]).collect();
+    let review = input.as_object_mut().map_err(|error| error.to_string())?;
+    review.insert("reviewed".into(), reviewed.into());
+    Ok(input)
+}
+
+#[cfg(test)]
+mod tests;

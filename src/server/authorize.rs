@@ -1,0 +1,100 @@
+//! `/authorize`: what the API server asks before it looks at who may do what. A handler reads what is in force and asks nobody: what it
+//! would ask the API server would wait for itself.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use tokio::time::Instant;
+
+use super::asking::{Asking, Silence};
+use super::bearer::Tokens;
+use super::bodies::Bodies;
+use super::webhooks::{AUTHORIZE, WebhookMetrics};
+use crate::api::access::{AccessReview, Opinion};
+use crate::gatekeeper::access::{self, Judged};
+use crate::rego::loading::{Loaded, RegoMetrics};
+
+/// How many MiB a body may have.
+const BODY: usize = 1;
+/// How many MiB of bodies may be held at once.
+const BODIES: usize = 16;
+/// How long an answer may take: the API server waits for three seconds.
+const ANSWERED: Duration = Duration::from_secs(2);
+
+/// What the handler asks.
+#[derive(Clone, Debug)]
+pub struct Authorize {
+    asking: Asking,
+    bodies: Bodies,
+    tokens: Tokens,
+    namespaces: Arc<BTreeSet<String>>,
+    metrics: WebhookMetrics,
+}
+
+impl Authorize {
+    /// One that asks what is `loaded`, for who shows one of `tokens`. Policies are in `namespaces`.
+    #[must_use]
+    pub fn new(
+        (loaded, rego_metrics): (Loaded, RegoMetrics),
+        tokens: Tokens,
+        namespaces: BTreeSet<String>,
+        metrics: WebhookMetrics,
+    ) -> Self {
+        let asking = Asking::new(loaded, rego_metrics, ANSWERED);
+        Self { asking, bodies: Bodies::new(BODY, BODIES), tokens, namespaces: namespaces.into(), metrics }
+    }
+}
+
+/// `/authorize`.
+pub fn router(authorize: Authorize) -> Router {
+    Router::new().route(AUTHORIZE, post(answer)).with_state(authorize)
+}
+
+async fn answer(State(authorize): State<Authorize>, request: Request<Body>) -> Response {
+    let began = Instant::now();
+    let (verdict, answer) = authorize.answer(request, began).await;
+    authorize.metrics.answered(AUTHORIZE, verdict, began.elapsed());
+    answer
+}
+
+impl Authorize {
+    /// What a request that began at this moment is answered, and what metrics call that.
+    async fn answer(&self, request: Request<Body>, began: Instant) -> (&'static str, Response) {
+        if !self.tokens.are_shown(request.headers()) {
+            let asks = [(header::WWW_AUTHENTICATE, "Bearer")];
+            let why = "expected a token of --authorize-token-file\n";
+            return ("unauthorized", (StatusCode::UNAUTHORIZED, asks, why).into_response());
+        }
+        match self.bodies.read(request, began, AccessReview::read).await {
+            Err(refused) => ("invalid", refused.into_response()),
+            Ok((access, _room)) => {
+                let access = Arc::new(access);
+                let (word, opinion) = self.judge(&access, began).await;
+                (word, Json(access.answer(&opinion)).into_response())
+            }
+        }
+    }
+
+    /// What is said of what `access` asks.
+    async fn judge(&self, access: &Arc<AccessReview>, began: Instant) -> (&'static str, Opinion) {
+        let asked = access.clone();
+        let ask = move |snapshot: &_| Ok((access::review(snapshot, &asked)?, None));
+        // Users take turns: whose requests take long wait for each other.
+        match self.asking.ask("authorization", access.user(), began, ask).await {
+            Ok(Judged { opinion: opinion @ Opinion::Denied(_), .. }) => ("denied", opinion),
+            Ok(Judged { opinion, dry: 1.. }) => ("dryrun", opinion),
+            Ok(Judged { opinion, .. }) => ("no_opinion", opinion),
+            // Who mends a policy must not wait for it.
+            Err(_) if access::is_for_mending(access, &self.namespaces) => ("no_opinion", Opinion::None),
+            Err(silence @ Silence::TooMany) => ("too_many", Opinion::Denied(silence.to_string())),
+            Err(silence) => ("failed", Opinion::Denied(silence.to_string())),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Bodies of requests: bounded in bytes, in time, and in how many bytes are held at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use futures::StreamExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+/// How long a body may take to arrive.
+const ARRIVES: Duration = Duration::from_secs(3);
+
+/// Why a request is not read.
+pub(super) type Refused = (StatusCode, String);
+
+/// Reads bodies. Clones have the same room.
+#[derive(Clone, Debug)]
+pub(super) struct Bodies {
+    /// The most MiB of one.
+    most: usize,
+    /// The room of all, in KiB.
+    room: Arc<Semaphore>,
+}
+
+impl Bodies {
+    /// Bodies of `most` MiB each, and of `all` MiB that are held at once.
+    pub(super) fn new(most: usize, all: usize) -> Self {
+        Self { most, room: Arc::new(Semaphore::new(all << 10)) }
+    }
+
+    /// What `read` makes of the JSON of a request that began at this moment, and the room that its body takes.
+    pub(super) async fn read<T>(
+        &self,
+        request: Request<Body>,
+        began: Instant,
+        read: impl FnOnce(Vec<u8>) -> Result<T, String>,
+    ) -> Result<(T, OwnedSemaphorePermit), Refused> {
+        let refused = |code: StatusCode, text: &str| (code, format!("{text}\n"));
+        if !is_json(request.headers()) {
+            return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json"));
+        }
+        let length = request.headers().get(header::CONTENT_LENGTH);
+        let length: Option<usize> = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length| length > self.most << 20) {
+            return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, &self.too_large()));
+        }
+        let (body, room) = match timeout_at(began + ARRIVES, self.body(request.into_body())).await {
+            Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),
+            Ok(Err((code, text))) => return Err(refused(code, &text)),
+            Ok(Ok(body)) => body,
+        };
+        if body.is_empty() {
+            return Err(refused(StatusCode::BAD_REQUEST, "the body is empty"));
+        }
+        let read = read(body).map_err(|fault| refused(StatusCode::BAD_REQUEST, &fault))?;
+        Ok((read, room))
+    }
+
+    /// A body, and the room that it takes: what has not arrived takes none.
+    async fn body(&self, body: Body) -> Result<(Vec<u8>, OwnedSemaphorePermit), Refused> {
+        let broken = |error: String| (StatusCode::BAD_REQUEST, error);
+        let more = |kib: usize| {
+            let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+            let room = self.room.clone().acquire_many_owned(kib);
+            async { room.await.map_err(|error| broken(error.to_string())) }
+        };
+        let (mut chunks, mut read, mut room) = (body.into_data_stream(), Vec::new(), more(1).await?);
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| broken(error.to_string()))?;
+            let length = read.len() + chunk.len();
+            if length > self.most << 20 {
+                return Err((StatusCode::PAYLOAD_TOO_LARGE, self.too_large()));
+            }
+            let missing = length.div_ceil(1 << 10).saturating_sub(room.num_permits());
+            if missing > 0 {
+                room.merge(more(missing).await?);
+            }
+            read.extend_from_slice(&chunk);
+        }
+        Ok((read, room))
+    }
+
+    fn too_large(&self) -> String {
+        format!("a review has at most {} MiB", self.most)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
+}

@@ -1,0 +1,363 @@
+//! What users may ask of a real API server that asks the controller before anybody else, as the published manifests tell it to.
+
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use http::Request;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::Client;
+use kube::api::{Api, ListParams};
+use policy_sync_testenv::apply::{apply, apply_all, delete};
+use policy_sync_testenv::authorization::{Authorization, CONTROLLER, TOKEN};
+use policy_sync_testenv::bad_input::{self, code};
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::rights::everything;
+use policy_sync_testenv::webhooks::Webhooks;
+use policy_sync_testenv::{Controller, fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::sent;
+use crate::world::{LIMIT, World};
+
+const EXEC: &str = include_str!("../../docs/examples/rego/gates/exec.rego");
+/// Who may do everything, if only policies let her.
+const JANE: &str = "jane";
+/// What the published policy says.
+const WORDS: &str = "exec: no exec in pods of kube-system";
+
+/// A hub whose API server asks the controller.
+struct Authorized {
+    world: World,
+    webhooks: Webhooks,
+    files: Authorization,
+    jane: Client,
+    controller: Option<Controller>,
+}
+
+impl Authorized {
+    /// One that runs, with the files of the manifests.
+    async fn start(namespace: &str) -> Result<Self> {
+        let world = World::alone(namespace).await?;
+        for user in [JANE, CONTROLLER] {
+            apply(&world.client, &everything(user)).await?;
+        }
+        let pod = |namespace: &str| {
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dns", "namespace": namespace},
+                "spec": {"containers": [{"name": "dns", "image": "registry.example/dns:1"}]}})
+        };
+        // The controller's own, with its Lease.
+        let namespaces = ["shop", "policy-sync"].map(fixtures::namespace);
+        apply_all(&world.client, &namespaces).await?;
+        apply_all(&world.client, &[pod("kube-system"), pod("shop")]).await?;
+        let webhooks = Webhooks::with_files(namespace)?;
+        webhooks.install(&world.client).await?;
+        let files = Authorization::new(&webhooks)?;
+        let jane = world.hub().client_for(&User::new(JANE)).await?;
+        let mut authorized = Self { world, webhooks, files, jane, controller: None };
+        authorized.run().await?;
+        authorized.world.hub().authorize_by(&authorized.files.configuration()).await?;
+        Ok(authorized)
+    }
+
+    async fn run(&mut self) -> Result<()> {
+        let mut arguments = self.webhooks.arguments();
+        arguments.push(self.files.argument());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut controller = self.world.launch(User::new(CONTROLLER), &arguments)?;
+        controller.ready().await?;
+        controller.leads().await?;
+        self.controller = Some(controller);
+        Ok(())
+    }
+
+    async fn stop(&mut self) -> Result<()> {
+        self.controller.take().context("nothing runs")?.terminate().await.map(drop)
+    }
+
+    /// What `kubectl` of `user` says, and whether it succeeds.
+    fn kubectl(&self, user: &str, arguments: &[&str]) -> Result<(bool, String)> {
+        let kubeconfig = self.world.hub().kubeconfig_for(&User::new(user))?;
+        let Output { status, stdout, stderr } = Command::new(&self.world.hub().binaries().kubectl)
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .env("KUBECACHEDIR", self.files.path("cache"))
+            .output()
+            .context("running kubectl")?;
+        Ok((
+            status.success(),
+            [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat(),
+        ))
+    }
+
+    /// What the API server says to a command in `namespace`, by the verb that the client asks with.
+    async fn exec(&self, namespace: &str, verb: Verb) -> Result<String> {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/dns/exec?command=ls&stdout=true");
+        let request = match verb {
+            Verb::Get => Request::get(path)
+                .header("Connection", "Upgrade")
+                .header("Upgrade", "websocket")
+                .header("Sec-WebSocket-Version", "13")
+                .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+                .header("Sec-WebSocket-Protocol", "v5.channel.k8s.io"),
+            Verb::Create => Request::post(path),
+        };
+        match self.jane.request_text(request.body(Vec::new())?).await {
+            Ok(text) => bail!("it runs: {text}"),
+            Err(error) => Ok(error.to_string()),
+        }
+    }
+
+    /// Waits until the API server denies commands, or does not.
+    async fn until_denied(&self, is_denied: bool) -> Result<()> {
+        wait::until("the policy is in force, or is not", LIMIT, || async {
+            let said = self.exec("kube-system", Verb::Get).await?;
+            ensure!(said.contains(WORDS) == is_denied, "{said}");
+            Ok(())
+        })
+        .await
+    }
+
+    async fn read_maps(&self, client: &Client) -> Result<()> {
+        Api::<ConfigMap>::namespaced(client.clone(), "shop").list(&ListParams::default()).await?;
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Verb {
+    Get,
+    Create,
+}
+
+fn said(error: &anyhow::Error) -> String {
+    format!("{error:#}")
+}
+
+#[tokio::test]
+async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else() -> Result<()> {
+    let mut hub = Authorized::start("rego-authorize").await?;
+    // Without a policy nobody has an opinion.
+    hub.until_denied(false).await?;
+    hub.world.write("exec", json!({"exec.rego": EXEC})).await?;
+    hub.until_denied(true).await?;
+    hub.world.until_ok("exec").await?;
+    for verb in [Verb::Get, Verb::Create] {
+        let denied = hub.exec("kube-system", verb).await?;
+        ensure!(denied.contains(WORDS), "{verb:?}: {denied}");
+        let elsewhere = hub.exec("shop", verb).await?;
+        // There are no nodes, and so nobody who runs it.
+        let is_let_in =
+            elsewhere.contains("does not have a host assigned") || elsewhere.contains("bad request");
+        ensure!(is_let_in && !elsewhere.contains("exec:"), "{verb:?}: {elsewhere}");
+    }
+    let target = hub.files.path("hosts").display().to_string();
+    for (arguments, words) in [
+        (&["exec", "-n", "kube-system", "dns", "--", "ls"][..], WORDS),
+        (&["cp", "kube-system/dns:/etc/hosts", &target], WORDS),
+        (&["attach", "-n", "kube-system", "dns"], "exec: no attach in pods of kube-system"),
+        (&["port-forward", "-n", "kube-system", "dns", "0:53"], ""),
+        (&["exec", "-n", "shop", "dns", "--", "ls"], "does not have a host assigned"),
+    ] {
+        let (succeeds, said) = hub.kubectl(JANE, arguments)?;
+        ensure!(!succeeds && said.contains(words), "{arguments:?}: {said}");
+    }
+    // Whoever is of the group is never asked about.
+    let admin: Api<Pod> = Api::namespaced(hub.world.client.clone(), "kube-system");
+    admin.get("dns").await?;
+
+    let began = Instant::now();
+    hub.world.delete("exec").await?;
+    hub.until_denied(false).await?;
+    println!("without the policy commands run after {:?}", began.elapsed());
+
+    let metrics = hub.controller.as_ref().context("nothing runs")?.metrics().await?;
+    for verdict in ["denied", "no_opinion"] {
+        let labels = [("path", "/authorize"), ("verdict", verdict)];
+        ensure!(metrics.value("policy_sync_webhook_requests_total", &labels)? > 0.0, "none is {verdict}");
+    }
+    // While no replica answers, nothing is let in of whom the configuration names, and everything of the others.
+    hub.stop().await?;
+    let jane = hub.jane.clone();
+    wait::until("jane is denied", LIMIT, || async {
+        let error = hub.read_maps(&jane).await.err().context("she is let in")?;
+        ensure!(!said(&error).contains(WORDS), "{error:#}");
+        Ok(())
+    })
+    .await?;
+    let kube = "system:serviceaccount:kube-system:some-controller";
+    apply(&hub.world.client, &everything(kube)).await?;
+    let kube = hub.world.hub().client_for(&User::new(kube)).await?;
+    wait::until("the rights are there", LIMIT, || hub.read_maps(&kube)).await?;
+    hub.read_maps(&hub.world.client).await?;
+    // It comes back by itself: it is nobody whom it is asked about.
+    hub.run().await?;
+    wait::until("jane is let in", LIMIT, || hub.read_maps(&jane)).await
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_asked_keeps_nobody_from_mending_it() -> Result<()> {
+    let hub = Authorized::start("rego-locked").await?;
+    let jane = hub.jane.clone();
+    wait::until("the rights are there", LIMIT, || hub.read_maps(&jane)).await?;
+    let everything =
+        "package authorization\nimport rego.v1\ndeny contains \"nobody does anything\" if true\n";
+    // A text that is no policy denies all that it could decide.
+    let broken = everything.replace(" if true", " if {");
+    hub.world.write("all", json!({"a.rego": broken})).await?;
+    let denied = async |words: &str| {
+        wait::until("she is denied", LIMIT, || async {
+            let error = hub.read_maps(&jane).await.err().context("she is let in")?;
+            ensure!(said(&error).contains(words), "{error:#}");
+            Ok(())
+        })
+        .await
+    };
+    denied("rego-locked/all/a.rego").await?;
+    let mended = hub.world.config_map("all", &json!({"a.rego": everything}));
+    hub.files.write("mended.yaml", &mended.to_string())?;
+    let file = hub.files.path("mended.yaml").display().to_string();
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", &file];
+    let (succeeds, said_) = hub.kubectl(JANE, &apply)?;
+    ensure!(succeeds, "{said_}");
+    // What it says now holds for all whom the configuration names, and is mended by those whom it does not.
+    denied("nobody does anything").await?;
+    let carriers: Api<ConfigMap> = Api::namespaced(jane.clone(), &hub.world.namespace);
+    let error = carriers.get("all").await.err().context("she reads the policy")?.to_string();
+    ensure!(error.contains("nobody does anything"), "{error}");
+    delete(&hub.world.client, &mended).await?;
+    wait::until("she is let in", LIMIT, || hub.read_maps(&jane)).await
+}
+
+/// What is wrong, the token that is shown, the body, and the code of the answer.
+fn requests() -> Vec<(&'static str, String, String, u16)> {
+    let with = |text: &str| {
+        (format!("\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json"), text.to_owned())
+    };
+    let review = |version: &str, spec: &str| {
+        with(&format!(
+            r#"{{"apiVersion":"authorization.k8s.io/{version}","kind":"SubjectAccessReview","spec":{spec}}}"#
+        ))
+    };
+    let resource = |name: &str| {
+        format!(
+            r#"{{"verb":"get","resource":"pods","namespace":"kube-system","name":"{name}","subresource":"exec"}}"#
+        )
+    };
+    let of = |more: &str| format!(r#"{{"user":"jane","resourceAttributes":{}{more}}}"#, resource("dns"));
+    let groups: Vec<String> = (0..10_000).map(|number| format!("\"group-{number}\"")).collect();
+    let deep = format!(r#","extra":{{"deep":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    let odd = r#"a\"] as 1 with input as {\"x\\"#;
+    let no_type = format!("\r\nAuthorization: Bearer {TOKEN}");
+    let wrong = |shown: &str| {
+        (format!("\r\nAuthorization: {shown}\r\nContent-Type: application/json"), String::new())
+    };
+    let rows = [
+        ("no token", ("\r\nContent-Type: application/json".to_owned(), String::new()), 401),
+        ("another token", wrong("Bearer another-token-of-some-length"), 401),
+        ("the token, and more", wrong(&format!("Bearer {TOKEN}x")), 401),
+        ("the token of another scheme", wrong(&format!("Basic {TOKEN}")), 401),
+        ("no type of the body", (no_type, "{}".to_owned()), 415),
+        ("no body", with(""), 400),
+        ("no JSON", with("{"), 400),
+        ("another review", with(r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#), 400),
+        ("a review of no version that is known", review("v2", "{}"), 400),
+        ("a user that is no text", review("v1", r#"{"user":7}"#), 400),
+        ("a review of nothing", review("v1", r#"{"user":"jane"}"#), 200),
+        (
+            "a review of a resource and of a path",
+            review("v1", &of(r#","nonResourceAttributes":{"path":"/","verb":"get"}"#)),
+            200,
+        ),
+        ("a review of 200 levels", review("v1", &of(&deep)), 200),
+        (
+            "a review of the first version, whose groups are called `group`",
+            review("v1beta1", &of(r#","group":["dev"]"#)),
+            200,
+        ),
+        ("10,000 groups", review("v1", &of(&format!(r#","groups":[{}]"#, groups.join(",")))), 200),
+        (
+            "quotes and backslashes in every place",
+            review(
+                "v1",
+                &format!(
+                    r#"{{"user":"{odd}","groups":["{odd}"],"resourceAttributes":{{"resource":"{odd}","name":"{odd}",
+                "namespace":"{odd}","verb":"{odd}","group":"{odd}","subresource":"{odd}"}}}}"#
+                ),
+            ),
+            200,
+        ),
+        (
+            "a path",
+            review("v1", r#"{"user":"jane","nonResourceAttributes":{"path":"/logs","verb":"get"}}"#),
+            200,
+        ),
+    ];
+    rows.into_iter().map(|(what, (head, body), code)| (what, head, body, code)).collect()
+}
+
+#[tokio::test]
+async fn whoever_asks_without_the_token_is_told_nothing_and_what_is_no_review_is_told() -> Result<()> {
+    let (world, webhooks) = (World::new("rego-access").await?, Webhooks::with_files("rego-access")?);
+    let files = Authorization::new(&webhooks)?;
+    let arguments = [webhooks.arguments(), vec![files.argument()]].concat();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let controller = world.controller(&arguments).await?;
+    world.write("exec", json!({"exec.rego": EXEC})).await?;
+    world.until_status("exec", |status| status["status"] == "ok").await?;
+    let mut rows = "| request | answer | |\n|---|---|---|\n".to_owned();
+    for (what, head, body, expected) in requests() {
+        let head = format!("POST /authorize HTTP/1.1{head}\r\nContent-Length: {}", body.len());
+        let (found, text) = sent::ask(&webhooks, &head, body.as_bytes()).await.context(what)?;
+        ensure!(found == expected, "{what}: {found} {text}");
+        let (told, text) = match found {
+            200 => {
+                let answer: Value = serde_json::from_str(&text).context(what)?;
+                ensure!(answer["status"]["allowed"] == false, "{what}: {text}");
+                let told = if answer["status"]["denied"] == true { "denied" } else { "no opinion" };
+                (
+                    format!("{found}, {told}"),
+                    answer["status"]["reason"].as_str().unwrap_or_default().to_owned(),
+                )
+            }
+            _ => (found.to_string(), text),
+        };
+        rows += &format!("| {what} | {told} | {} |\n", code(text.trim()));
+    }
+    let shown = format!(
+        "POST /authorize HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json"
+    );
+    let (found, text) = sent::ask(&webhooks, &format!("{shown}\r\nContent-Length: 2097152"), b"{").await?;
+    ensure!(found == 413, "{found} {text}");
+    rows += &format!("| a length of 2 MiB | {found} | {} |\n", code(text.trim()));
+    let (found, text) = sent::drip(&webhooks, &shown).await?;
+    ensure!(found == 408, "{found} {text}");
+    rows += &format!("| two bytes a second | {found} | {} |\n", code(text.trim()));
+    let (found, text) = sent::ask(&webhooks, &shown.replace("POST", "GET"), b"").await?;
+    ensure!(found == 405, "{found} {text}");
+    rows += &format!("| another method | {found} | {} |\n", code(text.trim()));
+    bad_input::holds("access reviews", &rows)?;
+
+    // Another token takes the place of the first, and for a while both are taken.
+    let asks = async |token: &str| {
+        let head = format!("POST /authorize HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Length: 0");
+        Ok::<_, anyhow::Error>(sent::ask(&webhooks, &head, b"").await?.0 != 401)
+    };
+    let next = "another-token-that-nobody-guesses";
+    files.write("token", &format!("{TOKEN}\n{next}\n"))?;
+    wait::until("both are taken", LIMIT, || async {
+        ensure!(asks(TOKEN).await?, "the first is not");
+        ensure!(asks(next).await?, "the next is not");
+        Ok(())
+    })
+    .await?;
+    files.write("token", "\n")?;
+    files.write("token", next)?;
+    wait::until("the first is no longer taken", LIMIT, || async {
+        ensure!(asks(next).await?, "the next is not");
+        ensure!(!asks(TOKEN).await?, "the first is");
+        Ok(())
+    })
+    .await?;
+    controller.terminate().await.map(drop)
+}

@@ -1,0 +1,63 @@
+//! Requests to the port of webhooks, byte by byte.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use policy_sync_testenv::webhooks::Webhooks;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// A connection to `webhooks`, whose certificate is in files.
+pub(crate) async fn connect(webhooks: &Webhooks) -> Result<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(webhooks.authority()?.as_bytes())?)?;
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let stream = TcpStream::connect(("127.0.0.1", webhooks.port())).await?;
+    let name = ServerName::try_from("localhost")?;
+    Ok(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
+}
+
+/// What is answered to a request with this head and this body: the code and the text.
+pub(crate) async fn ask(webhooks: &Webhooks, head: &str, body: &[u8]) -> Result<(u16, String)> {
+    let mut stream = connect(webhooks).await?;
+    stream.write_all(format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+    // Who is refused by its head may close before the body is sent.
+    let _ = stream.write_all(body).await;
+    let _ = stream.flush().await;
+    read(stream).await
+}
+
+/// What is answered to a request with this head, and a body that comes slowly.
+pub(crate) async fn drip(webhooks: &Webhooks, head: &str) -> Result<(u16, String)> {
+    let (answers, mut sends) = tokio::io::split(connect(webhooks).await?);
+    let head = format!("{head}\r\nContent-Length: 1000\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    sends.write_all(head.as_bytes()).await?;
+    let dripping = async move {
+        let mut every = tokio::time::interval(Duration::from_millis(500));
+        while sends.write_all(b" ").await.is_ok() && sends.flush().await.is_ok() {
+            every.tick().await;
+        }
+        // Who is answered may be cut off.
+        std::future::pending().await
+    };
+    tokio::select! {
+        answer = read(answers) => answer,
+        () = dripping => bail!("it sends no more"),
+    }
+}
+
+async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
+    let mut answer = Vec::new();
+    // A peer that closes at once is no fault.
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no code")?;
+    Ok((code, body.to_owned()))
+}
