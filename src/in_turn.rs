@@ -40,6 +40,28 @@ impl<T> InTurn<T> {
         item
     }
 
+    /// The group that has most, and how many.
+    pub(crate) fn largest(&self) -> Option<(Arc<str>, usize)> {
+        let sizes = self.items.iter().map(|(group, items)| (group.clone(), items.len()));
+        sizes.max_by_key(|(_, size)| *size)
+    }
+
+    /// How many `group` has.
+    pub(crate) fn count(&self, group: &str) -> usize {
+        self.items.get(group).map_or(0, VecDeque::len)
+    }
+
+    /// Takes the newest of `group` out.
+    pub(crate) fn pop_newest(&mut self, group: &str) -> Option<T> {
+        let items = self.items.get_mut(group)?;
+        let item = items.pop_back();
+        if items.is_empty() {
+            self.items.remove(group);
+            self.groups.retain(|other| &**other != group);
+        }
+        item
+    }
+
     /// Keeps those of which `stays` says so, and returns how many went.
     pub(crate) fn retain(&mut self, stays: impl Fn(&T) -> bool) -> usize {
         let mut gone = 0;

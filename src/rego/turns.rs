@@ -1,9 +1,10 @@
-//! Who is evaluated when: as many at once as there are cores, the rest in turn by kind, and only so many wait.
+//! Who is evaluated when: as many at once as there are cores, the rest in turn by kind, and only so many wait. Where they are too many,
+//! the newest of the kind that has most goes: what comes in numbers keeps nobody else from waiting.
 //!
 //! Kinds whose last evaluation ran out of time are taken where nobody else waits: what hangs must not have all others wait a
 //! second each.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -27,7 +28,8 @@ struct State {
     /// Those that wait, by kind.
     fast: InTurn<oneshot::Sender<Turn>>,
     slow: InTurn<oneshot::Sender<Turn>>,
-    slow_kinds: HashSet<Arc<str>>,
+    /// Those that ran out of time, the last one last.
+    slow_kinds: VecDeque<Arc<str>>,
 }
 
 /// A turn; the next begins once it is dropped.
@@ -47,7 +49,7 @@ impl Turns {
             waiting: 0,
             fast,
             slow,
-            slow_kinds: HashSet::new(),
+            slow_kinds: VecDeque::new(),
         })))
     }
 
@@ -66,7 +68,7 @@ impl Turns {
                 let left = state.fast.retain(waits) + state.slow.retain(waits);
                 state.waiting -= left;
             }
-            if state.waiting >= WAITING {
+            if state.waiting >= WAITING && !state.gives_way(&kind) {
                 return None;
             }
             state.waiting += 1;
@@ -100,15 +102,34 @@ impl Turns {
     }
 }
 
+impl State {
+    /// Has the newest of the kind that has most wait no longer, where that has more than `kind` would have.
+    fn gives_way(&mut self, kind: &str) -> bool {
+        let own = self.fast.count(kind) + self.slow.count(kind);
+        let (fast, slow) = (self.fast.largest(), self.slow.largest());
+        let size = |largest: &Option<(Arc<str>, usize)>| largest.as_ref().map_or(0, |(_, size)| *size);
+        let (line, largest) =
+            if size(&slow) >= size(&fast) { (&mut self.slow, slow) } else { (&mut self.fast, fast) };
+        let Some((most, _)) = largest.filter(|(_, size)| *size > own + 1) else { return false };
+        // Whoever waits for it is told by its end.
+        let goes = line.pop_newest(&most).is_some();
+        self.waiting -= usize::from(goes);
+        goes
+    }
+}
+
 impl Turn {
     /// Ends it, and notes whether the evaluation of `kind` ran out of time.
     pub fn ended(self, kind: &str, too_long: bool) {
         let Some(turns) = &self.turns else { return };
         let mut state = turns.0.lock();
-        if !too_long {
-            state.slow_kinds.remove(kind);
-        } else if state.slow_kinds.len() < SLOW {
-            state.slow_kinds.insert(kind.into());
+        state.slow_kinds.retain(|slow| &**slow != kind);
+        if too_long {
+            // Who never comes back makes room.
+            if state.slow_kinds.len() >= SLOW {
+                state.slow_kinds.pop_front();
+            }
+            state.slow_kinds.push_back(kind.into());
         }
     }
 }

@@ -66,7 +66,12 @@ fn beyond_so_many_nobody_waits_but_who_has_left_leaves_a_place() {
     let turns = Turns::new(1);
     let held = now(&turns, "pods");
     let mut all: Vec<Waiting<'_>> = (0..WAITING).map(|_| waiting(&turns, "pods")).collect();
-    assert!(turns.take("services").now_or_never().expect("it waits").is_none());
+    assert!(turns.take("pods").now_or_never().expect("it waits").is_none());
+    // Another kind takes the place of the newest.
+    let other = waiting(&turns, "others");
+    assert!(all.pop().unwrap().as_mut().now_or_never().expect("it still waits").is_none());
+    assert!(all.last_mut().unwrap().as_mut().now_or_never().is_none(), "more than one has gone");
+    drop(other);
     all.truncate(1);
     let mut service = waiting(&turns, "services");
     drop(held);
@@ -89,4 +94,17 @@ fn a_turn_of_one_that_has_left_is_the_next_ones() {
     drop(turn);
     drop(leaves);
     drop(now(&turns, "pods"));
+}
+
+#[test]
+fn kinds_that_never_come_back_keep_no_place_among_the_slow() {
+    let turns = Turns::new(1);
+    for number in 0..2 * SLOW {
+        now(&turns, "k").ended(&number.to_string(), true);
+    }
+    let slow = turns.0.lock().slow_kinds.clone();
+    assert_eq!(
+        (slow.len(), slow.back().map(|kind| &**kind)),
+        (SLOW, Some((2 * SLOW - 1).to_string().as_str()))
+    );
 }
