@@ -15,12 +15,14 @@ use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use regorus::Value;
 
+use super::controller::webhooks::pattern;
 use super::manifests::{self, Manifest};
 use super::output::{self, print, say};
 use super::rego::files;
 use super::{Answer, columns};
 use crate::api::names::{GroupResource, GroupVersionResource};
 use crate::gatekeeper::audit::{Standing, Violation, audit, report};
+use crate::registration::is_ungated;
 use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
 use crate::rego::exemptions::Exemptions;
@@ -50,7 +52,7 @@ pub struct Arguments {
     #[arg(short, long = "policy", value_name = "PATH", required = true)]
     policies: Vec<PathBuf>,
     /// Namespaces whose objects are left out; `*` stands for any text.
-    #[arg(long, value_delimiter = ',', default_value = "kube-*", value_name = "PATTERN")]
+    #[arg(long, value_delimiter = ',', default_value = "kube-*", value_parser = pattern, value_name = "PATTERN")]
     exempt_namespaces: Vec<String>,
     /// How to print what is found.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
@@ -61,7 +63,7 @@ pub struct Arguments {
 enum Format {
     /// A line for each violation.
     Table,
-    /// As `/audit` gives it.
+    /// One object with all of them.
     Json,
 }
 
@@ -88,8 +90,12 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
             "" if &*object.gvr.kind.resource == "namespaces" => &object.name,
             namespace => namespace,
         };
-        let is_exempt = exemptions.names(namespace) || ignored.contains(namespace);
-        !is_exempt && denied.as_ref().is_none_or(|kinds| kinds.contains(&object.gvr.kind))
+        let is_exempt = !namespace.is_empty() && (exemptions.names(namespace) || ignored.contains(namespace));
+        let is_denied = match &denied {
+            Some(kinds) => kinds.contains(&object.gvr.kind),
+            None => !is_ungated(&object.gvr.kind),
+        };
+        !is_exempt && is_denied
     };
     let meant = objects.iter().filter(is_meant);
     let mut violations: Vec<Violation> =
@@ -129,13 +135,18 @@ impl Object {
     fn standing(&self) -> Standing<'_> {
         Standing { gvr: &self.gvr, namespace: &self.namespace, name: &self.name, object: &self.value }
     }
+}
 
-    /// Whether policies that say `name` mean its kind.
-    fn is_called(&self, name: &str) -> bool {
-        let alias = DEFAULT_ALIAS.split_once('=').filter(|(alias, _)| *alias == name);
-        let name = alias.map_or(name, |(_, resource)| resource);
-        name == &*self.gvr.kind.resource || name == self.gvr.kind.to_string()
-    }
+/// The kind that policies mean by `name`, of those that `objects` have: of several with one plural that of Kubernetes itself.
+fn called<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
+    let alias = DEFAULT_ALIAS.split_once('=').filter(|(alias, _)| *alias == name);
+    let name = alias.map_or(name, |(_, resource)| resource);
+    let kinds = objects.iter().map(|object| &object.gvr.kind);
+    let called = kinds.filter(|kind| name == &*kind.resource || name == kind.to_string());
+    called.min_by_key(|kind| {
+        let is_of_kubernetes = !kind.group.contains('.') || kind.group.ends_with(".k8s.io");
+        (!kind.group.is_empty(), !is_of_kubernetes, *kind)
+    })
 }
 
 /// Policies with these objects, and the kinds that they deny; `None` where they may deny any.
@@ -149,8 +160,9 @@ fn snapshot(
     let mut kinds = BTreeMap::new();
     for name in bundle.reads().union(&denies.kinds) {
         let (mut below, mut namespaces) = (BTreeMap::new(), BTreeMap::<&str, BTreeMap<Value, Value>>::new());
-        for object in objects.iter().filter(|object| object.is_called(name)) {
-            names.entry(object.gvr.kind.clone()).or_default().insert(name.clone());
+        let Some(kind) = called(objects, name) else { continue };
+        names.entry(kind.clone()).or_default().insert(name.clone());
+        for object in objects.iter().filter(|object| object.gvr.kind == *kind) {
             let at = match object.namespace.as_str() {
                 "" => &mut below,
                 namespace => namespaces.entry(namespace).or_default(),

@@ -27,6 +27,9 @@ pub fn mended(engine: &Embedded, input: &Value) -> Result<(), String> {
     let answer = engine.ask(&query, input).map_err(|failure| failure.to_string())?;
     let Some(answer) = answer else { return Ok(()) };
     let denials = Denial::read(&answer, Place { kind, namespace, name })?;
+    if let Some(fault) = denials.iter().find(|denial| denial.is_fault) {
+        return Err(fault.text());
+    }
     let mut denials: Vec<&Denial> = denials.iter().filter(|denial| !denial.patches.is_empty()).collect();
     denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
     let object = serde_json::to_value(object).map_err(|error| error.to_string())?;

@@ -309,5 +309,13 @@ fn rules(kinds: &BTreeSet<GroupResource>, scope: &str) -> Value {
     groups.into_iter().map(rule).collect::<Vec<Value>>().into()
 }
 
+/// Whether objects of `kind` are reviewed by no policy that does not name their kind.
+#[must_use]
+pub fn is_ungated(kind: &GroupResource) -> bool {
+    UNGATED
+        .iter()
+        .any(|(group, resource)| *group == &*kind.group && (*resource == "*" || *resource == &*kind.resource))
+}
+
 #[cfg(test)]
 mod tests;

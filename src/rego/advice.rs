@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regorus::unstable::{Expr, Rule};
 
 use super::asked::Packages;
+use super::bundle::{SAMPLE, TEST};
 use super::fault::Fault;
 use super::module::{Module, name_of};
 use super::names::Names;
@@ -45,7 +46,8 @@ pub(super) fn meet(path: &[String], package: &[String]) -> bool {
 }
 
 fn is_test(rule: &Rule) -> bool {
-    name_of(tree::reference(rule)).is_some_and(|name| name.starts_with("test_"))
+    let name = name_of(tree::reference(rule));
+    name.is_some_and(|name| [TEST, SAMPLE].iter().any(|prefix| name.starts_with(prefix)))
 }
 
 /// The constant paths that `module` refers to outside of its package.

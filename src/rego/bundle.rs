@@ -20,6 +20,11 @@ use super::review;
 use super::tree;
 use super::whole;
 
+/// How rules are called that should be true.
+pub const TEST: &str = "test_";
+/// How rules are called that give inputs of reviews.
+pub const SAMPLE: &str = "sample_";
+
 /// Modules without a fault.
 #[derive(Clone, Debug, Default)]
 pub struct Bundle {

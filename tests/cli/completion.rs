@@ -70,6 +70,7 @@ async fn kubectl_completes_its_plugin() -> Result<()> {
         "status",
         "explain",
         "rego",
+        "audit",
         "placement",
         "completion",
         "help",

@@ -60,7 +60,12 @@ pub(super) struct WebhookArguments {
     #[arg(long, default_value_t, value_name = "POLICY", requires = "policy_namespace")]
     webhook_failure_policy: FailurePolicy,
     /// Serve /authorize as well, for who shows a token of this file, one a line. It is read again as it changes.
-    #[arg(long, value_name = "FILE", requires = "policy_namespace")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "policy_namespace",
+        conflicts_with_all = ["placement_url", "admission_control_config_file"]
+    )]
     authorize_token_file: Option<PathBuf>,
 }
 
@@ -103,7 +108,7 @@ fn object_name(text: &str) -> Result<String, String> {
     }
 }
 
-fn pattern(text: &str) -> Result<String, String> {
+pub(in crate::cli) fn pattern(text: &str) -> Result<String, String> {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '*');
     if text.chars().all(is_part) {
         Ok(text.to_owned())

@@ -11,7 +11,7 @@ use crate::cli::Answer;
 use crate::cli::output::{print, say};
 use crate::cli::text::printable;
 use crate::gatekeeper::sample::mended;
-use crate::rego::bundle::Called;
+use crate::rego::bundle::{Called, SAMPLE, TEST};
 use crate::rego::embedded::Embedded;
 
 pub(super) const EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let files = files::read(&arguments.paths)?;
     let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
     let engine = Embedded::new(&bundle, files.data.into())?;
-    let (tests, samples) = (bundle.called("test_"), bundle.called("sample_"));
+    let (tests, samples) = (bundle.called(TEST), bundle.called(SAMPLE));
     let failed = tests.iter().filter_map(|test| failure(&engine, test));
     let failed = failed.chain(samples.iter().filter_map(|sample| conflict(&engine, sample)));
     let mut count = 0;
