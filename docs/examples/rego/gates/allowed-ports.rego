@@ -20,8 +20,18 @@ deny contains {
 deny contains {
 	"id": "allowed-ports",
 	"resource": {"kind": "services", "namespace": namespace, "name": name},
-	"resolution": {"message": "nodes have no ports for it: let its type be ClusterIP"},
+	"resolution": {"message": "nodes open no ports for it"},
 } if {
 	matches[["services", namespace, name, service]]
-	service.spec.type == "NodePort"
+	opens_ports_of_nodes(service.spec)
+}
+
+opens_ports_of_nodes(spec) if spec.type == "NodePort"
+
+opens_ports_of_nodes(spec) if count(spec.externalIPs) > 0
+
+# Nodes do for a load balancer, unless they are told not to.
+opens_ports_of_nodes(spec) if {
+	spec.type == "LoadBalancer"
+	object.get(spec, "allocateLoadBalancerNodePorts", true)
 }

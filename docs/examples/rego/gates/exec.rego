@@ -16,6 +16,23 @@ deny contains {
 	matches[["pods", namespace, name, review]]
 	startswith(namespace, "kube-")
 	attributes := review.spec.resourceAttributes
-	attributes.subresource in {"exec", "attach", "portforward"}
-	attributes.verb in {"get", "create"}
+	is_door(attributes.subresource, attributes.verb)
+}
+
+is_door(subresource, verb) if {
+	subresource in {"exec", "attach", "portforward", "proxy"}
+	verb in {"get", "create"}
+}
+
+# What `kubectl debug` adds to a pod runs whatever it is told to.
+is_door("ephemeralcontainers", verb) if verb in {"patch", "update"}
+
+# The kubelet runs commands in all pods of a node.
+deny contains {
+	"id": "exec",
+	"resource": {"kind": "nodes", "namespace": namespace, "name": name},
+	"resolution": {"message": "no way to the kubelet: it runs commands in pods of the system"},
+} if {
+	matches[["nodes", namespace, name, review]]
+	review.spec.resourceAttributes.subresource == "proxy"
 }

@@ -11,6 +11,17 @@ review(namespace, subresource, verb) := {"spec": {
 	},
 }}
 
+test_no_other_door_is_open if {
+	every verb in ["get", "create"] {
+		every door in ["attach", "portforward", "proxy"] {
+			count(denied("kube-system", door, verb)) == 1
+		}
+	}
+	count(denied("kube-system", "ephemeralcontainers", "patch")) == 1
+	count(authorization.deny) == 1 with input as {"reviewed": ["nodes", "", "n", review("", "proxy", "create")]}
+	count(authorization.deny) == 0 with input as {"reviewed": ["nodes", "", "n", review("", "status", "get")]}
+}
+
 denied(namespace, subresource, verb) := {denial.resolution.message |
 	some denial in authorization.deny with input as {"reviewed": ["pods", namespace, "dns", review(namespace, subresource, verb)]}
 }

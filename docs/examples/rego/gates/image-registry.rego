@@ -19,6 +19,17 @@ deny contains {
 	not is_allowed_image(container.image)
 }
 
+deny contains {
+	"id": "image-registry",
+	"resource": {"kind": "pods", "namespace": namespace, "name": name},
+	"resolution": {"message": sprintf("image %s of volume %s comes from nowhere that is allowed", [reference, volume.name])},
+} if {
+	matches[["pods", namespace, name, pod]]
+	some volume in pod.spec.volumes
+	reference := volume.image.reference
+	not is_allowed_image(reference)
+}
+
 is_allowed_image(image) if {
 	some registry in ["registry.example.com/", "ghcr.io/example/"]
 	startswith(image, registry)

@@ -19,4 +19,5 @@ test_others_are_refused_in_all_containers if {
 	}
 	count(refused_images(of_image("containers", "registry.example.com.elsewhere.example/web:1"))) == 1
 	count(refused_images(of_image("containers", "ghcr.io/examples/web:1"))) == 1
+	count(refused_images({"volumes": [{"name": "v", "image": {"reference": "nginx"}}, {"name": "w", "emptyDir": {}}]})) == 1
 }
