@@ -22,6 +22,16 @@ pub struct Judged {
     pub opinion: Opinion,
     /// How many denials only count, as their policies are to.
     pub dry: usize,
+    /// Whether it is denied because policies have said something that cannot be used.
+    pub is_fault: bool,
+}
+
+impl Judged {
+    const NONE: Self = Self { opinion: Opinion::None, dry: 0, is_fault: false };
+
+    fn denied(reason: String) -> Self {
+        Self { opinion: Opinion::Denied(reason), ..Self::NONE }
+    }
 }
 
 /// Reviews what `access` asks, by the policies of `snapshot`.
@@ -31,24 +41,21 @@ pub struct Judged {
 /// Where policies cannot be asked.
 pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unanswered> {
     if !snapshot.is_asked(AUTHORIZATION) {
-        return Ok(Judged { opinion: Opinion::None, dry: 0 });
+        return Ok(Judged::NONE);
     }
-    let denied = |reason: String| Ok(Judged { opinion: Opinion::Denied(reason), dry: 0 });
     let place = match access.attributes() {
         Ok(attributes) => place(attributes),
-        Err(fault) => return denied(fault.to_owned()),
+        Err(fault) => return Ok(Judged::denied(fault.to_owned())),
     };
     let input = match input(access.text(), place) {
         Ok(input) => input,
-        Err(fault) => return denied(format!("the review cannot be read: {fault}")),
+        Err(fault) => return Ok(Judged::denied(format!("the review cannot be read: {fault}"))),
     };
     let query = format!("{}.deny", snapshot.query(AUTHORIZATION));
-    let Some(answer) = snapshot.ask(AUTHORIZATION, &query, &input)? else {
-        return Ok(Judged { opinion: Opinion::None, dry: 0 });
-    };
+    let Some(answer) = snapshot.ask(AUTHORIZATION, &query, &input)? else { return Ok(Judged::NONE) };
     let mut denials = match Denial::read(&answer, place) {
         Ok(denials) => denials,
-        Err(fault) => return denied(format!("{query}: {fault}")),
+        Err(fault) => return Ok(Judged { is_fault: true, ..Judged::denied(format!("{query}: {fault}")) }),
     };
     denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
     denials.dedup();
@@ -57,11 +64,10 @@ pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unan
         enforcement == Some(Enforcement::Dryrun)
     };
     let (dry, denials): (Vec<_>, Vec<_>) = denials.into_iter().partition(is_dry);
-    let opinion = match denials.is_empty() {
-        true => Opinion::None,
-        false => Opinion::Denied(told(denials.iter())),
-    };
-    Ok(Judged { opinion, dry: dry.len() })
+    let judged = if denials.is_empty() { Judged::NONE } else { Judged::denied(told(denials.iter())) };
+    // Where a policy denies it as well, there is nothing to mend.
+    let is_fault = !denials.is_empty() && denials.iter().all(|denial| denial.is_fault);
+    Ok(Judged { dry: dry.len(), is_fault, ..judged })
 }
 
 /// Whether `access` reads or mends what carries policies in `namespaces`, or is what `kubectl` asks before it does: while policies

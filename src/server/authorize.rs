@@ -23,8 +23,8 @@ use crate::rego::loading::{Loaded, RegoMetrics};
 
 /// How many MiB a body may have.
 const BODY: usize = 1;
-/// How many MiB of bodies may be held at once.
-const BODIES: usize = 16;
+/// How many MiB of large bodies may be held at once.
+const BODIES: usize = 32;
 /// How long an answer may take: the API server waits for three seconds.
 const ANSWERED: Duration = Duration::from_secs(2);
 
@@ -68,7 +68,8 @@ impl Authorize {
     /// What a request that began at this moment is answered, and what metrics call that.
     async fn answer(&self, request: Request<Body>, began: Instant) -> (&'static str, Response) {
         if !self.tokens.are_shown(request.headers()) {
-            let asks = [(header::WWW_AUTHENTICATE, "Bearer")];
+            // Who has none keeps no connection.
+            let asks = [(header::WWW_AUTHENTICATE, "Bearer"), (header::CONNECTION, "close")];
             let why = "expected a token of --authorize-token-file\n";
             return ("unauthorized", (StatusCode::UNAUTHORIZED, asks, why).into_response());
         }
@@ -85,14 +86,23 @@ impl Authorize {
     /// What is said of what `access` asks.
     async fn judge(&self, access: &Arc<AccessReview>, began: Instant) -> (&'static str, Opinion) {
         let asked = access.clone();
-        let ask = move |snapshot: &_| Ok((access::review(snapshot, &asked)?, None));
+        let ask = move |snapshot: &_| {
+            let judged = access::review(snapshot, &asked)?;
+            let fault = judged.is_fault.then_some("answer");
+            Ok((judged, fault))
+        };
         // Users take turns: whose requests take long wait for each other.
         match self.asking.ask("authorization", access.user(), began, ask).await {
-            Ok(Judged { opinion: opinion @ Opinion::Denied(_), .. }) => ("denied", opinion),
-            Ok(Judged { opinion, dry: 1.. }) => ("dryrun", opinion),
-            Ok(Judged { opinion, .. }) => ("no_opinion", opinion),
             // Who mends a policy must not wait for it.
-            Err(_) if access::is_for_mending(access, &self.namespaces) => ("no_opinion", Opinion::None),
+            Ok(Judged { is_fault: true, .. }) | Err(_)
+                if access::is_for_mending(access, &self.namespaces) =>
+            {
+                ("no_opinion", Opinion::None)
+            }
+            Ok(Judged { is_fault: true, opinion, .. }) => ("failed", opinion),
+            Ok(Judged { opinion: opinion @ Opinion::Denied(_), .. }) => ("denied", opinion),
+            Ok(Judged { opinion, dry: 1.., .. }) => ("dryrun", opinion),
+            Ok(Judged { opinion, .. }) => ("no_opinion", opinion),
             Err(silence @ Silence::TooMany) => ("too_many", Opinion::Denied(silence.to_string())),
             Err(silence) => ("failed", Opinion::Denied(silence.to_string())),
         }

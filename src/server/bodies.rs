@@ -9,8 +9,13 @@ use futures::StreamExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
+use super::tls::CONNECTIONS;
+
 /// How long a body may take to arrive.
 const ARRIVES: Duration = Duration::from_secs(3);
+
+/// How many KiB a small body has at most: nearly all have.
+const SMALL: usize = 16;
 
 /// Why a request is not read.
 pub(super) type Refused = (StatusCode, String);
@@ -20,14 +25,17 @@ pub(super) type Refused = (StatusCode, String);
 pub(super) struct Bodies {
     /// The most MiB of one.
     most: usize,
-    /// The room of all, in KiB.
-    room: Arc<Semaphore>,
+    /// The room of those that say that they are small, in KiB: more than all connections need, so that none waits for a large one.
+    small: Arc<Semaphore>,
+    /// That of all others.
+    large: Arc<Semaphore>,
 }
 
 impl Bodies {
-    /// Bodies of `most` MiB each, and of `all` MiB that are held at once.
+    /// Bodies of `most` MiB each, and of `all` MiB of large ones that are held at once.
     pub(super) fn new(most: usize, all: usize) -> Self {
-        Self { most, room: Arc::new(Semaphore::new(all << 10)) }
+        let room = |kib| Arc::new(Semaphore::new(kib));
+        Self { most, small: room(SMALL * CONNECTIONS), large: room(all << 10) }
     }
 
     /// What `read` makes of the JSON of a request that began at this moment, and the room that its body takes.
@@ -46,7 +54,9 @@ impl Bodies {
         if length.is_some_and(|length| length > self.most << 20) {
             return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, &self.too_large()));
         }
-        let (body, room) = match timeout_at(began + ARRIVES, self.body(request.into_body())).await {
+        let is_small = length.is_some_and(|length| length <= SMALL << 10);
+        let lane = if is_small { &self.small } else { &self.large };
+        let (body, room) = match timeout_at(began + ARRIVES, self.body(request.into_body(), lane)).await {
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took more than 3 s")),
             Ok(Err((code, text))) => return Err(refused(code, &text)),
             Ok(Ok(body)) => body,
@@ -59,11 +69,15 @@ impl Bodies {
     }
 
     /// A body, and the room that it takes: what has not arrived takes none.
-    async fn body(&self, body: Body) -> Result<(Vec<u8>, OwnedSemaphorePermit), Refused> {
+    async fn body(
+        &self,
+        body: Body,
+        lane: &Arc<Semaphore>,
+    ) -> Result<(Vec<u8>, OwnedSemaphorePermit), Refused> {
         let broken = |error: String| (StatusCode::BAD_REQUEST, error);
         let more = |kib: usize| {
             let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-            let room = self.room.clone().acquire_many_owned(kib);
+            let room = lane.clone().acquire_many_owned(kib);
             async { room.await.map_err(|error| broken(error.to_string())) }
         };
         let (mut chunks, mut read, mut room) = (body.into_data_stream(), Vec::new(), more(1).await?);

@@ -25,7 +25,7 @@ use crate::certificates::Certificates;
 pub use files::{FileError, Files};
 
 /// How many connections may be open at once: an API server has one for each review that it waits for, 600 at most by default.
-const CONNECTIONS: usize = 2_048;
+pub(super) const CONNECTIONS: usize = 2_048;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(3);
 /// How long the first request may take to come: who connects and says nothing keeps no place.

@@ -137,6 +137,8 @@ struct Rego {
     remediate: Option<Remediate>,
     #[schemars(default)]
     certificate_secret: String,
+    #[schemars(default)]
+    authorize_token_secret: String,
 }
 
 #[derive(JsonSchema)]

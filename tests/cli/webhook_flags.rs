@@ -12,7 +12,7 @@ const URL: &str = "expected https://<host>[:<port>], without a path";
 const ADDRESS: &str = "expected http(s)://<host>[:<port>][/<path>]";
 
 /// What is wrong, the flags, and what is said of them.
-const FLAGS: [(&str, &str, &str); 24] = [
+const FLAGS: [(&str, &str, &str); 25] = [
     ("webhooks without policies", "--webhook-name=a", ""),
     ("no URL", "--webhook-url=a.b.svc", URL),
     ("a URL without TLS", "--webhook-url=http://a.b.svc", URL),
@@ -61,6 +61,11 @@ const FLAGS: [(&str, &str, &str); 24] = [
         "a token that is guessed",
         "--authorize-token-file=OTHER/short",
         "OTHER/short:1: no token: expected at least 16 printable characters without blanks",
+    ),
+    (
+        "tokens, where an engine that others fill takes the place of all policies",
+        "--authorize-token-file=OTHER/short --placement-url=https://opa.example/v1/data",
+        "cannot be used with",
     ),
     ("an OPA that is at no URL", "--opa-url=opa:8181", ADDRESS),
     ("an OPA by a URL with a user", "--opa-url=https://me@opa.example", ADDRESS),

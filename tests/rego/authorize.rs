@@ -156,12 +156,19 @@ async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else
         (&["exec", "-n", "kube-system", "dns", "--", "ls"][..], WORDS),
         (&["cp", "kube-system/dns:/etc/hosts", &target], WORDS),
         (&["attach", "-n", "kube-system", "dns"], "exec: no attach in pods of kube-system"),
-        (&["port-forward", "-n", "kube-system", "dns", "0:53"], ""),
         (&["exec", "-n", "shop", "dns", "--", "ls"], "does not have a host assigned"),
     ] {
         let (succeeds, said) = hub.kubectl(JANE, arguments)?;
         ensure!(!succeeds && said.contains(words), "{arguments:?}: {said}");
     }
+    for door in ["attach", "portforward", "proxy"] {
+        let path = format!("/api/v1/namespaces/kube-system/pods/dns/{door}");
+        let said = hub.jane.request_text(Request::get(path).body(Vec::new())?).await.err().context(door)?;
+        ensure!(said.to_string().contains(&format!("exec: no {door} in pods of kube-system")), "{said}");
+    }
+    let kubelet = Request::get("/api/v1/nodes/n/proxy/run/kube-system/dns/dns?cmd=ls").body(Vec::new())?;
+    let told = hub.jane.request_text(kubelet).await.err().context("the kubelet")?.to_string();
+    ensure!(told.contains("exec: no way to the kubelet"), "{told}");
     // Whoever is of the group is never asked about.
     let admin: Api<Pod> = Api::namespaced(hub.world.client.clone(), "kube-system");
     admin.get("dns").await?;

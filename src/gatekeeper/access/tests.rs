@@ -101,6 +101,11 @@ fn an_answer_of_no_use_is_a_denial() {
     let empty = access("v1", &json!({"user": "jane"}));
     let fault = "the review has neither resourceAttributes nor nonResourceAttributes";
     assert_eq!(opinion(&[EXEC], &empty), denied(fault));
+    let is_fault =
+        |texts: &[&str]| review(&snapshot(texts, Enforcement::Deny), &exec("shop")).unwrap().is_fault;
+    assert!(is_fault(&[list]) && is_fault(&[number]) && !is_fault(&[EXEC]));
+    let also = "package authorization\ndeny[\"no\"] { true }\n";
+    assert!(!is_fault(&[number, also]), "a policy denies it as well");
     assert_eq!(opinion(&[], &empty), Opinion::None, "nobody is asked");
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let deep = format!(
@@ -116,11 +121,11 @@ fn an_answer_of_no_use_is_a_denial() {
 fn a_policy_that_only_counts_denies_nothing() {
     let snapshot = snapshot(&[EXEC], Enforcement::Dryrun);
     let judged = review(&snapshot, &exec("kube-system")).unwrap();
-    assert_eq!(judged, Judged { opinion: Opinion::None, dry: 1 });
+    assert_eq!(judged, Judged { dry: 1, ..Judged::NONE });
 }
 
 #[test]
-fn what_cannot_be_asked_is_no_opinion() {
+fn what_cannot_be_asked_is_an_error() {
     let starting = snapshot(&[], Enforcement::Deny).starting("pods are not listed".to_owned());
     let error = review(&starting, &exec("shop")).unwrap_err();
     assert_eq!(error.to_string(), "policies are not loaded yet: pods are not listed");
