@@ -156,6 +156,18 @@ async fn a_denial_that_names_no_kind_is_asked_of_all_and_keeps_nobody_from_mendi
     let error =
         apply(hub.client(), &fixtures::namespace("rego-any-other")).await.err().context("it is let in")?;
     ensure!(format!("{error:#}").contains("nothing is written"), "{error:#}");
+    // Whoever is locked out takes the webhooks away, and the policy says that nobody asks it, until they are back.
+    hub.lock(false).await?;
+    wait::until("it is let in", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;
+    hub.delete(&map).await?;
+    let is_told = |status: &Value| {
+        status["error"]["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("WebhookConfiguration rego-any"))
+    };
+    hub.world.until_status("everything", is_told).await?;
+    hub.lock(true).await?;
+    hub.until_entries("all is asked again", |entries| gated(entries) == all).await?;
     // Whoever leads goes on, policies are mended, and what goes, goes.
     hub.world.write("everything", json!({"a.rego": everything.replace("if true", "if false")})).await?;
     wait::until("it is let in", LIMIT, || async { hub.create(&map).await.map(drop) }).await?;

@@ -83,6 +83,14 @@ impl Registered {
         self.controller.as_ref().context("nothing runs")
     }
 
+    /// Takes the webhooks away, as whoever is locked out does, or brings their configurations back.
+    pub(crate) async fn lock(&self, locked: bool) -> Result<()> {
+        match locked {
+            true => self.webhooks.install(self.client()).await,
+            false => self.webhooks.uninstall(self.client()).await,
+        }
+    }
+
     pub(crate) async fn delete(&self, object: &Value) -> Result<()> {
         let (api, name) = api_for(self.client(), object).await?;
         api.delete(&name, &DeleteParams::default()).await?;
