@@ -14,8 +14,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::follow::follow;
 use crate::announce::announce;
-use crate::api::text::with_causes;
 
 /// How often it is looked whether the file has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -79,26 +79,14 @@ impl Tokens {
 
     /// Reads the file again as it changes, until `stop`. Where it has no tokens, the last ones stay.
     pub async fn follow(self, stop: CancellationToken) {
-        let mut fault = String::new();
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+        let look = || {
+            if self.look()? {
+                info!(file = %self.path.display(), "other tokens are taken");
             }
-            let found = match self.look() {
-                Ok(is_another) => {
-                    if is_another {
-                        info!(file = %self.path.display(), "other tokens are taken");
-                    }
-                    String::new()
-                }
-                Err(error) => with_causes(&error),
-            };
-            if !found.is_empty() && found != fault {
-                warn!(error = found, "the tokens that are taken stay as they were");
-            }
-            fault = found;
-        }
+            Ok::<_, TokenError>(())
+        };
+        let stays = |error: &str| warn!(error, "the tokens that are taken stay as they were");
+        follow(LOOK_EVERY, stop, look, stays).await;
     }
 
     /// Reads the file, and says whether it has other tokens than before.

@@ -4,6 +4,7 @@ mod asking;
 pub mod authorize;
 pub mod bearer;
 mod bodies;
+mod follow;
 pub mod tls;
 pub mod webhooks;
 

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::announce::announce;
-use crate::api::text::with_causes;
 use crate::certificates::{CertificateError, Certificates, Pair};
+use crate::server::follow::follow;
 
 /// How often it is looked whether they have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -57,25 +57,14 @@ impl Files {
 
     /// Serves what is in the folder as it changes, until `stop`. What cannot be served leaves the last good one.
     pub async fn follow(self, stop: CancellationToken) {
-        let mut fault = String::new();
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+        let look = || {
+            if self.look()? {
+                info!(folder = %self.folder.display(), "serving another certificate");
             }
-            let found = match self.look() {
-                Ok(false) => String::new(),
-                Ok(true) => {
-                    info!(folder = %self.folder.display(), "serving another certificate");
-                    String::new()
-                }
-                Err(error) => with_causes(&error),
-            };
-            if !found.is_empty() && found != fault {
-                warn!(error = found, "the certificate of webhooks stays as it was");
-            }
-            fault = found;
-        }
+            Ok::<_, FileError>(())
+        };
+        let stays = |error: &str| warn!(error, "the certificate of webhooks stays as it was");
+        follow(LOOK_EVERY, stop, look, stays).await;
     }
 
     fn look(&self) -> Result<bool, FileError> {
