@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use regorus::Value;
 
-use super::denial::{Denial, Place, told};
+use super::denial::{Denial, Place, in_order, told};
 use crate::api::access::{AccessReview, Attributes, Opinion, Resource};
 use crate::api::rego_policy::{Enforcement, GROUP, PLURAL};
 use crate::rego::asked::AUTHORIZATION;
@@ -53,16 +53,12 @@ pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<Judged, Unan
     };
     let query = format!("{}.deny", snapshot.query(AUTHORIZATION));
     let Some(answer) = snapshot.ask(AUTHORIZATION, &query, &input)? else { return Ok(Judged::NONE) };
-    let mut denials = match Denial::read(&answer, place) {
-        Ok(denials) => denials,
+    let denials = match Denial::read(&answer, place) {
+        Ok(denials) => in_order(denials),
         Err(fault) => return Ok(Judged { is_fault: true, ..Judged::denied(format!("{query}: {fault}")) }),
     };
-    denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
-    denials.dedup();
-    let is_dry = |denial: &Denial| {
-        let enforcement = denial.policy.as_deref().map(|policy| snapshot.enforcement(policy));
-        enforcement == Some(Enforcement::Dryrun)
-    };
+    let is_dry =
+        |denial: &Denial| denial.enforcement(|policy| snapshot.enforcement(policy)) == Enforcement::Dryrun;
     let (dry, denials): (Vec<_>, Vec<_>) = denials.into_iter().partition(is_dry);
     let judged = if denials.is_empty() { Judged::NONE } else { Judged::denied(told(denials.iter())) };
     // Where a policy denies it as well, there is nothing to mend.
@@ -100,7 +96,7 @@ fn place(attributes: &Attributes) -> Place<'_> {
 }
 
 /// The review with `reviewed`, and with the groups where all versions but the first have them.
-fn input(text: &str, Place { kind, namespace, name }: Place<'_>) -> Result<Value, String> {
+fn input(text: &str, place: Place<'_>) -> Result<Value, String> {
     let mut input = Value::from_json_str(text).map_err(|error| error.to_string())?;
     let groups = input["spec"]["group"].clone();
     if groups != Value::Undefined && input["spec"]["groups"] == Value::Undefined {
@@ -109,10 +105,9 @@ fn input(text: &str, Place { kind, namespace, name }: Place<'_>) -> Result<Value
             spec.insert("groups".into(), groups);
         }
     }
-    let place = [kind, namespace, name].map(Value::from).into_iter();
-    let reviewed: Vec<Value> = place.chain([input.clone()]).collect();
+    let reviewed = place.reviewed(input.clone());
     let review = input.as_object_mut().map_err(|error| error.to_string())?;
-    review.insert("reviewed".into(), reviewed.into());
+    review.insert("reviewed".into(), reviewed);
     Ok(input)
 }
 

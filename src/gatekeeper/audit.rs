@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::denial::{Denial, Place};
 use super::patches::Operation;
+use super::question::input;
 use crate::api::names::{GroupResource, GroupVersionResource};
-use crate::api::rego_policy::Enforcement;
 use crate::rego::asked::ADMISSION;
 use crate::rego::snapshot::Snapshot;
 
@@ -77,7 +77,7 @@ pub fn audit(snapshot: &Snapshot, standing: Standing<'_>) -> Vec<Violation> {
     }
     let query = format!("{}.deny", snapshot.query(ADMISSION));
     let mut violations = Vec::new();
-    for kind in snapshot.names_of(&GroupResource::new(&gvr.kind.group, &gvr.kind.resource)) {
+    for kind in snapshot.names_of(&gvr.kind) {
         let resource =
             || Resource { kind: kind.clone(), namespace: namespace.to_owned(), name: name.to_owned() };
         let failed = |message: String| Violation {
@@ -87,19 +87,18 @@ pub fn audit(snapshot: &Snapshot, standing: Standing<'_>) -> Vec<Violation> {
             policy: None,
             enforcement: "error".to_owned(),
         };
-        let answer = match snapshot.ask(ADMISSION, &query, &input(standing, &kind)) {
-            Ok(Some(answer)) => answer,
+        let place = Place { kind: &kind, namespace, name };
+        let input = input(request(standing), place, object.clone());
+        let denials = match snapshot.ask(ADMISSION, &query, &input) {
             Ok(None) => continue,
-            Err(error) => {
-                violations.push(failed(error.to_string()));
-                continue;
-            }
+            Ok(Some(answer)) => Denial::read(&answer, place).map_err(|fault| format!("{query}: {fault}")),
+            Err(error) => Err(error.to_string()),
         };
-        match Denial::read(&answer, Place { kind: &kind, namespace, name }) {
+        match denials {
             Ok(denials) => {
                 violations.extend(denials.into_iter().map(|denial| of(snapshot, resource(), denial)))
             }
-            Err(fault) => violations.push(failed(format!("{query}: {fault}"))),
+            Err(message) => violations.push(failed(message)),
         }
     }
     violations.sort_by(|one, other| one.said().cmp(&other.said()));
@@ -124,37 +123,29 @@ impl Violation {
 
 /// What a denial comes to.
 fn of(snapshot: &Snapshot, resource: Resource, denial: Denial) -> Violation {
-    let enforcement = match denial.policy.as_deref() {
-        _ if denial.is_fault => "error".to_owned(),
-        Some(policy) => snapshot.enforcement(policy).to_string(),
-        None => Enforcement::Deny.to_string(),
+    let enforcement = match denial.is_fault {
+        true => "error".to_owned(),
+        false => denial.enforcement(|policy| snapshot.enforcement(policy)).to_string(),
     };
     let patches = denial.patches.iter().map(Operation::operation).cloned().collect();
     let resolution = Resolution { message: denial.message, patches };
     Violation { resource, id: denial.id, resolution, policy: denial.policy, enforcement }
 }
 
-/// What policies are asked of `standing`, by this name of its kind.
-fn input(standing: Standing<'_>, kind: &str) -> Value {
+/// The request that `standing` would be written by.
+fn request(standing: Standing<'_>) -> Value {
     let Standing { gvr, namespace, name, object } = standing;
     let GroupVersionResource { kind: GroupResource { group, resource }, version } = gvr;
-    let request = json!({
+    let mut request = Value::from(json!({
         "operation": OPERATION,
         "kind": {"group": &**group, "version": &**version, "kind": object["kind"].as_string().map_or("", |kind| kind.as_ref())},
         "resource": {"group": &**group, "version": &**version, "resource": &**resource},
         "namespace": namespace, "name": name, "userInfo": {}, "dryRun": true,
-    });
-    let mut request = Value::from(request);
+    }));
     if let Ok(fields) = request.as_object_mut() {
         fields.insert("object".into(), object.clone());
     }
-    let reviewed = [kind, namespace, name].map(Value::from).into_iter().chain([object.clone()]);
-    let mut input = Value::new_object();
-    if let Ok(fields) = input.as_object_mut() {
-        fields.insert("request".into(), request);
-        fields.insert("reviewed".into(), reviewed.collect::<Vec<_>>().into());
-    }
-    input
+    request
 }
 
 /// `violations` for programs; no more than 1,000 are told, and all are counted.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use regorus::Value;
 
 use super::patches::Operation;
+use crate::api::rego_policy::Enforcement;
 use crate::api::text::{capped, one_line};
 use crate::rego::asked::expected;
 
@@ -38,6 +39,21 @@ pub struct Place<'p> {
     pub namespace: &'p str,
     /// The name.
     pub name: &'p str,
+}
+
+impl Place<'_> {
+    /// What policies find at `input.reviewed`.
+    pub(super) fn reviewed(self, object: Value) -> Value {
+        let place = [self.kind, self.namespace, self.name].map(Value::from).into_iter();
+        place.chain([object]).collect::<Vec<_>>().into()
+    }
+}
+
+/// `denials` in their order, each once.
+pub(super) fn in_order(mut denials: Vec<Denial>) -> Vec<Denial> {
+    denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
+    denials.dedup();
+    denials
 }
 
 impl Denial {
@@ -74,6 +90,11 @@ impl Denial {
             Err(fault) => (plain(&fault), Vec::new(), true),
         };
         Some(Self { id: plain(&name), policy, message, patches, is_fault })
+    }
+
+    /// What it comes to, where `of` says that of policies: one that names none denies.
+    pub(super) fn enforcement(&self, of: impl Fn(&str) -> Enforcement) -> Enforcement {
+        self.policy.as_deref().map_or(Enforcement::Deny, of)
     }
 
     /// The denial as whoever writes reads it: `ingress-conflict: host a.example.com is taken`.

@@ -16,6 +16,8 @@
 pub mod access;
 pub mod audit;
 pub mod denial;
+#[cfg(test)]
+mod in_force;
 pub mod patches;
 mod question;
 pub mod review;

@@ -38,6 +38,16 @@ pub(super) fn at(kind: &str, namespace: &str, name: &str) -> String {
     format!(" with data.kubernetes{parts} as input.reviewed[3]")
 }
 
+/// What policies are asked of `object`, which `request` writes at `place`.
+pub(super) fn input(request: Value, place: Place<'_>, object: Value) -> Value {
+    let mut input = Value::new_object();
+    if let Ok(fields) = input.as_object_mut() {
+        fields.insert("request".into(), request);
+        fields.insert("reviewed".into(), place.reviewed(object));
+    }
+    input
+}
+
 /// The questions about `request`, one for each name that policies of `snapshot` have for its kind; `all` is the request as it was
 /// sent.
 pub(super) fn questions(
@@ -53,14 +63,8 @@ pub(super) fn questions(
     let places = kinds.iter().map(|kind| at(kind, &namespace, &name));
     let query = format!("{}.deny{}", snapshot.query(ADMISSION), places.collect::<String>());
     let question = |kind: String| {
-        let reviewed = [kind.as_str(), &namespace, &name].map(Value::from);
-        let reviewed: Vec<Value> = reviewed.into_iter().chain([object.clone()]).collect();
-        let mut input = Value::new_object();
-        if let Ok(fields) = input.as_object_mut() {
-            fields.insert("request".into(), all.clone());
-            fields.insert("reviewed".into(), reviewed.into());
-        }
-        Question { query: query.clone(), input, kind }
+        let place = Place { kind: &kind, namespace: &namespace, name: &name };
+        Question { query: query.clone(), input: input(all.clone(), place, object.clone()), kind }
     };
     kinds.into_iter().map(question).collect()
 }

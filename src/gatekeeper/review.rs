@@ -3,7 +3,7 @@
 use json_patch::Patch;
 use regorus::Value;
 
-use super::denial::{Denial, NAMED, told};
+use super::denial::{Denial, NAMED, in_order, told};
 use super::patches::merge;
 use super::question::{place, questions};
 use crate::api::admission::{Asked, Request, Verdict};
@@ -80,9 +80,7 @@ pub fn review(
             }
         }
     }
-    denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
-    denials.dedup();
-    Ok(weigh(&denials, |policy| snapshot.enforcement(policy), &request.object, by))
+    Ok(weigh(&in_order(denials), |policy| snapshot.enforcement(policy), &request.object, by))
 }
 
 /// What `denials` come to, each as strictly as its policy is to be.
@@ -92,9 +90,7 @@ fn weigh(
     object: &serde_json::Value,
     by: Registration,
 ) -> Reviewed {
-    let of = |denial: &&Denial, expected| {
-        denial.policy.as_deref().map_or(Enforcement::Deny, &enforcement) == expected
-    };
+    let of = |denial: &&Denial, expected| denial.enforcement(&enforcement) == expected;
     let with = |expected| denials.iter().filter(move |denial| of(denial, expected)).collect::<Vec<_>>();
     let dry = with(Enforcement::Dryrun).len();
     let warnings: Vec<String> = match by {

@@ -2,7 +2,7 @@
 
 use regorus::Value;
 
-use super::denial::{Denial, Place};
+use super::denial::{Denial, Place, in_order};
 use super::patches::merge;
 use super::question::at;
 use crate::rego::asked::{ADMISSION, expected};
@@ -26,12 +26,11 @@ pub fn mended(engine: &Embedded, input: &Value) -> Result<(), String> {
     let query = format!("data.{ADMISSION}.deny{}", at(kind, namespace, name));
     let answer = engine.ask(&query, input).map_err(|failure| failure.to_string())?;
     let Some(answer) = answer else { return Ok(()) };
-    let denials = Denial::read(&answer, Place { kind, namespace, name })?;
+    let denials = in_order(Denial::read(&answer, Place { kind, namespace, name })?);
     if let Some(fault) = denials.iter().find(|denial| denial.is_fault) {
         return Err(fault.text());
     }
-    let mut denials: Vec<&Denial> = denials.iter().filter(|denial| !denial.patches.is_empty()).collect();
-    denials.sort_by(|one, other| (&one.id, &one.message).cmp(&(&other.id, &other.message)));
+    let denials: Vec<&Denial> = denials.iter().filter(|denial| !denial.patches.is_empty()).collect();
     let object = serde_json::to_value(object).map_err(|error| error.to_string())?;
     merge(&denials, &object).map(drop)
 }

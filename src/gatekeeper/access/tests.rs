@@ -3,10 +3,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::gatekeeper::in_force::in_force;
 use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
-use crate::rego::module::{ModuleId, Text};
-use crate::rego::snapshot::Gates;
 
 const EXEC: &str = r#"package authorization
 deny[{"id": "exec", "resource": {"kind": "pods", "namespace": "kube-system", "name": name}, "resolution": {
@@ -17,14 +16,7 @@ deny[{"id": "exec", "resource": {"kind": "pods", "namespace": "kube-system", "na
 "#;
 
 fn snapshot(texts: &[&str], enforcement: Enforcement) -> Snapshot {
-    let text = |(number, text): (usize, &&str)| Text {
-        id: ModuleId::new(&format!("policies/p/{number}.rego")),
-        text: (*text).into(),
-    };
-    let texts: Vec<Text> = texts.iter().enumerate().map(text).collect();
-    let lenient = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();
-    let engine = Evaluator::Embedded.engine(&Bundle::read(&texts).unwrap()).unwrap();
-    Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { lenient, ..Gates::default() })
+    in_force("policies/p/", texts, json!({}), enforcement)
 }
 
 fn access(version: &str, spec: &Json) -> AccessReview {

@@ -1,12 +1,8 @@
-use std::collections::BTreeMap;
-
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::rego::bundle::Bundle;
-use crate::rego::engine::Evaluator;
-use crate::rego::module::{ModuleId, Text};
-use crate::rego::snapshot::Gates;
+use crate::api::rego_policy::Enforcement;
+use crate::gatekeeper::in_force::in_force;
 
 const PULL: &str = "package admission
 deny[{\"id\": \"pull\", \"resource\": {\"kind\": \"pods\", \"namespace\": namespace, \"name\": name}, \"resolution\": {
@@ -33,18 +29,7 @@ fn pods() -> Json {
 }
 
 fn snapshot(texts: &[&str], enforcement: Enforcement) -> Snapshot {
-    let id = |number: usize| ModuleId::new(&format!("{number}.rego"));
-    let texts: Vec<Text> = texts
-        .iter()
-        .enumerate()
-        .map(|(number, text)| Text { id: id(number), text: (*text).into() })
-        .collect();
-    let lenient = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();
-    let data = json!({"kubernetes": {"pods": pods()}});
-    let engine =
-        Evaluator::Embedded.engine(&Bundle::read(&texts).unwrap()).unwrap().with_data(data.into()).unwrap();
-    let names = BTreeMap::from([(GroupResource::new("", "pods"), ["pods".to_owned()].into())]);
-    Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { names, lenient })
+    in_force("", texts, json!({"kubernetes": {"pods": pods()}}), enforcement)
 }
 
 /// What all pods break, each as `namespace/name id message enforcement`.

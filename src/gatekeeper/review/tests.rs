@@ -3,11 +3,9 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
-use crate::api::names::GroupResource;
+use crate::gatekeeper::in_force::in_force;
 use crate::rego::bundle::Bundle;
 use crate::rego::engine::Evaluator;
-use crate::rego::module::{ModuleId, Text};
-use crate::rego::snapshot::Gates;
 
 const PULL: &str = r#"package admission
 deny[{"id": "pull", "resource": {"kind": "pods", "namespace": namespace, "name": name}, "resolution": {
@@ -33,20 +31,9 @@ fn pod(name: &str, policies: &[&str]) -> serde_json::Value {
 }
 
 fn snapshot(texts: &[&str], pods: &[&str], enforcement: Enforcement) -> Snapshot {
-    let id = |number: usize| ModuleId::new(&format!("policies/p/{number}.rego"));
-    let texts: Vec<Text> = texts
-        .iter()
-        .enumerate()
-        .map(|(number, text)| Text { id: id(number), text: (*text).into() })
-        .collect();
-    let lenient = texts.iter().map(|text| (text.id.clone(), enforcement)).collect();
     let pods: serde_json::Map<String, serde_json::Value> =
         pods.iter().map(|name| ((*name).to_owned(), pod(name, &["Always"]))).collect();
-    let data = json!({"kubernetes": {"pods": {"shop": pods}}});
-    let engine =
-        Evaluator::Embedded.engine(&Bundle::read(&texts).unwrap()).unwrap().with_data(data.into()).unwrap();
-    let names = BTreeMap::from([(GroupResource::new("", "pods"), ["pods".to_owned()].into())]);
-    Snapshot::new(engine, BTreeMap::new()).with_gates(Gates { names, lenient })
+    in_force("policies/p/", texts, json!({"kubernetes": {"pods": {"shop": pods}}}), enforcement)
 }
 
 fn asked(change: impl FnOnce(&mut serde_json::Value), object: &serde_json::Value) -> Asked {
