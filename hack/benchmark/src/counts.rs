@@ -10,8 +10,14 @@ use kube::Client;
 pub(super) struct Counts(BTreeMap<[String; 3], f64>);
 
 /// What is written for other reasons than policies: Leases, Events, access reviews.
-const APART: [&str; 5] =
-    ["leases", "events", "selfsubjectaccessreviews", "subjectaccessreviews", "tokenreviews"];
+const APART: [&str; 6] = [
+    "leases",
+    "events",
+    "selfsubjectaccessreviews",
+    "selfsubjectreviews",
+    "subjectaccessreviews",
+    "tokenreviews",
+];
 
 impl Counts {
     /// Up to now, refused requests included.
