@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::names::ControllerName;
 use crate::clock::Clock;
+use crate::gatekeeper::auditing::Auditing;
 use crate::hub::watch::{Feed, Supervisor};
 use crate::placement::remediation::{self, Remediation};
 use crate::reconcile::{Elector, Leadership, Queue, Worker};
@@ -55,6 +56,8 @@ pub struct Flow {
     pub rego: Option<(Loading, RegoMetrics)>,
     /// What brings objects where policies say; none where nothing loads any.
     pub remediation: Option<Remediation>,
+    /// What audits what stands; none where nothing loads any policies.
+    pub auditing: Option<Auditing>,
     /// What registers webhooks, and where that is counted; none where there are none.
     pub registration: Option<(Registration, RegistrationMetrics)>,
 }
@@ -95,6 +98,10 @@ impl Flow {
                 let sources = remediation::Sources { loaded, rego_metrics, covered: covering.clone() };
                 remediation.start(client, sources, leadership, &metrics, &tasks, stop)
             });
+        let auditing = self.auditing.map(|auditing| {
+            let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
+            auditing.start(client, leadership, &metrics, &tasks, stop)
+        });
         let sources = loaded.map(|(loaded, _)| Sources { loaded, covered: covering });
         let registering = self.registration.zip(sources).map(|((registration, _), sources)| {
             let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
@@ -120,9 +127,10 @@ impl Flow {
             let loading = tasks.clone().watch("rego queue", OptionFuture::from(loading));
             let registering = tasks.clone().watch("webhook queue", OptionFuture::from(registering));
             let remediating = tasks.clone().watch("placement queue", OptionFuture::from(remediating));
+            let auditing = tasks.clone().watch("audit queue", OptionFuture::from(auditing));
             let syncing = tasks.clone().watch("queue", worker.run(stop.clone()));
             let mut working =
-                std::pin::pin!(futures::future::join4(syncing, loading, registering, remediating));
+                std::pin::pin!(futures::future::join5(syncing, loading, registering, remediating, auditing));
             let ended = tokio::select! {
                 _ = &mut working => true,
                 () = tasks.ended() => false,

@@ -20,6 +20,8 @@ pub enum Place {
     Copies,
     /// On works.
     Works,
+    /// On reports of audits.
+    Reports,
 }
 
 /// A label or an annotation.
@@ -88,6 +90,8 @@ keys! {
     CONTROLLER = "kuadrant.io/controller", Label, Works;
     /// On a work: `policy`, `resource`, `gateway` or `access`.
     WORK_FOR = "kuadrant.io/work-for", Label, Works;
+    /// On a report: a hash of what it says.
+    REPORTED = "kuadrant.io/reported", Annotation, Reports;
     /// On a work.
     MANAGED_BY = "app.kubernetes.io/managed-by", Label, Works;
 }

@@ -1,42 +1,29 @@
-//! `policy-sync audit`: what objects break of policies in Rego, of files alone.
-//!
-//! ```text
-//! policies ─▶ bundle ─┐
-//!                     ├─▶ snapshot ─▶ audit of each object ─▶ table, JSON
-//! manifests ─▶ data ──┘
-//! ```
+//! `policy-sync audit`: what stands on a hub, or in files, and breaks policies in Rego.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod files;
+mod hub;
+
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::bail;
 use clap::{Args, ValueEnum};
-use kube::core::GroupVersionKind;
-use kube::discovery::ApiResource;
-use regorus::Value;
 
+use super::controller::rego::RegoArguments;
 use super::controller::webhooks::pattern;
-use super::manifests::{self, Manifest};
+use super::hub::HubArguments;
 use super::output::{self, print, say};
-use super::rego::files;
-use super::{Answer, columns};
-use crate::api::names::{GroupResource, GroupVersionResource};
-use crate::gatekeeper::audit::{Standing, Violation, audit, report};
-use crate::registration::is_ungated;
-use crate::rego::bundle::Bundle;
-use crate::rego::engine::Evaluator;
+use super::settings::ControllerArguments;
+use super::{Answer, columns, progress};
+use crate::gatekeeper::audit::Violation;
 use crate::rego::exemptions::Exemptions;
-use crate::rego::loading::{DEFAULT_ALIAS, document};
-use crate::rego::review::Denies;
-use crate::rego::snapshot::{Gates, Snapshot};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # What manifests break of policies, as a hub with both would say
-  policy-sync audit -f standing -p policies
+  # What stands on the hub, and breaks the policies that are there
+  policy-sync audit --policy-namespace kube-federation-scheduling-policy
 
-  # The same for programs
-  policy-sync audit -f standing -p policies -o json";
+  # What manifests break of policies, as a hub with both would say
+  policy-sync audit -f standing -p policies";
 
 const HEADERS: [&str; 6] = ["ENFORCEMENT", "KIND", "NAMESPACE", "NAME", "ID", "MESSAGE"];
 /// How many columns say what a row is about.
@@ -45,18 +32,35 @@ const NAMES: usize = 4;
 /// Arguments of `policy-sync audit`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Objects as they stand, with their namespaces: files, directories, or - for standard input.
-    #[arg(short, long = "filename", value_name = "PATH", required = true)]
+    /// Not of the hub, but objects as they stand, with their namespaces: files, directories, or - for standard input.
+    #[arg(
+        short,
+        long = "filename",
+        value_name = "PATH",
+        requires = "policies",
+        conflicts_with_all = ["policy_namespace", "controller_name"]
+    )]
     filenames: Vec<PathBuf>,
     /// Modules, folders with files that end in .rego, or manifests that carry modules.
-    #[arg(short, long = "policy", value_name = "PATH", required = true)]
+    #[arg(short, long = "policy", value_name = "PATH", requires = "filenames")]
     policies: Vec<PathBuf>,
-    /// Namespaces whose objects are left out; `*` stands for any text.
+    /// Namespaces whose objects are left out, besides those of policies; `*` stands for any text.
     #[arg(long, value_delimiter = ',', default_value = "kube-*", value_parser = pattern, value_name = "PATTERN")]
     exempt_namespaces: Vec<String>,
     /// How to print what is found.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
+    #[command(flatten)]
+    of_hub: OfHub,
+}
+
+/// Which policies of the hub are asked, and how: the controller's own arguments.
+#[derive(Debug, Args)]
+pub struct OfHub {
+    #[command(flatten)]
+    controller: ControllerArguments,
+    #[command(flatten)]
+    rego: RegoArguments,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -71,119 +75,28 @@ enum Format {
 ///
 /// # Errors
 ///
-/// Where a file cannot be read, or the check of policies cannot be made.
-pub async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
-    let files = files::read(&arguments.policies)?;
-    let objects: Vec<Object> =
-        manifests::read(&arguments.filenames)?.iter().map(Object::of).collect::<Result<_, _>>()?;
-    let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
-    let (snapshot, denied) = snapshot(&bundle, &files, &objects)?;
-    let exemptions =
-        Exemptions::new(arguments.exempt_namespaces.iter().filter(|name| !name.is_empty()).cloned());
-    let ignored: BTreeSet<&str> = objects
-        .iter()
-        .filter(|object| &*object.gvr.kind.resource == "namespaces" && Exemptions::is_ignored(&object.value))
-        .map(|object| object.name.as_str())
-        .collect();
-    let is_meant = |object: &&Object| {
-        let namespace = match object.namespace.as_str() {
-            "" if &*object.gvr.kind.resource == "namespaces" => &object.name,
-            namespace => namespace,
+/// Where the hub or a file cannot be read, or policies cannot be asked.
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+    let exempt = arguments.exempt_namespaces.iter().filter(|name| !name.is_empty()).cloned();
+    let findings = if arguments.filenames.is_empty() {
+        let Some(settings) = arguments.of_hub.rego.settings(None)? else {
+            bail!("--policy-namespace says where policies of the hub are, or -f and -p which files");
         };
-        let is_exempt = !namespace.is_empty() && (exemptions.names(namespace) || ignored.contains(namespace));
-        let is_denied = match &denied {
-            Some(kinds) => kinds.contains(&object.gvr.kind),
-            None => !is_ungated(&object.gvr.kind),
-        };
-        !is_exempt && is_denied
+        let exemptions = Exemptions::new(exempt.chain(settings.namespaces.iter().cloned()));
+        let _waiting = progress::begin();
+        hub::find(hub, &arguments.of_hub, settings, exemptions).await?
+    } else {
+        let policies = (&*arguments.policies, arguments.of_hub.rego.packages()?);
+        let found = files::find(&arguments.filenames, policies, &Exemptions::new(exempt)).await?;
+        let Some(findings) = found else { return Ok(Answer::No) };
+        findings
     };
-    let meant = objects.iter().filter(is_meant);
-    let mut violations: Vec<Violation> =
-        meant.flat_map(|object| audit(&snapshot, object.standing())).collect();
-    violations.sort_by(|one, other| one.place().cmp(&other.place()));
     match arguments.output {
-        Format::Json => print(&output::json(&report(&violations))?)?,
-        Format::Table if violations.is_empty() => say("no violations"),
-        Format::Table => print(&columns::table(&HEADERS, NAMES, violations.iter().map(row)))?,
+        Format::Json => print(&output::json(&findings.report())?)?,
+        Format::Table if findings.count() == 0 => say("no violations"),
+        Format::Table => print(&columns::table(&HEADERS, NAMES, findings.kept().iter().map(row)))?,
     }
-    Ok(if violations.is_empty() { Answer::Fine } else { Answer::No })
-}
-
-/// An object of a manifest.
-#[derive(Debug)]
-struct Object {
-    gvr: GroupVersionResource,
-    namespace: String,
-    name: String,
-    value: Value,
-}
-
-impl Object {
-    fn of(manifest: &Manifest) -> anyhow::Result<Self> {
-        let Manifest { place, object } = manifest;
-        let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &object.kind)).plural;
-        let text = object.text.as_deref().map_or("null", |text| text.get());
-        Ok(Self {
-            gvr: GroupVersionResource::new(group, version, &resource),
-            namespace: object.metadata.namespace.clone(),
-            name: object.metadata.name.clone(),
-            value: document(text).map_err(|error| anyhow!("{place}: {error}"))?,
-        })
-    }
-
-    fn standing(&self) -> Standing<'_> {
-        Standing { gvr: &self.gvr, namespace: &self.namespace, name: &self.name, object: &self.value }
-    }
-}
-
-/// The kind that policies mean by `name`, of those that `objects` have: of several with one plural that of Kubernetes itself.
-fn called<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
-    let alias = DEFAULT_ALIAS.split_once('=').filter(|(alias, _)| *alias == name);
-    let name = alias.map_or(name, |(_, resource)| resource);
-    let kinds = objects.iter().map(|object| &object.gvr.kind);
-    let called = kinds.filter(|kind| name == &*kind.resource || name == kind.to_string());
-    called.min_by_key(|kind| {
-        let is_of_kubernetes = !kind.group.contains('.') || kind.group.ends_with(".k8s.io");
-        (!kind.group.is_empty(), !is_of_kubernetes, *kind)
-    })
-}
-
-/// Policies with these objects, and the kinds that they deny; `None` where they may deny any.
-fn snapshot(
-    bundle: &Bundle,
-    files: &files::Files,
-    objects: &[Object],
-) -> anyhow::Result<(Snapshot, Option<BTreeSet<GroupResource>>)> {
-    let denies = Denies::of(bundle.modules());
-    let mut names: BTreeMap<GroupResource, BTreeSet<String>> = BTreeMap::new();
-    let mut kinds = BTreeMap::new();
-    for name in bundle.reads().union(&denies.kinds) {
-        let (mut below, mut namespaces) = (BTreeMap::new(), BTreeMap::<&str, BTreeMap<Value, Value>>::new());
-        let Some(kind) = called(objects, name) else { continue };
-        names.entry(kind.clone()).or_default().insert(name.clone());
-        for object in objects.iter().filter(|object| object.gvr.kind == *kind) {
-            let at = match object.namespace.as_str() {
-                "" => &mut below,
-                namespace => namespaces.entry(namespace).or_default(),
-            };
-            at.insert(Value::from(object.name.as_str()), object.value.clone());
-        }
-        below.extend(namespaces.into_iter().map(|(namespace, objects)| (namespace.into(), objects.into())));
-        kinds.insert(Value::from(name.as_str()), Value::from(below));
-    }
-    let mut data = Value::from(files.data.clone());
-    if let Ok(fields) = data.as_object_mut() {
-        fields.insert("kubernetes".into(), kinds.into());
-    }
-    let engine = Evaluator::Embedded.engine(bundle).and_then(|engine| engine.with_data(data));
-    let engine = engine.map_err(|fault| anyhow!("{fault}"))?;
-    let denied = (!denies.any).then(|| {
-        let is_denied = |(_, of): &(&GroupResource, &BTreeSet<String>)| !of.is_disjoint(&denies.kinds);
-        names.iter().filter(is_denied).map(|(kind, _)| kind.clone()).collect()
-    });
-    let gates = Gates { names, lenient: files.enforcements() };
-    Ok((Snapshot::new(engine, BTreeMap::new()).with_gates(gates), denied))
+    Ok(if findings.count() == 0 { Answer::Fine } else { Answer::No })
 }
 
 fn row(violation: &Violation) -> Vec<String> {

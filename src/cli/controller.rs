@@ -26,6 +26,7 @@ use super::stop::asked_to_stop;
 use super::{Answer, duration};
 use crate::clock::Clock;
 use crate::flow::Flow;
+use crate::gatekeeper::auditing::{self, AuditMetrics, Auditing, Misplaced};
 use crate::hub::watching;
 use crate::placement::remediation::{self, Remediation, RemediationMetrics};
 use crate::registration::RegistrationMetrics;
@@ -40,6 +41,10 @@ use crate::telemetry::metrics::Metrics;
 
 /// The longest window: whoever waits longer for a status believes that it is not written.
 const STATUS_WINDOW_LIMIT: Duration = Duration::from_secs(600);
+/// The shortest time between two audits: each asks about all objects.
+const AUDIT_INTERVAL_LEAST: Duration = Duration::from_secs(10);
+/// The longest.
+const AUDIT_INTERVAL_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// How long work in hand may take once the controller is asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
 
@@ -71,6 +76,15 @@ pub struct Arguments {
     /// Whether objects that stand are brought where policies say when these, or what they read, are otherwise, or that is only told.
     #[arg(long, default_value_t, value_name = "MODE", requires = "policy_namespace")]
     remediate: remediation::Mode,
+    /// How often what stands is audited by policies; 0 is never.
+    #[arg(
+        long,
+        default_value = "10m",
+        value_parser = audit_interval,
+        value_name = "DURATION",
+        requires = "policy_namespace"
+    )]
+    audit_interval: Duration,
     #[command(flatten)]
     webhooks: WebhookArguments,
     #[command(flatten)]
@@ -92,6 +106,15 @@ fn status_window(text: &str) -> Result<Duration, String> {
     duration::parse(text, Duration::from_millis(1), &(Duration::ZERO..=STATUS_WINDOW_LIMIT))
 }
 
+fn audit_interval(text: &str) -> Result<Duration, String> {
+    let interval = duration::parse(text, Duration::from_secs(1), &(Duration::ZERO..=AUDIT_INTERVAL_LIMIT))?;
+    match interval {
+        Duration::ZERO => Ok(interval),
+        _ if interval < AUDIT_INTERVAL_LEAST => Err("expected 10s or more, or 0".to_owned()),
+        _ => Ok(interval),
+    }
+}
+
 /// Where to listen, if anywhere.
 #[derive(Clone, Copy, Debug)]
 struct Bind(Option<SocketAddr>);
@@ -104,6 +127,12 @@ fn address(text: &str) -> Result<Bind, String> {
     full.parse()
         .map(|address| Bind(Some(address)))
         .map_err(|_| format!("{text:?} is no address such as 127.0.0.1:8080"))
+}
+
+/// An object that is not where policies say, as audits tell it.
+fn misplaced(placed: remediation::Misplaced) -> Misplaced {
+    let remediation::Misplaced { kind, key, why, is_by_hand } = placed;
+    Misplaced { kind, key, why, is_warning: is_by_hand }
 }
 
 /// Runs the controller until it is asked to stop.
@@ -131,22 +160,36 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let mut prepared = None;
     let mut registration = None;
     let mut remediation = None;
+    let mut auditing = None;
     let rego = match arguments.rego.settings(Some(&metrics))? {
         Some(settings) => {
             let exemptions = arguments.exempt.exemptions(Some(&namespace), &settings);
             let remediated = RemediationMetrics::new(&metrics).context("cannot set metrics up")?;
             let remediating =
                 remediation::Settings { mode: arguments.remediate, exemptions: exemptions.clone() };
-            remediation = Some(Remediation::new(controller.clone(), remediating, clock, remediated));
+            let remediates = Remediation::new(controller.clone(), remediating, clock, remediated);
+            let remediated = remediates.remediated();
+            remediation = Some(remediates);
             if let Some((serving, registering)) =
-                arguments.webhooks.prepare(&controller, &namespace, (&settings, exemptions), clock)?
+                arguments.webhooks.prepare(&controller, &namespace, (&settings, exemptions.clone()), clock)?
             {
                 let metrics = RegistrationMetrics::new(&metrics).context("cannot set metrics up")?;
                 (prepared, registration) = (Some(serving), Some((registering, metrics)));
             }
+            let audits = AuditMetrics::new(&metrics).context("cannot set metrics up")?;
             let metrics = RegoMetrics::new(&metrics).context("cannot set metrics up")?;
-            let check = Checker::this_program()?.evaluated(settings.evaluator.evaluates()).into_check();
+            let checker = Checker::this_program()?.evaluated(settings.evaluator.evaluates());
+            let check = checker.asking(settings.packages.clone()).into_check();
             let loading = Loading::new(controller.clone(), settings, clock, check)?;
+            let interval = arguments.audit_interval;
+            let audited = auditing::Settings {
+                interval: (!interval.is_zero()).then_some(interval),
+                is_served: prepared.is_some(),
+                name: arguments.webhooks.name().to_owned(),
+            };
+            let misplaced = move || remediated.misplaced().into_iter().map(misplaced).collect();
+            let asked = (loading.loaded(), exemptions);
+            auditing = Some(Auditing::new(asked, misplaced, audited, controller.clone(), clock, audits));
             Some((loading, metrics))
         }
         None => None,
@@ -166,6 +209,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         tasks: tasks.clone(),
         rego,
         remediation,
+        auditing,
         registration,
     };
     let answering = match (prepared, &flow.rego) {

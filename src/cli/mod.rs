@@ -15,6 +15,7 @@ pub mod params;
 pub mod placement;
 pub mod plan;
 mod progress;
+mod queries;
 pub mod rego;
 pub mod settings;
 pub mod status;
@@ -139,7 +140,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
         Command::Rego(command) => rego::run(&command).await,
-        Command::Audit(arguments) => audit::run(&arguments).await,
+        Command::Audit(arguments) => audit::run(&cli.hub, &arguments).await,
         Command::Placement(command) => placement::run(&cli.hub, &command).await,
         Command::Completion(arguments) => completion::run(&arguments),
     };

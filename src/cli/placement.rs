@@ -158,7 +158,8 @@ async fn look(
     let covered = covered.context("the GatewayClasses are not known")?;
     let metrics = Metrics::new().context("cannot set metrics up")?;
     let client = watching(config, &metrics, hub.request_timeout())?;
-    let check = Checker::this_program()?.evaluated(settings.evaluator.evaluates()).into_check();
+    let checker = Checker::this_program()?.evaluated(settings.evaluator.evaluates());
+    let check = checker.asking(settings.packages.clone()).into_check();
     let loading = Loading::new(controller, settings, clock, check)?;
     let look = Look::new(loading.loaded(), covered, exemptions);
     let (stop, tasks) = (CancellationToken::new(), Tasks::new(metrics.clone()));

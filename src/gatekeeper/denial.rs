@@ -11,7 +11,7 @@ use crate::api::text::{capped, one_line};
 use crate::rego::asked::expected;
 
 /// The most bytes of a message.
-const MESSAGE: usize = 1 << 10;
+pub(super) const MESSAGE: usize = 1 << 10;
 /// How many denials are named.
 pub(super) const NAMED: usize = 20;
 

@@ -15,6 +15,8 @@
 
 pub mod access;
 pub mod audit;
+pub mod auditing;
+pub mod auditor;
 pub mod denial;
 #[cfg(test)]
 mod in_force;

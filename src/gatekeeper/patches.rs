@@ -122,15 +122,11 @@ fn is_within(outer: &str, inner: &str) -> bool {
 /// Where two of them change the same, one below the other, or places in a list that the other moves; where one cannot be carried
 /// out; and where they are too many.
 pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
-    let operations: Vec<(usize, &Operation)> = denials
-        .iter()
-        .enumerate()
-        .flat_map(|(denial, of)| of.patches.iter().map(move |operation| (denial, operation)))
-        .collect();
+    let operations = operations(denials);
     if operations.len() > OPERATIONS {
         return Err(format!("{} operations of patches, {OPERATIONS} are allowed", operations.len()));
     }
-    conflict(&operations, object).map_or(Ok(()), Err)?;
+    conflict(&operations, object).map_or(Ok(()), |clash| Err(clash.text))?;
     let (mut patched, mut patch) = (object.clone(), Patch(Vec::new()));
     for (denial, operation) in &operations {
         let is_equal =
@@ -151,10 +147,51 @@ pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
     Ok(patch)
 }
 
-/// Two operations of different denials that cannot both be done, in words.
-fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<String> {
-    let said = |one: &Operation, other: &Operation| {
-        format!("{}: {} conflicts with {}: {}", one.id, one.text(), other.id, other.text())
+/// All operations of `denials`, each with the number of its denial.
+fn operations<'d>(denials: &[&'d Denial]) -> Vec<(usize, &'d Operation)> {
+    let of = |(number, denial): (usize, &&'d Denial)| {
+        let operations: &'d [Operation] = &denial.patches;
+        operations.iter().map(move |operation| (number, operation))
+    };
+    denials.iter().enumerate().flat_map(of).collect()
+}
+
+/// Two policies that cannot both have what they want.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Conflict<'d> {
+    /// Their modules.
+    pub policies: [&'d str; 2],
+    /// What they want, in words.
+    pub text: String,
+}
+
+/// Two policies of which `denials` cannot both be mended in `object`, where there are any; what one policy wants, or one that names
+/// no module, is left out.
+pub(super) fn conflicting<'d>(denials: &[&'d Denial], object: &Value) -> Option<Conflict<'d>> {
+    let policies: Vec<&str> = denials.iter().filter_map(|denial| denial.policy.as_deref()).collect();
+    let number = |denial: &Denial| policies.iter().position(|of| denial.policy.as_deref() == Some(*of));
+    let named = denials.iter().filter_map(|denial| Some((number(denial)?, *denial)));
+    let operations: Vec<(usize, &Operation)> = named
+        .flat_map(|(number, denial)| denial.patches.iter().map(move |operation| (number, operation)))
+        .collect();
+    // So many are refused whatever they are.
+    let clash = (operations.len() <= OPERATIONS).then(|| conflict(&operations, object)).flatten()?;
+    Some(Conflict { policies: clash.between.map(|number| policies[number]), text: clash.text })
+}
+
+/// Two operations that cannot both be done.
+struct Clash {
+    /// The numbers that they have.
+    between: [usize; 2],
+    /// What they do, in words.
+    text: String,
+}
+
+/// Two operations of different numbers that cannot both be done.
+fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<Clash> {
+    let said = |(of, one): (usize, &Operation), (by, other): (usize, &Operation)| Clash {
+        between: [of, by],
+        text: format!("{}: {} conflicts with {}: {}", one.id, one.text(), other.id, other.text()),
     };
     // By path, so that whatever is below one follows it.
     let mut paths: Vec<(String, usize, &Operation)> = operations
@@ -166,8 +203,8 @@ fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<String
     for (path, denial, operation) in &paths {
         open.retain(|(outer, ..)| path.starts_with(outer));
         let other = open.iter().find(|(_, of, other)| of != denial && other.operation != operation.operation);
-        if let Some((_, _, other)) = other {
-            return Some(said(other, operation));
+        if let Some((_, of, other)) = other {
+            return Some(said((*of, other), (*denial, operation)));
         }
         open.push((path, *denial, operation));
     }
@@ -180,8 +217,8 @@ fn conflict(operations: &[(usize, &Operation)], object: &Value) -> Option<String
             });
             other != denial && of.operation != operation.operation && at.is_some_and(|at| at >= place)
         });
-        if let Some((_, other)) = moved {
-            return Some(said(operation, other));
+        if let Some((by, other)) = moved {
+            return Some(said((*denial, operation), (*by, other)));
         }
     }
     None

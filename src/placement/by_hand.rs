@@ -7,7 +7,7 @@ use regorus::Value as Rego;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::placed_kinds::{is_placed, kinds, namespaces};
+use super::placed_kinds::{KEEPER, is_placed, kinds, namespaces};
 use super::standing::{Standing, standing};
 use crate::api::names::{GroupResource, GroupVersionResource, ObjectKey};
 use crate::rego::exemptions::Exemptions;
@@ -45,11 +45,11 @@ impl Look {
     pub fn new(loaded: Loaded, covered: Covered, exemptions: Exemptions) -> Self {
         let moved = Arc::new(Notify::new());
         let notify = moved.clone();
-        loaded.follow(move |_| notify.notify_one());
+        loaded.follow(KEEPER, move |_| notify.notify_one());
         let kinds = kinds(&covered, &BTreeSet::new());
         let mut kept = kinds.clone();
         kept.insert(namespaces());
-        loaded.keep(kept, BTreeSet::new());
+        loaded.keep(KEEPER, kept, BTreeSet::new());
         Self { loaded, covered, kinds, exemptions, moved }
     }
 

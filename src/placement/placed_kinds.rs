@@ -8,6 +8,9 @@ use crate::api::names::GroupResource;
 use crate::rego::exemptions::Exemptions;
 use crate::sync::desired::covered::Covered;
 
+/// Who keeps what policies place.
+pub(super) const KEEPER: &str = "placement";
+
 /// The kind of Namespaces, which say what is left alone.
 #[must_use]
 pub(super) fn namespaces() -> GroupResource {

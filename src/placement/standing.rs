@@ -25,6 +25,16 @@ pub enum Standing {
     Breaks(String),
 }
 
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AsSaid => f.write_str("as policies say"),
+            Self::Differs(change) => write!(f, "policies say otherwise: {change}"),
+            Self::Breaks(text) => f.write_str(text),
+        }
+    }
+}
+
 /// What of an object's labels and annotations is to be otherwise: `None` where one goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {

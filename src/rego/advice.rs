@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regorus::unstable::{Expr, Rule};
 
-use super::asked::Packages;
 use super::bundle::{SAMPLE, TEST};
 use super::fault::Fault;
 use super::module::{Module, name_of};
@@ -13,10 +12,10 @@ use super::reads::Reads;
 use super::review;
 use super::tree;
 
-/// Advice on `modules`, which are one bundle, where these `packages` are asked.
+/// Advice on `modules`, which are one bundle.
 #[must_use]
-pub fn advice(modules: &[&Module], packages: &Packages) -> Vec<Fault> {
-    let mut advice = unused(modules, packages);
+pub fn advice(modules: &[&Module]) -> Vec<Fault> {
+    let mut advice = unused(modules);
     advice.extend(ids(modules));
     for module in modules {
         advice.extend(kinds(module));
@@ -27,11 +26,11 @@ pub fn advice(modules: &[&Module], packages: &Packages) -> Vec<Fault> {
 }
 
 /// Modules that are not asked, and that no other refers to. One with tests is asked for these.
-fn unused(modules: &[&Module], packages: &Packages) -> Vec<Fault> {
+fn unused(modules: &[&Module]) -> Vec<Fault> {
     let referred: BTreeSet<Vec<String>> = modules.iter().flat_map(|module| referred(module)).collect();
     let is_used = |module: &Module| {
         let package = &module.package;
-        packages.has(&module.package())
+        module.asked_for.is_some()
             || module.tree.policy.iter().any(|rule| is_test(rule))
             || referred.iter().any(|path| meet(path, package))
     };

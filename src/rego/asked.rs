@@ -22,38 +22,50 @@ pub const AUTHORIZATION: &str = "authorization";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packages {
     placement: Arc<str>,
+    admission: Arc<str>,
 }
 
 impl Default for Packages {
     fn default() -> Self {
-        Self { placement: PLACEMENT.into() }
+        Self { placement: PLACEMENT.into(), admission: ADMISSION.into() }
     }
 }
 
 impl Packages {
-    /// Those where `query`, such as `data.kubernetes.admission`, says where objects go; `None` where it is no package.
+    /// Those where the package `placement` says where objects go, and `admission` what may be written; `None` where one of them is
+    /// asked for something else.
     #[must_use]
-    pub fn placing(query: &str) -> Option<Self> {
-        let placement = query.strip_prefix("data.")?;
+    pub fn new(placement: &str, admission: &str) -> Option<Self> {
+        let are_own = placement != admission && ![placement, admission].contains(&AUTHORIZATION);
+        are_own.then(|| Self { placement: placement.into(), admission: admission.into() })
+    }
+
+    /// The package that `query` asks for, such as `data.kubernetes.admission`; `None` where it is no package.
+    #[must_use]
+    pub fn named(query: &str) -> Option<&str> {
+        let package = query.strip_prefix("data.")?;
         let is_word = |word: &str| {
             let mut letters = word.chars();
             letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
                 && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
         };
-        let is_taken = [ADMISSION, AUTHORIZATION].contains(&placement);
-        (placement.split('.').all(is_word) && !is_taken).then(|| Self { placement: placement.into() })
+        package.split('.').all(is_word).then_some(package)
     }
 
     /// The package that is asked for `what`.
     #[must_use]
     pub fn of<'p>(&'p self, what: &'p str) -> &'p str {
-        if what == PLACEMENT { &self.placement } else { what }
+        match what {
+            PLACEMENT => &self.placement,
+            ADMISSION => &self.admission,
+            _ => what,
+        }
     }
 
-    /// Whether `package` is asked for anything.
+    /// What `package` is asked for, if anything.
     #[must_use]
-    pub fn has(&self, package: &str) -> bool {
-        ASKED.into_iter().any(|what| self.of(what) == package)
+    pub fn asked_for(&self, package: &str) -> Option<&'static str> {
+        ASKED.into_iter().find(|what| self.of(what) == package)
     }
 }
 
@@ -73,25 +85,21 @@ mod tests {
 
     #[test]
     fn a_query_is_a_package_that_nothing_else_is_asked_for() {
-        let package =
-            |query: &str| Packages::placing(query).map(|packages| packages.of(PLACEMENT).to_owned());
-        assert_eq!(package("data.kubernetes.admission").as_deref(), Some("kubernetes.admission"));
-        assert_eq!(package("data.a_1").as_deref(), Some("a_1"));
-        for query in [
-            "",
-            "data",
-            "data.",
-            "data.a.",
-            "data.a[0]",
-            "a.b",
-            "data.1",
-            "data.admission",
-            "data.authorization",
-        ] {
-            assert_eq!(package(query), None, "{query}");
+        assert_eq!(Packages::named("data.kubernetes.admission"), Some("kubernetes.admission"));
+        assert_eq!(Packages::named("data.a_1"), Some("a_1"));
+        for query in ["", "data", "data.", "data.a.", "data.a[0]", "a.b", "data.1"] {
+            assert_eq!(Packages::named(query), None, "{query}");
         }
-        let packages = Packages::placing("data.kubernetes.admission").unwrap();
-        assert!(packages.has("kubernetes.admission") && packages.has("admission"));
-        assert!(!packages.has(PLACEMENT), "another takes its place");
+        for (placement, admission) in [("a", "a"), ("authorization", "a"), ("a", "authorization")] {
+            assert_eq!(Packages::new(placement, admission), None, "{placement}, {admission}");
+        }
+        assert_eq!(Packages::new(PLACEMENT, ADMISSION), Some(Packages::default()));
+        let packages = Packages::new("kubernetes.placement", "kubernetes.admission").unwrap();
+        assert_eq!(packages.asked_for("kubernetes.placement"), Some(PLACEMENT));
+        assert_eq!(packages.asked_for("kubernetes.admission"), Some(ADMISSION));
+        assert_eq!(packages.asked_for("authorization"), Some(AUTHORIZATION));
+        for package in [PLACEMENT, ADMISSION] {
+            assert_eq!(packages.asked_for(package), None, "another takes its place");
+        }
     }
 }

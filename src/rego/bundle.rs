@@ -57,7 +57,8 @@ fn read(module: &Module, edited: &Edited) -> Result<Module, Fault> {
     if *edited.text() == module.text {
         return Ok(module.clone());
     }
-    Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() })
+    let read = Module::parse(&Text { id: module.id.clone(), text: edited.text().clone() })?;
+    Ok(Module { asked_for: module.asked_for, ..read })
 }
 
 impl Bundle {
@@ -89,7 +90,16 @@ impl Bundle {
     ///
     /// What does not parse, and what cannot be edited.
     pub fn read(texts: &[Text]) -> Result<Self, Vec<Fault>> {
-        let (modules, faults) = parsed(texts);
+        Self::read_for(texts, &Packages::default())
+    }
+
+    /// The same where these `packages` are asked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn read_for(texts: &[Text], packages: &Packages) -> Result<Self, Vec<Fault>> {
+        let (modules, faults) = parsed(texts, packages);
         Self::of(modules, faults)
     }
 
@@ -121,10 +131,10 @@ impl Bundle {
         self.modules().flat_map(|module| Reads::of(module).kinds.into_keys()).collect()
     }
 
-    /// What they most likely do not mean, where these `packages` are asked.
+    /// What they most likely do not mean.
     #[must_use]
-    pub fn advice(&self, packages: &Packages) -> Vec<Fault> {
-        advice::advice(&self.modules().collect::<Vec<_>>(), packages)
+    pub fn advice(&self) -> Vec<Fault> {
+        advice::advice(&self.modules().collect::<Vec<_>>())
     }
 
     /// The rules without arguments whose names begin with `prefix`: `test_…`, `sample_…`.
@@ -280,12 +290,12 @@ fn path(package: &str) -> Vec<String> {
     ["data"].into_iter().chain(package.split('.')).map(str::to_owned).collect()
 }
 
-/// The modules that `texts` are, and what keeps others from being one.
-pub(super) fn parsed(texts: &[Text]) -> (Vec<Module>, Vec<Fault>) {
+/// The modules that `texts` are where these `packages` are asked, and what keeps others from being one.
+pub(super) fn parsed(texts: &[Text], packages: &Packages) -> (Vec<Module>, Vec<Fault>) {
     let (mut modules, mut faults) = (Vec::new(), Vec::new());
     for text in texts {
         match Module::parse(text) {
-            Ok(module) => modules.push(module),
+            Ok(module) => modules.push(module.asked(packages)),
             Err(fault) => faults.push(fault),
         }
     }

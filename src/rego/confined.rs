@@ -15,6 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
+use super::asked::{ADMISSION, PLACEMENT, Packages};
 use super::bundle::{self, Bundle};
 use super::fault::{Fault, Faults};
 use super::module::{ModuleId, Text};
@@ -23,6 +24,8 @@ use super::module::{ModuleId, Text};
 pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];
 /// What they are followed by where OPA is to evaluate what is checked.
 const FOR_OPA: &str = "--for-opa";
+/// The arguments that say which packages are asked.
+const QUERIES: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION, "--admit-query")];
 /// How much processor time a check may take, in seconds.
 const PROCESSOR: u64 = 2;
 /// How much memory it may take, in bytes of address space.
@@ -51,6 +54,7 @@ pub enum CheckError {
 pub struct Checker {
     program: PathBuf,
     evaluator: Evaluated,
+    packages: Packages,
     /// One at a time: what two would take together is more than a pod is given.
     turn: Arc<Semaphore>,
 }
@@ -106,7 +110,14 @@ impl Checker {
     /// One that runs `program`, which is `policy-sync`.
     #[must_use]
     pub fn running(program: PathBuf) -> Self {
-        Self { program, evaluator: Evaluated::default(), turn: Arc::new(Semaphore::new(1)) }
+        let (evaluator, packages) = Default::default();
+        Self { program, evaluator, packages, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The same where these packages are asked.
+    #[must_use]
+    pub fn asking(self, packages: Packages) -> Self {
+        Self { packages, ..self }
     }
 
     /// The same for what `evaluator` is to evaluate.
@@ -162,6 +173,7 @@ impl Checker {
         let mut child = Command::new(&self.program)
             .args(ARGUMENTS)
             .args((self.evaluator == Evaluated::ByOpa).then_some(FOR_OPA))
+            .args(QUERIES.map(|(what, argument)| format!("{argument}=data.{}", self.packages.of(what))))
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -208,7 +220,7 @@ fn died(status: ExitStatus) -> Result<Option<String>, CheckError> {
 /// # Errors
 ///
 /// Where limits cannot be set, or standard input has something else.
-pub fn serve(evaluator: Evaluated) -> anyhow::Result<String> {
+pub fn serve(evaluator: Evaluated, packages: Packages) -> anyhow::Result<String> {
     let limit = |maximum| Rlimit { current: Some(maximum), maximum: Some(maximum) };
     // Beyond the second of them it is killed with a signal that says nothing of why.
     setrlimit(Resource::Cpu, Rlimit { current: Some(PROCESSOR), maximum: Some(2 * PROCESSOR) })?;
@@ -218,15 +230,16 @@ pub fn serve(evaluator: Evaluated) -> anyhow::Result<String> {
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request)?;
     let texts: Vec<Text> = serde_json::from_slice(&request)?;
-    let checking = std::thread::Builder::new().stack_size(STACK).spawn(move || checked(&texts, evaluator))?;
+    let thread = std::thread::Builder::new().stack_size(STACK);
+    let checking = thread.spawn(move || checked(&texts, evaluator, &packages))?;
     let checked = checking.join().map_err(|_| anyhow::anyhow!("the check panicked"))?;
     Ok(serde_json::to_string(&checked)?)
 }
 
 /// Checks `texts`, one bundle, in this process. It may take minutes and all memory, and may end it.
 #[must_use]
-pub fn checked(texts: &[Text], evaluator: Evaluated) -> Checked {
-    let (modules, unread) = bundle::parsed(texts);
+pub fn checked(texts: &[Text], evaluator: Evaluated, packages: &Packages) -> Checked {
+    let (modules, unread) = bundle::parsed(texts, packages);
     let packages = modules.iter().map(|module| (module.id().clone(), module.package())).collect();
     let faults = Bundle::checked(modules, unread, evaluator).err().unwrap_or_default();
     Checked { faults, packages, ..Checked::default() }

@@ -23,7 +23,7 @@ fn fault(module: &Module, enforcement: Enforcement) -> Option<Fault> {
     if enforcement == Enforcement::Deny {
         return None;
     }
-    if enforcement == Enforcement::Warn && module.package() == AUTHORIZATION {
+    if enforcement == Enforcement::Warn && module.asked_for == Some(AUTHORIZATION) {
         let text = "enforcement warn is nothing for package authorization: who asks is shown no warnings";
         return Some(Fault::new(module.id(), None, text));
     }

@@ -8,6 +8,7 @@ use regorus::unstable::{Expr, Module as Tree, Ref, Rule, RuleHead, Span};
 use regorus::{Engine, PolicyLengthConfig};
 use serde::{Deserialize, Serialize};
 
+use super::asked::Packages;
 use super::fault::{Fault, Place};
 use super::tree;
 use crate::api::text::grouped;
@@ -70,6 +71,8 @@ pub struct Module {
     pub(super) tree: Ref<Tree>,
     /// Where its rules are: `["data", "admission"]`.
     pub(super) package: Vec<String>,
+    /// What its package is asked for, if anything.
+    pub(super) asked_for: Option<&'static str>,
 }
 
 impl fmt::Debug for Module {
@@ -99,7 +102,15 @@ impl Module {
             of(Syntax::V0).map_err(|older| if older.place >= newer.place { older } else { newer })
         })?;
         let package = ["data".to_owned()].into_iter().chain(tree::constants(&tree.package.refr)).collect();
-        Ok(Self { id: text.id.clone(), text: text.text.clone(), syntax, tree, package })
+        let module =
+            Self { id: text.id.clone(), text: text.text.clone(), syntax, tree, package, asked_for: None };
+        Ok(module.asked(&Packages::default()))
+    }
+
+    /// The same where these packages are asked.
+    #[must_use]
+    pub fn asked(self, packages: &Packages) -> Self {
+        Self { asked_for: packages.asked_for(&self.package()), ..self }
     }
 
     /// What it is called.

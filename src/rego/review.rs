@@ -21,7 +21,7 @@ use regorus::unstable::{Expr, Literal, LiteralStmt, Ref, Rule};
 use head::{Reviewed, names_policy};
 pub(super) use head::{denial, is_denial};
 
-use super::asked::{ADMISSION, ASKED, AUTHORIZATION};
+use super::asked::{ADMISSION, AUTHORIZATION};
 use super::edit::{Edit, Edited};
 use super::fault::Fault;
 use super::module::{Module, Syntax, name_of};
@@ -52,7 +52,7 @@ impl Matches {
     pub(super) fn of(module: &Module, names: &Names<'_>) -> Self {
         let is_rule = |rule: &Ref<Rule>| name_of(tree::steps(tree::reference(rule)).0) == Some(MATCHES[2]);
         let declared = names.import(MATCHES[2]).is_some() || module.tree.policy.iter().any(is_rule);
-        Self { undeclared: !declared && ASKED.contains(&module.package().as_str()) }
+        Self { undeclared: !declared && module.asked_for.is_some() }
     }
 
     /// Whether `expr` is `matches`, and what follows it.
@@ -107,7 +107,7 @@ impl Denies {
     #[must_use]
     pub fn of<'m>(modules: impl Iterator<Item = &'m Module>) -> Self {
         let mut denies = Self::default();
-        for module in modules.filter(|module| module.package() == ADMISSION) {
+        for module in modules.filter(|module| module.asked_for == Some(ADMISSION)) {
             for rule in module.tree.policy.iter().filter(|rule| is_denial(module, rule)) {
                 match Reviewed::of(module, rule).and_then(|reviewed| reviewed.kind()) {
                     Some(kind) => drop(denies.kinds.insert(kind)),
@@ -170,7 +170,7 @@ impl<'m> Editor<'m> {
                 self.edits.push(Edit::insert(span.end, text));
             }
         }
-        let always = self.module.package() == AUTHORIZATION;
+        let always = self.module.asked_for == Some(AUTHORIZATION);
         tree::each_statement(rule, &mut |statement| {
             if let Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } = &statement.literal {
                 self.replace(expr, always);

@@ -14,6 +14,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use super::asked::Packages;
 use super::bundle::Bundle;
 use super::confined::{CheckError, Checked};
 use super::enforcement;
@@ -111,6 +112,11 @@ pub trait Judge: Sync {
     ///
     /// Where that cannot be found out.
     fn check(&self, texts: &[Text]) -> impl Future<Output = Result<Checked, CheckError>> + Send;
+
+    /// Which packages are asked.
+    fn packages(&self) -> Packages {
+        Packages::default()
+    }
 
     /// What else is wrong with modules of a bundle that has passed the check.
     fn faults(&self, bundle: &Bundle) -> Vec<Fault>;
@@ -252,7 +258,7 @@ impl<'c, J: Judge> Settling<'c, J> {
         if !checked.faults.is_empty() {
             return Ok((checked, None));
         }
-        match Bundle::read(texts) {
+        match Bundle::read_for(texts, &self.judge.packages()) {
             Ok(bundle) => {
                 self.settled.reads.extend(bundle.reads());
                 let mut faults = self.judge.faults(&bundle);

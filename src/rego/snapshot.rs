@@ -32,6 +32,14 @@ pub struct Gates {
     pub lenient: BTreeMap<ModuleId, Enforcement>,
 }
 
+/// Policies of one moment, without data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policies {
+    modules: Vec<Arc<str>>,
+    lenient: BTreeMap<ModuleId, Enforcement>,
+    denials: BTreeMap<&'static str, String>,
+}
+
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
@@ -107,6 +115,22 @@ impl Snapshot {
         BTreeSet::from([if is_taken { kind.to_string() } else { kind.resource.to_string() }])
     }
 
+    /// The kinds that policies name.
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupResource> {
+        self.gates.names.keys()
+    }
+
+    /// Which policies it has, to tell whether another one has others.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        let modules = self.engine.bundle().modules().map(|module| module.text().clone());
+        Policies {
+            modules: modules.collect(),
+            lenient: self.gates.lenient.clone(),
+            denials: self.denials.clone(),
+        }
+    }
+
     /// What the denials of a module come to.
     #[must_use]
     pub fn enforcement(&self, module: &str) -> Enforcement {
@@ -151,10 +175,10 @@ impl Snapshot {
         self.starting.is_some() || self.denials.contains_key(what) || has()
     }
 
-    /// Whether a policy that is asked for `what` cannot be.
+    /// Which policy that is asked for `what` cannot be, and why.
     #[must_use]
-    pub fn is_denied(&self, what: &str) -> bool {
-        self.denials.contains_key(what)
+    pub fn unasked(&self, what: &str) -> Option<&str> {
+        self.denials.get(what).map(String::as_str)
     }
 
     /// The value of `query`, which is asked for `what`; `None` where it is undefined.
@@ -163,11 +187,20 @@ impl Snapshot {
     ///
     /// Where it cannot be asked, or the evaluation fails.
     pub fn ask(&self, what: &str, query: &str, input: &Value) -> Result<Option<Value>, Unanswered> {
+        if let (None, Some(why)) = (&self.starting, self.unasked(what)) {
+            return Err(Unanswered::Unasked(why.to_owned()));
+        }
+        self.ask_the_others(query, input)
+    }
+
+    /// The value of `query` by those policies that can be asked, whether or not there are others.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing can be asked, or the evaluation fails.
+    pub fn ask_the_others(&self, query: &str, input: &Value) -> Result<Option<Value>, Unanswered> {
         if let Some(why) = &self.starting {
             return Err(Unanswered::Starting(why.clone()));
-        }
-        if let Some(why) = self.denials.get(what) {
-            return Err(Unanswered::Unasked(why.clone()));
         }
         Ok(self.engine.ask(query, input)?)
     }

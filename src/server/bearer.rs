@@ -54,6 +54,12 @@ impl fmt::Debug for Tokens {
     }
 }
 
+/// The token that a request with these headers shows.
+pub(super) fn shown(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
 impl Tokens {
     /// Those of the file at `path`.
     ///
@@ -69,12 +75,10 @@ impl Tokens {
     /// Whether a request with these headers shows one. How long it takes says nothing of how much of one is right.
     #[must_use]
     pub fn are_shown(&self, headers: &HeaderMap) -> bool {
-        let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some((scheme, token)) = shown.and_then(|shown| shown.split_once(' ')) else { return false };
-        let shown = blake3::hash(token.trim().as_bytes());
+        let Some(token) = shown(headers) else { return false };
+        let shown = blake3::hash(token.as_bytes());
         // Hashes are compared in constant time.
-        let is_known = self.known.borrow().iter().fold(false, |is_known, token| is_known | (*token == shown));
-        scheme.eq_ignore_ascii_case("bearer") && is_known
+        self.known.borrow().iter().fold(false, |is_known, token| is_known | (*token == shown))
     }
 
     /// Reads the file again as it changes, until `stop`. Where it has no tokens, the last ones stay.

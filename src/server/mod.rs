@@ -1,6 +1,7 @@
 //! What the controller serves: probes and metrics. Routes only; each handler asks something that knows no HTTP.
 
 mod asking;
+pub mod audit;
 pub mod authorize;
 pub mod bearer;
 mod bodies;

@@ -4,12 +4,15 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use policy_sync_testenv::apply::{api_for, apply, apply_all};
 use policy_sync_testenv::audit::all_requests_of;
 use policy_sync_testenv::ports::Port;
-use policy_sync_testenv::{ControlPlane, fixtures, wait};
+use policy_sync_testenv::rights::{audit_reader, token};
+use policy_sync_testenv::webhooks::audit;
+use policy_sync_testenv::{ControlPlane, crds, fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::helm::{Release, Rendered};
@@ -64,6 +67,7 @@ pub(crate) async fn comes_and_goes(
     are_in_force(hub, &policies).await?;
     are_registered(hub, rendered, Some(port)).await?;
     is_asked(hub).await?;
+    audits(hub, rendered, port).await?;
     reads_what_it_may_not_write(hub, release, rendered).await?;
     for policy in &policies {
         let (api, name) = api_for(&client, policy).await?;
@@ -130,6 +134,86 @@ async fn is_asked(hub: &ControlPlane) -> Result<()> {
     let (api, name) = api_for(&client, &reviewed).await?;
     api.delete(&name, &DeleteParams::default()).await?;
     Ok(())
+}
+
+/// Denies a Service and a Namespace, with these words.
+fn denies(words: &str) -> Value {
+    let deny = |kind: &str, name: &str| {
+        format!(
+            "deny[{{\"id\": \"audited\", \"resource\": {{\"kind\": \"{kind}\", \"namespace\": namespace, \"name\": name}}, \
+             \"resolution\": {{\"message\": \"{words}\"}}}}] {{\n\tmatches[[\"{kind}\", namespace, name, _]]\n\tname == \"{name}\"\n}}\n"
+        )
+    };
+    let module =
+        format!("package admission\n\n{}\n{}", deny("services", "audited"), deny("namespaces", "shop"));
+    let mut carrier = config_map(&json!({ "denies.rego": module }));
+    carrier["metadata"]["name"] = "denies".into();
+    carrier
+}
+
+/// The reports that are expected: on a namespace, and on the cluster.
+fn reports() -> [Value; 2] {
+    [("Report", json!("shop")), ("ClusterReport", json!(null))].map(|(kind, namespace)| {
+        json!({
+            "apiVersion": "openreports.io/v1alpha1", "kind": kind,
+            "metadata": { "name": "policy-sync", "namespace": namespace },
+        })
+    })
+}
+
+/// Has what stands reported, and read by who may.
+async fn audits(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<()> {
+    let client = hub.client()?;
+    crds::install(&client, &crds::reports()?).await?;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "audited", "namespace": "shop" },
+        "spec": { "ports": [{ "port": 80 }] },
+    });
+    apply(&client, &service).await?;
+    // Anew, and then in other words.
+    for words in ["no", "no, no"] {
+        apply(&client, &denies(words)).await?;
+        for report in reports() {
+            let (reports, name) = api_for(&client, &report).await?;
+            wait::until(&format!("the {} says {words}", report["kind"]), LIMIT, || async {
+                let found = reports.get(&name).await?;
+                ensure!(found.data["results"][0]["message"] == words, "{:?}", found.data);
+                Ok(())
+            })
+            .await?;
+        }
+    }
+    is_read(hub, rendered, port).await?;
+    let (carriers, name) = api_for(&client, &denies("")).await?;
+    carriers.delete(&name, &DeleteParams::default()).await?;
+    for report in reports() {
+        let (reports, name) = api_for(&client, &report).await?;
+        wait::until(&format!("the {} goes", report["kind"]), LIMIT, || async {
+            ensure!(reports.get_opt(&name).await?.is_none(), "it is still there");
+            Ok(())
+        })
+        .await?;
+    }
+    let (services, name) = api_for(&client, &service).await?;
+    services.delete(&name, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// A ServiceAccount that may read the audit does.
+async fn is_read(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result<()> {
+    let client = hub.client()?;
+    apply_all(&client, &audit_reader("shop", "auditor")).await?;
+    let (secrets, name) = api_for(&client, rendered.one("Secret")?).await?;
+    let secret: Secret = secrets.get(&name).await?.try_parse()?;
+    let authority = secret.data.unwrap_or_default().remove("ca.crt").context("no authority")?;
+    let authority = String::from_utf8(authority.0)?;
+    let token = token(&client, "shop", "auditor", &[]).await?;
+    wait::until("the auditor reads it", LIMIT, || async {
+        let audit = audit(port.number(), &authority, &token).await?;
+        ensure!(audit["message"] == "total violations:2", "{audit}");
+        Ok(())
+    })
+    .await
 }
 
 /// Where a write is refused as invalid, the controller gets the object: it may be another by now.

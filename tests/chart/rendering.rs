@@ -69,6 +69,7 @@ fn everything() -> Value {
             "failurePolicy": "Ignore",
             "exemptNamespaces": ["kube-*", "default"],
             "remediate": "manual",
+            "auditInterval": "5m",
             "certificateSecret": "certificate",
         },
         "opa": {
@@ -558,6 +559,7 @@ async fn bad_values_are_refused_where_they_are() -> Result<()> {
         (json!({ "controller": { "statusWindow": "soon" } }), "at '/controller/statusWindow': "),
         (json!({ "serviceAccount": { "create": false } }), "serviceAccount.name is required "),
         (json!({ "rego": { "remediate": "never" } }), "at '/rego/remediate': value must be one of "),
+        (json!({ "rego": { "auditInterval": "daily" } }), "at '/rego/auditInterval': "),
         (json!({ "rego": { "failurePolicy": "fail" } }), "at '/rego/failurePolicy': value must be one of "),
         (json!({ "rego": { "replicate": "pods" } }), "at '/rego/replicate': got string, want null or array"),
         (

@@ -135,6 +135,7 @@ struct Rego {
     failure_policy: Option<FailurePolicy>,
     exempt_namespaces: Option<Vec<String>>,
     remediate: Option<Remediate>,
+    audit_interval: Option<Duration>,
     #[schemars(default)]
     certificate_secret: String,
     #[schemars(default)]

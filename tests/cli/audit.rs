@@ -84,3 +84,22 @@ fn what_breaks_nothing_is_said_to() {
     let ran = run_with(&["audit", "-f", "-", "-p", "policies"], "{kind: Namespace}");
     assert_eq!((ran.code, ran.stderr.as_str()), (2, "policy-sync: stdin:1: an object without apiVersion\n"));
 }
+
+#[test]
+fn another_package_can_say_what_may_be_written() {
+    let folder = TempDir::new().unwrap();
+    let policy = folder.path().join("gates.rego");
+    let text = "package gates\nimport rego.v1\ndeny contains {\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \
+        \"name\": name}} if {\n\tmatches[[\"pods\", ns, name, _]]\n}\nsample_a := {\"reviewed\": [\"pods\", \"a\", \"b\", {}]}\n";
+    std::fs::write(&policy, text).unwrap();
+    let policy = policy.to_str().unwrap();
+    let query = "--admit-query=data.gates";
+    let ran = run(&["audit", "-f", "standing", "-p", policy, query]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (1, 2), "{ran:?}");
+    for command in ["check", "test"] {
+        assert_eq!(run(&["rego", command, policy, query]).code, 0);
+    }
+    // By default nobody asks it, and matches is nothing that it declares.
+    let ran = run(&["rego", "check", policy]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+}

@@ -12,7 +12,7 @@ const URL: &str = "expected https://<host>[:<port>], without a path";
 const ADDRESS: &str = "expected http(s)://<host>[:<port>][/<path>]";
 
 /// What is wrong, the flags, and what is said of them.
-const FLAGS: [(&str, &str, &str); 25] = [
+const FLAGS: [(&str, &str, &str); 27] = [
     ("webhooks without policies", "--webhook-name=a", ""),
     ("no URL", "--webhook-url=a.b.svc", URL),
     ("a URL without TLS", "--webhook-url=http://a.b.svc", URL),
@@ -34,7 +34,17 @@ const FLAGS: [(&str, &str, &str); 25] = [
     (
         "no package",
         "--placement-query=data.a[0]",
-        "expected data and a package of its own, such as data.kubernetes.admission",
+        "expected data and a package, such as data.kubernetes.admission",
+    ),
+    (
+        "no package to admit by",
+        "--admit-query=admission",
+        "expected data and a package, such as data.kubernetes.admission",
+    ),
+    (
+        "one package for two things",
+        "--admit-query=data.io.k8s.federation.admission",
+        "--placement-query and --admit-query need packages of their own, neither of them authorization",
     ),
     ("no resource", "--replicate=Pods!", "expected a resource, such as pods or deployments.apps"),
     (

@@ -86,7 +86,7 @@ fn embedded(case: &Case) -> Result<(Expected, Vec<Text>)> {
         .iter()
         .map(|(id, text)| Text { id: ModuleId::new(id), text: text.as_str().into() })
         .collect();
-    let (found, bundle) = (checked(&texts, Evaluated::Embedded), Bundle::read(&texts));
+    let (found, bundle) = (checked(&texts, Evaluated::Embedded, &Default::default()), Bundle::read(&texts));
     if !found.faults.is_empty() {
         // OPA says for itself what it makes of them.
         let for_opa = bundle.map_or(texts, |bundle| bundle.for_opa());

@@ -248,8 +248,9 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         limit: 100,
     };
     // A process does not know of paused time.
-    let check: confined::Check =
-        Arc::new(|texts| async move { Ok(confined::checked(&texts, Default::default())) }.boxed());
+    let check: confined::Check = Arc::new(|texts| {
+        async move { Ok(confined::checked(&texts, Default::default(), &Default::default())) }.boxed()
+    });
     let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
     let hub = Hub { server, loaded: loading.loaded() };
     flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));

@@ -2,6 +2,7 @@
 
 mod admit;
 mod answers;
+mod audit;
 mod authorize;
 mod by_hand;
 mod carriers;

@@ -31,7 +31,7 @@ const SELECTOR: &str = "kuadrant.io/cluster-selector";
 /// A class of a controller, and webhooks that it registers.
 pub(crate) struct Registered {
     pub(crate) world: World,
-    webhooks: Webhooks,
+    pub(crate) webhooks: Webhooks,
     controller: Option<Controller>,
 }
 
@@ -42,6 +42,13 @@ impl Registered {
         let mut registered = Self::prepare(namespace, webhooks).await?;
         registered.webhooks.install(&registered.world.client).await?;
         registered.run(&[]).await?;
+        Ok(registered)
+    }
+
+    /// One whose configurations are there, with a certificate in files, and that does not run yet.
+    pub(crate) async fn prepare_with_files(namespace: &str) -> Result<Self> {
+        let registered = Self::prepare(namespace, Webhooks::with_files(namespace)?).await?;
+        registered.webhooks.install(&registered.world.client).await?;
         Ok(registered)
     }
 

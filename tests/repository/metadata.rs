@@ -43,6 +43,7 @@ fn every_label_and_annotation_is_documented() {
             Place::Placed => "By the controller, on what policies place",
             Place::Copies => "On copies, on the spokes",
             Place::Works => "On ManifestWorks",
+            Place::Reports => "By the controller, on reports of audits",
         };
         let known = ALL.iter().filter(|(found, ..)| found == place);
         let mut known: BTreeSet<_> = known.map(|(_, metadata, key)| (*metadata, (*key).to_owned())).collect();

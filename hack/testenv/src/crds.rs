@@ -9,12 +9,14 @@ mod install;
 mod ocm;
 mod policies;
 mod published;
+mod reports;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 pub use self::install::install;
 pub use self::published::read as read_published;
+pub use self::reports::reports;
 use crate::binaries::Binaries;
 pub use crate::published::folder as published_folder;
 

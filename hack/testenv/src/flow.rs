@@ -35,6 +35,7 @@ pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
         elector: None,
         rego: None,
         remediation: None,
+        auditing: None,
         registration: None,
     })
 }

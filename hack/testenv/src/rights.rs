@@ -5,9 +5,11 @@
 //! as far as this environment has the kinds.
 
 use anyhow::{Context, Result};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -119,6 +121,37 @@ pub fn on_spoke() -> Vec<Value> {
 pub fn everything(name: &str) -> Value {
     let binding_name = format!("everything-{}", name.replace(':', "-"));
     binding("ClusterRoleBinding", &binding_name, None, ("ClusterRole", "cluster-admin"), &user(name))
+}
+
+/// A ServiceAccount that may read what audits find, and its right.
+#[must_use]
+pub fn audit_reader(namespace: &str, name: &str) -> [Value; 3] {
+    let role = format!("audit-of-{namespace}-{name}");
+    let subject = json!({ "kind": "ServiceAccount", "namespace": namespace, "name": name });
+    [
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": namespace } }),
+        json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "ClusterRole",
+            "metadata": { "name": role },
+            "rules": [{ "nonResourceURLs": ["/audit"], "verbs": ["get"] }],
+        }),
+        binding("ClusterRoleBinding", &role, None, ("ClusterRole", &role), &subject),
+    ]
+}
+
+/// A token of this ServiceAccount for `audiences`, or where there are none for the API server itself.
+///
+/// # Errors
+///
+/// Where the API server makes none.
+pub async fn token(client: &Client, namespace: &str, name: &str, audiences: &[&str]) -> Result<String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let audiences = audiences.iter().map(|audience| (*audience).to_owned()).collect();
+    let spec = TokenRequestSpec { audiences: Some(audiences), ..Default::default() };
+    let request = TokenRequest { spec: Some(spec), ..Default::default() };
+    let made = accounts.create_token_request(name, &PostParams::default(), &request).await?;
+    made.status.and_then(|status| status.token).context("no token")
 }
 
 /// Whether `client` may do this; a namespace of `""` is all of them.

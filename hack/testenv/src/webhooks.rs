@@ -7,6 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use k8s_openapi::ByteString;
 use kube::Client;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -27,6 +29,20 @@ pub struct Webhooks {
 struct Files {
     authority: Authority,
     folder: TempDir,
+}
+
+/// What a controller whose webhooks are at `port` answers to who shows `token` and asks for its audit, where `authority`, as PEM, signs
+/// its certificate.
+///
+/// # Errors
+///
+/// Where it refuses.
+pub async fn audit(port: u16, authority: &str, token: &str) -> Result<Value> {
+    let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse()?);
+    config.root_cert = Some(vec![CertificateDer::from_pem_slice(authority.as_bytes())?.to_vec()]);
+    config.auth_info.token = Some(token.to_owned().into());
+    let request = http::Request::get("/audit").body(Vec::new())?;
+    Ok(Client::try_from(config)?.request(request).await?)
 }
 
 impl Webhooks {

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
+use tokio::sync::Mutex;
 
 use super::report::Report;
 use super::{Engine, Options, Story, placement, sync};
 use policy_sync_testenv::authorization::Authorization;
 use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::metrics::Metrics;
 use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{Controller, Fleet, FleetOptions, Opa};
 
@@ -52,7 +53,7 @@ impl Demo {
             Story::Gates => (FleetOptions::spokes([]), placement::arguments(&webhooks)),
         };
         if story == Story::Gates {
-            arguments.push(authorization.argument());
+            arguments.extend([authorization.argument(), "--audit-interval=10s".to_owned()]);
         }
         arguments.extend(opa.iter().map(|opa| format!("--opa-url={}", opa.url())));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -77,8 +78,19 @@ impl Demo {
 
     /// Stops the controller.
     pub(super) async fn stop_controller(&self) -> Result<()> {
-        let controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let controller = self.controller.lock().await.take();
         controller.context("it is stopped already")?.terminate().await.map(drop)
+    }
+
+    /// What the controller's metrics say.
+    pub(super) async fn metrics(&self) -> Result<Metrics> {
+        let controller = self.controller.lock().await;
+        controller.as_ref().context("it is stopped already")?.metrics().await
+    }
+
+    /// How an administrator reaches the hub.
+    pub(super) fn kubeconfig(&self) -> &Path {
+        self.fleet.hub().kubeconfig()
     }
 
     /// The program under test.

@@ -1,6 +1,7 @@
 //! What may be written to a hub, and asked of it: the steps, in their order.
 
 mod access;
+mod standing;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -44,6 +45,7 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     open_a_third_door(&hub, report).await?;
     warn_only(demo, &hub, report).await?;
     take_policies_away(&hub, report).await?;
+    standing::tell(demo, &hub, report).await?;
     access::tell(demo, &hub, report).await
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 
 use super::external::ExternalArguments;
 use super::opa::OpaArguments;
 use crate::api::syntax::{is_dns_label, is_dns_subdomain};
+use crate::cli::queries::QueryArguments;
 use crate::rego::asked::Packages;
 use crate::rego::engine::Evaluator;
 use crate::rego::loading::{DEFAULT_ALIAS, Settings};
@@ -44,24 +45,12 @@ pub(in crate::cli) struct RegoArguments {
     /// How many objects may be in data.kubernetes at most.
     #[arg(long, default_value_t = 100_000, value_name = "NUMBER", requires = "policy_namespace")]
     replicate_limit: usize,
-    /// Which package says where objects go.
-    #[arg(
-        long,
-        value_parser = query,
-        value_name = "QUERY",
-        default_value = "data.io.k8s.federation.admission",
-        requires = "policy_namespace"
-    )]
-    placement_query: Packages,
+    #[command(flatten)]
+    queries: QueryArguments,
     #[command(flatten)]
     opa: OpaArguments,
     #[command(flatten)]
     external: ExternalArguments,
-}
-
-fn query(text: &str) -> Result<Packages, String> {
-    Packages::placing(text)
-        .ok_or_else(|| "expected data and a package of its own, such as data.kubernetes.admission".to_owned())
 }
 
 fn namespace(text: &str) -> Result<String, String> {
@@ -85,6 +74,15 @@ fn alias(text: &str) -> Result<(String, String), String> {
 }
 
 impl RegoArguments {
+    /// Which packages are asked.
+    ///
+    /// # Errors
+    ///
+    /// Where one is asked for two things.
+    pub(in crate::cli) fn packages(&self) -> anyhow::Result<Packages> {
+        self.queries.packages()
+    }
+
     /// How Rego is set up, `None` where it is off; `metrics` say how an OPA is filled, and without them none is.
     ///
     /// # Errors
@@ -96,7 +94,12 @@ impl RegoArguments {
         let usual = alias(DEFAULT_ALIAS).ok();
         let aliases: BTreeMap<String, String> =
             usual.into_iter().chain(self.data_alias.iter().cloned()).collect();
+        let packages = self.packages()?;
         if namespaces.is_empty() {
+            ensure!(
+                packages == Packages::default(),
+                "--placement-query and --admit-query ask policies: --policy-namespace says where these are"
+            );
             return Ok(None);
         }
         let metrics = metrics.filter(|_| self.opa.is_there()).map(OpaMetrics::new);
@@ -105,7 +108,7 @@ impl RegoArguments {
             namespaces,
             replicate: self.replicate.iter().cloned().collect(),
             aliases,
-            packages: self.placement_query.clone(),
+            packages,
             evaluator: match self.external.engine()? {
                 Some(external) => Evaluator::External(external),
                 None => self.opa.evaluator(metrics)?,

@@ -22,6 +22,7 @@ use crate::reconcile::Events;
 use crate::registration::{Authority, FailurePolicy, Registration, Settings, Url};
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::{self, Loading, RegoMetrics};
+use crate::server::audit::{self, Audit};
 use crate::server::authorize::{self, Authorize};
 use crate::server::bearer::Tokens;
 use crate::server::listen;
@@ -128,6 +129,11 @@ pub(super) struct Prepared {
 }
 
 impl WebhookArguments {
+    /// The name under which webhooks are registered.
+    pub(super) fn name(&self) -> &str {
+        &self.webhook_name
+    }
+
     /// What serves webhooks, and what registers them, for the controller of `namespace` whose policies `loading` loads; none where
     /// they are off.
     ///
@@ -187,6 +193,11 @@ impl Prepared {
         info!(address = %listener.local_addr()?, "listening for reviews");
         let asked = (loading.loaded(), rego_metrics.clone());
         let mut router = webhooks::router(Webhooks::new(asked.clone(), told, metrics.clone()));
+        if let Some(auditing) = &flow.auditing {
+            let audit =
+                Audit::new(auditing.audited(), flow.client.clone(), flow.leadership.clone(), flow.clock);
+            router = router.merge(audit::router(audit));
+        }
         if let Some(tokens) = tokens {
             tokio::spawn(tasks.clone().watch("tokens", tokens.clone().follow(stop.clone())));
             router = router.merge(authorize::router(Authorize::new(asked, tokens, namespaces, metrics)));

@@ -7,8 +7,8 @@ use clap::Args;
 use super::files;
 use crate::cli::Answer;
 use crate::cli::output::{print, say};
+use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
-use crate::rego::asked::Packages;
 use crate::rego::confined::{self, Evaluated};
 use crate::rego::fault::Fault;
 
@@ -26,6 +26,8 @@ pub struct Arguments {
     /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    queries: QueryArguments,
     /// Check in this process, within its limits, what standard input has as JSON: how this program checks.
     #[arg(long, hide = true)]
     confined: bool,
@@ -37,10 +39,10 @@ pub struct Arguments {
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     if arguments.confined {
         let evaluator = if arguments.for_opa { Evaluated::ByOpa } else { Evaluated::Embedded };
-        print(&confined::serve(evaluator)?)?;
+        print(&confined::serve(evaluator, arguments.queries.packages()?)?)?;
         return Ok(Answer::Fine);
     }
-    let files = files::read(&arguments.paths)?;
+    let files = files::read(&arguments.paths)?.asking(arguments.queries.packages()?);
     let bundle = match files.checked().await? {
         Ok(bundle) => bundle,
         Err(faults) => {
@@ -49,8 +51,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         }
     };
     let count = files.texts.len();
-    for Fault { module, place, text } in files.ignored.into_iter().chain(bundle.advice(&Packages::default()))
-    {
+    for Fault { module, place, text } in files.ignored.into_iter().chain(bundle.advice()) {
         let fault = Fault { module, place, text: format!("warning: {text}") };
         say(printable(&fault.to_string()));
     }

@@ -8,6 +8,7 @@ use regorus::Value;
 
 use super::files;
 use crate::cli::output::{self, print, say};
+use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
 use crate::cli::{Answer, documents};
 use crate::rego::embedded::Embedded;
@@ -37,6 +38,8 @@ pub struct Arguments {
     /// What is in input, as JSON or YAML.
     #[arg(long, value_name = "FILE|-")]
     input: Option<PathBuf>,
+    #[command(flatten)]
+    queries: QueryArguments,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
@@ -47,7 +50,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     );
     let document = |file: &Option<PathBuf>| file.as_deref().map(document).transpose();
     let (data, input) = (document(&arguments.data)?, document(&arguments.input)?);
-    let files = files::read(&arguments.files)?;
+    let files = files::read(&arguments.files)?.asking(arguments.queries.packages()?);
     let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
     let mut engine = Embedded::new(&bundle, files.data.into())?;
     if let Some(data) = data {

@@ -10,6 +10,7 @@ use crate::api::rego_policy::Enforcement;
 use crate::cli::output::say;
 use crate::cli::text::printable;
 use crate::cli::{documents, manifests};
+use crate::rego::asked::Packages;
 use crate::rego::bundle::Bundle;
 use crate::rego::carrier::Carried;
 use crate::rego::confined::Checker;
@@ -31,6 +32,7 @@ pub(in crate::cli) struct Files {
     /// What is ignored.
     pub(super) ignored: Vec<Fault>,
     enforcements: BTreeMap<ModuleId, Enforcement>,
+    packages: Packages,
 }
 
 /// Reads `paths`: modules, of a folder all files below it that end in `.rego`, and manifests whose ConfigMaps and RegoPolicies
@@ -65,6 +67,16 @@ pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
 }
 
 impl Files {
+    /// The same where these packages are asked.
+    pub(in crate::cli) fn asking(self, packages: Packages) -> Self {
+        Self { packages, ..self }
+    }
+
+    /// The packages that are asked.
+    pub(in crate::cli) fn packages(&self) -> &Packages {
+        &self.packages
+    }
+
     fn carried(&mut self, path: &Path) -> anyhow::Result<()> {
         for manifest in manifests::read(&[path.to_owned()])? {
             let Some(carried) = Carried::by(&manifest.object) else { continue };
@@ -96,12 +108,13 @@ impl Files {
     ///
     /// Where that cannot be done.
     pub(super) async fn checked(&self) -> anyhow::Result<Result<Bundle, Faults>> {
-        let mut faults = Checker::this_program()?.check(&self.texts).await?.faults;
+        let mut faults =
+            Checker::this_program()?.asking(self.packages.clone()).check(&self.texts).await?.faults;
         faults.told.splice(..0, self.faults.iter().cloned());
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
-        let bundle = Bundle::read(&self.texts).and_then(|bundle| {
+        let bundle = Bundle::read_for(&self.texts, &self.packages).and_then(|bundle| {
             let found = enforcement::faults(&bundle, &self.enforcements);
             if found.is_empty() { Ok(bundle) } else { Err(found) }
         });

@@ -9,8 +9,10 @@ use super::check::counted;
 use super::files;
 use crate::cli::Answer;
 use crate::cli::output::{print, say};
+use crate::cli::queries::QueryArguments;
 use crate::cli::text::printable;
 use crate::gatekeeper::sample::mended;
+use crate::rego::asked::ADMISSION;
 use crate::rego::bundle::{Called, SAMPLE, TEST};
 use crate::rego::embedded::Embedded;
 
@@ -28,15 +30,18 @@ pub struct Arguments {
     /// Modules, folders with files that end in .rego, or manifests that carry modules; - for a module on standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    queries: QueryArguments,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
-    let files = files::read(&arguments.paths)?;
+    let files = files::read(&arguments.paths)?.asking(arguments.queries.packages()?);
     let Some(bundle) = files.bundle().await? else { return Ok(Answer::No) };
+    let admission = files.packages().of(ADMISSION).to_owned();
     let engine = Embedded::new(&bundle, files.data.into())?;
     let (tests, samples) = (bundle.called(TEST), bundle.called(SAMPLE));
     let failed = tests.iter().filter_map(|test| failure(&engine, test));
-    let failed = failed.chain(samples.iter().filter_map(|sample| conflict(&engine, sample)));
+    let failed = failed.chain(samples.iter().filter_map(|sample| conflict(&engine, &admission, sample)));
     let mut count = 0;
     for said in failed {
         count += 1;
@@ -63,9 +68,9 @@ fn failure(engine: &Embedded, test: &Called) -> Option<String> {
 }
 
 /// Why what policies would make of a sample cannot be done, if that is so.
-fn conflict(engine: &Embedded, sample: &Called) -> Option<String> {
+fn conflict(engine: &Embedded, admission: &str, sample: &Called) -> Option<String> {
     let said = match engine.ask(&sample.query, &Value::Undefined) {
-        Ok(Some(input)) => mended(engine, &input).err()?,
+        Ok(Some(input)) => mended(engine, admission, &input).err()?,
         Ok(None) => "it is undefined".to_owned(),
         Err(failure) => failure.to_string(),
     };

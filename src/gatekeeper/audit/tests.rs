@@ -1,6 +1,9 @@
+use std::collections::BTreeMap;
+
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::api::moment::Moment;
 use crate::api::rego_policy::Enforcement;
 use crate::gatekeeper::in_force::in_force;
 
@@ -39,7 +42,8 @@ fn all(snapshot: &Snapshot) -> Vec<String> {
     for (namespace, pods) in pods().as_object().unwrap() {
         for (name, object) in pods.as_object().unwrap() {
             let object = object.clone().into();
-            found.extend(audit(snapshot, Standing { gvr: &gvr, namespace, name, object: &object }));
+            found
+                .extend(audit(snapshot, Standing { gvr: &gvr, namespace, name, object: &object }).violations);
         }
     }
     let line = |Violation { resource, id, resolution, enforcement, .. }: &Violation| {
@@ -73,19 +77,110 @@ fn what_fails_for_one_object_is_told_of_it_and_hides_no_other() {
 }
 
 #[test]
+fn policies_that_want_to_mend_an_object_otherwise_are_told_with_the_object() {
+    let never = PULL.replace("Always", "IfNotPresent").replace("\"pull\"", "\"never\"");
+    let gvr = GroupVersionResource::new("", "v1", "pods");
+    let conflict = |texts: &[&str], enforcement| {
+        let object = json!({"kind": "Pod", "spec": {"pull": "Never"}}).into();
+        let standing = Standing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
+        audit(&snapshot(texts, enforcement), standing).conflict
+    };
+    let found = conflict(&[PULL, &never], Enforcement::Deny).unwrap();
+    let text = "pods shop/two: pull: replace /spec/pull conflicts with never: replace /spec/pull";
+    let mut policies = found.policies.clone();
+    policies.sort();
+    assert_eq!(policies, ["0.rego", "1.rego"]);
+    let turned = "pods shop/two: never: replace /spec/pull conflicts with pull: replace /spec/pull";
+    assert!([text, turned].contains(&found.text.as_str()), "{found:?}");
+    assert_eq!(conflict(&[PULL, PULL], Enforcement::Deny), None, "they want the same");
+    assert_eq!(conflict(&[PULL, &never], Enforcement::Warn), None, "they mend nothing");
+    assert_eq!(conflict(&[PULL, &never, QUOTA], Enforcement::Deny), None, "it is refused anyway");
+}
+
+#[test]
 fn a_report_counts_all_and_tells_a_thousand() {
     let gvr = GroupVersionResource::new("", "v1", "pods");
     let object = json!({"kind": "Pod", "spec": {"pull": "Never"}}).into();
     let standing = Standing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
-    let violations = audit(&snapshot(&[PULL], Enforcement::Deny), standing);
+    let violation = audit(&snapshot(&[PULL], Enforcement::Deny), standing).violations.remove(0);
+    let findings = |count: usize| {
+        let mut findings = Findings::default();
+        (0..count).for_each(|_| findings.add(violation.clone()));
+        findings.in_order()
+    };
     let one = json!({
         "id": "pull", "resource": {"kind": "pods", "namespace": "shop", "name": "two"}, "policy": "0.rego", "enforcement": "deny",
         "resolution": {"message": "images are always pulled", "patches": [{"op": "replace", "path": "/spec/pull", "value": "Always"}]},
     });
     let expected = json!({"message": "total violations:1", "violations": [one], "truncated": false});
-    assert_eq!(report(&violations), expected);
-    let many = vec![violations[0].clone(); 1_001];
-    let report = report(&many);
-    assert_eq!((&report["message"], &report["truncated"]), (&json!("total violations:1001"), &json!(true)));
-    assert_eq!(report["violations"].as_array().unwrap().len(), 1_000);
+    assert_eq!(findings(1).report(), expected);
+    assert_eq!(findings(1).report_of(Moment(0))["at"], "1970-01-01T00:00:00Z");
+    let many = findings(5_001).report();
+    assert_eq!((&many["message"], &many["truncated"]), (&json!("total violations:5001"), &json!(true)));
+    assert_eq!(many["violations"].as_array().unwrap().len(), 1_000);
+}
+
+#[test]
+fn the_first_in_order_are_kept_however_they_come_and_all_are_counted() {
+    let violation = |name: usize| Violation {
+        enforcement: if name % 2 == 0 { "deny" } else { "warn" }.to_owned(),
+        ..Violation::placement(
+            Resource { kind: "pods".into(), namespace: "shop".into(), name: format!("{name:04}") },
+            Sort::default(),
+            &"long ".repeat(1_000),
+            false,
+        )
+    };
+    let mut findings = Findings::default();
+    (0..4_000).map(|number| (number * 1_237) % 4_000).for_each(|name| findings.add(violation(name)));
+    let findings = findings.in_order();
+    let names = findings.kept().iter().map(|violation| violation.resource.name.clone());
+    assert_eq!(names.collect::<Vec<_>>(), (0..1_000).map(|name| format!("{name:04}")).collect::<Vec<_>>());
+    assert_eq!(findings.counts(), &BTreeMap::from([("deny".to_owned(), 2_000), ("warn".to_owned(), 2_000)]));
+    assert_eq!(findings.report()["violations"].as_array().unwrap().len(), 1_000);
+    let report = findings.report_of(Moment(0));
+    assert!(report.to_string().len() < 1 << 20, "a MiB");
+    assert!(report["violations"].as_array().unwrap().len() > 700, "and not much less");
+    assert_eq!((&report["message"], &report["truncated"]), (&json!("total violations:4000"), &json!(true)));
+}
+
+#[test]
+fn what_webhooks_are_not_asked_about_is_left_out() {
+    let exemptions = Exemptions::new(["kube-*".to_owned()]);
+    let ignored: Value = json!({"metadata": {"labels": {"openpolicyagent.org/webhook": "ignore"}}}).into();
+    let plain: Value = json!({"metadata": {}}).into();
+    let left_out = LeftOut::new(&exemptions, [("quiet", &ignored), ("shop", &plain)]);
+    let gvr = |kind: &str| GroupVersionResource::new("", "v1", kind);
+    let object = Value::new_object();
+    for (kind, namespace, name, is) in [
+        ("pods", "quiet", "a", true),
+        ("pods", "kube-system", "a", true),
+        ("pods", "shop", "a", false),
+        ("pods", "unknown", "kube-system", false),
+        ("namespaces", "", "quiet", true),
+        ("namespaces", "", "kube-system", true),
+        ("namespaces", "", "shop", false),
+        ("nodes", "", "quiet", false),
+    ] {
+        let gvr = gvr(kind);
+        let standing = Standing { gvr: &gvr, namespace, name, object: &object };
+        assert_eq!(left_out.has(standing), is, "{kind} {namespace}/{name}");
+    }
+}
+
+#[test]
+fn patches_that_nobody_reads_are_not_told() {
+    let large = "package admission
+deny[{\"id\": \"large\", \"resolution\": {\"patches\": [{\"op\": \"add\", \"path\": \"/a\", \"value\": input.reviewed[3].spec}]}}] {
+    input.reviewed[0] == \"pods\"
+}
+";
+    let gvr = GroupVersionResource::new("", "v1", "pods");
+    let snapshot = snapshot(&[large], Enforcement::Deny);
+    let patches = |length: usize| {
+        let object = json!({"kind": "Pod", "spec": "x".repeat(length)}).into();
+        let standing = Standing { gvr: &gvr, namespace: "shop", name: "two", object: &object };
+        audit(&snapshot, standing).violations.remove(0).resolution.patches.len()
+    };
+    assert_eq!((patches(8_000), patches(9_000)), (1, 0));
 }

@@ -16,10 +16,10 @@ use super::passes::Passes;
 use super::recent::Recent;
 use super::remediator::{PATCHES, Remediator};
 use super::settings::Settings;
-use super::told::Told;
-use crate::api::names::ControllerName;
+use super::told::{Told, Why};
+use crate::api::names::{ControllerName, GroupResource, ObjectKey};
 use crate::clock::Clock;
-use crate::placement::placed_kinds::namespaces;
+use crate::placement::placed_kinds::{KEEPER, namespaces};
 use crate::reconcile::{Events, Expectations, Leadership, Queue, Requests, Worker};
 use crate::rego::loading::{Loaded, Moved, RegoMetrics};
 use crate::sync::desired::covered::Covered;
@@ -51,6 +51,29 @@ impl Remediated {
     pub fn measure(&self) {
         self.metrics.measure(&self.told);
     }
+
+    /// The objects that are not as policies say, as far as this process knows: only the one that leads does.
+    #[must_use]
+    pub fn misplaced(&self) -> Vec<Misplaced> {
+        let of = |(Object { kind, key }, why, text)| {
+            let is_by_hand = matches!(why, Why::Manual | Why::Unsettled);
+            Misplaced { kind, key, why: text, is_by_hand }
+        };
+        self.told.all().into_iter().map(of).collect()
+    }
+}
+
+/// An object that is not as policies say.
+#[derive(Clone, Debug)]
+pub struct Misplaced {
+    /// Its kind.
+    pub kind: GroupResource,
+    /// Which it is.
+    pub key: ObjectKey,
+    /// What policies say.
+    pub why: Arc<str>,
+    /// Whether that is somebody's to do, and not refused.
+    pub is_by_hand: bool,
 }
 
 /// What it listens to.
@@ -94,7 +117,7 @@ impl Remediation {
         let Sources { loaded, rego_metrics, covered } = sources;
         let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
         let affected = queue.clone();
-        loaded.follow(move |moved| affected.affect([affects(moved)]));
+        loaded.follow(KEEPER, move |moved| affected.affect([affects(moved)]));
         let looking = look_again(loaded.clone(), covered.clone(), queue.clone());
         tokio::spawn(tasks.clone().watch("placement", {
             let stop = stop.clone();

@@ -21,6 +21,6 @@ mod settings;
 mod told;
 
 pub(crate) use flow::Sources;
-pub use flow::{Remediated, Remediation};
+pub use flow::{Misplaced, Remediated, Remediation};
 pub use metrics::RemediationMetrics;
 pub use settings::{Mode, Settings};

@@ -23,7 +23,7 @@ use super::told::{Told, Why};
 use crate::api::annotations::REMEDIATE;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::clock::Clock;
-use crate::placement::placed_kinds::{is_placed, namespaces};
+use crate::placement::placed_kinds::{KEEPER, is_placed, namespaces};
 use crate::placement::standing::{Change, Standing, standing};
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
@@ -107,7 +107,7 @@ impl Capability for Remediator {
 
     fn leadership_changed(&self) {
         *self.passes.lock() = Passes::new(self.clock.now());
-        self.loaded.keep(BTreeSet::new(), BTreeSet::new());
+        self.loaded.keep(KEEPER, BTreeSet::new(), BTreeSet::new());
         self.told.retain(|_| false);
     }
 
@@ -148,7 +148,7 @@ impl Remediator {
             let mut passes = self.passes.lock();
             let new = passes.keep(&covered, in_use.placement);
             let may_have_left = passes.may_all_have_left();
-            self.loaded.keep(passes.kept().clone(), may_have_left.clone());
+            self.loaded.keep(KEEPER, passes.kept().clone(), may_have_left.clone());
             self.told.retain(|object| passes.kept().contains(&object.kind));
             (new, may_have_left)
         };

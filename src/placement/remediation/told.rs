@@ -1,10 +1,16 @@
 //! What was told of objects that are not as policies say, so that nothing is told twice.
 
+use std::sync::Arc;
+
 use dashmap::DashMap;
+use dashmap::mapref::multiple::RefMulti;
 
 use super::key::Object;
-use crate::api::json::Hash;
+use crate::api::text::capped;
 use crate::shrink::{give_back_shared, take};
+
+/// How many bytes of a text are remembered.
+const TEXT: usize = 1 << 10;
 
 /// Why an object is not as policies say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +50,18 @@ impl Why {
 
 /// What was told of each object that is not as policies say.
 #[derive(Debug, Default)]
-pub(super) struct Told(DashMap<Object, (Why, Hash)>);
+pub(super) struct Told(DashMap<Object, (Why, Arc<str>)>);
 
 impl Told {
     /// Notes that `object` is not as it should be, and returns whether that is new, or was told in other words.
     pub(super) fn tell(&self, object: &Object, why: Why, text: &str) -> bool {
-        let told = (why, Hash::of_text(text));
-        self.0.insert(object.clone(), told) != Some(told)
+        let told = (why, Arc::from(&*capped(text, TEXT)));
+        self.0.insert(object.clone(), told.clone()) != Some(told)
     }
 
     /// Whether that was told of `object`.
     pub(super) fn is_told(&self, object: &Object, why: Why, text: &str) -> bool {
-        self.0.get(object).is_some_and(|told| *told == (why, Hash::of_text(text)))
+        self.0.get(object).is_some_and(|told| told.0 == why && *told.1 == *capped(text, TEXT))
     }
 
     /// Forgets `object`, which is as it should be, or gone.
@@ -67,6 +73,15 @@ impl Told {
     pub(super) fn retain(&self, is: impl Fn(&Object) -> bool) {
         self.0.retain(|object, _| is(object));
         give_back_shared(&self.0);
+    }
+
+    /// All of them, each with why, and what was told.
+    pub(super) fn all(&self) -> Vec<(Object, Why, Arc<str>)> {
+        let of = |told: RefMulti<'_, Object, (Why, Arc<str>)>| {
+            let (why, text) = told.value();
+            (told.key().clone(), *why, text.clone())
+        };
+        self.0.iter().map(of).collect()
     }
 
     /// How many objects are so.
@@ -88,6 +103,7 @@ mod tests {
         assert!(told.tell(&app, Why::Violated, "no") && told.is_told(&app, Why::Violated, "no"));
         assert!(!told.tell(&app, Why::Violated, "no"));
         assert!(told.tell(&app, Why::Violated, "not here"), "in other words");
+        assert_eq!(told.all(), [(app.clone(), Why::Violated, Arc::from("not here"))]);
         assert!(told.tell(&app, Why::Manual, "not here"), "for another reason");
         assert_eq!((told.count(Why::Manual), told.count(Why::Violated)), (1, 0));
         told.forget(&app);

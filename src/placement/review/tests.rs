@@ -169,7 +169,7 @@ fn before_policies_are_loaded_and_while_one_cannot_be_asked_all_is_denied() {
 #[test]
 fn another_package_can_say_where_objects_go() {
     let rego = "package kubernetes.admission\nimport rego.v1\nlabels.zone := \"eu\"\n";
-    let packages = Packages::placing("data.kubernetes.admission").unwrap();
+    let packages = Packages::new("kubernetes.admission", "admission").unwrap();
     let asking = |rego: &str| snapshot(rego, json!({})).asking(packages.clone());
     let zone = |snapshot: &Snapshot| {
         let stored = written(snapshot, &app(json!({})), &Value::Null).unwrap();

@@ -6,10 +6,7 @@ fn told(texts: &[&str]) -> Vec<String> {
         Module::parse(&Text { id: ModuleId::new(&format!("{}", number + 1)), text: (*text).into() }).unwrap()
     };
     let modules: Vec<Module> = texts.iter().enumerate().map(parse).collect();
-    advice(&modules.iter().collect::<Vec<_>>(), &Packages::default())
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    advice(&modules.iter().collect::<Vec<_>>()).iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn texts(texts: &[&str]) -> Vec<Text> {
 }
 
 fn checked(written: &[&str]) -> Result<Bundle, Faults> {
-    let (modules, unread) = parsed(&texts(written));
+    let (modules, unread) = parsed(&texts(written), &Default::default());
     Bundle::checked(modules, unread, Evaluated::Embedded)
 }
 

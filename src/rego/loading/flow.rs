@@ -1,6 +1,6 @@
 //! Starts all that loads policies.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ impl Loading {
 }
 
 /// Has watches follow the kinds that somebody keeps.
-async fn watch_again(mut kept: watch::Receiver<Kept>, queue: Arc<Queue<Key>>) {
+async fn watch_again(mut kept: watch::Receiver<BTreeMap<&'static str, Kept>>, queue: Arc<Queue<Key>>) {
     while kept.changed().await.is_ok() {
         queue.affect([Key::Watches]);
     }

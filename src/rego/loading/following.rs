@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regorus::Value;
 
 use super::index::Index;
-use super::kinds::DOCUMENTS;
+use super::kinds::{DOCUMENTS, SERVED, documents};
 use super::rows::Document;
 use super::verdict::Verdicts;
 use super::view::View;
@@ -108,6 +108,12 @@ pub(super) fn seen(changes: &Changes<'_, Index>) -> Vec<Seen> {
             let kind = DOCUMENTS.resource_of(source)?.clone();
             Some(Seen { moved: Some(Moved::Listed(kind.clone())), is_object: false, kind })
         }
+        // One that policies call otherwise may be listed before it is known what whoever keeps it calls it.
+        Changed::Object { source, key, .. } if source.is(&SERVED) => {
+            let kind = view.resource(&key.name)?.clone();
+            let moved = view.is_listed(&documents(&kind)).then(|| Moved::Listed(kind.clone()));
+            Some(Seen { moved, is_object: false, kind })
+        }
         Changed::Object { source, .. } => {
             let (key, before) = changed.object_of(&DOCUMENTS)?;
             let kind = DOCUMENTS.resource_of(source)?.clone();
@@ -153,6 +159,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::names::GroupVersionResource;
+    use crate::rego::loading::kinds::found;
     use crate::rego::loading::rows::Served;
     use crate::rego::loading::tests::{Hub, NOW};
 
@@ -175,6 +183,22 @@ mod tests {
         assert_eq!(before.reads().collect::<Vec<_>>(), [&GroupResource::new("", "pods")]);
         hub.serves("pods", Served::Nowhere);
         assert_ne!(before, basis(&placing, one));
+    }
+
+    #[test]
+    fn a_kind_is_listed_once_its_objects_and_its_name_are_known_whichever_comes_last() {
+        let hub = Hub::new();
+        let kind = GroupResource::new("apps", "deployments");
+        let served = || Served::As(GroupVersionResource::new("apps", "v1", "deployments"));
+        let told = |changes: Changes<'_, Index>| -> Vec<Option<Moved>> {
+            seen(&changes).into_iter().map(|seen| seen.moved).collect()
+        };
+        let find = |plural: &str| told(hub.0.change(found(plural, served()), NOW));
+        assert_eq!(find("deployments"), [None]);
+        hub.0.begin_resync(&documents(&kind));
+        let listed = || vec![Some(Moved::Listed(kind.clone()))];
+        assert_eq!(told(hub.0.end_resync(&documents(&kind), 1, NOW)), listed());
+        assert_eq!(find("deployments.apps"), listed());
     }
 
     #[test]

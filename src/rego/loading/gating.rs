@@ -36,6 +36,6 @@ pub(super) fn gated(view: View<'_>, verdicts: &Verdicts, snapshot: &Snapshot) ->
         kinds: kinds.iter().filter_map(|plural| view.resource(plural).cloned()).collect(),
         any: *any,
         awaited: kinds.iter().find(|plural| !is_known(plural)).cloned(),
-        is_whole: !snapshot.is_denied(ADMISSION),
+        is_whole: snapshot.unasked(ADMISSION).is_none(),
     }
 }

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use regorus::Value;
 use tokio::sync::watch;
 
 use super::following::{self, Basis, Follower, Moved, Seen};
 use super::gating;
 use super::index::Index;
+use super::key::CarrierKey;
 use super::kinds::documents;
 use super::metrics::RegoMetrics;
 use super::plan;
@@ -24,7 +25,7 @@ use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::clock::Clock;
 use crate::hub::{Changes, Mirror};
-use crate::rego::asked::{ADMISSION, PLACEMENT};
+use crate::rego::asked::{ADMISSION, PLACEMENT, Packages};
 use crate::rego::bundle::Bundle;
 use crate::rego::confined::{Check, CheckError, Checked};
 use crate::rego::engine::{Engine, Evaluator};
@@ -50,8 +51,10 @@ pub(super) struct Shared {
     snapshot: watch::Sender<Arc<Snapshot>>,
     in_use: watch::Sender<Option<InUse>>,
     pub(super) registered: watch::Sender<Registered>,
-    pub(super) kept: watch::Sender<Kept>,
-    follower: OnceLock<Follower>,
+    /// What each room keeps.
+    pub(super) kept: watch::Sender<BTreeMap<&'static str, Kept>>,
+    /// Who is told what changes, each with the room whose kinds it is told of.
+    followers: RwLock<Vec<(&'static str, Follower)>>,
 }
 
 /// What somebody keeps, beside what modules read.
@@ -61,6 +64,18 @@ pub(super) struct Kept {
     pub kinds: BTreeSet<GroupResource>,
     /// Kinds of which only is found out how they are read.
     pub named: BTreeSet<GroupResource>,
+}
+
+impl Kept {
+    /// All that anybody keeps.
+    pub(super) fn of_all(kept: &BTreeMap<&'static str, Self>) -> Self {
+        let mut all = Self::default();
+        for of_one in kept.values() {
+            all.kinds.extend(of_one.kinds.iter().cloned());
+            all.named.extend(of_one.named.iter().cloned());
+        }
+        all
+    }
 }
 
 /// Which policies there are.
@@ -115,7 +130,7 @@ impl Unregistered {
     }
 }
 
-/// Whether the API server asks what is in force, and who evaluates has it.
+/// Whether the API server asks what is in force, and who evaluates has it; and what was found since it was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registered {
     /// Of each package that somebody registers what is wrong with that, if anything.
@@ -124,6 +139,8 @@ pub(super) struct Registered {
     pub unfilled: Option<String>,
     /// Since when any of that is so.
     pub since: Moment,
+    /// Modules that want to mend an object otherwise than older ones do, and how.
+    pub conflicts: BTreeMap<ModuleId, String>,
 }
 
 /// What this process has found out.
@@ -207,7 +224,7 @@ impl Loaded {
         };
         let mirror = Arc::new(Mirror::new(controller));
         let (in_use, registered) = (watch::channel(None).0, watch::channel(Default::default()).0);
-        let (found, kept) = (Mutex::new(found), watch::channel(Kept::default()).0);
+        let (found, kept) = (Mutex::new(found), watch::channel(BTreeMap::new()).0);
         Ok(Self(Arc::new(Shared {
             mirror,
             settings,
@@ -218,21 +235,24 @@ impl Loaded {
             in_use,
             registered,
             kept,
-            follower: OnceLock::new(),
+            followers: RwLock::default(),
         })))
     }
 
-    /// Has `follower` told what changes, from now on. It must not wait, and there is one.
-    pub(crate) fn follow(&self, follower: impl Fn(Moved) + Send + Sync + 'static) {
-        // A second one would be somebody's mistake.
-        let is_first = self.0.follower.set(Arc::new(follower)).is_ok();
-        debug_assert!(is_first, "two follow what is loaded");
+    /// Has `follower` told what changes, from now on, of the kinds that the room `by` keeps. It must not wait.
+    pub(crate) fn follow(&self, by: &'static str, follower: impl Fn(Moved) + Send + Sync + 'static) {
+        self.0.followers.write().push((by, Arc::new(follower)));
     }
 
-    /// Keeps the objects of these kinds, and of no others, beside those that modules read, and finds out how those that are `named`
-    /// are read.
-    pub fn keep(&self, kinds: BTreeSet<GroupResource>, named: BTreeSet<GroupResource>) {
-        announce(&self.0.kept, Kept { kinds, named });
+    /// Keeps the objects of these kinds, and of no others, for the room `by`, beside those that modules read, and finds out how those
+    /// that are `named` are read.
+    pub fn keep(&self, by: &'static str, kinds: BTreeSet<GroupResource>, named: BTreeSet<GroupResource>) {
+        let keeps = Kept { kinds, named };
+        self.0.kept.send_if_modified(|kept| {
+            let differs = kept.get(by) != Some(&keeps);
+            kept.insert(by, keeps);
+            differs
+        });
     }
 
     /// Each object of `kind`.
@@ -246,6 +266,9 @@ impl Loaded {
         if let Some((count, _)) = self.0.found.lock().too_large.get(kind) {
             return Err(reading::too_many(&kind.to_string(), *count, self.0.settings.limit));
         }
+        if plan::is_withheld(view, &self.0.settings, &kind.to_string()) {
+            return Err(reading::withheld(&kind.to_string()));
+        }
         let unlisted = || format!("{kind} are not listed");
         match view.kind(&kind.to_string()) {
             KindState::Listed(_) => {
@@ -257,6 +280,16 @@ impl Loaded {
                 Err(format!("{}: {why}", unlisted()))
             }
         }
+    }
+
+    /// Whether it is not known yet which objects of `kind` there are, and will be.
+    #[must_use]
+    pub fn is_awaited(&self, kind: &GroupResource) -> bool {
+        let (guard, plural) = (self.0.mirror.read(), kind.to_string());
+        let view = guard.view(self.0.clock.now());
+        matches!(view.kind(&plural), KindState::Awaited(None))
+            && !plan::is_withheld(view, &self.0.settings, &plural)
+            && !self.0.found.lock().too_large.contains_key(kind)
     }
 
     /// An object of `kind`, where it is known.
@@ -285,6 +318,28 @@ impl Loaded {
         self.0.registered(package, fault);
     }
 
+    /// Tells which policies, in pairs, want to mend an object otherwise, and how: of each pair the newer carrier says so.
+    pub fn conflicting(&self, pairs: impl IntoIterator<Item = ([ModuleId; 2], String)>) {
+        let mut conflicts = BTreeMap::new();
+        {
+            let guard = self.0.mirror.read();
+            let view = guard.view(self.0.clock.now());
+            let age = |id: &ModuleId| {
+                let carrier = CarrierKey::of(id).and_then(|key| view.carrier(&key));
+                (carrier.map(|carrier| carrier.created.clone()), id.clone())
+            };
+            for ([one, other], text) in pairs {
+                let newer = if age(&one) < age(&other) { other } else { one };
+                conflicts.entry(newer).or_insert(text);
+            }
+        }
+        self.0.registered.send_if_modified(|known| {
+            let differs = known.conflicts != conflicts;
+            known.conflicts = conflicts;
+            differs
+        });
+    }
+
     /// How many may be asked at once.
     #[must_use]
     pub fn at_once(&self) -> usize {
@@ -298,6 +353,12 @@ impl Loaded {
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.0.snapshot.borrow().clone()
+    }
+
+    /// What is asked, as that changes.
+    #[must_use]
+    pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.0.snapshots()
     }
 
     /// Whether everything that was there at the start was loaded, and in any case what is missing.
@@ -338,7 +399,7 @@ impl Loaded {
     pub fn watches(&self) -> BTreeMap<String, bool> {
         let (guard, found) = (self.0.mirror.read(), self.0.found.lock());
         let view = guard.view(self.0.clock.now());
-        let kept = self.0.kept.borrow().kinds.clone();
+        let kept = Kept::of_all(&self.0.kept.borrow()).kinds;
         let wanted = plan::watches(view, &self.0.settings, &found.verdicts, &kept, &found.too_large);
         let mut watches = BTreeMap::new();
         for source in wanted.keys() {
@@ -370,10 +431,13 @@ impl Shared {
     /// Notes what `changes` mean for what is published, and tells who follows it.
     pub(super) fn note(&self, changes: &Changes<'_, Index>) {
         for Seen { kind, is_object, moved } in following::seen(changes) {
-            if let (Some(follower), Some(moved)) = (self.follower.get(), moved)
-                && self.kept.borrow().kinds.contains(&kind)
-            {
-                follower(moved);
+            if let Some(moved) = moved {
+                let kept = self.kept.borrow();
+                for (by, follower) in &*self.followers.read() {
+                    if kept.get(by).is_some_and(|kept| kept.kinds.contains(&kind)) {
+                        follower(moved.clone());
+                    }
+                }
             }
             if is_object {
                 self.found.lock().changed.insert(kind);
@@ -473,7 +537,7 @@ impl Shared {
 
     /// Tells who follows placement that it is asked by something else.
     pub(super) fn tell_moved(&self) {
-        if let Some(follower) = self.follower.get() {
+        for (_, follower) in &*self.followers.read() {
             follower(Moved::Placement);
         }
     }
@@ -500,6 +564,10 @@ impl Shared {
 impl Judge for Shared {
     async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
         (self.check)(texts.to_vec()).await
+    }
+
+    fn packages(&self) -> Packages {
+        self.settings.packages.clone()
     }
 
     fn faults(&self, bundle: &Bundle) -> Vec<Fault> {

@@ -12,7 +12,7 @@ use super::key::{CarrierKey, Key};
 use super::loaded::{Kept, Shared};
 use super::plan;
 use super::plan::reading;
-use super::plan::status::{told, told_at};
+use super::plan::status::{Fare, told, told_at};
 use super::told::telling;
 use super::verdict::{Verdict, Verdicts};
 use crate::announce::announce;
@@ -31,6 +31,8 @@ use crate::rego::settle::{Candidate, Outcome, Settled, settle};
 const LEFT_ALONE: Duration = Duration::from_secs(600);
 /// The reason of an Event.
 const REFUSED: &str = "PolicyRefused";
+/// The reason of another.
+const CONFLICT: &str = "PatchConflict";
 
 /// Loads policies.
 pub(super) struct Loader {
@@ -105,7 +107,7 @@ impl Loader {
         let (guard, found) = (self.shared.mirror.read(), self.shared.found.lock());
         let view = guard.view(self.shared.clock.now());
         let settings = &self.shared.settings;
-        let Kept { kinds, named } = self.shared.kept.borrow().clone();
+        let Kept { kinds, named } = Kept::of_all(&self.shared.kept.borrow());
         let plurals = plan::plurals(settings, &found.verdicts, kinds.union(&named));
         let wanted = plan::watches(view, settings, &found.verdicts, &kinds, &found.too_large);
         announce(&self.plurals, plurals);
@@ -166,11 +168,8 @@ impl Loader {
         let guard = self.shared.mirror.read();
         let view = guard.view(self.shared.clock.now());
         let mut advice: BTreeMap<ModuleId, Vec<Fault>> = BTreeMap::new();
-        for fault in bundle.advice(&self.shared.settings.packages).into_iter().chain(reading::advice(
-            view,
-            &self.shared.settings,
-            &bundle,
-        )) {
+        for fault in bundle.advice().into_iter().chain(reading::advice(view, &self.shared.settings, &bundle))
+        {
             advice.entry(fault.module.clone()).or_default().push(fault);
         }
         let mut modules = BTreeMap::new();
@@ -300,8 +299,11 @@ impl Loader {
         let written = written.map_err(|source| LoadError::Write { object: carrier.to_string(), source })?;
         self.written.note(key, |last| last.wrote(written.version()));
         self.repeats.wrote(key, told.words(), now);
-        if let Some(note) = fare.and_then(|fare| fare.note()) {
+        if let Some(note) = fare.as_ref().and_then(Fare::note) {
             self.events.warn(carrier.reference(&uid), REFUSED, note);
+        }
+        if let Some(note) = fare.as_ref().and_then(Fare::conflict) {
+            self.events.warn(carrier.reference(&uid), CONFLICT, note);
         }
         Ok(())
     }

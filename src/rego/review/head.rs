@@ -112,8 +112,8 @@ pub(super) fn names_policy(module: &Module, rule: &Rule) -> Option<Edit> {
 
 /// Whether `rule` adds to the denials that are asked for.
 pub(in crate::rego) fn is_denial(module: &Module, rule: &Rule) -> bool {
-    let package = module.package();
-    (package == ADMISSION || package == AUTHORIZATION) && tree::constants(tree::reference(rule)) == [DENY]
+    matches!(module.asked_for, Some(ADMISSION | AUTHORIZATION))
+        && tree::constants(tree::reference(rule)) == [DENY]
 }
 
 /// What it adds, where it does, and where that is written out.

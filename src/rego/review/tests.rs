@@ -4,6 +4,7 @@ use regorus::{Engine, Value};
 use serde_json::json;
 
 use super::*;
+use crate::rego::asked::Packages;
 use crate::rego::fault::Place;
 use crate::rego::module::{ModuleId, Text, engine_for};
 
@@ -351,4 +352,28 @@ fn an_edited_deny_carries_its_module() {
     engine.set_input(json!({"reviewed": ["pods", "back-end", "a", object]}).into());
     let results = engine.eval_query("data.admission.deny[_].policy".to_owned(), false).unwrap();
     assert_eq!(results.result[0].expressions[0].value, Value::from("m"));
+}
+
+#[test]
+fn another_package_can_be_asked() {
+    let text = "package gates\ndeny[{\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": name}}] {\n\
+        matches[[\"pods\", ns, name, _]]\n}\n";
+    let module = Module::parse(&Text { id: ModuleId::new("m"), text: text.into() }).unwrap();
+    assert_eq!(Denies::of([&module].into_iter()), Denies::default());
+    assert_eq!(&**edit(&module).unwrap().text(), text, "it is a library, with a rule of its own");
+    let of = |placement, admission| module.clone().asked(&Packages::new(placement, admission).unwrap());
+    let admission = of("places", "gates");
+    let denies = Denies { kinds: ["pods".to_owned()].into(), any: false };
+    assert_eq!(Denies::of([&admission].into_iter()), denies);
+    let edited = edit(&admission).unwrap();
+    assert!(
+        edited.text().contains("input.reviewed") && edited.text().contains("\"policy\""),
+        "{}",
+        edited.text()
+    );
+    // What is asked where objects go has matches, too, and denies nothing.
+    let placement = of("gates", "admission");
+    assert_eq!(Denies::of([&placement].into_iter()), Denies::default());
+    let edited = edit(&placement).unwrap();
+    assert!(edited.text().contains("data.kubernetes[\"pods\"]"), "{}", edited.text());
 }

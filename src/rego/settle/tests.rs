@@ -13,7 +13,7 @@ struct InProcess {
 impl Judge for InProcess {
     async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
         self.checks.fetch_add(1, Ordering::Relaxed);
-        Ok(confined::checked(texts, Default::default()))
+        Ok(confined::checked(texts, Default::default(), &Default::default()))
     }
 
     fn faults(&self, bundle: &Bundle) -> Vec<Fault> {
@@ -179,7 +179,7 @@ impl Judge for Dying {
     async fn check(&self, texts: &[Text]) -> Result<Checked, CheckError> {
         self.checks.fetch_add(1, Ordering::Relaxed);
         if texts.iter().all(|text| *text.text != *LIB) {
-            return Ok(confined::checked(texts, Default::default()));
+            return Ok(confined::checked(texts, Default::default(), &Default::default()));
         }
         let id = ModuleId::new("lib");
         let faults = Faults::new(vec![Fault::new(&id, None, "the check ended by signal 6")]);

@@ -22,9 +22,7 @@ pub(in crate::rego::loading) fn faults(
     bundle: &Bundle,
 ) -> Vec<Fault> {
     let mut faults = where_read(bundle, |plural| match view.kind(plural) {
-        _ if is_withheld(view, settings, plural) => {
-            Some(format!("{plural} are read only where --replicate names them"))
-        }
+        _ if is_withheld(view, settings, plural) => Some(withheld(plural)),
         KindState::Forbidden(words) => Some(format!("{plural} may not be listed: {words}")),
         KindState::Awaited(_) => {
             let (count, _) = too_large.get(view.resource(plural)?)?;
@@ -47,6 +45,12 @@ fn taken(view: View<'_>, settings: &Settings, module: &Module) -> Option<Fault> 
         }
         _ => None,
     }
+}
+
+/// That `what` are read only where that was asked for.
+#[must_use]
+pub(in crate::rego::loading) fn withheld(what: &str) -> String {
+    format!("{what} are read only where --replicate names them")
 }
 
 /// That `what` are watched no longer because there are so many.

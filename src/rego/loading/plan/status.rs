@@ -41,6 +41,8 @@ pub(crate) struct Fare {
     pub elsewhere: Option<Arc<str>>,
     /// What counts all the same.
     pub warnings: Vec<Fault>,
+    /// What was found since: that they do not fit older ones.
+    pub conflicts: Vec<Fault>,
     /// What else their owner may want to know.
     pub notes: BTreeSet<String>,
 }
@@ -70,6 +72,9 @@ pub(in crate::rego::loading) fn fare(
         };
         let verdict = verdicts.modules.get(&text.id).filter(is_judged)?;
         fare.add(verdict);
+        if let Some(conflict) = registered.conflicts.get(&text.id) {
+            fare.conflicts.push(Fault::new(&text.id, None, conflict));
+        }
         if let Outcome::Refused { faults: found, .. } = &verdict.outcome {
             faults.extend(found.told.iter().cloned());
             more += found.more;
@@ -165,8 +170,9 @@ impl Fare {
         if self.faults.more > 0 {
             status["error"]["more"] = self.faults.more.into();
         }
-        if !self.warnings.is_empty() {
-            status["warnings"] = entries(&self.warnings);
+        let warnings: Vec<&Fault> = self.told_as_warnings().collect();
+        if !warnings.is_empty() {
+            status["warnings"] = entries(warnings);
         }
         if !self.notes.is_empty() {
             status["notes"] = json!(self.notes);
@@ -191,7 +197,7 @@ impl Fare {
             // Writing to a String cannot fail.
             let _ = write!(message, "\n{}", self.faults.to_string().trim_end());
         }
-        for warning in &self.warnings {
+        for warning in self.told_as_warnings() {
             let _ = write!(message, "\nwarning: {warning}");
         }
         for note in &self.notes {
@@ -207,6 +213,17 @@ impl Fare {
         }
     }
 
+    fn told_as_warnings(&self) -> impl Iterator<Item = &Fault> {
+        self.warnings.iter().chain(&self.conflicts)
+    }
+
+    /// What an Event says of policies that do not fit older ones.
+    #[must_use]
+    pub(crate) fn conflict(&self) -> Option<String> {
+        let texts: Vec<String> = self.conflicts.iter().map(ToString::to_string).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
     /// What an Event says of a refusal.
     #[must_use]
     pub(crate) fn note(&self) -> Option<String> {
@@ -219,7 +236,7 @@ impl Fare {
     }
 }
 
-fn entries(faults: &[Fault]) -> Value {
+fn entries<'f>(faults: impl IntoIterator<Item = &'f Fault>) -> Value {
     let entry = |fault: &Fault| {
         let mut location = json!({"file": file(&fault.module)});
         if let Some(place) = fault.place {
@@ -228,7 +245,7 @@ fn entries(faults: &[Fault]) -> Value {
         }
         json!({"message": fault.text, "location": location})
     };
-    faults.iter().map(entry).collect()
+    faults.into_iter().map(entry).collect()
 }
 
 /// The key of a ConfigMap that a module is, or the whole where it is none.

@@ -160,7 +160,7 @@ fn what_is_in_force_and_not_asked_says_so_after_a_second() {
     let registered = |is_asked, since| {
         let fault = Unregistered { why: "why".to_owned(), is_asked };
         let packages = BTreeMap::from([("io.k8s.federation.admission", Some(fault))]);
-        Registered { packages, since, unfilled: None }
+        Registered { packages, since, ..Registered::default() }
     };
     let long_ago = registered(false, Moment(0));
     let waits = json!({"status": "error", "error": {"errors": [],
@@ -177,6 +177,16 @@ fn what_is_in_force_and_not_asked_says_so_after_a_second() {
     )];
     let message = says_with(&refused, &long_ago)["error"]["message"].as_str().unwrap().to_owned();
     assert_eq!(message, "refused; what was in force before stays");
+}
+
+#[test]
+fn what_does_not_fit_an_older_one_is_warned_of() {
+    let in_force = [("a.rego", verdict("text", Outcome::Loaded, true))];
+    let text = "pods shop/web: a: replace /spec/x conflicts with b: replace /spec/x";
+    let conflicts = BTreeMap::from([(ModuleId::new("policies/a/a.rego"), text.to_owned())]);
+    let registered = Registered { conflicts, ..Registered::default() };
+    let warning = json!({"message": text, "location": {"file": "a.rego"}});
+    assert_eq!(says_with(&in_force, &registered), json!({"status": "ok", "warnings": [warning]}));
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! What stands before a policy comes that it breaks: the steps, in their order.
+
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::DeleteParams;
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::{crds, wait};
+use serde_json::{Value, json};
+
+use super::{LIMIT, SHOP};
+use crate::demo::Demo;
+use crate::look;
+use crate::placement::POLICIES;
+use crate::report::Report;
+
+/// The published policy.
+const LABELS: &str = include_str!("../../../../docs/examples/rego/gates/required-labels.rego");
+
+/// All steps.
+pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
+    report.step("A policy comes after what breaks it: Namespaces that do not say whose they are");
+    crds::install(hub, &crds::reports()?).await?;
+    apply(hub, &policy()).await?;
+    report.say(&format!("ConfigMap {POLICIES}/labels: required-labels.rego"));
+    let table = until_told(demo, hub, &["default", SHOP]).await?;
+    report.say(&format!("$ policy-sync audit --policy-namespace {POLICIES}"));
+    report.excerpt(&table.trim().into());
+    report.seen("the ClusterReport policy-sync and the metric policy_sync_violations have the same 4");
+
+    report.step("One is mended");
+    let labelled = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": SHOP, "labels": {"team": SHOP, "cost-center": "7"}}});
+    apply(hub, &labelled).await?;
+    until_told(demo, hub, &["default"]).await?;
+    report.seen("it goes from all three");
+    let (api, name) = api_for(hub, &policy()).await?;
+    api.delete(&name, &DeleteParams::default()).await?;
+    look::gone(hub, "the report goes with the policy", &cluster_report()).await
+}
+
+fn policy() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "labels", "namespace": POLICIES},
+        "data": {"required-labels.rego": LABELS}})
+}
+
+fn cluster_report() -> Value {
+    json!({"apiVersion": "openreports.io/v1alpha1", "kind": "ClusterReport", "metadata": {"name": "policy-sync"}})
+}
+
+/// Waits until the report, the metric and the command tell that both labels of these Namespaces are missing, and of nothing else; what
+/// the command prints.
+async fn until_told(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<String> {
+    let count = 2 * namespaces.len();
+    look::there(hub, "the report", &cluster_report(), |report| {
+        ensure!(report.data["summary"]["fail"] == count, "{}", report.data["summary"]);
+        Ok(())
+    })
+    .await?;
+    wait::until("the metric", LIMIT, || async {
+        let metrics = demo.metrics().await?;
+        let found = metrics.value("policy_sync_violations", &[("enforcement", "deny")])?;
+        ensure!(found == count as f64, "it says {found}");
+        Ok(())
+    })
+    .await?;
+    let Output { status, stdout, stderr } = Command::new(demo.program())
+        .args(["audit", "--policy-namespace", POLICIES, "--kubeconfig"])
+        .arg(demo.kubeconfig())
+        .output()
+        .context("running policy-sync")?;
+    let (table, stderr) = (String::from_utf8(stdout)?, String::from_utf8_lossy(&stderr).into_owned());
+    ensure!(status.code() == Some(1), "it ends with {status}: {stderr}");
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().nth(3).unwrap_or_default());
+    let expected = namespaces.iter().flat_map(|namespace| [*namespace; 2]);
+    ensure!(rows.eq(expected), "{table}");
+    Ok(table)
+}

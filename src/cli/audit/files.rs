@@ -1,0 +1,135 @@
+//! The audit of files.
+//!
+//! ```text
+//! policies ─▶ bundle ─┐
+//!                     ├─▶ snapshot ─▶ audit of each object
+//! manifests ─▶ data ──┘
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use kube::core::GroupVersionKind;
+use kube::discovery::ApiResource;
+use regorus::Value;
+
+use crate::api::names::{GroupResource, GroupVersionResource};
+use crate::cli::manifests::{self, Manifest};
+use crate::cli::rego::files;
+use crate::gatekeeper::audit::{Findings, LeftOut, Standing, audit};
+use crate::registration::is_ungated;
+use crate::rego::asked::Packages;
+use crate::rego::bundle::Bundle;
+use crate::rego::engine::Evaluator;
+use crate::rego::exemptions::Exemptions;
+use crate::rego::loading::{DEFAULT_ALIAS, document};
+use crate::rego::review::Denies;
+use crate::rego::snapshot::{Gates, Snapshot};
+
+/// What objects of `filenames` break of `policies`; nothing where something is wrong with these, which is said.
+///
+/// # Errors
+///
+/// Where a file cannot be read, or the check of policies cannot be made.
+pub(super) async fn find(
+    filenames: &[PathBuf],
+    (policies, packages): (&[PathBuf], Packages),
+    exemptions: &Exemptions,
+) -> anyhow::Result<Option<Findings>> {
+    let files = files::read(policies)?.asking(packages);
+    let objects: Vec<Object> =
+        manifests::read(filenames)?.iter().map(Object::of).collect::<Result<_, _>>()?;
+    let Some(bundle) = files.bundle().await? else { return Ok(None) };
+    let (snapshot, denied) = snapshot(&bundle, &files, &objects)?;
+    let namespaces = objects.iter().filter(|object| &*object.gvr.kind.resource == "namespaces");
+    let left_out = LeftOut::new(exemptions, namespaces.map(|object| (object.name.as_str(), &object.value)));
+    let is_denied =
+        |kind: &GroupResource| !is_ungated(kind) && denied.as_ref().is_none_or(|kinds| kinds.contains(kind));
+    let mut findings = Findings::keeping(usize::MAX);
+    for object in &objects {
+        let standing = object.standing();
+        if is_denied(&object.gvr.kind) && !left_out.has(standing) {
+            audit(&snapshot, standing).violations.into_iter().for_each(|violation| findings.add(violation));
+        }
+    }
+    Ok(Some(findings.in_order()))
+}
+
+/// An object of a manifest.
+#[derive(Debug)]
+struct Object {
+    gvr: GroupVersionResource,
+    namespace: String,
+    name: String,
+    value: Value,
+}
+
+impl Object {
+    fn of(manifest: &Manifest) -> anyhow::Result<Self> {
+        let Manifest { place, object } = manifest;
+        let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &object.kind)).plural;
+        let text = object.text.as_deref().map_or("null", |text| text.get());
+        Ok(Self {
+            gvr: GroupVersionResource::new(group, version, &resource),
+            namespace: object.metadata.namespace.clone(),
+            name: object.metadata.name.clone(),
+            value: document(text).map_err(|error| anyhow!("{place}: {error}"))?,
+        })
+    }
+
+    fn standing(&self) -> Standing<'_> {
+        Standing { gvr: &self.gvr, namespace: &self.namespace, name: &self.name, object: &self.value }
+    }
+}
+
+/// The kind that policies mean by `name`, of those that `objects` have: of several with one plural that of Kubernetes itself.
+fn called<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
+    let alias = DEFAULT_ALIAS.split_once('=').filter(|(alias, _)| *alias == name);
+    let name = alias.map_or(name, |(_, resource)| resource);
+    let kinds = objects.iter().map(|object| &object.gvr.kind);
+    let called = kinds.filter(|kind| name == &*kind.resource || name == kind.to_string());
+    called.min_by_key(|kind| {
+        let is_of_kubernetes = !kind.group.contains('.') || kind.group.ends_with(".k8s.io");
+        (!kind.group.is_empty(), !is_of_kubernetes, *kind)
+    })
+}
+
+/// Policies with these objects, and the kinds that they deny; `None` where they may deny any.
+fn snapshot(
+    bundle: &Bundle,
+    files: &files::Files,
+    objects: &[Object],
+) -> anyhow::Result<(Snapshot, Option<BTreeSet<GroupResource>>)> {
+    let denies = Denies::of(bundle.modules());
+    let mut names: BTreeMap<GroupResource, BTreeSet<String>> = BTreeMap::new();
+    let mut kinds = BTreeMap::new();
+    for name in bundle.reads().union(&denies.kinds) {
+        let (mut below, mut namespaces) = (BTreeMap::new(), BTreeMap::<&str, BTreeMap<Value, Value>>::new());
+        let Some(kind) = called(objects, name) else { continue };
+        names.entry(kind.clone()).or_default().insert(name.clone());
+        for object in objects.iter().filter(|object| object.gvr.kind == *kind) {
+            let at = match object.namespace.as_str() {
+                "" => &mut below,
+                namespace => namespaces.entry(namespace).or_default(),
+            };
+            at.insert(Value::from(object.name.as_str()), object.value.clone());
+        }
+        below.extend(namespaces.into_iter().map(|(namespace, objects)| (namespace.into(), objects.into())));
+        kinds.insert(Value::from(name.as_str()), Value::from(below));
+    }
+    let mut data = Value::from(files.data.clone());
+    if let Ok(fields) = data.as_object_mut() {
+        fields.insert("kubernetes".into(), kinds.into());
+    }
+    let engine = Evaluator::Embedded.engine(bundle).and_then(|engine| engine.with_data(data));
+    let engine = engine.map_err(|fault| anyhow!("{fault}"))?;
+    let denied = (!denies.any).then(|| {
+        let is_denied = |(_, of): &(&GroupResource, &BTreeSet<String>)| !of.is_disjoint(&denies.kinds);
+        names.iter().filter(is_denied).map(|(kind, _)| kind.clone()).collect()
+    });
+    let gates = Gates { names, lenient: files.enforcements() };
+    let snapshot = Snapshot::new(engine, BTreeMap::new()).asking(files.packages().clone());
+    Ok((snapshot.with_gates(gates), denied))
+}

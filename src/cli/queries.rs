@@ -1,0 +1,40 @@
+//! Which packages are asked: the same arguments for every command that reads policies, so that all read them alike.
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::rego::asked::Packages;
+
+/// Which packages are asked.
+#[derive(Clone, Debug, Args)]
+pub(in crate::cli) struct QueryArguments {
+    /// Which package says where objects go.
+    #[arg(
+        long,
+        value_parser = package,
+        value_name = "QUERY",
+        default_value = "data.io.k8s.federation.admission"
+    )]
+    placement_query: String,
+    /// Which package says what may be written, by rules deny.
+    #[arg(long, value_parser = package, value_name = "QUERY", default_value = "data.admission")]
+    admit_query: String,
+}
+
+fn package(query: &str) -> Result<String, String> {
+    let package = Packages::named(query).map(str::to_owned);
+    package.ok_or_else(|| "expected data and a package, such as data.kubernetes.admission".to_owned())
+}
+
+impl QueryArguments {
+    /// The packages.
+    ///
+    /// # Errors
+    ///
+    /// Where one is asked for two things.
+    pub(super) fn packages(&self) -> anyhow::Result<Packages> {
+        Packages::new(&self.placement_query, &self.admit_query).context(
+            "--placement-query and --admit-query need packages of their own, neither of them authorization",
+        )
+    }
+}

@@ -1,0 +1,114 @@
+//! What an audit has found.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Found, Violation};
+use crate::api::moment::Moment;
+
+/// How many violations are told one by one.
+const TOLD: usize = 1_000;
+/// The most bytes of what is told to whoever asks a server.
+const BYTES: usize = 900 << 10;
+
+/// What an audit has found: all is counted, and the first in order are kept.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    kept: Vec<Violation>,
+    most: usize,
+    counts: BTreeMap<String, usize>,
+}
+
+impl Default for Findings {
+    fn default() -> Self {
+        Self::keeping(TOLD)
+    }
+}
+
+impl Findings {
+    /// Nothing yet, where no more than `most` are to be kept.
+    #[must_use]
+    pub fn keeping(most: usize) -> Self {
+        Self { kept: Vec::new(), most, counts: BTreeMap::new() }
+    }
+
+    /// Adds what is a violation.
+    pub fn note(&mut self, found: Found) {
+        if let Found::Violation(violation) = found {
+            self.add(violation);
+        }
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, violation: Violation) {
+        match self.counts.get_mut(&violation.enforcement) {
+            Some(count) => *count += 1,
+            None => drop(self.counts.insert(violation.enforcement.clone(), 1)),
+        }
+        self.kept.push(violation);
+        if self.kept.len() / 2 >= self.most {
+            self.sort();
+        }
+    }
+
+    fn sort(&mut self) {
+        self.kept.sort_by(|one, other| one.place().cmp(&other.place()));
+        self.kept.truncate(self.most);
+    }
+
+    /// The same, in order.
+    #[must_use]
+    pub fn in_order(mut self) -> Self {
+        self.sort();
+        self
+    }
+
+    /// Those that are kept.
+    #[must_use]
+    pub fn kept(&self) -> &[Violation] {
+        &self.kept
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.counts.values().sum()
+    }
+
+    /// How many there are by how strict they are: `deny`, `warn`, `dryrun`, `error`.
+    #[must_use]
+    pub fn counts(&self) -> &BTreeMap<String, usize> {
+        &self.counts
+    }
+
+    /// What programs read.
+    #[must_use]
+    pub fn report(&self) -> Value {
+        self.within(usize::MAX)
+    }
+
+    /// The same of what was found then, in less than 1 MiB.
+    #[must_use]
+    pub fn report_of(&self, at: Moment) -> Value {
+        let mut report = self.within(BYTES);
+        report["at"] = at.rfc3339().into();
+        report
+    }
+
+    /// As much as fits into so many bytes.
+    fn within(&self, bytes: usize) -> Value {
+        let mut left = bytes;
+        let told = self.kept.iter().map(|violation| json!(violation)).take_while(|violation| {
+            let length = violation.to_string().len() + 1;
+            let fits = length <= left;
+            left = left.saturating_sub(length);
+            fits
+        });
+        let told: Vec<Value> = told.collect();
+        json!({
+            "message": format!("total violations:{}", self.count()),
+            "truncated": told.len() < self.count(), "violations": told,
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! Starts what audits from time to time.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use super::inspector::Inspector;
+use super::key::Key;
+use super::metrics::AuditMetrics;
+use super::reports;
+use super::settings::Settings;
+use crate::api::names::{ControllerName, GroupResource, ObjectKey};
+use crate::clock::Clock;
+use crate::gatekeeper::audit::Found;
+use crate::gatekeeper::auditor::{self, Auditor};
+use crate::reconcile::{Leadership, Queue, Requests, Worker};
+use crate::rego::exemptions::Exemptions;
+use crate::rego::loading::Loaded;
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+
+/// Changes within this time are audited together.
+const WINDOW: Duration = Duration::from_millis(50);
+/// How soon is audited after policies have changed: others may follow.
+const SETTLES: Duration = Duration::from_secs(5);
+
+/// What audits, not started yet.
+#[derive(Debug)]
+pub struct Auditing {
+    loaded: Loaded,
+    audited: Audited,
+    settings: Settings,
+    controller: ControllerName,
+    clock: Clock,
+    metrics: AuditMetrics,
+}
+
+/// Who is asked what stands and breaks policies. Clones are the same.
+#[derive(Clone)]
+pub struct Audited {
+    auditor: Auditor,
+    misplaced: Arc<dyn Fn() -> Vec<Misplaced> + Send + Sync>,
+}
+
+impl fmt::Debug for Audited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audited").field("auditor", &self.auditor).finish_non_exhaustive()
+    }
+}
+
+impl Audited {
+    /// Gives to `add` what stands and breaks policies, as long as it `goes_on`. It takes the time of one evaluation for each object.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not known which policies there are, or it does not go on.
+    pub fn find(&self, add: &mut impl FnMut(Found), goes_on: impl Fn() -> bool) -> Result<(), String> {
+        self.auditor.audit(add, goes_on)?;
+        let misplaced = (self.misplaced)();
+        self.auditor.misplaced(misplaced.iter().map(Misplaced::lent), add);
+        Ok(())
+    }
+
+    /// What is not known yet, in words.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        self.auditor.missing()
+    }
+
+    /// Whether there are policies that say where objects go: only the process that leads knows whose place they refuse.
+    #[must_use]
+    pub fn places(&self) -> bool {
+        self.auditor.places()
+    }
+}
+
+/// An object that is not where policies say.
+#[derive(Clone, Debug)]
+pub(crate) struct Misplaced {
+    /// Its kind.
+    pub kind: GroupResource,
+    /// Which it is.
+    pub key: ObjectKey,
+    /// What policies say.
+    pub why: Arc<str>,
+    /// Whether that is only told, and somebody's to do.
+    pub is_warning: bool,
+}
+
+impl Misplaced {
+    fn lent(&self) -> auditor::Misplaced<'_> {
+        let Self { kind, key, why, is_warning } = self;
+        auditor::Misplaced { kind, key, why, is_warning: *is_warning }
+    }
+}
+
+impl Auditing {
+    /// What audits what is `loaded` for `controller`, as often as `settings` say, and leaves out whom `exemptions` name. `misplaced` says
+    /// whose place policies refuse, as far as this process knows.
+    #[must_use]
+    pub(crate) fn new(
+        (loaded, exemptions): (Loaded, Exemptions),
+        misplaced: impl Fn() -> Vec<Misplaced> + Send + Sync + 'static,
+        settings: Settings,
+        controller: ControllerName,
+        clock: Clock,
+        metrics: AuditMetrics,
+    ) -> Self {
+        let named = [true, false].map(reports::kind).into();
+        let auditor = Auditor::new(loaded.clone(), exemptions, settings.is_wanted()).naming(named);
+        let audited = Audited { auditor, misplaced: Arc::new(misplaced) };
+        Self { loaded, audited, settings, controller, clock, metrics }
+    }
+
+    /// Who is asked what stands and breaks policies.
+    #[must_use]
+    pub fn audited(&self) -> Audited {
+        self.audited.clone()
+    }
+
+    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    pub(crate) fn start(
+        self,
+        client: Client,
+        leadership: Leadership,
+        metrics: &Metrics,
+        tasks: &Tasks,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        let keeping = self.audited.auditor.clone().keep();
+        tokio::spawn(tasks.clone().watch("audit", {
+            let stop = stop.clone();
+            async move { stop.run_until_cancelled(keeping).await }
+        }));
+        let queue: Arc<Queue<Key>> = Arc::new(Queue::new(WINDOW, metrics.clone()));
+        let following = follow(self.loaded.clone(), queue.clone());
+        tokio::spawn(tasks.clone().watch("audit", {
+            let stop = stop.clone();
+            async move { stop.run_until_cancelled(following).await }
+        }));
+        let inspector = Inspector {
+            loaded: self.loaded,
+            audited: self.audited,
+            settings: self.settings,
+            controller: self.controller,
+            requests: Requests::new(client, leadership.clone()),
+            leadership: leadership.clone(),
+            queue: queue.clone(),
+            metrics: self.metrics,
+            clock: self.clock,
+            reports: Default::default(),
+            stop: stop.clone(),
+        };
+        Worker::new(inspector, queue, leadership, metrics.clone(), tasks.clone()).run(stop).boxed()
+    }
+}
+
+/// Has it audited a while after policies have changed, for ever.
+async fn follow(loaded: Loaded, queue: Arc<Queue<Key>>) {
+    let mut snapshots = loaded.snapshots();
+    let mut known = None;
+    loop {
+        let policies = snapshots.borrow_and_update().policies();
+        if known.as_ref() != Some(&policies) {
+            known = Some(policies);
+            queue.add_after(Key::Run, SETTLES);
+        }
+        if snapshots.changed().await.is_err() {
+            return;
+        }
+    }
+}

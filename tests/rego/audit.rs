@@ -1,0 +1,384 @@
+//! What stands on a real hub, and breaks policies: told by metrics, by reports, at `/audit`, and by the command.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Output;
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
+use policy_sync_testenv::apply::{api_for, apply, apply_all};
+use policy_sync_testenv::bad_input::{self, code};
+use policy_sync_testenv::rights::{audit_reader, token};
+use policy_sync_testenv::{crds, fixtures, wait};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::registration::Registered;
+use crate::sent;
+use crate::world::{BINARY, LIMIT, World};
+
+/// Denies PodTemplates whose label says so.
+const DENIES: &str = r#"package admission
+import rego.v1
+import data.k8s.matches
+deny contains {
+	"id": "bad",
+	"resource": {"kind": "podtemplates", "namespace": namespace, "name": name},
+	"resolution": {"message": "it says that it is bad"},
+} if {
+	matches[["podtemplates", namespace, name, object]]
+	object.metadata.labels.bad == "yes"
+}
+"#;
+/// The namespaces of the tests, and whether what is in them is reviewed.
+const NAMESPACES: [(&str, bool); 3] = [("shop", true), ("quiet", false), ("kube-public", false)];
+
+fn template(namespace: &str, name: &str, bad: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "PodTemplate",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"bad": bad}},
+        "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}})
+}
+
+fn namespaces() -> [Value; 2] {
+    let mut quiet = fixtures::namespace("quiet");
+    quiet["metadata"]["labels"] = json!({"openpolicyagent.org/webhook": "ignore"});
+    [fixtures::namespace("shop"), quiet]
+}
+
+/// The answer to a request for `/audit` by a ServiceAccount with this token.
+async fn answer(hub: &Registered, method: &str, token: Option<&str>) -> Result<(u16, String)> {
+    let mut head = format!("{method} /audit HTTP/1.1");
+    if let Some(token) = token {
+        head.push_str(&format!("\r\nAuthorization: Bearer {token}"));
+    }
+    sent::ask(&hub.webhooks, &head, &[]).await
+}
+
+/// The report of `shop`, where there is one.
+async fn reported(hub: &Registered) -> Result<Option<DynamicObject>> {
+    let report = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report",
+        "metadata": {"name": hub.webhooks.name(), "namespace": "shop"}});
+    let (api, name) = api_for(hub.client(), &report).await?;
+    Ok(api.get_opt(&name).await?)
+}
+
+/// Waits until metrics, the report, `/audit` and the command all tell of these objects of `shop`, and of no others.
+async fn until_told(hub: &Registered, token: &str, names: &[&str]) -> Result<()> {
+    let expected: BTreeSet<&str> = names.iter().copied().collect();
+    wait::until(&format!("the metric says {}", names.len()), LIMIT, || async {
+        let metrics = hub.controller()?.metrics().await?;
+        let count = metrics.value("policy_sync_violations", &[("enforcement", "deny")])?;
+        ensure!(count == names.len() as f64, "it says {count}");
+        ensure!(
+            metrics.value("policy_sync_audit_last_success_timestamp_seconds", &[])? > 1.7e9,
+            "none ended"
+        );
+        Ok(())
+    })
+    .await?;
+    wait::until("the report", LIMIT, || async {
+        let report = reported(hub).await?;
+        let Some(report) = report else {
+            ensure!(names.is_empty(), "there is none");
+            return Ok(());
+        };
+        let results = report.data["results"].as_array().cloned().unwrap_or_default();
+        let found: BTreeSet<&str> =
+            results.iter().filter_map(|result| result["resources"][0]["name"].as_str()).collect();
+        ensure!(found == expected && report.data["summary"]["fail"] == names.len(), "{:?}", report.data);
+        Ok(())
+    })
+    .await?;
+    // Its last answer is given again for ten seconds.
+    wait::until("the answer", LIMIT, || async {
+        let (code, text) = answer(hub, "GET", Some(token)).await?;
+        ensure!(code == 200, "{code} {text}");
+        let answer: Value = serde_json::from_str(&text)?;
+        let violations = answer["violations"].as_array().cloned().unwrap_or_default();
+        let found: BTreeSet<&str> =
+            violations.iter().filter_map(|of| of["resource"]["name"].as_str()).collect();
+        ensure!(found == expected, "{answer}");
+        ensure!(answer["message"] == format!("total violations:{}", names.len()), "{answer}");
+        ensure!(answer["at"].is_string() && answer["truncated"] == false, "{answer}");
+        Ok(())
+    })
+    .await?;
+    let Output { status, stdout, stderr } = audit(&hub.world, &[]).await?;
+    let (stdout, stderr) = (String::from_utf8(stdout)?, String::from_utf8(stderr)?);
+    let row = |name: &&str| format!("deny podtemplates shop {name} bad it says that it is bad");
+    let rows: Vec<String> = names.iter().map(row).collect();
+    let found: Vec<String> =
+        stdout.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    ensure!(found == rows, "{stdout}{stderr}");
+    ensure!(status.code() == Some(i32::from(!names.is_empty())), "{status} {stderr}");
+    Ok(())
+}
+
+/// What `policy-sync audit` prints of the hub of `world`.
+async fn audit(world: &World, more: &[&str]) -> Result<Output> {
+    let output = Command::new(Path::new(BINARY))
+        .args(["audit", "--policy-namespace", &world.namespace])
+        .args(more)
+        .arg(format!("--controller-name=example.com/{}", world.namespace))
+        .arg("--kubeconfig")
+        .arg(world.hub().kubeconfig())
+        .output()
+        .await?;
+    Ok(output)
+}
+
+#[tokio::test]
+async fn what_stands_is_told_four_times_and_what_no_webhook_is_asked_about_by_none() -> Result<()> {
+    let mut hub = Registered::prepare_with_files("rego-audit").await?;
+    crds::install(hub.client(), &crds::reports()?).await?;
+    apply_all(hub.client(), &namespaces()).await?;
+    let nobody = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "shop"}});
+    apply_all(hub.client(), audit_reader("shop", "reader").iter().chain([&nobody])).await?;
+    for (namespace, _) in NAMESPACES {
+        apply(hub.client(), &template(namespace, "one", "yes")).await?;
+        apply(hub.client(), &template(namespace, "fine", "no")).await?;
+    }
+    apply(hub.client(), &template("shop", "two", "yes")).await?;
+    hub.run(&["--audit-interval=10s"]).await?;
+    let reader = token(hub.client(), "shop", "reader", &[]).await?;
+
+    hub.world.write("denies", json!({"denies.rego": DENIES})).await?;
+    hub.world.until_ok("denies").await?;
+    until_told(&hub, &reader, &["one", "two"]).await?;
+
+    // What is written anew is denied where the audit tells of what stands, and nowhere else.
+    wait::until("the API server asks", LIMIT, || async {
+        ensure!(hub.create(&template("shop", "new", "yes")).await.is_err(), "it is let in");
+        Ok(())
+    })
+    .await?;
+    for (namespace, is_reviewed) in NAMESPACES {
+        let created = hub.create(&template(namespace, "other", "yes")).await;
+        ensure!(created.is_err() == is_reviewed, "{namespace}: {created:?}");
+    }
+    until_told(&hub, &reader, &["one", "two"]).await?;
+
+    // One is mended, and goes from all.
+    apply(hub.client(), &template("shop", "one", "no")).await?;
+    until_told(&hub, &reader, &["two"]).await?;
+    let version = reported(&hub).await?.context("no report")?.metadata.resource_version;
+
+    refused_requests(&hub).await?;
+
+    // Nothing is written where there is nothing new.
+    let ended = async || {
+        let metrics = hub.controller()?.metrics().await?;
+        metrics.value("policy_sync_audit_last_success_timestamp_seconds", &[])
+    };
+    // The first of the two has written whatever it has to once the second has ended.
+    for _ in 0..2 {
+        let before = ended().await?;
+        wait::until("another audit", LIMIT, || async {
+            ensure!(ended().await? > before, "there is none");
+            Ok(())
+        })
+        .await?;
+    }
+    ensure!(
+        reported(&hub).await?.context("no report")?.metadata.resource_version == version,
+        "it was written"
+    );
+
+    // A report that somebody else changes is put right, and one that is no longer labelled, too.
+    let forged = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report", "summary": {"fail": 0},
+        "metadata": {"name": hub.webhooks.name(), "namespace": "shop"}});
+    apply(hub.client(), &forged).await?;
+    until_told(&hub, &reader, &["two"]).await?;
+
+    hub.world.delete("denies").await?;
+    until_told(&hub, &reader, &[]).await?;
+    ensure!(reported(&hub).await?.is_none(), "there is still a report");
+    Ok(())
+}
+
+/// Who is shown nothing.
+async fn refused_requests(hub: &Registered) -> Result<()> {
+    let of = async |name, audiences| token(hub.client(), "shop", name, audiences).await;
+    let (reader, nobody) = (of("reader", &[]).await?, of("nobody", &[]).await?);
+    let elsewhere = of("reader", &["elsewhere"]).await?;
+    let mut rows = String::new();
+    for (what, method, token, expected, words) in [
+        ("no token", "GET", None, 401, "expected a token of a user of this hub"),
+        (
+            "a token that nobody has made",
+            "GET",
+            Some("nonsense"),
+            401,
+            "the API server does not know this token",
+        ),
+        (
+            "a token for others",
+            "GET",
+            Some(elsewhere.as_str()),
+            401,
+            "the API server does not know this token",
+        ),
+        (
+            "a token of somebody who may not read it",
+            "GET",
+            Some(nobody.as_str()),
+            403,
+            "system:serviceaccount:shop:nobody cannot get path \"/audit\"",
+        ),
+        ("another method", "POST", Some(reader.as_str()), 405, ""),
+    ] {
+        let (found, text) = answer(hub, method, token).await?;
+        ensure!((found, text.trim()) == (expected, words), "{what}: {found} {text}");
+        rows += &format!("| {what} | {expected} | {} |\n", code(words));
+    }
+    bad_input::holds("requests for the audit", &rows)
+}
+
+#[tokio::test]
+async fn the_hub_and_files_say_the_same_of_the_same_objects() -> Result<()> {
+    let world = World::alone("rego-same").await?;
+    let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data/standing/objects.yaml");
+    let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples/rego/gates");
+    let text = std::fs::read_to_string(&objects)?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+    let items = documents.iter().flat_map(|document| match document["items"].as_array() {
+        Some(items) => items.iter().collect(),
+        None => vec![document],
+    });
+    for object in items {
+        apply(&world.client, object).await?;
+    }
+    let mut modules = serde_json::Map::new();
+    for file in std::fs::read_dir(&policies)? {
+        let file = file?.path();
+        let name = file.file_name().and_then(|name| name.to_str()).context("no name")?.to_owned();
+        if name.ends_with(".rego") {
+            modules.insert(name, std::fs::read_to_string(&file)?.into());
+        }
+    }
+    world.write("gates", modules.into()).await?;
+    let rows = |output: Output| -> Result<Vec<String>> {
+        ensure!(output.status.code() == Some(1), "{output:?}");
+        let rows = String::from_utf8(output.stdout)?;
+        Ok(rows.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect())
+    };
+    let on_hub = rows(audit(&world, &[]).await?)?;
+    let mut command = Command::new(Path::new(BINARY));
+    let in_files = command.arg("audit").arg("-f").arg(&objects).arg("-p").arg(&policies).output().await?;
+    let in_files = rows(in_files)?;
+    // Of what a hub has by itself.
+    let of_default = "deny namespaces - default required-labels label cost-center is missing";
+    let (own, others): (Vec<String>, Vec<String>) =
+        on_hub.into_iter().partition(|row| row.starts_with("deny namespaces - default"));
+    ensure!(others == in_files, "{others:#?}\n{in_files:#?}");
+    ensure!(own.iter().any(|row| row.starts_with(of_default)), "{own:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_fails_keeps_nothing_else_from_being_told() -> Result<()> {
+    let world = World::new("rego-fails").await?;
+    // What is where policies are is exempt.
+    let space = "rego-fails-shop";
+    apply(&world.client, &fixtures::namespace(space)).await?;
+    for (name, bad) in [("one", "yes"), ("fails", "fails"), ("fine", "no")] {
+        apply(&world.client, &template(space, name, bad)).await?;
+    }
+    let fails = "package admission\nimport rego.v1\nimport data.k8s.matches\ndeny contains {\"id\": \"fails\", \"resource\": \
+        {\"kind\": \"podtemplates\", \"namespace\": ns, \"name\": name}} if {\n\tmatches[[\"podtemplates\", ns, name, object]]\n\t\
+        object.metadata.labels.bad == \"fails\"\n\tnumbers.range(1, 1000000)\n}\n";
+    world
+        .write(
+            "mixed",
+            json!({"denies.rego": DENIES, "fails.rego": fails, "broken.rego": "package admission\ndeny["}),
+        )
+        .await?;
+    let Output { status, stdout, stderr } = audit(&world, &[]).await?;
+    let (stdout, stderr) = (String::from_utf8(stdout)?, String::from_utf8_lossy(&stderr).into_owned());
+    ensure!(status.code() == Some(1), "{status} {stderr}");
+    // Others use the hub as well.
+    let is_meant = |line: &&str| line.contains(space) || line.contains(&world.namespace);
+    let rows: Vec<String> = stdout
+        .lines()
+        .filter(is_meant)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let [unasked, failed, denied] = &rows[..] else { anyhow::bail!("{stdout}{stderr}") };
+    let expected = "error - - - - policy rego-fails/mixed/broken.rego cannot be asked";
+    ensure!(unasked.starts_with(expected), "{unasked}");
+    ensure!(
+        failed.starts_with(&format!("error podtemplates {space} fails - "))
+            && failed.contains("100000 elements"),
+        "{failed}"
+    );
+    ensure!(*denied == format!("deny podtemplates {space} one bad it says that it is bad"), "{denied}");
+    let none = audit(&world, &["--exempt-namespaces", space]).await?;
+    let none = String::from_utf8(none.stdout)?;
+    ensure!(none.lines().filter(is_meant).count() == 1, "the policy alone is told: {none}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn policies_that_do_not_fit_each_other_are_told_of_the_newer() -> Result<()> {
+    let world = World::new("rego-unfit").await?;
+    let space = "rego-unfit-shop";
+    apply(&world.client, &fixtures::namespace(space)).await?;
+    apply(&world.client, &template(space, "web", "no")).await?;
+    let label = |value: &str| {
+        format!(
+            "package admission\nimport rego.v1\nimport data.k8s.matches\ndeny contains {{\"id\": \"{value}\", \"resource\": \
+             {{\"kind\": \"podtemplates\", \"namespace\": ns, \"name\": name}}, \"resolution\": {{\"patches\": [{{\"op\": \"add\", \
+             \"path\": \"/metadata/labels/team\", \"value\": \"{value}\"}}]}}}} if {{\n\tmatches[[\"podtemplates\", ns, name, object]]\n\
+             \tns == \"{space}\"\n\tobject.metadata.labels.team != \"{value}\"\n}}\n"
+        )
+    };
+    let mut web = template(space, "web", "no");
+    web["metadata"]["labels"]["team"] = "none".into();
+    apply(&world.client, &web).await?;
+    let _controller = world.controller(&["--audit-interval=10s"]).await?;
+    world.write("b-older", json!({"a.rego": label("a")})).await?;
+    world.until_ok("b-older").await?;
+    // Ages are in seconds.
+    let older = world.config_maps().get("b-older").await?.metadata.creation_timestamp;
+    wait::until("a ConfigMap that is newer", LIMIT, || async {
+        world.write("a-newer", json!({"b.rego": label("b")})).await?;
+        let newer = world.config_maps().get("a-newer").await?.metadata.creation_timestamp;
+        if newer <= older {
+            world.delete("a-newer").await?;
+            anyhow::bail!("it is not");
+        }
+        Ok(())
+    })
+    .await?;
+    let text = format!(
+        "podtemplates {space}/web: a: add /metadata/labels/team conflicts with b: add /metadata/labels/team"
+    );
+    let status =
+        world.until_status("a-newer", |status| status["warnings"][0]["message"] == text.as_str()).await?;
+    ensure!(status["status"] == "ok", "{status}");
+    ensure!(world.status("b-older").await?["warnings"].is_null(), "the older one is told, too");
+    wait::until("the Event", LIMIT, || async {
+        let events = world.events("PatchConflict", "a-newer").await?;
+        ensure!(events.iter().any(|note| note.contains(&text)), "{events:?}");
+        Ok(())
+    })
+    .await?;
+    world.delete("b-older").await?;
+    world.until_status("a-newer", |status| status["warnings"].is_null()).await.map(drop)
+}
+
+#[tokio::test]
+async fn another_package_is_asked_what_may_be_written() -> Result<()> {
+    let world = World::new("rego-elsewhere").await?;
+    let space = "rego-elsewhere-shop";
+    apply(&world.client, &fixtures::namespace(space)).await?;
+    apply(&world.client, &template(space, "one", "yes")).await?;
+    let denies =
+        DENIES.replace("package admission", "package gates").replace("import data.k8s.matches\n", "");
+    world.write("gates", json!({"denies.rego": denies})).await?;
+    let Output { stdout, stderr, .. } = audit(&world, &["--admit-query=data.gates"]).await?;
+    let (stdout, stderr) = (String::from_utf8(stdout)?, String::from_utf8_lossy(&stderr).into_owned());
+    let rows = stdout.lines().filter(|line| line.contains(space)).count();
+    ensure!(rows == 1 && stdout.contains("it says that it is bad"), "{stdout}{stderr}");
+    Ok(())
+}
