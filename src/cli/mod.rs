@@ -80,7 +80,7 @@ enum Command {
     Rego(rego::Command),
     /// Say what objects break of policies in Rego.
     #[command(after_help = audit::EXAMPLES)]
-    Audit(audit::Arguments),
+    Audit(Box<audit::Arguments>),
     /// Say what policies in Rego say of objects that stand, and bring them there.
     #[command(subcommand, after_help = placement::EXAMPLES)]
     Placement(placement::Command),

@@ -50,8 +50,11 @@ pub struct Audit {
     clock: Clock,
     asking: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    last: Arc<Mutex<Option<(Instant, Arc<str>)>>>,
+    last: Arc<Mutex<Option<Answer>>>,
 }
+
+/// What was answered last, and when.
+type Answer = (Instant, Arc<str>);
 
 /// Why a request is not answered.
 type Refused = (StatusCode, String);

@@ -123,7 +123,7 @@ fn a_report_counts_all_and_tells_a_thousand() {
 #[test]
 fn the_first_in_order_are_kept_however_they_come_and_all_are_counted() {
     let violation = |name: usize| Violation {
-        enforcement: if name % 2 == 0 { "deny" } else { "warn" }.to_owned(),
+        enforcement: if name.is_multiple_of(2) { "deny" } else { "warn" }.to_owned(),
         ..Violation::placement(
             Resource { kind: "pods".into(), namespace: "shop".into(), name: format!("{name:04}") },
             Sort::default(),

@@ -326,7 +326,7 @@ impl Loaded {
             let view = guard.view(self.0.clock.now());
             let age = |id: &ModuleId| {
                 let carrier = CarrierKey::of(id).and_then(|key| view.carrier(&key));
-                (carrier.map(|carrier| carrier.created.clone()), id.clone())
+                (carrier.map(|carrier| carrier.created), id.clone())
             };
             for ([one, other], text) in pairs {
                 let newer = if age(&one) < age(&other) { other } else { one };
