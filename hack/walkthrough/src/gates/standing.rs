@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use kube::Client;
 use kube::api::DeleteParams;
 use policy_sync_testenv::apply::{api_for, apply};
-use policy_sync_testenv::{crds, wait};
+use policy_sync_testenv::{crds, fixtures, wait};
 use serde_json::{Value, json};
 
 use super::{LIMIT, SHOP};
@@ -18,14 +18,20 @@ use crate::report::Report;
 /// The published policy.
 const LABELS: &str = include_str!("../../../../docs/examples/rego/gates/required-labels.rego");
 
+/// A Namespace beside the team's.
+const LEGACY: &str = "legacy";
+/// What the controller leaves out: its own Namespace is the kubeconfig's.
+const EXEMPT: &str = "kube-*,default";
+
 /// All steps.
 pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     report.step("A policy comes after what breaks it: Namespaces that do not say whose they are");
     crds::install(hub, &crds::reports()?).await?;
+    apply(hub, &fixtures::namespace(LEGACY)).await?;
     apply(hub, &policy()).await?;
     report.say(&format!("ConfigMap {POLICIES}/labels: required-labels.rego"));
-    let table = until_told(demo, hub, &["default", SHOP]).await?;
-    report.say(&format!("$ policy-sync audit --policy-namespace {POLICIES}"));
+    let table = until_told(demo, hub, &[LEGACY, SHOP]).await?;
+    report.say(&format!("$ policy-sync audit --policy-namespace {POLICIES} --exempt-namespaces '{EXEMPT}'"));
     report.excerpt(&table.trim().into());
     report.seen("the ClusterReport policy-sync and the metric policy_sync_violations have the same 4");
 
@@ -33,7 +39,7 @@ pub(super) async fn tell(demo: &Demo, hub: &Client, report: &Report) -> Result<(
     let labelled = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": SHOP, "labels": {"team": SHOP, "cost-center": "7"}}});
     apply(hub, &labelled).await?;
-    until_told(demo, hub, &["default"]).await?;
+    until_told(demo, hub, &[LEGACY]).await?;
     report.seen("it goes from all three");
     let (api, name) = api_for(hub, &policy()).await?;
     api.delete(&name, &DeleteParams::default()).await?;
@@ -66,7 +72,7 @@ async fn until_told(demo: &Demo, hub: &Client, namespaces: &[&str]) -> Result<St
     })
     .await?;
     let Output { status, stdout, stderr } = Command::new(demo.program())
-        .args(["audit", "--policy-namespace", POLICIES, "--kubeconfig"])
+        .args(["audit", "--policy-namespace", POLICIES, "--exempt-namespaces", EXEMPT, "--kubeconfig"])
         .arg(demo.kubeconfig())
         .output()
         .context("running policy-sync")?;
