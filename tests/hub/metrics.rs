@@ -26,14 +26,12 @@ struct Documented {
 
 fn documented() -> Vec<Documented> {
     // What is there with policies in Rego alone is held against the page where these are tested.
-    let rows = PAGE.lines().filter(|line| {
-        line.starts_with("| `")
-            && !line.starts_with("| `policy_sync_rego_")
-            && !line.starts_with("| `policy_sync_placement_")
-            && !line.starts_with("| `policy_sync_webhook_")
-            && !line.starts_with("| `policy_sync_certificate_")
-            && !line.starts_with("| `policy_sync_opa_")
-    });
+    let of_rego = ["rego_", "placement_", "webhook_", "certificate_", "opa_", "audit_", "violations`"];
+    let is_of_rego = |row: &str| {
+        let name = row.strip_prefix("| `policy_sync_");
+        name.is_some_and(|name| of_rego.iter().any(|prefix| name.starts_with(prefix)))
+    };
+    let rows = PAGE.lines().filter(|line| line.starts_with("| `") && !is_of_rego(line));
     let cells = |row: &'static str| row.split('|').map(str::trim).collect::<Vec<_>>();
     rows.map(cells)
         .map(|cells| Documented {

@@ -13,8 +13,14 @@ use serde_json::json;
 use crate::world::{BINARY, LIMIT, World, denies};
 
 /// How the names of its metrics begin.
-const OF_REGO: [&str; 4] =
-    ["policy_sync_rego_", "policy_sync_webhook_", "policy_sync_certificate_", "policy_sync_placement_"];
+const OF_REGO: [&str; 6] = [
+    "policy_sync_rego_",
+    "policy_sync_webhook_",
+    "policy_sync_certificate_",
+    "policy_sync_placement_",
+    "policy_sync_audit_",
+    "policy_sync_violations",
+];
 
 #[tokio::test]
 async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
@@ -38,8 +44,9 @@ async fn with_one_its_metrics_are_those_of_the_page() -> Result<()> {
     let states = metrics.labels("policy_sync_rego_modules", "state");
     ensure!(states == BTreeSet::from(["ignored", "loaded", "pending", "refused"]), "{states:?}");
     let keys = metrics.labels("workqueue_adds_total", "name");
-    for name in
-        keys.iter().filter(|name| ["rego", "webhook", "placement"].iter().any(|of| name.starts_with(of)))
+    for name in keys
+        .iter()
+        .filter(|name| ["rego", "webhook", "placement", "audit"].iter().any(|of| name.starts_with(of)))
     {
         ensure!(page.contains(&format!("`{name}`")), "{name} is not on the page");
     }
