@@ -369,8 +369,8 @@ async fn policies_that_do_not_fit_each_other_are_told_of_the_newer() -> Result<(
 
 #[tokio::test]
 async fn another_package_is_asked_what_may_be_written() -> Result<()> {
-    let world = World::new("rego-elsewhere").await?;
-    let space = "rego-elsewhere-shop";
+    let world = World::new("rego-gates-package").await?;
+    let space = "rego-gates-package-shop";
     apply(&world.client, &fixtures::namespace(space)).await?;
     apply(&world.client, &template(space, "one", "yes")).await?;
     let denies =

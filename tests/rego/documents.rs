@@ -141,7 +141,8 @@ async fn kinds(controller: &Controller) -> Result<BTreeSet<String>> {
 #[tokio::test]
 async fn a_kind_is_watched_as_long_as_a_policy_reads_it() -> Result<()> {
     let world = World::new("rego-kinds").await?;
-    let controller = world.controller(&[]).await?;
+    // An audit keeps Namespaces, too.
+    let controller = world.controller(&["--audit-interval=0"]).await?;
     ensure!(kinds(&controller).await?.is_empty());
     let reads =
         |kind: &str| format!("package admission\ndeny[\"x\"] {{ data.kubernetes.{kind}[_][_].bad }}\n");
@@ -224,7 +225,7 @@ async fn a_kind_with_too_many_objects_is_refused_with_both_numbers() -> Result<(
         });
         apply(&world.client, &endpoint).await?;
     }
-    let controller = world.controller(&["--replicate-limit=10"]).await?;
+    let controller = world.controller(&["--replicate-limit=10", "--audit-interval=0"]).await?;
     let reads = "package admission\ndeny[\"x\"] { data.kubernetes.endpointslices[_][_].bad }\n";
     world.write("reads", json!({"a.rego": reads})).await?;
     let status = world.until_refused("reads").await?;
