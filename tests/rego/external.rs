@@ -82,8 +82,13 @@ async fn the_published_configuration_names_it_and_is_read_again() -> Result<()> 
     configure("/v1/data/nowhere")?;
     let argument = format!("--admission-control-config-file={}", file.display());
     let served = Served::with("rego-configured", &[&argument, "--placement-url-always"]).await?;
-    let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();
-    ensure!(error.contains("/v1/data/nowhere answers without a result"), "{error}");
+    // The API server asks a moment after it was told to.
+    wait::until("it is refused", LIMIT, || async {
+        let error = served.tried(json!({})).await.err().context("it is let in")?.to_string();
+        ensure!(error.contains("/v1/data/nowhere answers without a result"), "{error}");
+        Ok(())
+    })
+    .await?;
     configure(&format!("{PACKAGE}/annotations"))?;
     served.until_placed().await?;
     let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"c2":{"weight":1}}}"#});
