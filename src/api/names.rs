@@ -99,6 +99,12 @@ impl GroupResource {
         Self::new(super::gateway::GROUP, "referencegrants")
     }
 
+    /// The kind of Namespaces.
+    #[must_use]
+    pub fn namespaces() -> Self {
+        Self::new("", "namespaces")
+    }
+
     /// The kind of Secrets.
     #[must_use]
     pub fn secrets() -> Self {

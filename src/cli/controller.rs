@@ -23,15 +23,15 @@ use self::webhooks::{ExemptArguments, WebhookArguments};
 use super::hub::HubArguments;
 use super::settings::SettingsArguments;
 use super::stop::asked_to_stop;
-use super::{Answer, duration};
+use super::{Answer, duration, policies};
 use crate::clock::Clock;
 use crate::flow::Flow;
-use crate::gatekeeper::auditing::{self, AuditMetrics, Auditing, Misplaced};
+use crate::gatekeeper::auditing::{self, AuditMetrics, Auditing};
+use crate::gatekeeper::auditor::Misplaced;
 use crate::hub::watching;
 use crate::placement::remediation::{self, Remediation, RemediationMetrics};
 use crate::registration::RegistrationMetrics;
-use crate::rego::confined::Checker;
-use crate::rego::loading::{Loading, RegoMetrics};
+use crate::rego::loading::RegoMetrics;
 use crate::server::{self, Served};
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
@@ -178,9 +178,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
             }
             let audits = AuditMetrics::new(&metrics).context("cannot set metrics up")?;
             let metrics = RegoMetrics::new(&metrics).context("cannot set metrics up")?;
-            let checker = Checker::this_program()?.evaluated(settings.evaluator.evaluates());
-            let check = checker.asking(settings.packages.clone()).into_check();
-            let loading = Loading::new(controller.clone(), settings, clock, check)?;
+            let loading = policies::loading(controller.clone(), settings, clock)?;
             let interval = arguments.audit_interval;
             let audited = auditing::Settings {
                 interval: (!interval.is_zero()).then_some(interval),

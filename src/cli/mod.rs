@@ -14,6 +14,7 @@ pub mod output;
 pub mod params;
 pub mod placement;
 pub mod plan;
+mod policies;
 mod progress;
 mod queries;
 pub mod rego;

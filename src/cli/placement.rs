@@ -2,14 +2,11 @@
 
 mod text;
 
-use std::time::Duration;
-
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use kube::Config;
 use kube::api::{Patch, PatchParams};
 use kube::core::{PartialObjectMeta, request};
-use tokio_util::sync::CancellationToken;
 
 use super::controller::rego::RegoArguments;
 use super::controller::webhooks::ExemptArguments;
@@ -17,19 +14,11 @@ use super::hub::HubArguments;
 use super::output::{self, print, say};
 use super::settings::ControllerArguments;
 use super::text::printable;
-use super::{Answer, names, progress};
-use crate::clock::Clock;
-use crate::hub::{HubClient, watching};
-use crate::placement::by_hand::{Found, Look};
+use super::{Answer, names, policies, progress};
+use crate::hub::HubClient;
+use crate::placement::by_hand::Found;
 use crate::placement::standing::Standing;
-use crate::reconcile::Leadership;
-use crate::rego::confined::Checker;
-use crate::rego::loading::{Loading, Settings};
-use crate::sync::OfflineMirror;
-use crate::sync::desired::covered::covered;
-use crate::sync::dry_run;
-use crate::tasks::Tasks;
-use crate::telemetry::metrics::Metrics;
+use crate::rego::loading::Settings;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -61,8 +50,6 @@ Examples:
   policy-sync placement apply -n shop \\
     --policy-namespace kube-federation-scheduling-policy";
 
-/// How long may pass until all is read.
-const WITHIN: Duration = Duration::from_secs(60);
 /// Who changes objects by hand, as managed fields name it.
 const MANAGER: &str = "policy-sync-placement";
 
@@ -151,28 +138,10 @@ async fn look(
     arguments: &Arguments,
     settings: Settings,
 ) -> anyhow::Result<Vec<Found>> {
-    let (controller, clock) = (arguments.controller.controller()?, Clock::start());
+    let controller = arguments.controller.controller()?;
     let exemptions = arguments.exempt.exemptions(None, &settings);
-    let read = dry_run::read(client, &controller).await?;
-    let covered = covered(read.mirror.read().view(OfflineMirror::settled()));
-    let covered = covered.context("the GatewayClasses are not known")?;
-    let metrics = Metrics::new().context("cannot set metrics up")?;
-    let client = watching(config, &metrics, hub.request_timeout())?;
-    let checker = Checker::this_program()?.evaluated(settings.evaluator.evaluates());
-    let check = checker.asking(settings.packages.clone()).into_check();
-    let loading = Loading::new(controller, settings, clock, check)?;
-    let look = Look::new(loading.loaded(), covered, exemptions);
-    let (stop, tasks) = (CancellationToken::new(), Tasks::new(metrics.clone()));
-    let _stops = stop.clone().drop_guard();
-    tokio::spawn(loading.start(client, Leadership::never(), &metrics, &tasks, stop));
-    if tokio::time::timeout(WITHIN, look.ready()).await.is_err()
-        && let Some(missing) = look.missing()
-    {
-        bail!("not known after {} s: {missing}", WITHIN.as_secs());
-    }
-    let namespace = arguments.namespace.clone();
-    let found = tokio::task::spawn_blocking(move || look.found(namespace.as_deref())).await?;
-    found.map_err(anyhow::Error::msg)
+    let (loaded, _stops) = policies::start(hub, config, controller.clone(), settings)?;
+    policies::placement(client, &controller, loaded, exemptions, arguments.namespace.clone()).await
 }
 
 /// Brings an object where policies say, and returns whether there was anything to bring.

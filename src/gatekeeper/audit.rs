@@ -246,16 +246,11 @@ impl<'e> LeftOut<'e> {
     pub fn has(&self, standing: Standing<'_>) -> bool {
         let namespace = match standing.namespace {
             // A Namespace is in itself.
-            "" if standing.gvr.kind == namespaces() => standing.name,
+            "" if standing.gvr.kind == GroupResource::namespaces() => standing.name,
             namespace => namespace,
         };
         !namespace.is_empty() && (self.exemptions.names(namespace) || self.ignored.contains(namespace))
     }
-}
-
-/// The kind of Namespaces, which say what is left out.
-pub(super) fn namespaces() -> GroupResource {
-    GroupResource::new("", "namespaces")
 }
 
 impl Violation {

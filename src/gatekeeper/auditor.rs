@@ -8,7 +8,7 @@ use regorus::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::audit::{Found, LeftOut, Resource, Sort, Standing, Violation, audit, namespaces, unasked};
+use super::audit::{Found, LeftOut, Resource, Sort, Standing, Violation, audit, unasked};
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::registration::is_ungated;
 use crate::rego::exemptions::Exemptions;
@@ -25,14 +25,14 @@ const TOO_LONG_IN_ALL: usize = 30;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// An object that is not where policies say.
-#[derive(Clone, Copy, Debug)]
-pub struct Misplaced<'m> {
+#[derive(Clone, Debug)]
+pub struct Misplaced {
     /// Its kind.
-    pub kind: &'m GroupResource,
+    pub kind: GroupResource,
     /// Which it is.
-    pub key: &'m ObjectKey,
+    pub key: ObjectKey,
     /// What policies say.
-    pub why: &'m str,
+    pub why: Arc<str>,
     /// Whether that is only told, and somebody's to do.
     pub is_warning: bool,
 }
@@ -70,7 +70,9 @@ impl Auditor {
         loop {
             let kinds = in_use.borrow_and_update().as_ref().map(|in_use| match &in_use.admission {
                 // Namespaces say what is left out.
-                Some(gated) if self.is_wanted => gated.kinds.iter().cloned().chain([namespaces()]).collect(),
+                Some(gated) if self.is_wanted => {
+                    gated.kinds.iter().cloned().chain([GroupResource::namespaces()]).collect()
+                }
                 _ => BTreeSet::new(),
             });
             // While policies are not known, what is kept stays.
@@ -102,7 +104,7 @@ impl Auditor {
         if let Some(plural) = &gated.awaited {
             return Some(unknown(plural));
         }
-        let mut kinds = gated.kinds.into_iter().chain([namespaces()]);
+        let mut kinds = gated.kinds.into_iter().chain([GroupResource::namespaces()]);
         kinds.find(|kind| self.loaded.is_awaited(kind)).map(|kind| format!("{kind} are not listed"))
     }
 
@@ -145,9 +147,9 @@ impl Auditor {
         if let Some(plural) = &gated.awaited {
             add(error(Resource { kind: plural.clone(), ..Resource::default() }, unknown(plural)));
         }
-        let spaces = self.loaded.objects(&namespaces());
+        let spaces = self.loaded.objects(&GroupResource::namespaces());
         if let Err(why) = &spaces {
-            add(error(of_kind(&namespaces()), why.clone()));
+            add(error(of_kind(&GroupResource::namespaces()), why.clone()));
         }
         let spaces = spaces.unwrap_or_default();
         let left_out = LeftOut::new(&self.exemptions, spaces.iter().map(|(key, space)| (&*key.name, space)));
@@ -164,22 +166,19 @@ impl Auditor {
     }
 
     /// Gives to `add` those objects that are not where policies say, as far as they are there.
-    pub fn misplaced<'m>(
-        &self,
-        objects: impl IntoIterator<Item = Misplaced<'m>>,
-        add: &mut impl FnMut(Found),
-    ) {
+    pub fn misplaced(&self, objects: impl IntoIterator<Item = Misplaced>, add: &mut impl FnMut(Found)) {
         let snapshot = self.loaded.snapshot();
         for Misplaced { kind, key, why, is_warning } in objects {
-            let (Some(object), Some((gvr, _))) = (self.loaded.object(kind, key), self.loaded.read_as(kind))
+            let (Some(object), Some((gvr, _))) =
+                (self.loaded.object(&kind, &key), self.loaded.read_as(&kind))
             else {
                 continue;
             };
             let ObjectKey { namespace, name } = key;
-            let kind = snapshot.names_of(kind).into_iter().next().unwrap_or_default();
+            let kind = snapshot.names_of(&kind).into_iter().next().unwrap_or_default();
             let resource = Resource { kind, namespace: namespace.to_string(), name: name.to_string() };
             let sort = Sort::of(&gvr, &object);
-            add(Found::Violation(Violation::placement(resource, sort, why, is_warning)));
+            add(Found::Violation(Violation::placement(resource, sort, &why, is_warning)));
         }
     }
 

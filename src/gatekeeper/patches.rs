@@ -122,7 +122,7 @@ fn is_within(outer: &str, inner: &str) -> bool {
 /// Where two of them change the same, one below the other, or places in a list that the other moves; where one cannot be carried
 /// out; and where they are too many.
 pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
-    let operations = operations(denials);
+    let operations = operations(denials.iter().copied().enumerate());
     if operations.len() > OPERATIONS {
         return Err(format!("{} operations of patches, {OPERATIONS} are allowed", operations.len()));
     }
@@ -147,13 +147,12 @@ pub fn merge(denials: &[&Denial], object: &Value) -> Result<Patch, String> {
     Ok(patch)
 }
 
-/// All operations of `denials`, each with the number of its denial.
-fn operations<'d>(denials: &[&'d Denial]) -> Vec<(usize, &'d Operation)> {
-    let of = |(number, denial): (usize, &&'d Denial)| {
-        let operations: &'d [Operation] = &denial.patches;
-        operations.iter().map(move |operation| (number, operation))
+/// All operations of `denials`, each with the number that its denial has.
+fn operations<'d>(denials: impl Iterator<Item = (usize, &'d Denial)>) -> Vec<(usize, &'d Operation)> {
+    let of = |(number, denial): (usize, &'d Denial)| {
+        denial.patches.iter().map(move |operation| (number, operation))
     };
-    denials.iter().enumerate().flat_map(of).collect()
+    denials.flat_map(of).collect()
 }
 
 /// Two policies that cannot both have what they want.
@@ -170,10 +169,7 @@ pub(super) struct Conflict<'d> {
 pub(super) fn conflicting<'d>(denials: &[&'d Denial], object: &Value) -> Option<Conflict<'d>> {
     let policies: Vec<&str> = denials.iter().filter_map(|denial| denial.policy.as_deref()).collect();
     let number = |denial: &Denial| policies.iter().position(|of| denial.policy.as_deref() == Some(*of));
-    let named = denials.iter().filter_map(|denial| Some((number(denial)?, *denial)));
-    let operations: Vec<(usize, &Operation)> = named
-        .flat_map(|(number, denial)| denial.patches.iter().map(move |operation| (number, operation)))
-        .collect();
+    let operations = operations(denials.iter().filter_map(|denial| Some((number(denial)?, *denial))));
     // So many are refused whatever they are.
     let clash = (operations.len() <= OPERATIONS).then(|| conflict(&operations, object)).flatten()?;
     Some(Conflict { policies: clash.between.map(|number| policies[number]), text: clash.text })

@@ -7,7 +7,7 @@ use regorus::Value as Rego;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::placed_kinds::{KEEPER, is_placed, kinds, namespaces};
+use super::placed_kinds::{KEEPER, is_placed, kinds};
 use super::standing::{Standing, standing};
 use crate::api::names::{GroupResource, GroupVersionResource, ObjectKey};
 use crate::rego::exemptions::Exemptions;
@@ -48,7 +48,7 @@ impl Look {
         loaded.follow(KEEPER, move |_| notify.notify_one());
         let kinds = kinds(&covered, &BTreeSet::new());
         let mut kept = kinds.clone();
-        kept.insert(namespaces());
+        kept.insert(GroupResource::namespaces());
         loaded.keep(KEEPER, kept, BTreeSet::new());
         Self { loaded, covered, kinds, exemptions, moved }
     }
@@ -75,7 +75,10 @@ impl Look {
         if !is_loaded || self.loaded.snapshot().is_starting() {
             return Some(text.trim_end().replace('\n', "; "));
         }
-        self.kinds.iter().chain([&namespaces()]).find_map(|kind| self.loaded.objects(kind).err())
+        self.kinds
+            .iter()
+            .chain([&GroupResource::namespaces()])
+            .find_map(|kind| self.loaded.objects(kind).err())
     }
 
     /// Each object in `namespace`, or in any, that is not as policies say, in order. It takes the time of one evaluation each.
@@ -89,7 +92,7 @@ impl Look {
                 "a GatewayClass has parameters that cannot be read: what it lists is not known".to_owned()
             );
         }
-        let spaces = self.loaded.objects(&namespaces())?;
+        let spaces = self.loaded.objects(&GroupResource::namespaces())?;
         let spaces: BTreeMap<Arc<str>, Rego> =
             spaces.into_iter().map(|(key, space)| (key.name, space)).collect();
         let snapshot = self.loaded.snapshot();

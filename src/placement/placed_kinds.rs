@@ -11,12 +11,6 @@ use crate::sync::desired::covered::Covered;
 /// Who keeps what policies place.
 pub(super) const KEEPER: &str = "placement";
 
-/// The kind of Namespaces, which say what is left alone.
-#[must_use]
-pub(super) fn namespaces() -> GroupResource {
-    GroupResource::new("", "namespaces")
-}
-
 /// The kinds of which objects are placed, where these are covered, and those `before` were. A class that cannot be read may list what
 /// it did.
 #[must_use]
@@ -26,7 +20,7 @@ pub(super) fn kinds(covered: &Covered, before: &BTreeSet<GroupResource>) -> BTre
         kinds.insert(GroupResource::gateways());
     }
     if !covered.is_whole {
-        kinds.extend(before.iter().filter(|kind| **kind != namespaces()).cloned());
+        kinds.extend(before.iter().filter(|kind| **kind != GroupResource::namespaces()).cloned());
     }
     kinds
 }
@@ -82,7 +76,7 @@ mod tests {
     #[test]
     fn a_class_that_cannot_be_read_may_list_what_it_did() {
         let apps = GroupResource::new("apps", "deployments");
-        let before = BTreeSet::from([apps.clone(), namespaces()]);
+        let before = BTreeSet::from([apps.clone(), GroupResource::namespaces()]);
         let whole = Covered { is_whole: true, ..Covered::default() };
         assert!(kinds(&whole, &before).is_empty());
         assert_eq!(kinds(&Covered::default(), &before), BTreeSet::from([apps]));

@@ -1,11 +1,12 @@
 //! `/audit`: what stands and breaks policies, for who may read it: whoever may `get` that path of the API server, which is asked who
 //! shows the token.
 
-use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,8 +15,10 @@ use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInf
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
-use kube::Client;
 use kube::api::{Api, PostParams};
+use kube::{Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -54,7 +57,7 @@ pub struct Audit {
 }
 
 /// What was answered last, and when.
-type Answer = (Instant, Arc<str>);
+type Answer = (Instant, Bytes);
 
 /// Why a request is not answered.
 type Refused = (StatusCode, String);
@@ -69,7 +72,7 @@ impl Audit {
     }
 
     /// What is found now, or was a moment ago, as JSON.
-    async fn report(&self) -> Result<Arc<str>, Refused> {
+    async fn report(&self) -> Result<Bytes, Refused> {
         let mut last = self.last.lock().await;
         if let Some((at, report)) = &*last
             && at.elapsed() < FRESH
@@ -97,46 +100,47 @@ impl Audit {
             warn!(%panic, "an audit panicked");
             unknown("the audit panicked: see the log".to_owned())
         })?;
-        let report: Arc<str> = report.map_err(unknown)?.into();
+        let report = Bytes::from(report.map_err(unknown)?);
         *last = Some((Instant::now(), report.clone()));
         Ok(report)
     }
 
-    /// Whether who shows `token` may read it.
-    async fn admit(&self, token: &str) -> Result<(), Refused> {
+    /// What the API server makes of `review`.
+    async fn reviewed<K>(&self, review: &K) -> Result<K, Refused>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+    {
         let unasked = |error: String| {
             warn!(error, "cannot find out who may read the audit");
             (StatusCode::SERVICE_UNAVAILABLE, "the API server does not say who may read this\n".to_owned())
         };
-        let params = PostParams::default();
+        let (reviews, params) = (Api::<K>::all(self.client.clone()), PostParams::default());
+        match timeout(ANSWERED, reviews.create(&params, review)).await {
+            Err(_) => Err(unasked(format!("no answer in {} s", ANSWERED.as_secs()))),
+            Ok(Err(error)) => Err(unasked(with_causes(&error))),
+            Ok(Ok(review)) => Ok(review),
+        }
+    }
+
+    /// Whether who shows `token` may read it.
+    async fn admit(&self, token: &str) -> Result<(), Refused> {
         let review = TokenReview {
             spec: TokenReviewSpec { token: token.to_owned(), audiences: None },
             ..TokenReview::default()
         };
-        let reviews: Api<TokenReview> = Api::all(self.client.clone());
-        let review = match timeout(ANSWERED, reviews.create(&params, &review)).await {
-            Err(_) => return Err(unasked(format!("no answer in {} s", ANSWERED.as_secs()))),
-            Ok(Err(error)) => return Err(unasked(with_causes(&error))),
-            Ok(Ok(review)) => review.status.unwrap_or_default(),
-        };
+        let review = self.reviewed(&review).await?.status.unwrap_or_default();
         let user = review.user.filter(|_| review.authenticated == Some(true));
         let Some(user) = user else {
             return Err((StatusCode::UNAUTHORIZED, "the API server does not know this token\n".to_owned()));
         };
         let name = user.username.clone().unwrap_or_default();
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let review = match timeout(ANSWERED, reviews.create(&params, &asks(user))).await {
-            Err(_) => return Err(unasked(format!("no answer in {} s", ANSWERED.as_secs()))),
-            Ok(Err(error)) => return Err(unasked(with_causes(&error))),
-            Ok(Ok(review)) => review.status.unwrap_or_default(),
-        };
-        match review.allowed {
+        match self.reviewed(&asks(user)).await?.status.unwrap_or_default().allowed {
             true => Ok(()),
             false => Err((StatusCode::FORBIDDEN, format!("{name} cannot get path {PATH:?}\n"))),
         }
     }
 
-    async fn answer(&self, headers: &HeaderMap) -> Result<Arc<str>, Refused> {
+    async fn answer(&self, headers: &HeaderMap) -> Result<Bytes, Refused> {
         let Some(token) = bearer::shown(headers) else {
             return Err((StatusCode::UNAUTHORIZED, "expected a token of a user of this hub\n".to_owned()));
         };
@@ -156,13 +160,12 @@ impl Audit {
 /// Whether `user` may get it.
 fn asks(user: UserInfo) -> SubjectAccessReview {
     let attributes = NonResourceAttributes { path: Some(PATH.to_owned()), verb: Some("get".to_owned()) };
-    let extra: Option<BTreeMap<String, Vec<String>>> = user.extra;
     let spec = SubjectAccessReviewSpec {
         non_resource_attributes: Some(attributes),
         user: user.username,
         groups: user.groups,
         uid: user.uid,
-        extra,
+        extra: user.extra,
         ..SubjectAccessReviewSpec::default()
     };
     SubjectAccessReview { spec, ..SubjectAccessReview::default() }
@@ -179,12 +182,8 @@ async fn answer(State(audit): State<Audit>, method: Method, headers: HeaderMap) 
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response();
     }
     match audit.answer(&headers).await {
-        Ok(report) => ([(header::CONTENT_TYPE, "application/json")], report.to_string()).into_response(),
-        Err((StatusCode::UNAUTHORIZED, why)) => {
-            // Who shows none that is known keeps no connection.
-            let asks = [(header::WWW_AUTHENTICATE, "Bearer"), (header::CONNECTION, "close")];
-            (StatusCode::UNAUTHORIZED, asks, why).into_response()
-        }
+        Ok(report) => ([(header::CONTENT_TYPE, "application/json")], report).into_response(),
+        Err((StatusCode::UNAUTHORIZED, why)) => bearer::refused(why),
         Err(refused) => refused.into_response(),
     }
 }

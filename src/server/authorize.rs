@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Request, StatusCode, header};
+use axum::http::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use tokio::time::Instant;
 
 use super::asking::{Asking, Silence};
-use super::bearer::Tokens;
+use super::bearer::{self, Tokens};
 use super::bodies::Bodies;
 use super::webhooks::{AUTHORIZE, WebhookMetrics};
 use crate::api::access::{AccessReview, Opinion};
@@ -68,10 +68,8 @@ impl Authorize {
     /// What a request that began at this moment is answered, and what metrics call that.
     async fn answer(&self, request: Request<Body>, began: Instant) -> (&'static str, Response) {
         if !self.tokens.are_shown(request.headers()) {
-            // Who has none keeps no connection.
-            let asks = [(header::WWW_AUTHENTICATE, "Bearer"), (header::CONNECTION, "close")];
             let why = "expected a token of --authorize-token-file\n";
-            return ("unauthorized", (StatusCode::UNAUTHORIZED, asks, why).into_response());
+            return ("unauthorized", bearer::refused(why));
         }
         match self.bodies.read(request, began, AccessReview::read).await {
             Err(refused) => ("invalid", refused.into_response()),

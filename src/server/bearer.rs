@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use blake3::Hash;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +59,12 @@ impl fmt::Debug for Tokens {
 pub(super) fn shown(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The answer to who shows none that is taken, and why: who has none keeps no connection.
+pub(super) fn refused(why: impl IntoResponse) -> Response {
+    let asks = [(header::WWW_AUTHENTICATE, "Bearer"), (header::CONNECTION, "close")];
+    (StatusCode::UNAUTHORIZED, asks, why).into_response()
 }
 
 impl Tokens {

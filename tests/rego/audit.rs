@@ -107,11 +107,15 @@ async fn until_told(hub: &Registered, token: &str, names: &[&str]) -> Result<()>
     let (stdout, stderr) = (String::from_utf8(stdout)?, String::from_utf8(stderr)?);
     let row = |name: &&str| format!("deny podtemplates shop {name} bad it says that it is bad");
     let rows: Vec<String> = names.iter().map(row).collect();
-    let found: Vec<String> =
-        stdout.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let found: Vec<String> = table_rows(&stdout).collect();
     ensure!(found == rows, "{stdout}{stderr}");
     ensure!(status.code() == Some(i32::from(!names.is_empty())), "{status} {stderr}");
     Ok(())
+}
+
+/// The rows of a table, without its headers, with one blank between cells.
+fn table_rows(table: &str) -> impl Iterator<Item = String> {
+    table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// What `policy-sync audit` prints of the hub of `world`.
@@ -260,7 +264,7 @@ async fn the_hub_and_files_say_the_same_of_the_same_objects() -> Result<()> {
     let rows = |output: Output| -> Result<Vec<String>> {
         ensure!(output.status.code() == Some(1), "{output:?}");
         let rows = String::from_utf8(output.stdout)?;
-        Ok(rows.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect())
+        Ok(table_rows(&rows).collect())
     };
     let on_hub = rows(audit(&world, &[]).await?)?;
     let mut command = Command::new(Path::new(BINARY));

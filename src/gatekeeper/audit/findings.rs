@@ -40,12 +40,17 @@ impl Findings {
         }
     }
 
+    /// Counts one that is so strict, and keeps nothing of it.
+    pub fn count_one(&mut self, enforcement: &str) {
+        match self.counts.get_mut(enforcement) {
+            Some(count) => *count += 1,
+            None => drop(self.counts.insert(enforcement.to_owned(), 1)),
+        }
+    }
+
     /// Adds one.
     pub fn add(&mut self, violation: Violation) {
-        match self.counts.get_mut(&violation.enforcement) {
-            Some(count) => *count += 1,
-            None => drop(self.counts.insert(violation.enforcement.clone(), 1)),
-        }
+        self.count_one(&violation.enforcement);
         self.kept.push(violation);
         if self.kept.len() / 2 >= self.most {
             self.sort();

@@ -14,10 +14,10 @@ use super::key::Key;
 use super::metrics::AuditMetrics;
 use super::reports;
 use super::settings::Settings;
-use crate::api::names::{ControllerName, GroupResource, ObjectKey};
+use crate::api::names::ControllerName;
 use crate::clock::Clock;
 use crate::gatekeeper::audit::Found;
-use crate::gatekeeper::auditor::{self, Auditor};
+use crate::gatekeeper::auditor::{Auditor, Misplaced};
 use crate::reconcile::{Leadership, Queue, Requests, Worker};
 use crate::rego::exemptions::Exemptions;
 use crate::rego::loading::Loaded;
@@ -61,8 +61,7 @@ impl Audited {
     /// Where it is not known which policies there are, or it does not go on.
     pub fn find(&self, add: &mut impl FnMut(Found), goes_on: impl Fn() -> bool) -> Result<(), String> {
         self.auditor.audit(add, goes_on)?;
-        let misplaced = (self.misplaced)();
-        self.auditor.misplaced(misplaced.iter().map(Misplaced::lent), add);
+        self.auditor.misplaced((self.misplaced)(), add);
         Ok(())
     }
 
@@ -76,26 +75,6 @@ impl Audited {
     #[must_use]
     pub fn places(&self) -> bool {
         self.auditor.places()
-    }
-}
-
-/// An object that is not where policies say.
-#[derive(Clone, Debug)]
-pub(crate) struct Misplaced {
-    /// Its kind.
-    pub kind: GroupResource,
-    /// Which it is.
-    pub key: ObjectKey,
-    /// What policies say.
-    pub why: Arc<str>,
-    /// Whether that is only told, and somebody's to do.
-    pub is_warning: bool,
-}
-
-impl Misplaced {
-    fn lent(&self) -> auditor::Misplaced<'_> {
-        let Self { kind, key, why, is_warning } = self;
-        auditor::Misplaced { kind, key, why, is_warning: *is_warning }
     }
 }
 

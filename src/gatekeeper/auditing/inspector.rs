@@ -308,14 +308,14 @@ impl Inspector {
 type Run = (Findings, ByNamespace, BTreeMap<[String; 2], String>);
 
 fn find(audited: &Audited, collect: bool, goes_on: impl Fn() -> bool) -> Result<Run, String> {
-    let (mut all, mut by_namespace) = (Findings::keeping(0), ByNamespace::default());
+    let (mut all, mut by_namespace) = (Findings::default(), ByNamespace::default());
     let mut conflicts = BTreeMap::new();
     let mut add = |found: Found| match found {
         Found::Violation(violation) => {
+            all.count_one(&violation.enforcement);
             if collect {
-                by_namespace.add(&violation);
+                by_namespace.add(violation);
             }
-            all.add(violation);
         }
         // The first object is as good as any other.
         Found::Conflict(Conflict { policies, text }) if conflicts.len() < CONFLICTS => {

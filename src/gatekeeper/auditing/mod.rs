@@ -12,7 +12,6 @@ mod metrics;
 mod reports;
 mod settings;
 
-pub(crate) use flow::Misplaced;
 pub use flow::{Audited, Auditing};
 pub use metrics::AuditMetrics;
 pub use settings::Settings;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, REPORTED};
 use crate::api::json::Hash;
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource};
-use crate::gatekeeper::audit::{Findings, Resolution, Violation};
+use crate::gatekeeper::audit::{Findings, Violation};
 
 /// Their group.
 const GROUP: &str = "openreports.io";
@@ -35,16 +35,12 @@ pub(super) struct ByNamespace(BTreeMap<Arc<str>, Findings>);
 
 impl ByNamespace {
     /// Adds what a report tells.
-    pub(super) fn add(&mut self, violation: &Violation) {
+    pub(super) fn add(&mut self, mut violation: Violation) {
         if result(&violation.enforcement).is_none() {
             return;
         }
         // Reports tell no patches.
-        let resolution = Resolution { message: violation.resolution.message.clone(), patches: Vec::new() };
-        let (resource, id) = (violation.resource.clone(), violation.id.clone());
-        let (policy, enforcement) = (violation.policy.clone(), violation.enforcement.clone());
-        let violation =
-            Violation { resource, id, resolution, policy, enforcement, sort: violation.sort.clone() };
+        violation.resolution.patches = Vec::new();
         let namespace: Arc<str> = violation.resource.namespace.as_str().into();
         self.0.entry(namespace).or_insert_with(|| Findings::keeping(TOLD)).add(violation);
     }

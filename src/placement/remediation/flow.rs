@@ -19,7 +19,7 @@ use super::settings::Settings;
 use super::told::{Told, Why};
 use crate::api::names::{ControllerName, GroupResource, ObjectKey};
 use crate::clock::Clock;
-use crate::placement::placed_kinds::{KEEPER, namespaces};
+use crate::placement::placed_kinds::KEEPER;
 use crate::reconcile::{Events, Expectations, Leadership, Queue, Requests, Worker};
 use crate::rego::loading::{Loaded, Moved, RegoMetrics};
 use crate::sync::desired::covered::Covered;
@@ -152,9 +152,9 @@ fn affects(moved: Moved) -> Key {
     match moved {
         Moved::Placement => Key::Moved,
         // What is left alone is known now.
-        Moved::Listed(kind) if kind == namespaces() => Key::All,
+        Moved::Listed(kind) if kind == GroupResource::namespaces() => Key::All,
         Moved::Listed(kind) => Key::Kind(kind),
-        Moved::Object(kind, key) if kind == namespaces() => Key::Namespace(key.name),
+        Moved::Object(kind, key) if kind == GroupResource::namespaces() => Key::Namespace(key.name),
         Moved::Object(kind, key) => Key::Object(Object { kind, key }),
     }
 }

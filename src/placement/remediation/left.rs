@@ -10,7 +10,6 @@ use crate::api::annotations::PLACED_BY_POLICY;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::hub::{Extent, Pages};
-use crate::placement::placed_kinds::namespaces;
 use crate::placement::question::PACKAGE;
 
 /// How soon it is looked whether policies have left something, where that may be otherwise in a moment.
@@ -91,7 +90,8 @@ impl Remediator {
         if !metadata.annotations.contains_key(PLACED_BY_POLICY) || metadata.deletion_timestamp.is_some() {
             return false;
         }
-        let space = self.loaded.object(&namespaces(), &ObjectKey::new("", &metadata.namespace));
+        let space =
+            self.loaded.object(&GroupResource::namespaces(), &ObjectKey::new("", &metadata.namespace));
         match (self.loaded.object(kind, &object.key()), space) {
             (Some(found), Some(space)) => self.is_placed(kind, &found, Some(&space)),
             _ => !self.settings.exemptions.names(&metadata.namespace),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::api::moment::Moment;
 use crate::api::names::GroupResource;
-use crate::placement::placed_kinds::{self, namespaces};
+use crate::placement::placed_kinds::{self};
 use crate::sync::desired::covered::Covered;
 
 /// How long after policies have said something else the last object may be stored that an earlier one has placed: what the API server
@@ -61,7 +61,7 @@ impl Passes {
             is_placed || self.left.contains(kind) || (self.kept.contains(kind) && !self.clean.contains(kind))
         });
         if !kinds.is_empty() {
-            kinds.insert(namespaces());
+            kinds.insert(GroupResource::namespaces());
         }
         self.rests.retain(|kind, _| kinds.contains(kind));
         let before = std::mem::replace(&mut self.kept, kinds);
@@ -72,7 +72,7 @@ impl Passes {
         {
             new.insert(gateways);
         }
-        new.remove(&namespaces());
+        new.remove(&GroupResource::namespaces());
         new
     }
 

@@ -23,7 +23,7 @@ use super::told::{Told, Why};
 use crate::api::annotations::REMEDIATE;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::clock::Clock;
-use crate::placement::placed_kinds::{KEEPER, is_placed, namespaces};
+use crate::placement::placed_kinds::{KEEPER, is_placed};
 use crate::placement::standing::{Change, Standing, standing};
 use crate::reconcile::{
     Capability, Events, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot,
@@ -161,7 +161,7 @@ impl Remediator {
 
     fn kinds(&self) -> BTreeSet<GroupResource> {
         let mut kinds = self.passes.lock().kept().clone();
-        kinds.remove(&namespaces());
+        kinds.remove(&GroupResource::namespaces());
         kinds
     }
 
@@ -188,7 +188,9 @@ impl Remediator {
             return self.queue.add_after(key.clone(), rest);
         }
         // Once they are listed, it is asked again.
-        let (Ok(all), Ok(spaces)) = (self.loaded.objects(kind), self.loaded.objects(&namespaces())) else {
+        let (Ok(all), Ok(spaces)) =
+            (self.loaded.objects(kind), self.loaded.objects(&GroupResource::namespaces()))
+        else {
             return;
         };
         let Some(covered) = self.covered.borrow().clone() else { return };
@@ -282,7 +284,8 @@ impl Remediator {
             self.forget(object);
             return Ok(());
         };
-        let space = self.loaded.object(&namespaces(), &ObjectKey::new("", &object.key.namespace));
+        let space =
+            self.loaded.object(&GroupResource::namespaces(), &ObjectKey::new("", &object.key.namespace));
         let placed = self.passes.lock().kept().contains(&object.kind)
             && self.is_placed(&object.kind, &found, space.as_ref());
         let Some((gvr, seen)) = self.loaded.read_as(&object.kind).filter(|_| placed) else {

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::gatekeeper::audit::{Resource, Sort};
+use crate::gatekeeper::audit::{Resolution, Resource, Sort};
 
 fn violation(namespace: &str, name: &str, enforcement: &str) -> Violation {
     Violation {
@@ -16,7 +16,7 @@ fn violation(namespace: &str, name: &str, enforcement: &str) -> Violation {
 
 fn reports(violations: impl IntoIterator<Item = Violation>) -> BTreeMap<Arc<str>, Report> {
     let mut found = ByNamespace::default();
-    violations.into_iter().for_each(|violation| found.add(&violation));
+    violations.into_iter().for_each(|violation| found.add(violation));
     found.reports("policy-sync", &ControllerName::new("example.com/ours"))
 }
 

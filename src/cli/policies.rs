@@ -1,0 +1,84 @@
+//! The policies of a hub, for a command that asks them with the caller's rights.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use kube::Config;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::hub::HubArguments;
+use crate::api::names::ControllerName;
+use crate::clock::Clock;
+use crate::hub::{HubClient, watching};
+use crate::placement::by_hand::{Found, Look};
+use crate::reconcile::Leadership;
+use crate::rego::confined::Checker;
+use crate::rego::exemptions::Exemptions;
+use crate::rego::loading::{Loaded, Loading, Settings};
+use crate::sync::OfflineMirror;
+use crate::sync::desired::covered::covered;
+use crate::sync::dry_run;
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+
+/// How long may pass until all is read.
+pub(super) const WITHIN: Duration = Duration::from_secs(60);
+
+/// What loads the policies of `controller`, and has this program check them.
+///
+/// # Errors
+///
+/// Where this program cannot be found, or no engine be made.
+pub(super) fn loading(
+    controller: ControllerName,
+    settings: Settings,
+    clock: Clock,
+) -> anyhow::Result<Loading> {
+    let checker = Checker::this_program()?.evaluated(settings.evaluator.evaluates());
+    let check = checker.asking(settings.packages.clone()).into_check();
+    Ok(Loading::new(controller, settings, clock, check)?)
+}
+
+/// Starts to load the policies of the hub that `config` leads to, until what is returned is dropped.
+///
+/// # Errors
+///
+/// As those of [`loading`].
+pub(super) fn start(
+    hub: &HubArguments,
+    config: Config,
+    controller: ControllerName,
+    settings: Settings,
+) -> anyhow::Result<(Loaded, DropGuard)> {
+    let metrics = Metrics::new().context("cannot set metrics up")?;
+    let client = watching(config, &metrics, hub.request_timeout())?;
+    let loading = loading(controller, settings, Clock::start())?;
+    let (loaded, stop, tasks) = (loading.loaded(), CancellationToken::new(), Tasks::new(metrics.clone()));
+    tokio::spawn(loading.start(client, Leadership::never(), &metrics, &tasks, stop.clone()));
+    Ok((loaded, stop.drop_guard()))
+}
+
+/// What policies that are `loaded` say otherwise of objects of this namespace, or of any, where the classes of `controller` cover them.
+///
+/// # Errors
+///
+/// Where it cannot be found out.
+pub(super) async fn placement(
+    client: &HubClient,
+    controller: &ControllerName,
+    loaded: Loaded,
+    exemptions: Exemptions,
+    namespace: Option<String>,
+) -> anyhow::Result<Vec<Found>> {
+    let read = dry_run::read(client, controller).await?;
+    let covered = covered(read.mirror.read().view(OfflineMirror::settled()));
+    let covered = covered.context("the GatewayClasses are not known")?;
+    let look = Look::new(loaded, covered, exemptions);
+    if tokio::time::timeout(WITHIN, look.ready()).await.is_err()
+        && let Some(missing) = look.missing()
+    {
+        bail!("not known after {} s: {missing}", WITHIN.as_secs());
+    }
+    let found = tokio::task::spawn_blocking(move || look.found(namespace.as_deref())).await?;
+    found.map_err(anyhow::Error::msg)
+}
