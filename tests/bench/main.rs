@@ -57,7 +57,7 @@ async fn every_row_tells_a_value() {
         assert!(result["holds"].is_boolean() && result["goal"].is_number(), "{result:#}");
     }
     let counts = results.iter().filter(|result| result["unit"] == "writes");
-    assert_eq!(counts.filter(|count| count["value"] == 0.0).count(), 3, "{results:#?}");
+    assert_eq!(counts.filter(|count| count["value"] == 0.0).count(), 4, "{results:#?}");
     let changed = results.iter().find(|result| result["measure"] == "writes a changed work").unwrap();
     assert_eq!(changed["value"], 1.0, "{changed:#}");
 }

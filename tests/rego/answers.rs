@@ -1,17 +1,18 @@
 //! What becomes of an object where a policy gives an answer that cannot be used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use policy_sync::api::admission::{Asked, Request, Verdict};
+use policy_sync::api::names::GroupResource;
 use policy_sync::gatekeeper::review as gatekeeper;
 use policy_sync::placement::review::review;
 use policy_sync::rego::bundle::Bundle;
 use policy_sync::rego::engine::Evaluator;
 use policy_sync::rego::module::{ModuleId, Text};
-use policy_sync::rego::snapshot::Snapshot;
+use policy_sync::rego::snapshot::{Gates, Snapshot};
 use policy_sync_testenv::bad_input::{self, code};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What a policy does, how it is written, and what whoever writes an object is told.
 const ANSWERS: [(&str, &str, &str); 17] = [
@@ -114,7 +115,7 @@ fn what_becomes_of_answers_that_cannot_be_used_is_in_the_documentation() -> Resu
 }
 
 /// What is wrong, and the rules of a policy that denies a Pod with one container.
-const DENIALS: [(&str, &str); 25] = [
+const DENIALS: [(&str, &str); 28] = [
     ("a text", "deny contains \"no\""),
     ("two texts", "deny contains \"b\"\ndeny contains \"a\""),
     ("an id alone", "deny contains {\"id\": \"a\"}"),
@@ -132,6 +133,18 @@ const DENIALS: [(&str, &str); 25] = [
     (
         "a message of two lines, and an escape",
         "deny contains {\"id\": \"a\", \"resolution\": {\"message\": \"b\\n\\u001b[31m<b>\"}}",
+    ),
+    (
+        "a message of 1 MB",
+        "deny contains {\"id\": \"a\", \"resolution\": {\"message\": concat(\"\", [\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" | some n in numbers.range(1, 10000)])}}",
+    ),
+    (
+        "10,000 elements",
+        "deny contains {\"id\": sprintf(\"a%d\", [10000 + n])} if some n in numbers.range(1, 10000)",
+    ),
+    (
+        "10,000 elements of another object",
+        "deny contains {\"id\": sprintf(\"a%d\", [n]), \"resource\": {\"name\": \"b\"}} if some n in numbers.range(1, 10000)",
     ),
     ("no rule `deny`", "p := 1"),
     ("`deny` that is an object", "deny := {\"a\": 1}"),
@@ -174,20 +187,30 @@ const DENIALS: [(&str, &str); 25] = [
 const PATCH_WITHOUT: &str =
     "deny contains {\"id\": \"a\", \"resolution\": {\"patches\": [{\"path\": \"/a\"}]}}";
 
-/// What is said of a Pod that `rules` deny.
-fn denial(rules: &str) -> Result<String> {
-    let snapshot = snapshot("admission", rules)?;
-    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+/// A review of a Pod.
+fn pod() -> Value {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "u", "operation": "CREATE", "namespace": "shop", "name": "a",
         "resource": {"group": "", "version": "v1", "resource": "pods"},
         "object": {"metadata": {"name": "a", "namespace": "shop"}, "spec": {"priority": 1}},
-    }});
-    let asked = Asked::read(&serde_json::to_vec(&review)?).map_err(|fault| anyhow::anyhow!(fault))?;
+    }})
+}
+
+/// What is said to `review` where these are the rules of `admission`, empty where nothing is.
+fn reviewed(review: &Value, rules: &str) -> Result<String> {
+    // As on a hub, where the name is that of Pods.
+    let pods = (GroupResource::new("", "pods"), BTreeSet::from(["pods".to_owned()]));
+    let gates = Gates { names: BTreeMap::from([pods]), ..Gates::default() };
+    let snapshot = snapshot("admission", rules)?.with_gates(gates);
+    let asked = match Asked::read(&serde_json::to_vec(review)?) {
+        Ok(asked) => asked,
+        Err(fault) => return Ok(format!("400: {fault}")),
+    };
     let request = asked.request().map_err(|fault| anyhow::anyhow!(fault))?;
     let reviewed = gatekeeper::review(&snapshot, &request, &asked, gatekeeper::Registration::Mutating);
     Ok(match reviewed.map(|reviewed| reviewed.verdict) {
         Ok(Verdict::Denied { message, .. }) => message,
-        Ok(Verdict::Allowed { .. }) => String::new(),
+        Ok(Verdict::Allowed { warnings, .. }) => warnings.join("; "),
         Err(error) => error.to_string(),
     })
 }
@@ -196,10 +219,65 @@ fn denial(rules: &str) -> Result<String> {
 fn what_becomes_of_denials_is_in_the_documentation() -> Result<()> {
     let mut table = "| `deny` has | the object |\n|---|---|\n".to_owned();
     for (what, rules) in DENIALS {
-        let found = denial(rules).with_context(|| what.to_owned())?;
-        let found = found.replace(ID, "ID");
-        let told = if found.is_empty() { "is written".to_owned() } else { code(&found) };
-        table += &format!("| {what} | {told} |\n");
+        let found = reviewed(&pod(), rules).with_context(|| what.to_owned())?;
+        table += &format!("| {what} | {} |\n", told(&found));
     }
     bad_input::holds("rego denials", &table)
+}
+
+/// What the page says of what was `found`.
+fn told(found: &str) -> String {
+    // Of what is long, the beginning and the end.
+    let found = found.replace(ID, "ID");
+    let (begins, ends) = (found.char_indices().nth(40), found.char_indices().rev().nth(40));
+    match (begins, ends) {
+        _ if found.is_empty() => "is written".to_owned(),
+        (Some((begins, _)), Some((ends, _))) if found.len() > 400 => {
+            format!("{} … {}, {} bytes", code(&found[..begins]), code(&found[ends..]), found.len())
+        }
+        _ => code(&found),
+    }
+}
+
+/// What is wrong with a review of a Pod that is denied with `no`: a merge patch of it.
+fn reviews() -> [(&'static str, Value); 14] {
+    let request = |patch: Value| json!({ "request": patch });
+    [
+        ("nothing", json!({})),
+        ("no uid", request(json!({"uid": null}))),
+        ("a uid that is a number", request(json!({"uid": 1}))),
+        ("no request", json!({"request": null})),
+        ("no object", request(json!({"object": null}))),
+        ("another version of the review", json!({"apiVersion": "admission.k8s.io/v1beta1"})),
+        ("a version of no review", json!({"apiVersion": "admission.k8s.io/v2"})),
+        ("a delete", request(json!({"operation": "DELETE", "object": null}))),
+        (
+            "a pod that is being deleted",
+            request(json!({"object": {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}})),
+        ),
+        ("a subresource", request(json!({"subResource": "status"}))),
+        ("a connection", request(json!({"subResource": "exec", "operation": "CONNECT"}))),
+        ("a kind that no policy names", request(json!({"resource": {"resource": "secrets"}}))),
+        (
+            "a kind of the same plural in another group",
+            request(json!({"resource": {"group": "metrics.k8s.io"}})),
+        ),
+        (
+            "a name that the server makes up",
+            request(json!({"name": null, "object": {"metadata": {"name": null, "generateName": "a-"}}})),
+        ),
+    ]
+}
+
+#[test]
+fn what_becomes_of_reviews_is_in_the_documentation() -> Result<()> {
+    let rules = "import data.k8s.matches\ndeny contains {\"id\": \"a\", \"resource\": {\"kind\": \"pods\", \"namespace\": ns, \"name\": name}, \
+        \"resolution\": {\"message\": name}} if matches[[\"pods\", ns, name, _]]";
+    let mut table = "| review | answer |\n|---|---|\n".to_owned();
+    for (what, patch) in reviews() {
+        let mut review = pod();
+        json_patch::merge(&mut review, &patch);
+        table += &format!("| {what} | {} |\n", told(&reviewed(&review, rules)?));
+    }
+    bad_input::holds("admission reviews", &table)
 }

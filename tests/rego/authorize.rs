@@ -18,6 +18,7 @@ use policy_sync_testenv::{Controller, fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::sent;
+use crate::stand_in::{Fault, while_it_is};
 use crate::world::{LIMIT, World};
 
 const EXEC: &str = include_str!("../../docs/examples/rego/gates/exec.rego");
@@ -200,6 +201,39 @@ async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else
     // It comes back by itself: it is nobody whom it is asked about.
     hub.run().await?;
     wait::until("jane is let in", LIMIT, || hub.read_maps(&jane)).await
+}
+
+#[tokio::test]
+async fn while_nobody_answers_requests_are_closed_or_open_as_the_configuration_says() -> Result<()> {
+    let mut hub = Authorized::start("rego-authorize-closed").await?;
+    let jane = hub.jane.clone();
+    let kube = "system:serviceaccount:kube-system:some-controller";
+    apply(&hub.world.client, &everything(kube)).await?;
+    let kube = hub.world.hub().client_for(&User::new(kube)).await?;
+    wait::until("the rights are there", LIMIT, || async {
+        hub.read_maps(&kube).await?;
+        hub.read_maps(&jane).await
+    })
+    .await?;
+    hub.stop().await?;
+    let written = std::fs::read_to_string(hub.files.configuration())?;
+    for policy in ["Deny", "NoOpinion"] {
+        let configured = written.replace("failurePolicy: Deny", &format!("failurePolicy: {policy}"));
+        ensure!(configured.contains(&format!("failurePolicy: {policy}")), "{configured}");
+        hub.files.write("authorization.yaml", &configured)?;
+        hub.world.hub().authorize_by(&hub.files.configuration()).await?;
+        for fault in Fault::ALL {
+            while_it_is(fault, &hub.webhooks, async || {
+                let read = hub.read_maps(&jane).await;
+                ensure!(read.is_ok() == (policy == "NoOpinion"), "{policy}: {read:?}");
+                // Whom the configuration exempts never waits.
+                hub.read_maps(&kube).await?;
+                hub.read_maps(&hub.world.client).await
+            })
+            .await?;
+        }
+    }
+    Ok(())
 }
 
 #[tokio::test]

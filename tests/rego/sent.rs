@@ -61,3 +61,40 @@ async fn read(mut stream: impl AsyncRead + Unpin) -> Result<(u16, String)> {
     let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no code")?;
     Ok((code, body.to_owned()))
 }
+
+/// A connection that stays.
+pub(crate) struct Connection(TlsStream<TcpStream>);
+
+impl Connection {
+    /// One to `webhooks`, whose certificate is in files.
+    pub(crate) async fn open(webhooks: &Webhooks) -> Result<Self> {
+        connect(webhooks).await.map(Self)
+    }
+
+    /// What is answered to `body` at `path`, with its head.
+    pub(crate) async fn post(&mut self, path: &str, body: &[u8]) -> Result<String> {
+        let length = body.len();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json");
+        let head = format!("{head}\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+        self.0.write_all(&[&head, body].concat()).await?;
+        self.0.flush().await?;
+        let mut text = Vec::new();
+        loop {
+            let head = text.windows(4).position(|window| window == b"\r\n\r\n");
+            if let Some(head) = head {
+                let headers = String::from_utf8_lossy(&text[..head]).to_lowercase();
+                let length = headers
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+                if text.len() >= head + 4 + length.context("no length")? {
+                    return Ok(String::from_utf8_lossy(&text).into_owned());
+                }
+            }
+            let mut part = [0; 8 * 1024];
+            match tokio::time::timeout(Duration::from_secs(60), self.0.read(&mut part)).await?? {
+                0 => bail!("the connection ended"),
+                read => text.extend(&part[..read]),
+            }
+        }
+    }
+}

@@ -219,24 +219,17 @@ async fn ten_thousand_reviews_at_once_are_each_answered_or_told_that_there_are_t
     let before = memory(&served.controller)?;
     let body =
         review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(4_096)));
-    let request = {
-        let length = body.len();
-        let head = "POST /placement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
-        [format!("{head}\r\nContent-Length: {length}\r\n\r\n").into_bytes(), body].concat()
-    };
     let (mut answered, mut refused) = (0, 0);
     // As many connections as an API server has at most, each with reviews one after another.
     let connecting = Semaphore::new(50);
     let asking = (0..600).map(|_| async {
         // A handshake may take a few seconds, and all of these share a thread.
         let turn = connecting.acquire().await?;
-        let mut stream = sent::connect(&served.webhooks).await?;
+        let mut connection = sent::Connection::open(&served.webhooks).await?;
         drop(turn);
         let (mut answered, mut refused) = (0, 0);
         for _ in 0..17 {
-            stream.write_all(&request).await?;
-            stream.flush().await?;
-            let text = one(&mut stream).await?;
+            let text = connection.post("/placement", &body).await?;
             match () {
                 () if text.contains(r#""allowed":true"#) => answered += 1,
                 () if text.contains("too many reviews") => refused += 1,
@@ -254,27 +247,6 @@ async fn ten_thousand_reviews_at_once_are_each_answered_or_told_that_there_are_t
     let more = memory(&served.controller)?.saturating_sub(before) / 1024;
     ensure!(more < 100, "{more} MiB more");
     served.stop().await
-}
-
-/// One answer of a connection that stays.
-async fn one(stream: &mut TlsStream<TcpStream>) -> Result<String> {
-    let mut text = Vec::new();
-    loop {
-        let head = text.windows(4).position(|window| window == b"\r\n\r\n");
-        if let Some(head) = head {
-            let headers = String::from_utf8_lossy(&text[..head]).to_lowercase();
-            let length =
-                headers.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
-            if text.len() >= head + 4 + length.context("no length")? {
-                return Ok(String::from_utf8_lossy(&text).into_owned());
-            }
-        }
-        let mut part = [0; 8 * 1024];
-        match tokio::time::timeout(Duration::from_secs(60), stream.read(&mut part)).await?? {
-            0 => bail!("the connection ended"),
-            read => text.extend(&part[..read]),
-        }
-    }
 }
 
 /// The resident memory of the controller, in KiB.

@@ -93,6 +93,11 @@ impl World {
         Controller::launch(Path::new(BINARY), self.hub(), &arguments, Some(user))
     }
 
+    /// One of another name, which loads from elsewhere, and need not become ready.
+    pub(crate) fn launch_another(&self, arguments: &[&str]) -> Result<Controller> {
+        Controller::launch(Path::new(BINARY), self.hub(), arguments, None)
+    }
+
     pub(crate) fn config_map(&self, name: &str, data: &Value) -> Value {
         json!({
             "apiVersion": "v1", "kind": "ConfigMap", "data": data,

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use anyhow::{Context, Result};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    IsCa, KeyPair, KeyUsagePurpose, SanType,
+    IsCa, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
 
 /// A certificate and its key, as PEM.
@@ -70,7 +70,17 @@ impl Authority {
 
     /// For a server on 127.0.0.1. It can be a client too: etcd calls itself with it.
     pub fn server(&self, name: &str) -> Result<Identity> {
+        self.server_with(parameters(name, None))
+    }
+
+    /// The same, expired long ago.
+    pub fn expired_server(&self, name: &str) -> Result<Identity> {
         let mut params = parameters(name, None);
+        params.not_after = date_time_ymd(2001, 1, 1);
+        self.server_with(params)
+    }
+
+    fn server_with(&self, mut params: CertificateParams) -> Result<Identity> {
         params.subject_alt_names = vec![
             SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             SanType::DnsName("localhost".try_into().context("naming localhost")?),

@@ -200,7 +200,16 @@ impl ControlPlane {
 
     /// Starts the API server again, with this AuthorizationConfiguration in the place of RBAC alone.
     pub async fn authorize_by(&self, configuration: &Path) -> Result<()> {
-        *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(configuration.to_owned());
+        self.authorize(Some(configuration.to_owned())).await
+    }
+
+    /// Starts the API server again, with RBAC alone.
+    pub async fn authorize_by_roles(&self) -> Result<()> {
+        self.authorize(None).await
+    }
+
+    async fn authorize(&self, configuration: Option<PathBuf>) -> Result<()> {
+        *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = configuration;
         self.stop_api_server();
         self.start_api_server().await
     }

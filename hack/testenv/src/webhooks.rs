@@ -82,9 +82,21 @@ impl Webhooks {
     ///
     /// Where it cannot be written.
     pub fn renew(&self) -> Result<()> {
-        let Identity { certificate, key } = self.files()?.authority.server("webhooks")?;
-        self.write("tls.crt", &certificate)?;
-        self.write("tls.key", &key)
+        self.serve_with(&self.files()?.authority.server("webhooks")?)
+    }
+
+    /// The same with one that has expired.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    pub fn expire(&self) -> Result<()> {
+        self.serve_with(&self.files()?.authority.expired_server("webhooks")?)
+    }
+
+    fn serve_with(&self, Identity { certificate, key }: &Identity) -> Result<()> {
+        self.write("tls.crt", certificate)?;
+        self.write("tls.key", key)
     }
 
     /// Lets the controller no longer know who signs its certificate: then another writes `caBundle`.
@@ -175,12 +187,26 @@ impl Webhooks {
     ///
     /// Where the controller makes its certificate itself.
     pub fn placement_of_deployments(&self, namespace: &str) -> Result<Value> {
+        self.asked_about("MutatingWebhookConfiguration", ("apps", "deployments"), namespace)
+    }
+
+    /// A configuration of this kind that has `/placement` asked about what is written of a group and plural in `namespace`.
+    ///
+    /// # Errors
+    ///
+    /// Where the controller makes its certificate itself.
+    pub fn asked_about(
+        &self,
+        configuration: &str,
+        (group, plural): (&str, &str),
+        namespace: &str,
+    ) -> Result<Value> {
         let name = format!("{namespace}.example.com");
         let url = format!("https://127.0.0.1:{}/placement", self.port());
-        let rule = json!({"apiGroups": ["apps"], "apiVersions": ["*"], "resources": ["deployments"],
+        let rule = json!({"apiGroups": [group], "apiVersions": ["*"], "resources": [plural],
             "operations": ["CREATE", "UPDATE"]});
         Ok(json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": configuration,
             "metadata": {"name": name},
             "webhooks": [{
                 "name": name, "sideEffects": "NoneOnDryRun", "admissionReviewVersions": ["v1"],

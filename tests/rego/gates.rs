@@ -1,0 +1,369 @@
+//! Gates on a real API server that are away, busy, or beside others: what is closed and what is open is what is configured, each verdict
+//! is one of the policies that were in force, and what comes in is what policies let in.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use axum::routing::post;
+use axum::{Json, Router};
+use futures::future::{join_all, try_join_all};
+use k8s_openapi::ByteString;
+use kube::ResourceExt;
+use policy_sync_testenv::apply::{apply, delete};
+use policy_sync_testenv::webhooks::Webhooks;
+use policy_sync_testenv::{fixtures, wait};
+use serde_json::{Value, json};
+
+use crate::registration::Registered;
+use crate::sent::Connection;
+use crate::stand_in::{Fault, StandIn, while_it_is};
+use crate::world::LIMIT;
+
+/// Denies all PodTemplates but those that are fine.
+const DENIES: &str = r#"package admission
+import rego.v1
+import data.k8s.matches
+deny contains {"id": "fine", "resource": {"kind": "podtemplates", "namespace": namespace, "name": name}} if {
+	matches[["podtemplates", namespace, name, object]]
+	object.metadata.labels.fine != "yes"
+}
+"#;
+
+fn template(namespace: &str, name: &str, fine: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "PodTemplate",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"fine": fine}},
+        "template": {"spec": {"containers": [{"name": "c", "image": "i", "imagePullPolicy": "Never"}]}}})
+}
+
+fn config_map(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}})
+}
+
+/// Waits until what policies deny is denied.
+async fn until_denied(hub: &Registered, namespace: &str) -> Result<()> {
+    let object = template(namespace, "asked", "no");
+    wait::until("the API server asks", LIMIT, || async {
+        let Err(error) = hub.create(&object).await else {
+            hub.delete(&object).await?;
+            bail!("it is let in");
+        };
+        ensure!(format!("{error:#}").contains("fine: denied"), "{error:#}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn while_nobody_answers_what_is_closed_and_what_is_open_is_what_is_configured() -> Result<()> {
+    let name = "rego-closed";
+    let mut hub = Registered::prepare_with_files(name).await?;
+    let shop = Registered::shop(name);
+    let mut quiet = fixtures::namespace("rego-closed-quiet");
+    quiet["metadata"]["labels"] = json!({"openpolicyagent.org/webhook": "ignore"});
+    apply(hub.client(), &quiet).await?;
+    hub.world.write("fine", json!({"a.rego": DENIES})).await?;
+    for policy in ["Fail", "Ignore"] {
+        hub.run(&[&format!("--webhook-failure-policy={policy}")]).await?;
+        hub.until_entries("the failure policy", |[one, other]| {
+            let admit = one.iter().chain(other).filter(|entry| {
+                entry["name"].as_str().is_some_and(|name| name.starts_with("admit-"))
+                    && entry["failurePolicy"] == policy
+            });
+            admit.count() == 2
+        })
+        .await?;
+        until_denied(&hub, &shop).await?;
+        hub.stop().await?;
+        for fault in Fault::ALL {
+            let object = format!("{policy}-{fault:?}").to_lowercase();
+            while_it_is(fault, &hub.webhooks, async || {
+                let began = Instant::now();
+                let created = hub.create(&template(&shop, &object, "no")).await;
+                ensure!(began.elapsed() < Duration::from_secs(30), "it takes {:?}", began.elapsed());
+                match (policy, created) {
+                    ("Fail", Err(error)) => {
+                        ensure!(format!("{error:#}").contains("failed calling webhook"), "{error:#}");
+                    }
+                    ("Ignore", Ok(_)) => {}
+                    (_, created) => bail!("{policy}: {created:?}"),
+                }
+                // Whom nobody asks about never waits: other kinds, and exempt namespaces.
+                for exempt in [
+                    config_map(&shop, &object),
+                    template("kube-system", &object, "no"),
+                    template("rego-closed-quiet", &object, "no"),
+                    template(name, &object, "no"),
+                ] {
+                    hub.create(&exempt).await?;
+                }
+                Ok(())
+            })
+            .await
+            .with_context(|| policy.to_owned())?;
+        }
+    }
+    // Taken away while it is down, it leaves nothing that waits.
+    hub.run(&["--webhook-failure-policy=Fail"]).await?;
+    until_denied(&hub, &shop).await?;
+    hub.stop().await?;
+    hub.webhooks.uninstall(hub.client()).await?;
+    wait::until("nobody is asked", LIMIT, || async {
+        hub.create(&template(&shop, "free", "no")).await.map(drop)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn two_controllers_keep_to_their_own_entries() -> Result<()> {
+    let mut hub = Registered::prepare_with_files("rego-two").await?;
+    let shop = Registered::shop("rego-two");
+    hub.run(&["--audit-interval=0"]).await?;
+    hub.world.write("fine", json!({"a.rego": DENIES})).await?;
+    let of_one = hub.until_entries("those of one", |entries| entries.iter().all(|of| !of.is_empty())).await?;
+    until_denied(&hub, &shop).await?;
+    // The same configurations, with policies of another namespace.
+    let other = Webhooks::new("rego-two")?;
+    apply(hub.client(), &fixtures::namespace("rego-two-other")).await?;
+    let carrier = |text: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.rego": text},
+            "metadata": {"name": "other", "namespace": "rego-two-other"}})
+    };
+    let services = DENIES.replace("podtemplates", "services").replace("\"fine\", \"res", "\"other\", \"res");
+    apply(hub.client(), &carrier(&services)).await?;
+    let arguments = [
+        other.arguments(),
+        vec![
+            "--controller-name=example.com/other".to_owned(),
+            "--policy-namespace=rego-two-other".to_owned(),
+        ],
+    ]
+    .concat();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut second = hub.world.launch_another(&arguments)?;
+    second.ready().await?;
+    let both = hub
+        .until_entries("those of both", |entries| {
+            entries.iter().zip(&of_one).all(|(now, before)| now.len() == 2 * before.len())
+        })
+        .await?;
+    for (now, before) in both.iter().zip(&of_one) {
+        ensure!(before.iter().all(|entry| now.contains(entry)), "{before:?} is not in {now:?}");
+    }
+    // The other's policies go, and its entries with them; the first one's stay.
+    delete(hub.client(), &carrier("")).await?;
+    hub.until_entries("those of one again", |entries| *entries == of_one).await?;
+    second.terminate().await?;
+    until_denied(&hub, &shop).await
+}
+
+/// Two rules that deny all PodTemplates, each with the same number, and one that says what a document has twice.
+fn numbered(number: usize) -> Value {
+    let module = |id: &str, more: &str, message: &str| {
+        format!(
+            "package admission\nimport rego.v1\nimport data.k8s.matches\ndeny contains {{\"id\": \"{id}\", \"resource\": \
+             {{\"kind\": \"podtemplates\", \"namespace\": ns, \"name\": name}}, \"resolution\": {{\"message\": {message}}}}} if \
+             {{\n\tmatches[[\"podtemplates\", ns, name, _]]\n{more}}}\n"
+        )
+    };
+    let document = "\tfound := data.kubernetes.services[\"rego-amid-shop\"].document.metadata.labels\n";
+    json!({
+        "a.rego": module("a", "", &format!("\"<{number}>\"")),
+        "b.rego": module("b", "", &format!("\"<{number}>\"")),
+        "c.rego": module("c", document, "sprintf(\"<%v>; c: <%v>\", [found.one, found.other])"),
+    })
+}
+
+/// The numbers that a denial says.
+fn numbers(text: &str) -> Result<Vec<usize>> {
+    let parts = text.split('<').skip(1).filter_map(|rest| rest.split_once('>'));
+    parts.map(|(number, _)| number.parse().with_context(|| text.to_owned())).collect()
+}
+
+fn review(resource: &str, name: &str) -> Vec<u8> {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": name, "operation": "CREATE", "namespace": "shop", "name": name, "dryRun": true,
+            "resource": {"group": "", "version": "v1", "resource": resource},
+            "object": {"metadata": {"name": name, "namespace": "shop", "labels": {}}},
+        },
+    });
+    review.to_string().into_bytes()
+}
+
+/// How many connections ask at once.
+const ASKING: usize = 16;
+/// How many reviews one has before another takes its place.
+const REVIEWS: u32 = 100;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_verdict_amid_changes_is_one_of_the_policies_before_or_after() -> Result<()> {
+    let name = "rego-amid";
+    let mut hub = Registered::prepare_with_files(name).await?;
+    hub.run(&["--audit-interval=0"]).await?;
+    let document = |number: usize| {
+        let number = number.to_string();
+        json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]},
+            "metadata": {"name": "document", "namespace": "rego-amid-shop", "labels": {"one": number, "other": number}}})
+    };
+    apply(hub.client(), &document(0)).await?;
+    hub.world.write("numbered", numbered(0)).await?;
+    hub.world.until_ok("numbered").await?;
+    let ask = async || -> Result<(Vec<usize>, u32)> {
+        let mut connection = Connection::open(&hub.webhooks).await?;
+        let (mut last, mut count) = (Vec::new(), 0);
+        for _ in 0..REVIEWS {
+            let text = connection.post("/admit", &review("podtemplates", "web")).await?;
+            let found = numbers(&text)?;
+            ensure!(found.len() == 4 && found[0] == found[1] && found[2] == found[3], "half of it: {text}");
+            (last, count) = (found, count + 1);
+        }
+        Ok((last, count))
+    };
+    wait::until("the document is known", LIMIT, || async { ask().await.map(drop) }).await?;
+    let (mut number, began) = (0, Instant::now());
+    let changing = async {
+        for next in 1.. {
+            number = next;
+            apply(hub.client(), &document(next)).await?;
+            hub.world.write("numbered", numbered(next)).await?;
+            if next % 5 == 0 {
+                hub.webhooks.renew()?;
+            }
+        }
+        Ok::<_, anyhow::Error>(())
+    };
+    let asking = async {
+        let mut count = 0;
+        while began.elapsed() < Duration::from_secs(15) {
+            let asked = try_join_all((0..ASKING).map(|_| ask())).await?;
+            count += asked.iter().map(|(_, count)| count).sum::<u32>();
+        }
+        Ok::<_, anyhow::Error>(count)
+    };
+    let count = tokio::select! {
+        changed = changing => bail!("no more changes: {changed:?}"),
+        count = asking => count?,
+    };
+    let took = began.elapsed();
+    println!("{count} reviews in {took:?} amid {number} changes");
+    ensure!(number >= 5, "{number} changes");
+    // In the end it is the last of them.
+    let last = number + 1;
+    apply(hub.client(), &document(last)).await?;
+    hub.world.write("numbered", numbered(last)).await?;
+    wait::until("the last is in force", LIMIT, || async {
+        let (found, _) = ask().await?;
+        ensure!(found == [last; 4], "{found:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_that_loops_is_denied_in_its_time_and_starves_nobody() -> Result<()> {
+    let mut hub = Registered::prepare_with_files("rego-loops").await?;
+    hub.run(&["--audit-interval=0"]).await?;
+    let loops = DENIES.replace(
+        "\tobject.metadata.labels.fine != \"yes\"",
+        "\tcount([1 | some a in numbers.range(1, 50000); some b in numbers.range(1, 50000); a == b; object]) > 0",
+    );
+    let services = DENIES.replace("podtemplates", "services");
+    hub.world.write("fine", json!({"loops.rego": loops, "services.rego": services})).await?;
+    hub.world.until_ok("fine").await?;
+    let ask = async |resource: &str| {
+        let began = Instant::now();
+        let text = Connection::open(&hub.webhooks).await?.post("/admit", &review(resource, "web")).await?;
+        Ok::<_, anyhow::Error>((began.elapsed(), text))
+    };
+    let slow = join_all((0..8).map(|_| ask("podtemplates")));
+    let quick = async {
+        let mut took = Vec::new();
+        for _ in 0..50 {
+            let (time, text) = ask("services").await?;
+            // Its labels are none, so that the comparison is undefined.
+            ensure!(text.contains("\"allowed\":true"), "{text}");
+            took.push(time);
+        }
+        took.sort();
+        Ok::<_, anyhow::Error>(took)
+    };
+    let (slow, quick) = tokio::join!(slow, quick);
+    let quick = quick?;
+    println!("beside loops reviews take {:?} to {:?}", quick[0], quick[49]);
+    ensure!(quick[49] < Duration::from_secs(4), "{quick:?}");
+    let mut too_long = 0;
+    for asked in slow {
+        let (time, text) = asked?;
+        ensure!(time < Duration::from_secs(6), "{time:?}");
+        ensure!(text.contains("\"allowed\":false") && text.contains("\"code\":500"), "{text}");
+        too_long += usize::from(text.contains("took more than 1 s"));
+    }
+    ensure!(too_long > 0, "none is told why");
+    Ok(())
+}
+
+/// A webhook of somebody else, which puts back what policies mend, and is asked again as this says.
+fn puts_back(other: &Webhooks, namespace: &str, again: &str) -> Result<Value> {
+    let mut configuration =
+        other.asked_about("MutatingWebhookConfiguration", ("", "podtemplates"), namespace)?;
+    configuration["metadata"]["name"] = "zz-puts-back".into();
+    configuration["webhooks"][0]["reinvocationPolicy"] = again.into();
+    Ok(configuration)
+}
+
+async fn never(Json(review): Json<Value>) -> Json<Value> {
+    let path = "/template/spec/containers/0/imagePullPolicy";
+    let patch = json!([{"op": "replace", "path": path, "value": "Never"}]).to_string().into_bytes();
+    let response = json!({"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": ByteString(patch)});
+    Json(json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}))
+}
+
+#[tokio::test]
+async fn what_another_webhook_puts_back_is_denied_by_its_policy_or_mended_again() -> Result<()> {
+    let name = "rego-back";
+    let mut hub = Registered::prepare_with_files(name).await?;
+    let shop = Registered::shop(name);
+    hub.run(&["--audit-interval=0"]).await?;
+    let mends = include_str!("../../docs/examples/rego/gates/image-pull-policy.rego")
+        .replace("\"pods\"", "\"podtemplates\"")
+        .replace("pod.spec", "pod.template.spec")
+        .replace("/spec/containers", "/template/spec/containers");
+    hub.world.write("mends", json!({"a.rego": mends})).await?;
+    let pulls = |object: &kube::api::DynamicObject| {
+        object.data["template"]["spec"]["containers"][0]["imagePullPolicy"].clone()
+    };
+    wait::until("it is mended", LIMIT, || async {
+        let object = template(&shop, "asked", "yes");
+        let found = pulls(&hub.create(&object).await?);
+        hub.delete(&object).await?;
+        ensure!(found == "Always", "{found}");
+        Ok(())
+    })
+    .await?;
+    let other = Webhooks::with_files("puts-back")?;
+    let stand_in = StandIn::serving(&other, Router::new().route("/placement", post(never)))?;
+    // One that wants to be asked again has the last word before the last webhook, which denies it.
+    apply(hub.client(), &puts_back(&other, &shop, "IfNeeded")?).await?;
+    wait::until("it is denied", LIMIT, || async {
+        let object = template(&shop, "put-back", "yes");
+        let Err(error) = hub.create(&object).await else {
+            hub.delete(&object).await?;
+            bail!("it is let in");
+        };
+        let wants = "image-pull-policy: still wants replace /template/spec/containers/0/imagePullPolicy";
+        ensure!(format!("{error:#}").contains(wants), "{error:#}");
+        Ok(())
+    })
+    .await?;
+    // After one that does not, it is mended once more.
+    apply(hub.client(), &puts_back(&other, &shop, "Never")?).await?;
+    wait::until("it is mended again", LIMIT, || async {
+        let stored = hub.create(&template(&shop, "put-back", "yes")).await?;
+        ensure!(pulls(&stored) == "Always" && stored.name_any() == "put-back", "{stored:?}");
+        Ok(())
+    })
+    .await?;
+    stand_in.stop().await;
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! A server in the place of a controller.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use policy_sync::certificates::Certificates;
+use policy_sync::server::{self, tls};
+use policy_sync_testenv::webhooks::Webhooks;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What is wrong with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nobody listens.
+    Away,
+    /// Each byte of the answer comes a second after the last.
+    Slow,
+    /// It answers 500.
+    Broken,
+    /// Its certificate has expired.
+    Expired,
+}
+
+impl Fault {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Away, Self::Slow, Self::Broken, Self::Expired];
+
+    fn answer(self) -> Response {
+        match self {
+            Self::Slow => {
+                let bytes = futures::stream::unfold((), |()| async {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    Some((Ok::<_, Infallible>(Bytes::from_static(b" ")), ()))
+                });
+                Response::new(Body::from_stream(bytes))
+            }
+            Self::Away | Self::Broken | Self::Expired => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
+    }
+}
+
+/// One that runs.
+pub(crate) struct StandIn {
+    serving: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+impl StandIn {
+    /// Serves `router` where the controller of `webhooks` does, with the certificate that is in files.
+    pub(crate) fn serving(webhooks: &Webhooks, router: Router) -> Result<Self> {
+        let certificates = Arc::new(Certificates::default());
+        tls::Files::read(webhooks.folder()?, certificates.clone()).context("reading the certificate")?;
+        let listener = server::listen(([127, 0, 0, 1], webhooks.port()).into()).context("listening")?;
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(tls::serve(listener, certificates, router, stop.clone()));
+        Ok(Self { serving, stop })
+    }
+
+    /// Ends it.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        // What is still being answered need not be, but the port is to be free.
+        self.serving.abort();
+        let _ = self.serving.await;
+    }
+}
+
+/// Has `check` look at what becomes of requests while something is wrong with the server of `webhooks`.
+pub(crate) async fn while_it_is(
+    fault: Fault,
+    webhooks: &Webhooks,
+    check: impl AsyncFnOnce() -> Result<()>,
+) -> Result<()> {
+    if fault == Fault::Expired {
+        webhooks.expire()?;
+    }
+    let router = Router::new().fallback(move || async move { fault.answer() });
+    let stand_in = (fault != Fault::Away).then(|| StandIn::serving(webhooks, router)).transpose()?;
+    let checked = check().await;
+    if let Some(stand_in) = stand_in {
+        stand_in.stop().await;
+    }
+    webhooks.renew()?;
+    checked.with_context(|| format!("while it is {fault:?}"))
+}
