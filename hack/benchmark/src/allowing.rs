@@ -11,25 +11,38 @@ use k8s_openapi::ByteString;
 use kube::Client;
 use policy_sync::certificates::Certificates;
 use policy_sync::server::{self, tls};
-use policy_sync_testenv::apply::{apply, delete};
+use policy_sync_testenv::apply::{apply, apply_all, delete};
 use policy_sync_testenv::fixtures;
 use policy_sync_testenv::webhooks::Webhooks;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::documents::Kind;
+
 /// The most bytes of a review, as the controller takes.
 const BODY: usize = 8 << 20;
+/// Where webhooks are registered that may change what is written.
+pub(super) const MUTATING: &str = "MutatingWebhookConfiguration";
+/// And those that may not.
+pub(super) const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
 /// A running one. Dropping it stops it.
 pub(super) struct Allowing {
     _webhooks: Webhooks,
-    asking: Value,
+    asking: Vec<Value>,
     _stop: DropGuard,
 }
 
 impl Allowing {
-    /// Starts it, and has it asked about the apps of a namespace, each of which it changes by this patch.
-    pub(super) async fn start(hub: &Client, namespace: &str, patch: Option<&Value>) -> Result<Self> {
+    /// Starts it, and has it asked about what of this kind is written in a namespace, once for each of `registered`. It changes each
+    /// object by this patch.
+    pub(super) async fn start(
+        hub: &Client,
+        namespace: &str,
+        kind: Kind,
+        registered: &[&str],
+        patch: Option<&Value>,
+    ) -> Result<Self> {
         apply(hub, &fixtures::namespace(namespace)).await?;
         let webhooks = Webhooks::with_files(namespace)?;
         let certificates = Arc::new(Certificates::default());
@@ -40,14 +53,20 @@ impl Allowing {
         let router = Router::new().route("/placement", post(allow)).layer(DefaultBodyLimit::max(BODY));
         let stop = CancellationToken::new();
         tokio::spawn(tls::serve(listener, certificates, router, stop.clone()));
-        let asking = webhooks.placement_of_deployments(namespace)?;
-        apply(hub, &asking).await?;
+        let asking = registered
+            .iter()
+            .map(|configuration| webhooks.asked_about(configuration, kind.parts(), namespace))
+            .collect::<Result<Vec<_>>>()?;
+        apply_all(hub, &asking).await?;
         Ok(Self { _webhooks: webhooks, asking, _stop: stop.drop_guard() })
     }
 
     /// Has nobody asked any more, and stops it.
     pub(super) async fn stop(self, hub: &Client) -> Result<()> {
-        delete(hub, &self.asking).await
+        for asking in &self.asking {
+            delete(hub, asking).await?;
+        }
+        Ok(())
     }
 }
 

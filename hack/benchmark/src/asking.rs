@@ -5,10 +5,16 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
+use policy_sync::api::admission::Asked;
+use policy_sync::gatekeeper::review::{Registration, review};
+use policy_sync::json_client::{Files, JsonClient};
 use policy_sync::placement::question::{self, Said};
-use policy_sync::rego::engine::Engine;
+use policy_sync::rego::bundle::Bundle;
+use policy_sync::rego::engine::{Engine, Evaluator};
+use policy_sync::rego::opa::{Opa, push};
 use policy_sync::rego::snapshot::Snapshot;
+use policy_sync_testenv::Opa as Server;
 use serde_json::{Value, json};
 
 use super::documents::{self, Variety};
@@ -31,18 +37,28 @@ pub(super) enum Question {
     Placement,
     /// Whether a pod may be written.
     Deny,
+    /// The whole review of a pod, from the body of a request to that of the answer.
+    Review,
+    /// The same of an Ingress, whose host another of so many has.
+    ReviewOfIngress(usize),
 }
 
 /// Who is asked what.
 pub(super) struct Arm {
     snapshot: Snapshot,
     question: Question,
-    objects: Arc<[Value]>,
+    objects: Arc<[Object]>,
+}
+
+/// What is asked about, and the same as JSON.
+struct Object {
+    value: Value,
+    body: Vec<u8>,
 }
 
 impl Question {
-    fn objects(self) -> Arc<[Value]> {
-        let object = |index| match self {
+    fn objects(self) -> Arc<[Object]> {
+        let object = |index: usize| match self {
             Self::Placement => json!({
                 "apiVersion": "apps/v1",
                 "kind": "Deployment",
@@ -58,9 +74,44 @@ impl Question {
                     "reviewed": ["pods", pod["metadata"]["namespace"], pod["metadata"]["name"], pod],
                 })
             }
+            Self::Review => admission_review(["", "v1", "pods"], &documents::pod(index, Variety::Different)),
+            Self::ReviewOfIngress(count) => {
+                let mut ingress = documents::ingress(index);
+                ingress["spec"] = documents::ingress((index + 1) % count.max(1))["spec"].clone();
+                admission_review(["networking.k8s.io", "v1", "ingresses"], &ingress)
+            }
         };
-        (0..OBJECTS).map(object).collect()
+        let objects = (0..OBJECTS).map(object);
+        objects.map(|value| Object { body: value.to_string().into_bytes(), value }).collect()
     }
+}
+
+/// What the API server asks about an object, which is read by this group, version and plural.
+fn admission_review([group, version, resource]: [&str; 3], object: &Value) -> Value {
+    let metadata = &object["metadata"];
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "0000aaaa-1111-2222-3333-444455556666",
+            "kind": {"group": group, "version": version, "kind": object["kind"]},
+            "resource": {"group": group, "version": version, "resource": resource},
+            "operation": "CREATE", "dryRun": false,
+            "namespace": metadata["namespace"], "name": metadata["name"],
+            "userInfo": {"username": "jane", "groups": ["dev", "system:authenticated"]},
+            "object": object, "oldObject": null,
+        },
+    })
+}
+
+/// An OPA with these modules and data, and an engine that asks it.
+pub(super) async fn in_opa(bundle: &Bundle, data: Value) -> Result<(Server, Engine)> {
+    let server = Server::start().await?;
+    let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);
+    let engine = Evaluator::Opa(opa.clone()).engine(bundle)?.with_data(data.into())?;
+    let contents = engine.in_opa().context("it is not OPA that evaluates")?.contents().clone();
+    push(&opa, bundle, None, &contents).await.context("filling OPA")?;
+    Ok((server, engine))
 }
 
 impl Arm {
@@ -69,28 +120,47 @@ impl Arm {
     }
 
     /// How long an answer takes, from a review's JSON.
-    fn time(&self, object: &Value) -> Result<Duration> {
+    fn time(&self, object: &Object) -> Result<Duration> {
+        let Object { value, body } = object;
         let began = Instant::now();
         match self.question {
-            Question::Placement => drop(black_box(question::ask(&self.snapshot, object, object)?)),
+            Question::Placement => drop(black_box(question::ask(&self.snapshot, value, value)?)),
             Question::Deny => {
-                drop(black_box(self.snapshot.ask(ADMISSION.0, ADMISSION.1, &object.clone().into())?));
+                drop(black_box(self.snapshot.ask(ADMISSION.0, ADMISSION.1, &value.clone().into())?));
             }
+            Question::Review | Question::ReviewOfIngress(_) => drop(black_box(self.review(body)?)),
         }
         Ok(began.elapsed())
     }
 
-    fn answer(&self, object: &Value) -> Result<Value> {
+    /// What a request with this body is answered.
+    fn review(&self, body: &[u8]) -> Result<Vec<u8>> {
+        let asked = Asked::read(body).map_err(Error::msg)?;
+        let request = asked.request().map_err(Error::msg)?;
+        let reviewed = review(&self.snapshot, &request, &asked, Registration::Mutating)?;
+        Ok(asked.answer(&reviewed.verdict).to_string().into_bytes())
+    }
+
+    fn answer(&self, object: &Object) -> Result<Value> {
+        let Object { value, body } = object;
         match self.question {
-            Question::Placement => match question::ask(&self.snapshot, object, object)? {
-                Said::Placed(placed) if placed != *object => Ok(placed),
+            Question::Placement => match question::ask(&self.snapshot, value, value)? {
+                Said::Placed(placed) if placed != *value => Ok(placed),
                 said => bail!("the app is not placed: {said:?}"),
             },
             Question::Deny => {
-                let denied = self.snapshot.ask(ADMISSION.0, ADMISSION.1, &object.clone().into())?;
+                let denied = self.snapshot.ask(ADMISSION.0, ADMISSION.1, &value.clone().into())?;
                 match serde_json::to_value(denied).context("reading an answer")? {
                     Value::Array(denied) if !denied.is_empty() => Ok(Value::Array(denied)),
                     other => bail!("nothing is denied: {other}"),
+                }
+            }
+            Question::Review | Question::ReviewOfIngress(_) => {
+                let answer: Value =
+                    serde_json::from_slice(&self.review(body)?).context("reading an answer")?;
+                match answer["response"]["status"]["code"] == 403 {
+                    true => Ok(answer),
+                    false => bail!("it is not denied: {answer}"),
                 }
             }
         }

@@ -1,24 +1,20 @@
 //! R3: apps are created at a rate, and each is reviewed: by the controller among many documents, by a raw webhook, or by one that changes
 //! it as the controller does.
 
-use std::ops::Range;
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use kube::Client;
 use kube::api::PostParams;
 use kube::core::request::Request as Requests;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::allowing::Allowing;
+use super::allowing::{Allowing, MUTATING};
 use super::documents::{self, DEPLOYMENTS, PODS, Variety};
 use super::hub::MeasuredHub;
-use super::pace::at_rate;
+use super::pace::{create, take_turns};
 use super::policed::{self, Reviewing};
-use super::report::{Measure, progress};
+use super::report::Measure;
 use super::sample::Sample;
-use super::{Options, apps, raw};
+use super::{Options, apps};
 
 /// The namespace whose apps the controller places.
 const PLACED: &str = "placed";
@@ -28,8 +24,6 @@ const ALLOWED: &str = "allowed";
 const CHANGED: &str = "changed";
 /// All of them.
 const ARMS: [&str; 3] = [PLACED, ALLOWED, CHANGED];
-/// For how many seconds apps of one of them are created before it is the next one's turn.
-const TURN: usize = 5;
 /// How many times longer than with the raw webhook a create may take.
 const RATIO_GOAL: f64 = 1.3;
 /// And how much longer, in milliseconds.
@@ -39,28 +33,24 @@ const MORE_GOAL: f64 = 5.0;
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
-    let reviewing = Reviewing::start(hub, PLACED, options.documents, &[]).await?;
-    let allowing = Allowing::start(&hub.client, ALLOWED, None).await?;
-    let changing = Allowing::start(&hub.client, CHANGED, Some(&patch(&hub.client).await?)).await?;
-    let mut took = ARMS.map(|_| Vec::new());
-    let turn = options.rate * options.load.min(TURN);
-    let turns = options.load.div_ceil(TURN);
-    // The first counts for nobody: connections are opened, and code is read.
-    for number in 0..=turns {
-        let numbers = number * turn..(number + 1) * turn;
-        for arm in (0..ARMS.len()).map(|arm| (arm + number) % ARMS.len()) {
-            let all = create(&hub.client, ARMS[arm], options.rate, numbers.clone()).await?;
-            took[arm].extend(if number == 0 { Vec::new() } else { all });
-        }
-        progress(&format!("creates at {} a second: turn {number} of {turns}", options.rate));
-    }
+    let reviewing = Reviewing::start(hub, PLACED, options.documents, &[policed::exempt()]).await?;
+    let allowing = Allowing::start(&hub.client, ALLOWED, DEPLOYMENTS, &[MUTATING], None).await?;
+    let patch = patch(&hub.client).await?;
+    let changing = Allowing::start(&hub.client, CHANGED, DEPLOYMENTS, &[MUTATING], Some(&patch)).await?;
+    let took = take_turns(options, ARMS, async |namespace, numbers| {
+        let app = |number| apps::app(namespace, &format!("app-{number:06}"));
+        create(&hub.client, &DEPLOYMENTS.within(namespace), options.rate, numbers, app).await
+    })
+    .await?;
     reviewing.stop(hub).await?;
     allowing.stop(&hub.client).await?;
     changing.stop(&hub.client).await?;
     let namespaces = ARMS.map(str::to_owned).into_iter();
     documents::clear(&hub.client, DEPLOYMENTS, namespaces).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
-    Ok(compare(options.rate, &took.map(|took| Sample::seconds(&took))))
+    let [placed, allowed, changed] = took.map(|took| Sample::seconds(&took));
+    let changed = format!("; {} where it changes as much", spread(&changed));
+    Ok(over_raw("R3", options.rate, &placed, &allowed, &changed))
 }
 
 /// What the controller makes of an app, as a patch.
@@ -72,39 +62,25 @@ async fn patch(hub: &Client) -> Result<Value> {
     Ok(json!([{"op": "add", "path": "/metadata/annotations", "value": annotations}]))
 }
 
-/// Creates the apps of these numbers, and returns how long each took.
-async fn create(
-    hub: &Client,
-    namespace: &'static str,
+/// How long creates at a rate took that the controller reviews, over those of a raw webhook.
+pub(super) fn over_raw(
+    id: &'static str,
     rate: usize,
-    numbers: Range<usize>,
-) -> Result<Vec<Duration>> {
-    at_rate(rate, numbers.len(), |number| {
-        let (hub, number) = (hub.clone(), numbers.start + number);
-        async move {
-            let app = serde_json::to_vec(&apps::app(namespace, &format!("app-{number:06}")))?;
-            let create = Requests::new(DEPLOYMENTS.within(namespace)).create(&PostParams::default(), app);
-            let create = raw::answered_by_metadata(create.context("making a create")?);
-            hub.request::<IgnoredAny>(create).await.map(drop).context("creating an app")
-        }
-    })
-    .await
-}
-
-fn compare(rate: usize, [placed, allowed, changed]: &[Sample; 3]) -> Vec<Measure> {
+    reviewed: &Sample,
+    allowed: &Sample,
+    more: &str,
+) -> Vec<Measure> {
     let p99 = |sample: &Sample| 1e3 * sample.quantile(0.99);
     let what = format!("p99 of creates at {rate} a second");
-    let spread = |sample: &Sample| format!("p50 {:.1} ms, p99 {:.1} ms", 1e3 * sample.median(), p99(sample));
-    let all = format!(
-        "{} against {}; {} where it changes as much",
-        spread(placed),
-        spread(allowed),
-        spread(changed)
-    );
-    let (ratio, more) = (p99(placed) / p99(allowed), p99(placed) - p99(allowed));
+    let all = format!("{} against {}{more}", spread(reviewed), spread(allowed));
+    let (ratio, more) = (p99(reviewed) / p99(allowed), p99(reviewed) - p99(allowed));
     vec![
-        Measure::at_most("R3", format!("{what}, over a raw webhook's"), ratio, "×", RATIO_GOAL).detail(&all),
-        Measure::at_most("R3", format!("{what}, more than a raw webhook's"), more, "ms", MORE_GOAL)
-            .detail(all),
+        Measure::at_most(id, format!("{what}, over a raw webhook's"), ratio, "×", RATIO_GOAL).detail(&all),
+        Measure::at_most(id, format!("{what}, more than a raw webhook's"), more, "ms", MORE_GOAL).detail(all),
     ]
+}
+
+/// Two quantiles of seconds, as text.
+pub(super) fn spread(sample: &Sample) -> String {
+    format!("p50 {:.1} ms, p99 {:.1} ms", 1e3 * sample.median(), 1e3 * sample.quantile(0.99))
 }

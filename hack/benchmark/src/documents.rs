@@ -17,7 +17,7 @@ use policy_sync_testenv::{fixtures, wait};
 /// How many clusters there are to place on.
 pub(super) const CLUSTERS: usize = 100;
 /// One in so many documents is an Ingress.
-const INGRESSES: usize = 20;
+pub(super) const INGRESSES: usize = 20;
 /// What the namespaces of documents are called.
 pub(super) const PATTERN: &str = "documents-*";
 /// In how many namespaces pods are.
@@ -28,13 +28,14 @@ const REPLICAS: usize = 20;
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Pods.
-pub(super) const PODS: Kind = Kind { version: "/api/v1", plural: "pods" };
+pub(super) const PODS: Kind = Kind { group: "", version: "/api/v1", plural: "pods" };
 /// Deployments.
-pub(super) const DEPLOYMENTS: Kind = Kind { version: "/apis/apps/v1", plural: "deployments" };
+pub(super) const DEPLOYMENTS: Kind = Kind { group: "apps", version: "/apis/apps/v1", plural: "deployments" };
 
 /// A kind of objects with namespaces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
+    group: &'static str,
     version: &'static str,
     plural: &'static str,
 }
@@ -43,6 +44,11 @@ impl Kind {
     /// The path of those of all namespaces.
     pub(super) fn everywhere(self) -> String {
         format!("{}/{}", self.version, self.plural)
+    }
+
+    /// Its group and its plural.
+    pub(super) fn parts(self) -> (&'static str, &'static str) {
+        (self.group, self.plural)
     }
 
     /// The path of those of a namespace.
@@ -130,7 +136,7 @@ pub(super) fn pod(index: usize, variety: Variety) -> Value {
 }
 
 /// An Ingress with a host of its own.
-fn ingress(index: usize) -> Value {
+pub(super) fn ingress(index: usize) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",

@@ -30,7 +30,7 @@ const SHARE_GOAL: f64 = 15.0;
 pub(super) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     policed::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
-    let reviewing = Reviewing::start(hub, NAMESPACE, options.documents, &[]).await?;
+    let reviewing = Reviewing::start(hub, NAMESPACE, options.documents, &[policed::exempt()]).await?;
     progress(&format!("{} changes a second for {} s", options.rate, options.load));
     let share = keeping_up(hub, reviewing.controller.pid(), options).await?;
     progress(&format!("{} documents among them", options.changes));

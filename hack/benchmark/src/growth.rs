@@ -10,7 +10,7 @@ use super::report::Measure;
 use super::sample;
 
 /// More than this is more than linear, by what such measurements differ.
-const GOAL: f64 = 1.1;
+pub(super) const GOAL: f64 = 1.1;
 
 /// The exponents of the fan-out's time and of settled memory.
 pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
@@ -35,7 +35,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {
 
 /// The slope of the line through the logarithms, by least squares. What is less than `least` is taken for that: two starts of an idle
 /// controller differ by as much, and nothing has no logarithm.
-fn exponent(points: &[(f64, f64)], least: f64) -> f64 {
+pub(super) fn exponent(points: &[(f64, f64)], least: f64) -> f64 {
     let logarithms: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.max(least).ln())).collect();
     let count = sample::count(logarithms.len());
     let mean = |of: fn(&(f64, f64)) -> f64| logarithms.iter().map(of).sum::<f64>() / count;

@@ -10,7 +10,7 @@
 //! documents    what policies in Rego read; modules: these policies; asking: questions to them, in turn
 //! pace         requests at a rate; allowing: a webhook that only allows
 //! policed      a controller that loads both from the hub; apps: what is written for its review
-//! row files    one for each row of the table
+//! row files    one for each row of the table; those of gates in a room of their own
 //! report       the table, and results.json
 //! ```
 //!
@@ -26,6 +26,7 @@ mod creates;
 mod documents;
 mod fan_out;
 mod fresh;
+mod gates;
 mod growth;
 mod holding;
 mod hub;
@@ -117,6 +118,27 @@ pub enum Row {
     /// An OPA that comes back empty.
     #[value(name = "R8")]
     Refill,
+    /// Creates that are reviewed twice.
+    #[value(name = "G1")]
+    Admitted,
+    /// One review, among more documents and beside OPA.
+    #[value(name = "G2")]
+    Review,
+    /// What users ask.
+    #[value(name = "G3")]
+    Authorized,
+    /// An audit of all that stands.
+    #[value(name = "G4")]
+    Standing,
+    /// How an audit grows.
+    #[value(name = "G5")]
+    AuditGrowth,
+    /// Many violations, and what is told of them.
+    #[value(name = "G6")]
+    Reports,
+    /// Traffic through both gates while policies change.
+    #[value(name = "G7")]
+    Traffic,
 }
 
 /// What to measure, and on what.
@@ -182,6 +204,8 @@ impl Row {
             Self::IdlePolicies => true,
             Self::Question | Self::Scale | Self::Creates | Self::Holding => false,
             Self::Fresh | Self::Moving | Self::Refill => false,
+            Self::Admitted | Self::Review | Self::Authorized | Self::Standing => false,
+            Self::AuditGrowth | Self::Reports | Self::Traffic => false,
             _ => options.policies_in_rego,
         }
     }
@@ -225,5 +249,12 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::Moving => moving::measure(hub.await?, options).await,
         Row::IdlePolicies => idle::with_policies(hub.await?, options.documents, options.idle).await,
         Row::Refill => refill::measure(hub.await?, options).await,
+        Row::Admitted => gates::admitted::measure(hub.await?, options).await,
+        Row::Review => gates::review::measure(options).await,
+        Row::Authorized => gates::authorized::measure(hub.await?, options).await,
+        Row::Standing => gates::standing::measure(hub.await?, options).await,
+        Row::AuditGrowth => gates::growth::measure(options).await,
+        Row::Reports => gates::reports::measure(hub.await?, options).await,
+        Row::Traffic => gates::traffic::measure(hub.await?, options).await,
     }
 }

@@ -37,10 +37,10 @@ struct Arguments {
     /// Give the controller policies in Rego, and objects that these read, in the rows B….
     #[arg(long)]
     policies_in_rego: bool,
-    /// How many objects policies in Rego read (R1 to R8).
+    /// How many objects policies in Rego read (R1 to R8, G1 to G6).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     documents: usize,
-    /// For how many seconds requests come at a rate (R3, R5).
+    /// For how many seconds requests come at a rate (R3, R5, G1, G3, G4; five times as long for G7).
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     load: usize,
     /// The controller; otherwise the `policy-sync` beside this program.

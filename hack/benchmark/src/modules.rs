@@ -9,6 +9,8 @@ pub(super) const DENYING: usize = 20;
 
 const PLACEMENT: (&str, &str) = ("pci.rego", include_str!("../../../docs/examples/rego/placement/pci.rego"));
 
+const EXEC: (&str, &str) = ("exec.rego", include_str!("../../../docs/examples/rego/gates/exec.rego"));
+
 /// The first two published examples, with the import and the namespace that these lack.
 const PUBLISHED: [(&str, &str); 2] = [
     (
@@ -79,6 +81,37 @@ deny[{{
         (format!("{id}.rego"), text)
     });
     published.into_iter().take(count).chain(of_labels).collect()
+}
+
+/// The labels that so many of these policies want pods to have.
+pub(super) fn owners(count: usize) -> impl Iterator<Item = String> {
+    (0..count.saturating_sub(PUBLISHED.len())).step_by(3).map(|number| format!("owner-{number:02}"))
+}
+
+/// So many policies on what users may ask, each by its key in a ConfigMap: the published one, then some that close Secrets of
+/// namespaces that are not there.
+pub(super) fn authorizing(count: usize) -> Vec<(String, String)> {
+    let (key, text) = EXEC;
+    let of_secrets = (1..count).map(|number| {
+        let text = format!(
+            r#"package authorization
+
+import data.k8s.matches
+
+deny[{{
+	"id": "closed-{number:02}",
+	"resource": {{"kind": "secrets", "namespace": namespace, "name": name}},
+	"resolution": {{"message": "its Secrets are closed"}},
+}}] {{
+	matches[["secrets", namespace, name, review]]
+	namespace == "closed-{number:02}"
+	review.spec.resourceAttributes.verb == "get"
+}}
+"#
+        );
+        (format!("closed-{number:02}.rego"), text)
+    });
+    [(key.to_owned(), text.to_owned())].into_iter().chain(of_secrets).collect()
 }
 
 /// The policy of placement, and so many that deny.

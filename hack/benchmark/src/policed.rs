@@ -14,7 +14,7 @@ use super::sample;
 /// The name of such a controller.
 pub(super) const CONTROLLER_NAME: &str = "example.com/documents";
 /// The namespace of the policies.
-const NAMESPACE: &str = "policies";
+pub(super) const NAMESPACE: &str = "policies";
 
 /// How many policies the controller has that syncs.
 pub(super) const POLICIES: usize = 50;
@@ -38,7 +38,7 @@ pub(super) async fn turn_on(hub: &mut MeasuredHub, documents: usize) -> Result<(
     if hub.policed.is_some() {
         return Ok(());
     }
-    set_policies(hub, POLICIES - 1).await?;
+    set_policies(hub, &modules::with_placement(POLICIES - 1)).await?;
     documents::fill(&hub.client, documents, Variety::Different).await?;
     let webhooks = Webhooks::with_files(NAMESPACE)?;
     webhooks.install(&hub.client).await?;
@@ -73,13 +73,16 @@ impl Reviewing {
         apply(&hub.client, &fixtures::namespace(namespace)).await?;
         let webhooks = Webhooks::with_files(namespace)?;
         webhooks.install(&hub.client).await?;
-        // Documents are written as they are: what policies deny of them is another row's.
-        let exempt = format!("--exempt-namespaces={}", documents::PATTERN);
-        let arguments = [&webhooks.arguments(), more, &[exempt]].concat();
+        let arguments = [&webhooks.arguments(), more].concat();
         let controller = start(hub, pods, &arguments).await?;
         let asking = webhooks.placement_of_deployments(namespace)?;
         apply(&hub.client, &asking).await?;
         Ok(Self { controller, webhooks, asking })
+    }
+
+    /// The port of its webhooks, and who signs their certificate, as PEM.
+    pub(super) fn webhooks(&self) -> Result<(u16, String)> {
+        Ok((self.webhooks.port(), self.webhooks.authority()?))
     }
 
     /// Has nobody asked any more, and stops it.
@@ -92,15 +95,20 @@ impl Reviewing {
 
 /// Puts the policies and the clusters there.
 pub(super) async fn set(hub: &MeasuredHub) -> Result<()> {
-    set_policies(hub, DENYING).await?;
+    set_policies(hub, &modules::with_placement(DENYING)).await?;
     let clusters: Vec<Value> = (0..CLUSTERS).map(documents::cluster).collect();
     apply_all(&hub.client, &clusters).await
 }
 
-/// The policy of placement, and so many that deny.
-async fn set_policies(hub: &MeasuredHub, denying: usize) -> Result<()> {
-    let modules = modules::with_placement(denying);
-    let keys: Map<String, Value> = modules.into_iter().map(|(key, text)| (key, text.into())).collect();
+/// Has a controller review no documents: they are written as they are, and what policies deny of them is another row's.
+pub(super) fn exempt() -> String {
+    format!("--exempt-namespaces={}", documents::PATTERN)
+}
+
+/// Puts these modules in the place of those that are there.
+pub(super) async fn set_policies(hub: &MeasuredHub, modules: &[(String, String)]) -> Result<()> {
+    let keys: Map<String, Value> =
+        modules.iter().map(|(key, text)| (key.clone(), text.as_str().into())).collect();
     let carrier = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -110,8 +118,21 @@ async fn set_policies(hub: &MeasuredHub, denying: usize) -> Result<()> {
     apply_all(&hub.client, &[fixtures::namespace(NAMESPACE), carrier]).await
 }
 
-/// Starts a controller, and waits until all policies are in force and it has so many pods.
+/// Starts a controller, and waits until the policies of [`set`] are in force and it has so many pods.
 pub(super) async fn start(hub: &MeasuredHub, pods: usize, more: &[String]) -> Result<Controller> {
+    let controller = start_with(hub, 1 + DENYING, more).await?;
+    wait::until("it has the pods", LIMIT, || async {
+        let metrics = controller.metrics().await?;
+        let found = metrics.value("policy_sync_rego_documents", &[("kind", "pods")])?;
+        ensure!(found == sample::count(pods), "it has {found} pods");
+        Ok(())
+    })
+    .await?;
+    Ok(controller)
+}
+
+/// Starts a controller, and waits until so many modules are in force.
+pub(super) async fn start_with(hub: &MeasuredHub, modules: usize, more: &[String]) -> Result<Controller> {
     let mut arguments =
         vec![format!("--controller-name={CONTROLLER_NAME}"), format!("--policy-namespace={NAMESPACE}")];
     if more.iter().all(|argument| !argument.starts_with("--webhook-bind-address")) {
@@ -122,9 +143,7 @@ pub(super) async fn start(hub: &MeasuredHub, pods: usize, more: &[String]) -> Re
     wait::until("policies are in force", LIMIT, || async {
         let metrics = controller.metrics().await?;
         let loaded = metrics.value("policy_sync_rego_modules", &[("state", "loaded")])?;
-        ensure!(loaded == sample::count(1 + DENYING), "{loaded} modules are");
-        let found = metrics.value("policy_sync_rego_documents", &[("kind", "pods")])?;
-        ensure!(found == sample::count(pods), "it has {found} pods");
+        ensure!(loaded == sample::count(modules), "{loaded} modules are");
         Ok(())
     })
     .await?;

@@ -1,27 +1,20 @@
 //! R1: one question among many documents, to the embedded engine and to OPA, which has the same modules and documents.
 
 use anyhow::{Context, Result};
-use policy_sync::json_client::{Files, JsonClient};
 use policy_sync::rego::engine::{Engine, Evaluator};
-use policy_sync::rego::opa::{Opa, push};
-use policy_sync_testenv::Opa as Server;
 
 use super::Options;
-use super::asking::{Arm, Question, spread, take_turns};
+use super::asking::{Arm, Question, in_opa, spread, take_turns};
 use super::documents;
 use super::modules::{self, DENYING};
 use super::report::{Measure, progress};
 
 /// How long a question takes beside one to OPA.
 pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
-    let server = Server::start().await?;
     let bundle = modules::bundle(&modules::with_placement(DENYING))?;
     let data = documents::data(options.documents);
-    let opa = Opa::new(JsonClient::new(server.url().parse()?, Files::default())?, false, None);
     let embedded = Evaluator::Embedded.engine(&bundle)?.with_data(data.clone().into())?;
-    let in_opa = Evaluator::Opa(opa.clone()).engine(&bundle)?.with_data(data.into())?;
-    let contents = in_opa.in_opa().context("it is not OPA that evaluates")?.contents().clone();
-    push(&opa, &bundle, None, &contents).await.context("filling OPA")?;
+    let (_server, in_opa) = in_opa(&bundle, data).await?;
     progress("questions to the embedded engine and to OPA");
     let arms = [Question::Placement, Question::Deny].map(|question| {
         let arm = |engine: &Engine| Arm::new(engine.clone(), question);

@@ -24,6 +24,12 @@ impl Memory {
         Self::parse(&read(pid, "status")?)
     }
 
+    /// Has the peak of the process `pid` begin anew.
+    pub(super) fn forget_peak(pid: u32) -> Result<()> {
+        let path = format!("/proc/{pid}/clear_refs");
+        fs::write(&path, "5").with_context(|| format!("writing {path}: this needs Linux"))
+    }
+
     fn parse(status: &str) -> Result<Self> {
         let mib = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).context("a missing line")?;

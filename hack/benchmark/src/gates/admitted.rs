@@ -1,0 +1,42 @@
+//! G1: pods are created at a rate, and each is reviewed twice: by the controller among many documents, or by a raw webhook.
+
+use anyhow::Result;
+
+use super::pods;
+use crate::Options;
+use crate::allowing::{Allowing, MUTATING, VALIDATING};
+use crate::creates::over_raw;
+use crate::documents::{self, PODS, Variety};
+use crate::hub::MeasuredHub;
+use crate::pace::{create, take_turns};
+use crate::policed::{self, Reviewing};
+use crate::report::Measure;
+use crate::sample::Sample;
+
+/// The namespace whose pods the controller reviews.
+const ADMITTED: &str = "admitted";
+/// The namespace whose pods the raw webhook allows.
+const ALLOWED: &str = "allowed";
+
+/// How long creates take with the controller, beside those with the raw webhook.
+pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    policed::set(hub).await?;
+    documents::fill(&hub.client, options.documents, Variety::Different).await?;
+    let exempt = format!("{},{ALLOWED}", policed::exempt());
+    let reviewing = Reviewing::start(hub, ADMITTED, options.documents, &[exempt]).await?;
+    let allowing = Allowing::start(&hub.client, ALLOWED, PODS, &[MUTATING, VALIDATING], None).await?;
+    pods::until_denied(&hub.client, ADMITTED).await?;
+    let took = take_turns(options, [ADMITTED, ALLOWED], async |namespace, numbers| {
+        let pod = |index| pods::fine(namespace, index);
+        let answered = create(&hub.client, &PODS.within(namespace), options.rate, numbers, pod).await?;
+        // They are documents, too, which are to stay as many.
+        documents::clear(&hub.client, PODS, [namespace.to_owned()].into_iter()).await?;
+        Ok(answered)
+    })
+    .await?;
+    reviewing.stop(hub).await?;
+    allowing.stop(&hub.client).await?;
+    documents::clear(&hub.client, PODS, documents::namespaces()).await?;
+    let [admitted, allowed] = took.map(|took| Sample::seconds(&took));
+    Ok(over_raw("G1", options.rate, &admitted, &allowed, ""))
+}

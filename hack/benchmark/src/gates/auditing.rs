@@ -1,0 +1,48 @@
+//! A controller that audits many pods on a hub, and who reads what it finds.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use policy_sync_testenv::apply::apply_all;
+use policy_sync_testenv::rights::{audit_reader, token};
+use policy_sync_testenv::webhooks;
+use serde_json::Value;
+use tokio::time::sleep_until;
+
+use crate::hub::MeasuredHub;
+use crate::policed::Reviewing;
+
+/// For how long an answer is given again, and a moment more.
+const FRESH: Duration = Duration::from_millis(10_100);
+
+/// Who reads what a controller finds.
+pub(super) struct Reader {
+    port: u16,
+    authority: String,
+    token: String,
+    last: Option<Instant>,
+}
+
+impl Reader {
+    /// A ServiceAccount in `namespace` that may.
+    pub(super) async fn new(hub: &MeasuredHub, reviewing: &Reviewing, namespace: &str) -> Result<Self> {
+        apply_all(&hub.client, &audit_reader(namespace, "reader")).await?;
+        let token = token(&hub.client, namespace, "reader", &[]).await?;
+        let (port, authority) = reviewing.webhooks()?;
+        Ok(Self { port, authority, token, last: None })
+    }
+
+    /// Waits until an answer is made anew.
+    pub(super) async fn until_stale(&self) {
+        if let Some(last) = self.last {
+            sleep_until((last + FRESH).into()).await;
+        }
+    }
+
+    /// What it is answered.
+    pub(super) async fn read(&mut self) -> Result<Value> {
+        let answer = webhooks::audit(self.port, &self.authority, &self.token).await?;
+        self.last = Some(Instant::now());
+        Ok(answer)
+    }
+}

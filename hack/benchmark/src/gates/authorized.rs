@@ -1,0 +1,120 @@
+//! G3: how soon a request of a user is judged, and how much longer requests to the API server take that it asks about.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use http::{Method, Request, StatusCode};
+use kube::Client;
+use policy_sync::json_client::{Files, JsonClient, Token};
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::authorization::TOKEN;
+use policy_sync_testenv::wait;
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use super::asked::{AskedAboutUsers, client_of};
+use crate::Options;
+use crate::creates::spread;
+use crate::hub::{LIMIT, MeasuredHub};
+use crate::modules;
+use crate::pace::{at_rate, take_turns};
+use crate::policed;
+use crate::report::{Measure, progress};
+use crate::sample::Sample;
+
+/// The namespace whose objects are read.
+const NAMESPACE: &str = "authorized";
+/// How many policies there are.
+const POLICIES: usize = 10;
+/// Whose requests the controller is asked about.
+const ASKED: &str = "jane";
+/// Whose it is not: no ServiceAccount, and of Kubernetes itself by its name.
+const UNASKED: &str = "system:unasked";
+/// How many times the usual rate reviews come at.
+const FASTER: (usize, usize) = (5, 2);
+/// How long, in milliseconds, a review may take.
+const REVIEW_GOAL: f64 = 2.0;
+/// How much longer, in milliseconds, a request may take that is asked about.
+const MORE_GOAL: f64 = 5.0;
+
+/// How long reviews take, and requests with and without them.
+pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    policed::set_policies(hub, &modules::authorizing(POLICIES)).await?;
+    let asked = AskedAboutUsers::start(hub, NAMESPACE, POLICIES).await?;
+    let rate = options.rate * FASTER.0 / FASTER.1;
+    progress(&format!("{rate} reviews a second"));
+    let reviews = reviews(&asked, rate, rate * options.load).await?;
+
+    let objects = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "read", "namespace": NAMESPACE}});
+    apply(&hub.client, &objects).await?;
+    let clients = [(ASKED, client_of(hub, ASKED).await?), (UNASKED, client_of(hub, UNASKED).await?)];
+    for (_, client) in &clients {
+        wait::until("the rights are there", LIMIT, || read(client)).await?;
+    }
+    let took = take_turns(options, [ASKED, UNASKED], async |user, numbers| {
+        let client = clients.iter().find(|(name, _)| *name == user).map(|(_, client)| client.clone());
+        let client = client.context("no such user")?;
+        at_rate(options.rate, numbers.len(), |_| {
+            let client = client.clone();
+            async move { read(&client).await }
+        })
+        .await
+    })
+    .await?;
+    asked.stop(hub).await?;
+    let [with, without] = took.map(|took| Sample::seconds(&took));
+    let p99 = |sample: &Sample| 1e3 * sample.quantile(0.99);
+    Ok(vec![
+        Measure::at_most("G3", format!("review at {rate} a second, p99"), p99(&reviews), "ms", REVIEW_GOAL)
+            .detail(format!("{}, with TLS, from a client beside it", spread(&reviews))),
+        Measure::at_most(
+            "G3",
+            format!("p99 of reads at {} a second, more than without", options.rate),
+            p99(&with) - p99(&without),
+            "ms",
+            MORE_GOAL,
+        )
+        .detail(format!("{} against {}", spread(&with), spread(&without))),
+    ])
+}
+
+async fn read(client: &Client) -> Result<()> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/read");
+    let request = Request::get(path).body(Vec::new()).context("making a get")?;
+    client.request::<IgnoredAny>(request).await.map(drop).context("reading an object")
+}
+
+/// How long the controller takes for each of so many reviews.
+async fn reviews(asked: &AskedAboutUsers, rate: usize, count: usize) -> Result<Sample> {
+    let address = format!("https://localhost:{}", asked.webhooks.port());
+    let files = Files {
+        token: Some(Token::Text(TOKEN.into())),
+        authority: Some(asked.files.path("ca.crt")),
+        identity: None,
+    };
+    let client = JsonClient::new(address.parse()?, files)?;
+    let took = at_rate(rate, count, |number| {
+        let (client, body) = (client.clone(), review(number).into_bytes());
+        async move {
+            let began = Instant::now();
+            let answer = client.once(Method::POST, "/authorize", body.into(), LIMIT).await?;
+            ensure!(answer.status == StatusCode::OK, "{}", client.refused(&answer));
+            Ok(began.elapsed())
+        }
+    });
+    let took: Vec<_> = took.await?.into_iter().map(|answered| answered.value).collect();
+    Ok(Sample::seconds(&took))
+}
+
+/// What the API server asks about a user who reads an object.
+fn review(number: usize) -> String {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},
+        "spec": {
+            "user": ASKED, "groups": ["dev", "system:authenticated"],
+            "resourceAttributes": {"namespace": NAMESPACE, "verb": "get", "version": "v1", "resource": "configmaps",
+                "name": format!("read-{number}")},
+        },
+    });
+    review.to_string()
+}

@@ -1,0 +1,92 @@
+//! G6: many violations: what reports and `/audit` tell of them, and how often reports are written.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::ListParams;
+use kube::core::request::Request as Requests;
+use policy_sync_testenv::{Controller, crds, wait};
+use serde_json::Value;
+
+use super::auditing::Reader;
+use crate::Options;
+use crate::counts::Counts;
+use crate::documents::{self, PODS, Variety};
+use crate::hub::{LIMIT, MeasuredHub};
+use crate::modules::{self, DENYING};
+use crate::policed::{self, Reviewing};
+use crate::report::{Measure, progress};
+use crate::sample;
+
+/// The namespace of who reads.
+const NAMESPACE: &str = "reported";
+/// How many violations there are for each document that there usually is.
+const VIOLATIONS: usize = 10;
+/// How many results a report has at most.
+const RESULTS_GOAL: f64 = 100.0;
+/// How many bytes an answer has at most.
+const BYTES_GOAL: f64 = 1_048_576.0;
+
+/// What is told of them, and written.
+pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    let of_pod = modules::owners(DENYING).count() + 1;
+    let pods = (VIOLATIONS * options.documents).div_ceil(of_pod);
+    crds::install(&hub.client, &crds::reports()?).await?;
+    policed::set(hub).await?;
+    documents::fill(&hub.client, pods, Variety::Different).await?;
+    let before = Counts::now(&hub.client).await?;
+    let reviewing = Reviewing::start(hub, NAMESPACE, pods, &["--audit-interval=10s".to_owned()]).await?;
+    let violations = sample::count(pods * of_pod);
+    progress(&format!("{violations} violations"));
+    until_audited(&reviewing.controller, 0.0, violations).await?;
+    let reports = until_reported(hub, violations).await?;
+    let first = Counts::now(&hub.client).await?;
+    // What one has to write is written before the next but one ends.
+    let mut last = 0.0;
+    for _ in 0..3 {
+        last = until_audited(&reviewing.controller, last, violations).await?;
+    }
+    let later = Counts::now(&hub.client).await?.since(&first);
+    let answer = Reader::new(hub, &reviewing, NAMESPACE).await?.read().await?;
+    ensure!(answer["message"] == format!("total violations:{violations}"), "{}", answer["message"]);
+    reviewing.stop(hub).await?;
+    documents::clear(&hub.client, PODS, documents::namespaces()).await?;
+    let results = |report: &Value| report["results"].as_array().map_or(0, Vec::len);
+    let most = reports.iter().map(results).max().unwrap_or_default();
+    let written = first.since(&before).writes_of("reports");
+    let what = format!("{violations} violations");
+    let row =
+        |of: &str, value, unit, goal| Measure::at_most("G6", format!("{what}, {of}"), value, unit, goal);
+    Ok(vec![
+        row("results of a report", sample::count(most), "results", RESULTS_GOAL),
+        row("a report", written / sample::count(reports.len()), "writes", 1.0)
+            .detail(format!("{} reports", reports.len())),
+        row("audits that find the same", later.writes_of("reports"), "writes", 0.0),
+        row("/audit", sample::count(answer.to_string().len()), "bytes", BYTES_GOAL),
+    ])
+}
+
+/// Waits until an audit has ended later than `last`, in seconds, which finds so many violations, and returns when.
+async fn until_audited(controller: &Controller, last: f64, violations: f64) -> Result<f64> {
+    wait::until("an audit ends", LIMIT, || async {
+        let metrics = controller.metrics().await?;
+        let ended = metrics.value("policy_sync_audit_last_success_timestamp_seconds", &[])?;
+        ensure!(ended > last, "none has");
+        let found = metrics.value("policy_sync_violations", &[("enforcement", "deny")])?;
+        ensure!(found == violations, "it finds {found}");
+        Ok(ended)
+    })
+    .await
+}
+
+/// Waits until reports tell of so many, and returns them.
+async fn until_reported(hub: &MeasuredHub, violations: f64) -> Result<Vec<Value>> {
+    wait::until("reports are written", LIMIT, || async {
+        let list = Requests::new("/apis/openreports.io/v1alpha1/reports").list(&ListParams::default());
+        let list: Value =
+            hub.client.request(list.context("making a list")?).await.context("listing reports")?;
+        let reports = list["items"].as_array().cloned().unwrap_or_default();
+        let told: f64 = reports.iter().filter_map(|report| report["summary"]["fail"].as_f64()).sum();
+        ensure!(told == violations, "they tell of {told}");
+        Ok(reports)
+    })
+    .await
+}

@@ -1,0 +1,53 @@
+//! G2: one review, from the body of a request to that of the answer: among more documents, and by a join over one kind of them beside OPA.
+
+use anyhow::{Context, Result, bail};
+use policy_sync::rego::engine::Evaluator;
+
+use crate::Options;
+use crate::asking::{Arm, Question, in_opa, spread, take_turns};
+use crate::documents::{self, INGRESSES};
+use crate::modules::{self, DENYING};
+use crate::report::{Measure, progress};
+use crate::sample::Sample;
+
+/// How many times more documents there are then.
+const GROWTH: usize = 10;
+/// How much longer a review may take among ten times as many documents.
+const DOCUMENTS_GOAL: f64 = 1.2;
+/// And how long one by a join, over OPA's.
+const JOIN_GOAL: f64 = 0.5;
+
+/// How long a review takes.
+pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
+    let counts = [options.documents / GROWTH, options.documents];
+    let bundle = modules::bundle(&modules::denying(DENYING))?;
+    let [few, many] = counts.map(documents::data);
+    let embedded =
+        |data: &serde_json::Value| Evaluator::Embedded.engine(&bundle)?.with_data(data.clone().into());
+    let [of_few, of_many] = [embedded(&few)?, embedded(&many)?];
+    let (_server, in_opa) = in_opa(&bundle, many).await?;
+    let ingresses = options.documents / INGRESSES;
+    let join = Question::ReviewOfIngress(ingresses);
+    let arms = [
+        Arm::new(of_few, Question::Review),
+        Arm::new(of_many.clone(), Question::Review),
+        Arm::new(of_many, join),
+        Arm::new(in_opa, join),
+    ];
+    progress("reviews, embedded and by OPA");
+    let turns = options.turns;
+    let asked = tokio::task::spawn_blocking(move || {
+        arms[0].agrees(&arms[1])?;
+        arms[2].agrees(&arms[3])?;
+        take_turns(&arms, turns)
+    });
+    let samples = asked.await.context("asking ended early")??;
+    let row = |what: String, one: &Sample, other: &Sample, goal| {
+        let detail = format!("{} against {}", spread(one), spread(other));
+        Measure::at_most("G2", what, one.median() / other.median(), "×", goal).detail(detail)
+    };
+    let [of_few, of_many, embedded, by_opa] = &samples[..] else { bail!("an arm is missing") };
+    let more = format!("review by {DENYING} policies, {} documents over {}, p50", counts[1], counts[0]);
+    let join = format!("review by a join over {ingresses} of {} documents, over OPA's, p50", counts[1]);
+    Ok(vec![row(more, of_many, of_few, DOCUMENTS_GOAL), row(join, embedded, by_opa, JOIN_GOAL)])
+}

@@ -1,0 +1,154 @@
+//! G4: an audit of all objects: beside OPA, which is asked about each, how much memory it takes, and how reviews fare meanwhile.
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::Controller;
+
+use super::auditing::Reader;
+use super::corpus::{self, Corpus};
+use super::pods;
+use crate::Options;
+use crate::asking::in_opa;
+use crate::creates::spread;
+use crate::documents::{self, PODS, Variety};
+use crate::hub::MeasuredHub;
+use crate::modules::{self, DENYING};
+use crate::pace::{self, create};
+use crate::policed::{self, Reviewing};
+use crate::report::{Measure, against, progress};
+use crate::sample::Sample;
+use crate::usage::Memory;
+
+/// The namespace whose pods are reviewed meanwhile.
+const NAMESPACE: &str = "standing";
+/// How many seconds of one core an audit may take.
+const SECONDS_GOAL: f64 = 2.0;
+/// How long it may take over OPA.
+const OPA_GOAL: f64 = 0.3;
+/// How many MiB it may take.
+const MEMORY_GOAL: f64 = 5.0;
+/// How much longer a create may take meanwhile.
+const MEANWHILE_GOAL: f64 = 1.5;
+
+/// How long an audit takes, and what.
+pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    let mut measures = alone(options).await?;
+    measures.extend(on_hub(hub, options).await?);
+    Ok(measures)
+}
+
+/// Audits in memory, by the embedded engine and by OPA in turn.
+async fn alone(options: &Options) -> Result<Vec<Measure>> {
+    progress("audits by the embedded engine and by OPA");
+    let embedded = corpus::embedded(DENYING)?;
+    let bundle = modules::bundle(&modules::denying(DENYING))?;
+    let (_server, in_opa) = in_opa(&bundle, serde_json::json!({})).await?;
+    let (documents, runs) = (options.documents, options.runs);
+    let audited = tokio::task::spawn_blocking(move || {
+        let corpus = Corpus::new(documents);
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        for _ in 0..runs {
+            let (took, found) = corpus.audit(&embedded)?;
+            let (took_opa, found_by_opa) = corpus.audit(&in_opa)?;
+            ensure!(found == found_by_opa && found > 0, "{found} violations, {found_by_opa} by OPA");
+            one.push(took);
+            other.push(took_opa);
+        }
+        Ok((Sample::seconds(&one), Sample::seconds(&other)))
+    });
+    let (embedded, by_opa) = audited.await.context("auditing ended early")??;
+    let what = format!("audit of {documents} objects by {DENYING} policies");
+    Ok(vec![
+        Measure::at_most("G4", what.clone(), embedded.median(), "s", SECONDS_GOAL)
+            .detail("on one thread".to_owned()),
+        Measure::at_most(
+            "G4",
+            format!("{what}, over OPA's"),
+            embedded.median() / by_opa.median(),
+            "×",
+            OPA_GOAL,
+        )
+        .detail(against(&embedded, &by_opa)),
+    ])
+}
+
+/// Audits by a controller.
+async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
+    policed::set(hub).await?;
+    documents::fill(&hub.client, options.documents, Variety::Different).await?;
+    // Audits are asked for.
+    let reviewing =
+        Reviewing::start(hub, NAMESPACE, options.documents, &["--audit-interval=0".to_owned()]).await?;
+    let mut reader = Reader::new(hub, &reviewing, NAMESPACE).await?;
+    pods::until_denied(&hub.client, NAMESPACE).await?;
+    tokio::time::sleep(options.settles).await;
+    let mut memory = Vec::new();
+    for _ in 0..options.runs {
+        memory.push(taken(&reviewing.controller, &mut reader).await?);
+    }
+    let (mut quiet, mut meanwhile) = (Vec::new(), Vec::new());
+    for turn in 0..=pace::turns(options) {
+        let (before, during) = creates(hub, &mut reader, turn, options).await?;
+        if turn > 0 {
+            quiet.extend(before);
+            meanwhile.extend(during);
+        }
+        progress(&format!("creates beside audits: turn {turn} of {}", pace::turns(options)));
+    }
+    reviewing.stop(hub).await?;
+    documents::clear(&hub.client, PODS, documents::namespaces()).await?;
+    let (memory, quiet, meanwhile) = (Sample::new(memory), Sample::new(quiet), Sample::new(meanwhile));
+    let ratio = meanwhile.quantile(0.99) / quiet.quantile(0.99);
+    Ok(vec![
+        Measure::at_most("G4", "memory of an audit", memory.median(), "MiB", MEMORY_GOAL).detail(format!(
+            "{:.1} to {:.1} MiB",
+            memory.min(),
+            memory.max()
+        )),
+        Measure::at_most(
+            "G4",
+            format!("p99 of creates at {} a second beside an audit", options.rate),
+            ratio,
+            "×",
+            MEANWHILE_GOAL,
+        )
+        .detail(format!("{} against {}", spread(&meanwhile), spread(&quiet))),
+    ])
+}
+
+/// How many MiB `controller` has more than before for a moment of an audit.
+async fn taken(controller: &Controller, reader: &mut Reader) -> Result<f64> {
+    reader.until_stale().await;
+    let pid = controller.pid();
+    Memory::forget_peak(pid)?;
+    let before = Memory::of_process(pid)?.resident;
+    let found = reader.read().await?;
+    ensure!(found["message"] != "total violations:0", "it finds nothing");
+    Ok(Memory::of_process(pid)?.peak - before)
+}
+
+/// How many seconds creates take without an audit, and while one is made.
+async fn creates(
+    hub: &MeasuredHub,
+    reader: &mut Reader,
+    turn: usize,
+    options: &Options,
+) -> Result<(Vec<f64>, Vec<f64>)> {
+    let path = PODS.within(NAMESPACE);
+    let count = pace::turn(options);
+    let pods = |number: usize| {
+        create(&hub.client, &path, options.rate, number * count..(number + 1) * count, |index| {
+            pods::fine(NAMESPACE, index)
+        })
+    };
+    let quiet = pods(2 * turn).await?;
+    reader.until_stale().await;
+    let audit = async {
+        reader.read().await?;
+        Ok(tokio::time::Instant::now())
+    };
+    let (during, ended) = tokio::try_join!(pods(2 * turn + 1), audit)?;
+    documents::clear(&hub.client, PODS, [NAMESPACE.to_owned()].into_iter()).await?;
+    let quiet = quiet.iter().map(|answered| answered.took.as_secs_f64()).collect();
+    let during = during.iter().filter(|answered| answered.due <= ended);
+    Ok((quiet, during.map(|answered| answered.took.as_secs_f64()).collect()))
+}
