@@ -26,6 +26,7 @@
 
 mod announce;
 pub mod api;
+mod aside;
 pub mod certificates;
 pub mod cli;
 pub mod clock;

@@ -13,6 +13,12 @@ pub const GROUP: &str = "policysync.kuadrant.io";
 /// The plural of [`RegoPolicy`].
 pub const PLURAL: &str = "regopolicies";
 
+/// What the CustomResourceDefinition of theirs is called.
+#[must_use]
+pub fn crd_name() -> String {
+    format!("{PLURAL}.{GROUP}")
+}
+
 /// A policy in Rego.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(

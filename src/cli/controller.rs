@@ -164,6 +164,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     let rego = match arguments.rego.settings(Some(&metrics))? {
         Some(settings) => {
             let exemptions = arguments.exempt.exemptions(Some(&namespace), &settings);
+            let exemptions = exemptions.with_own(arguments.webhooks.name());
             let remediated = RemediationMetrics::new(&metrics).context("cannot set metrics up")?;
             let remediating =
                 remediation::Settings { mode: arguments.remediate, exemptions: exemptions.clone() };

@@ -231,7 +231,7 @@ pub struct LeftOut<'e> {
 }
 
 impl<'e> LeftOut<'e> {
-    /// Those that `exemptions` name, and those that a label of these Namespaces leaves alone, each with its name.
+    /// What `exemptions` name, and those that a label of these Namespaces leaves alone, each with its name.
     #[must_use]
     pub fn new<'n>(
         exemptions: &'e Exemptions,
@@ -249,7 +249,10 @@ impl<'e> LeftOut<'e> {
             "" if standing.gvr.kind == GroupResource::namespaces() => standing.name,
             namespace => namespace,
         };
-        !namespace.is_empty() && (self.exemptions.names(namespace) || self.ignored.contains(namespace))
+        match namespace {
+            "" => self.exemptions.is_own(&standing.gvr.kind, standing.name),
+            _ => self.exemptions.names(namespace) || self.ignored.contains(namespace),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) const ADMIT: &str = "/admit";
 pub(crate) const ADMIT_LAST: &str = "/admit/validating";
 /// What is never reviewed, by group and resource: what the hub itself cannot do without, what is written all the time, questions, and
 /// policies, which must be mended.
-const UNGATED: [(&str, &str); 10] = [
+const UNGATED: [(&str, &str); 11] = [
     ("", "endpoints"),
     ("", "events"),
     ("", "nodes"),
@@ -32,6 +32,7 @@ const UNGATED: [(&str, &str); 10] = [
     ("coordination.k8s.io", "leases"),
     ("discovery.k8s.io", "endpointslices"),
     ("events.k8s.io", "events"),
+    ("networking.k8s.io", "ipaddresses"),
     (rego_policy::GROUP, "*"),
 ];
 /// How long the API server waits for an answer, in seconds; this process answers sooner.
@@ -245,7 +246,9 @@ impl Entry<'_> {
             false if kinds.is_empty() => return None,
             false => rules(kinds, "*"),
         };
-        let mut conditions = self.settings.exemptions.conditions(facts.exempt_user());
+        let exemptions = &self.settings.exemptions;
+        let mut conditions = exemptions.conditions(facts.exempt_user());
+        conditions.extend(exemptions.own_condition());
         let never = UNGATED.map(|(group, resource)| {
             let is_of_group = format!("request.resource.group == {}", quoted(group));
             match resource {

@@ -5,21 +5,72 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::api::names::GroupResource;
+use crate::api::rego_policy;
+
 /// On a Namespace: its objects are not reviewed. OPA's own webhooks have the same.
 const LABEL: (&str, &str) = ("openpolicyagent.org/webhook", "ignore");
 
-/// Namespaces whose objects are not reviewed.
+/// How the names of our own ClusterRoles, and of their bindings, end in the manifests.
+const ROLES: [&str; 6] = ["", "-policies", "-policy-kinds", "-rego", "-tls-secrets", "-viewer"];
+/// The group of both.
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// Who the API server is to itself: it keeps an address for each Service, for one.
+const API_SERVER: &str = "system:apiserver";
+/// What defines kinds.
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+
+/// Whose objects are not reviewed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exemptions {
-    /// Names; `*` stands for any text.
+    /// Namespaces by their names; `*` stands for any text.
     patterns: BTreeSet<String>,
+    /// Under which name this controller is installed.
+    own: Option<String>,
 }
 
 impl Exemptions {
     /// The namespaces that any of `patterns` names, in which `*` stands for any text.
     #[must_use]
     pub fn new(patterns: impl IntoIterator<Item = String>) -> Self {
-        Self { patterns: patterns.into_iter().collect() }
+        Self { patterns: patterns.into_iter().collect(), own: None }
+    }
+
+    /// The same, and the cluster-scoped objects that manifests bring for the controller that is installed as `name`: without them it
+    /// could not come back.
+    #[must_use]
+    pub fn with_own(self, name: &str) -> Self {
+        Self { own: Some(name.to_owned()), ..self }
+    }
+
+    /// Whether an object without a namespace is one of this controller's own.
+    #[must_use]
+    pub fn is_own(&self, kind: &GroupResource, name: &str) -> bool {
+        let Some(own) = &self.own else { return false };
+        match (&*kind.group, &*kind.resource) {
+            (RBAC, "clusterroles" | "clusterrolebindings") => {
+                name.strip_prefix(own.as_str()).is_some_and(|end| ROLES.contains(&end))
+            }
+            DEFINITIONS => name == rego_policy::crd_name(),
+            _ => false,
+        }
+    }
+
+    /// Which requests are reviewed, in CEL: not those for this controller's own objects, where it knows them.
+    #[must_use]
+    pub(crate) fn own_condition(&self) -> Option<Value> {
+        let own = self.own.as_ref()?;
+        let roles = ROLES.map(|end| quoted(&format!("{own}{end}"))).join(", ");
+        let (group, resource) = DEFINITIONS;
+        let expression = format!(
+            "!(request.resource.group == {} && request.resource.resource in [\"clusterroles\", \"clusterrolebindings\"] && \
+             request.name in [{roles}]) && !(request.resource.group == {} && request.resource.resource == {} && request.name == {})",
+            quoted(RBAC),
+            quoted(group),
+            quoted(resource),
+            quoted(&rego_policy::crd_name())
+        );
+        Some(json!({"name": "not-own", "expression": expression}))
     }
 
     /// In Go's syntax, which is also Rust's: `^(kube-.*|policies)$`.
@@ -48,13 +99,15 @@ impl Exemptions {
         json!({"matchExpressions": [{"key": LABEL.0, "operator": "NotIn", "values": [LABEL.1]}]})
     }
 
-    /// Which requests are reviewed, in CEL: not those of exempt namespaces, not those of `user`, which is ours, and not what is on its
-    /// way out, so that it can go while nobody answers.
+    /// Which requests are reviewed, in CEL: not those of exempt namespaces, not those of `user`, which is ours, nor of the API server
+    /// itself, and not what is on its way out, so that it can go while nobody answers.
     #[must_use]
     pub(crate) fn conditions(&self, user: Option<&str>) -> Vec<Value> {
         let condition = |name: &str, expression: String| json!({"name": name, "expression": expression});
-        let mut conditions =
-            vec![condition("not-deleted", "!has(object.metadata.deletionTimestamp)".to_owned())];
+        let mut conditions = vec![
+            condition("not-deleted", "!has(object.metadata.deletionTimestamp)".to_owned()),
+            condition("not-the-api-servers", format!("request.userInfo.username != {}", quoted(API_SERVER))),
+        ];
         if !self.patterns.is_empty() {
             // What has no namespace has no such field.
             let regex = quoted(&self.regex());
@@ -122,13 +175,39 @@ mod tests {
             let conditions = exemptions.conditions(user);
             conditions.iter().map(|condition| condition["expression"].as_str().unwrap().to_owned()).collect()
         };
-        let both = [
+        let always = [
             "!has(object.metadata.deletionTimestamp)",
+            r#"request.userInfo.username != "system:apiserver""#,
             r#"!has(request.namespace) || !request.namespace.matches("^(kube-.*|policies)$")"#,
         ];
-        assert_eq!(expressions(None), both);
+        assert_eq!(expressions(None), always);
         let ours = r#"request.userInfo.username != "system:serviceaccount:ours:policy-sync""#;
-        assert_eq!(expressions(Some("system:serviceaccount:ours:policy-sync")), [both[0], both[1], ours]);
-        assert_eq!(Exemptions::default().conditions(None).len(), 1);
+        let with_ours = [&always[..], &[ours]].concat();
+        assert_eq!(expressions(Some("system:serviceaccount:ours:policy-sync")), with_ours);
+        assert_eq!(Exemptions::default().conditions(None).len(), 2);
+    }
+
+    #[test]
+    fn our_own_objects_are_those_of_the_manifests_alone() {
+        let exemptions = Exemptions::default().with_own("ours");
+        let is_own = |group: &str, resource: &str, name: &str| {
+            exemptions.is_own(&GroupResource::new(group, resource), name)
+        };
+        for name in
+            ["ours", "ours-policies", "ours-policy-kinds", "ours-rego", "ours-tls-secrets", "ours-viewer"]
+        {
+            assert!(
+                is_own(RBAC, "clusterroles", name) && is_own(RBAC, "clusterrolebindings", name),
+                "{name}"
+            );
+            assert!(!is_own(RBAC, "roles", name) && !is_own("", "clusterroles", name), "{name}");
+        }
+        for name in ["our", "ours-", "ours-rego-2", "theirs-ours"] {
+            assert!(!is_own(RBAC, "clusterroles", name), "{name}");
+        }
+        assert!(is_own(DEFINITIONS.0, DEFINITIONS.1, "regopolicies.policysync.kuadrant.io"));
+        assert!(!is_own(DEFINITIONS.0, DEFINITIONS.1, "ours"));
+        assert!(!Exemptions::default().is_own(&GroupResource::new(RBAC, "clusterroles"), ""));
+        assert_eq!(Exemptions::default().own_condition(), None);
     }
 }

@@ -1,9 +1,10 @@
-//! Which kinds of the hub a module reads: the constants after `data.kubernetes`, and the kinds in `matches`.
+//! Which kinds of the hub a module reads: the constants after `data.kubernetes`, and the kinds in `matches`, where that is about objects.
 
 use std::collections::BTreeMap;
 
 use regorus::unstable::Expr;
 
+use super::asked::AUTHORIZATION;
 use super::fault::{Fault, Place};
 use super::module::{Module, place};
 use super::names::Names;
@@ -29,7 +30,18 @@ impl Reads {
         let names = Names::of(module);
         let matches = Matches::of(module, &names);
         let mut reads = Self::default();
-        tree::each(&module.tree, &mut |expr| reads.see(expr, &names, &matches));
+        // There it is the request alone.
+        let is_request = module.asked_for == Some(AUTHORIZATION);
+        tree::each(&module.tree, &mut |expr| {
+            if !matches!(expr, Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. }) {
+                return;
+            }
+            match matches.kind_of(expr, &names) {
+                Some(_) if is_request => {}
+                Some(kind) => reads.matches(kind),
+                None => reads.see(expr, &names),
+            }
+        });
         for import in &module.tree.imports {
             let path = tree::constants(&import.refr);
             if let [data, kubernetes, kind, ..] = path.as_slice()
@@ -41,17 +53,14 @@ impl Reads {
         reads
     }
 
-    fn see<'t>(&mut self, expr: &'t Expr, names: &Names<'t>, matches: &Matches) {
-        if !matches!(expr, Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. }) {
-            return;
+    fn matches(&mut self, kind: &Expr) {
+        match tree::constant(kind) {
+            Some(name) => self.reads(name, place(kind.span())),
+            None => self.any.push(place(tree::start(kind))),
         }
-        if let Some(kind) = matches.kind_of(expr, names) {
-            match tree::constant(kind) {
-                Some(name) => self.reads(name, place(kind.span())),
-                None => self.any.push(place(tree::start(kind))),
-            }
-            return;
-        }
+    }
+
+    fn see<'t>(&mut self, expr: &'t Expr, names: &Names<'t>) {
         let Some(path) = names.path(expr) else { return };
         match path.constants.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["data", "kubernetes", kind, ..] => self.reads(kind, place(tree::start(expr))),

@@ -26,6 +26,7 @@ use tracing::warn;
 
 use super::bearer;
 use crate::api::text::with_causes;
+use crate::aside::aside;
 use crate::clock::Clock;
 use crate::gatekeeper::audit::Findings;
 use crate::gatekeeper::auditing::Audited;
@@ -84,7 +85,7 @@ impl Audit {
         // Who no longer waits has no audit made.
         let (asked, leads) = (CancellationToken::new(), self.leadership.leads());
         let (_asks, now) = (asked.clone().drop_guard(), self.clock.now());
-        let auditing = tokio::task::spawn_blocking(move || {
+        let auditing = aside("audit", move || {
             let mut findings = Findings::default();
             let began = Instant::now();
             let goes_on = || !asked.is_cancelled() && began.elapsed() < PATIENCE;
@@ -96,9 +97,9 @@ impl Audit {
             }
             Ok::<_, String>(report.to_string())
         });
-        let report = auditing.await.map_err(|panic| {
-            warn!(%panic, "an audit panicked");
-            unknown("the audit panicked: see the log".to_owned())
+        let report = auditing.await.map_err(|error| {
+            warn!(error = with_causes(&error), "an audit has no end");
+            unknown("the audit has no end: see the log".to_owned())
         })?;
         let report = Bytes::from(report.map_err(unknown)?);
         *last = Some((Instant::now(), report.clone()));

@@ -1,21 +1,24 @@
 //! Policies in Rego, by a controller with the chart's flags and rights: they count, the API server asks them through the
 //! configurations that the chart brings, and once they are gone, it asks nobody.
 
+use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use policy_sync_testenv::apply::{api_for, apply, apply_all};
+use policy_sync_testenv::apply::{api_for, apply, apply_all, delete};
 use policy_sync_testenv::audit::all_requests_of;
 use policy_sync_testenv::ports::Port;
 use policy_sync_testenv::rights::{audit_reader, token};
 use policy_sync_testenv::webhooks::audit;
-use policy_sync_testenv::{ControlPlane, crds, fixtures, wait};
+use policy_sync_testenv::{ControlPlane, Fleet, FleetOptions, crds, fixtures, wait};
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
-use crate::helm::{Release, Rendered};
+use crate::helm::{Helm, Release, Rendered, required};
+use crate::kubectl::{kubectl, refused};
 use crate::rights;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -298,4 +301,61 @@ fn refusal(user: &str) -> [Value; 2] {
         "spec": { "policyName": "not-now", "validationActions": ["Deny"] },
     });
     [policy, binding]
+}
+
+#[tokio::test]
+async fn under_a_policy_that_denies_everything_a_controller_that_is_gone_comes_back_by_its_own_manifests()
+-> Result<()> {
+    let fleet = Fleet::start(FleetOptions::spokes([])).await?;
+    let (hub, release) = (fleet.hub(), Release("policy-sync", "policy-sync"));
+    let client = hub.client()?;
+    let mut values = required();
+    values["rego"]["enabled"] = true.into();
+    let rendered = Helm::alone().await?.template(release, &values)?;
+    let mut manifests = NamedTempFile::with_suffix(".yaml")?;
+    manifests.write_all(rendered.text.as_bytes())?;
+    let file = manifests.path().display().to_string();
+    let manifests = ["apply", "--filename", &file];
+    apply(&client, &fixtures::namespace(release.1)).await?;
+    kubectl(hub, &manifests)?;
+    let port = Port::reserve()?;
+    let controller = rights::reviewer(hub, release, &rendered, &port).await?;
+    let everything = "package admission\n\ndeny[\"nothing is written\"] { true }\n";
+    apply(&client, &config_map(&json!({ "everything.rego": everything }))).await?;
+    let written = ["create", "configmap", "any", "--dry-run=server"];
+    let until_refused = async |words: &str| {
+        wait::until("everything is refused", LIMIT, || async {
+            let said = refused(hub, &written)?;
+            ensure!(said.contains(words), "{said}");
+            Ok(())
+        })
+        .await
+    };
+    until_refused("nothing is written").await?;
+    controller.kill();
+    until_refused("failed calling webhook").await?;
+    // All of it goes but what says whom to ask, the policies, and what other things hang on.
+    let stays = |object: &Value| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        CONFIGURATIONS.contains(&kind) || ["Namespace", "CustomResourceDefinition"].contains(&kind)
+    };
+    for object in rendered.objects.iter().filter(|object| !stays(object)) {
+        delete(&client, object).await?;
+    }
+    let said = kubectl(hub, &manifests)?;
+    for created in
+        ["deployment.apps/policy-sync created", "clusterrole.rbac.authorization.k8s.io/policy-sync created"]
+    {
+        ensure!(said.contains(created), "{said}");
+    }
+    // So does what defines RegoPolicies, where it changes.
+    let definition =
+        rendered.one("CustomResourceDefinition")?["metadata"]["name"].as_str().context("no name")?;
+    kubectl(hub, &["annotate", "customresourcedefinition", definition, "example.com/changed=yes"])?;
+    until_refused("failed calling webhook").await?;
+    let role =
+        refused(hub, &["create", "clusterrole", "policy-sync-other", "--verb=get", "--resource=pods"])?;
+    ensure!(role.contains("failed calling webhook"), "{role}");
+    let _controller = rights::reviewer(hub, release, &rendered, &port).await?;
+    until_refused("nothing is written").await
 }

@@ -1,10 +1,13 @@
 //! What the chart becomes with each choice of values, and what it refuses.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
 use kube::api::{DynamicObject, ObjectMeta, PostParams};
+use policy_sync::api::names::GroupResource;
+use policy_sync::rego::exemptions::Exemptions;
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::{ControlPlane, Fleet, fixtures};
 use serde_json::{Value, json};
@@ -475,6 +478,30 @@ async fn policies_may_read_the_kinds_that_values_list() -> Result<()> {
         let rule = json!({ "apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"] });
         ensure!(rules.contains(&rule), "{rule} is not among {rules:?}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_has_no_namespace_is_known_to_be_the_controllers_own() -> Result<()> {
+    let release = Release("ours", "policy-sync");
+    let mut values = everything();
+    values["fullnameOverride"] = "ours".into();
+    values["crds"]["enabled"] = true.into();
+    let rendered = Helm::alone().await?.template(release, &values)?;
+    let exemptions = Exemptions::default().with_own("ours");
+    let mut found = BTreeSet::new();
+    for (kind, group, plural) in [
+        ("ClusterRole", "rbac.authorization.k8s.io", "clusterroles"),
+        ("ClusterRoleBinding", "rbac.authorization.k8s.io", "clusterrolebindings"),
+        ("CustomResourceDefinition", "apiextensions.k8s.io", "customresourcedefinitions"),
+    ] {
+        for object in rendered.all(kind) {
+            let name = object["metadata"]["name"].as_str().context("no name")?;
+            ensure!(exemptions.is_own(&GroupResource::new(group, plural), name), "{kind} {name} is not");
+            found.insert(kind);
+        }
+    }
+    ensure!(found.len() == 3, "there are {found:?} alone");
     Ok(())
 }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Output;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use policy_sync_testenv::apply::{api_for, apply, apply_all};
 use policy_sync_testenv::bad_input::{self, code};
+use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::rights::{audit_reader, token};
 use policy_sync_testenv::{crds, fixtures, wait};
 use serde_json::{Value, json};
@@ -385,4 +387,76 @@ async fn another_package_is_asked_what_may_be_written() -> Result<()> {
     let rows = stdout.lines().filter(|line| line.contains(space)).count();
     ensure!(rows == 1 && stdout.contains("it says that it is bad"), "{stdout}{stderr}");
     Ok(())
+}
+
+/// How many namespaces have a report.
+const SPACES: usize = 12;
+
+#[tokio::test]
+async fn who_leads_after_a_crash_tells_all_and_no_report_is_ever_half() -> Result<()> {
+    let world = World::alone("rego-audit-crash").await?;
+    crds::install(&world.client, &crds::reports()?).await?;
+    for space in (0..SPACES).map(|number| format!("crash-{number:02}")) {
+        apply(&world.client, &fixtures::namespace(&space)).await?;
+        for name in ["one", "two"] {
+            apply(&world.client, &template(&space, name, "yes")).await?;
+        }
+    }
+    world.write("denies", json!({"denies.rego": DENIES})).await?;
+    let launch = |name: &str| {
+        world.launch(
+            User::new(name).in_group("system:masters"),
+            &["--audit-interval=10s", "--leader-elect-lease-duration=4s"],
+        )
+    };
+    let (mut first, mut second) = (launch("first")?, launch("second")?);
+    first.ready().await?;
+    second.ready().await?;
+    wait::until("one of them leads", LIMIT, || async {
+        ensure!(first.is_leader().await? || second.is_leader().await?, "none does");
+        Ok(())
+    })
+    .await?;
+    let (leads, follows) = if first.is_leader().await? { (first, second) } else { (second, first) };
+    // As soon as anything is told.
+    let begun = wait::until_seen("a report", LIMIT, Duration::from_millis(2), || async {
+        let reports = whole_reports(&world).await?;
+        ensure!(!reports.is_empty(), "there is none");
+        Ok(reports.len())
+    })
+    .await?;
+    leads.kill();
+    println!("{begun} of {SPACES} reports were there when it was killed");
+    follows.leads().await?;
+    let all = wait::until("all reports", LIMIT, || async {
+        let reports = whole_reports(&world).await?;
+        ensure!(reports.len() == SPACES, "there are {}", reports.len());
+        Ok(reports)
+    })
+    .await?;
+    // It finds the same again, and writes none once more.
+    let ended =
+        async || follows.metrics().await?.value("policy_sync_audit_last_success_timestamp_seconds", &[]);
+    for _ in 0..2 {
+        let before = ended().await?;
+        wait::until("another audit", LIMIT, || async {
+            ensure!(ended().await? > before, "there is none");
+            Ok(())
+        })
+        .await?;
+    }
+    ensure!(whole_reports(&world).await? == all, "reports are written again");
+    Ok(())
+}
+
+/// All reports, each of which tells of both objects of its namespace.
+async fn whole_reports(world: &World) -> Result<Vec<Value>> {
+    let list = http::Request::get("/apis/openreports.io/v1alpha1/reports").body(Vec::new())?;
+    let mut list: Value = world.client.request(list).await?;
+    let reports: Vec<Value> = serde_json::from_value(list["items"].take())?;
+    for report in &reports {
+        let results = report["results"].as_array().map_or(0, Vec::len);
+        ensure!(results == 2 && report["summary"]["fail"] == 2, "half a report: {report}");
+    }
+    Ok(reports)
 }

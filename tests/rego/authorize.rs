@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use http::Request;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::Client;
 use kube::api::{Api, ListParams};
 use policy_sync_testenv::apply::{apply, apply_all, delete};
@@ -22,6 +22,19 @@ use crate::stand_in::{Fault, while_it_is};
 use crate::world::{LIMIT, World};
 
 const EXEC: &str = include_str!("../../docs/examples/rego/gates/exec.rego");
+/// Closes the Secrets of a namespace.
+const SECRETS: &str = r#"package authorization
+import rego.v1
+import data.k8s.matches
+deny contains {
+	"id": "secrets",
+	"resource": {"kind": "secrets", "namespace": namespace, "name": name},
+	"resolution": {"message": sprintf("%s keeps them to itself", [namespace])},
+} if {
+	matches[["secrets", namespace, name, _]]
+	namespace == "shop"
+}
+"#;
 /// Who may do everything, if only policies let her.
 const JANE: &str = "jane";
 /// What the published policy says.
@@ -173,6 +186,14 @@ async fn commands_are_denied_where_the_published_policy_says_so_and_nowhere_else
     // Whoever is of the group is never asked about.
     let admin: Api<Pod> = Api::namespaced(hub.world.client.clone(), "kube-system");
     admin.get("dns").await?;
+
+    // Secrets are named by the request alone, and none is read for it.
+    hub.world.write("secrets", json!({"a.rego": SECRETS})).await?;
+    hub.world.until_ok("secrets").await?;
+    let secrets: Api<Secret> = Api::namespaced(hub.jane.clone(), "shop");
+    let told = secrets.list(&ListParams::default()).await.err().context("she lists them")?.to_string();
+    ensure!(told.contains("secrets: shop keeps them to itself"), "{told}");
+    hub.read_maps(&hub.jane).await?;
 
     let began = Instant::now();
     hub.world.delete("exec").await?;

@@ -12,14 +12,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use kube::api::DeleteParams;
+use policy_sync::gatekeeper::auditing::{self, AuditMetrics, Auditing};
 use policy_sync::placement::remediation::{self, Remediation, RemediationMetrics};
 use policy_sync::registration::{self, Authority, FailurePolicy, Registration, RegistrationMetrics, Url};
 use policy_sync::rego::confined;
 use policy_sync::rego::exemptions::Exemptions;
 use policy_sync::rego::loading::{Loaded, Loading, RegoMetrics, Settings};
 use policy_sync_testenv::apply::{api_for, apply};
-use policy_sync_testenv::fixtures;
 use policy_sync_testenv::memory::{Asked, MemoryServer};
+use policy_sync_testenv::{crds, fixtures};
 use regorus::Value as Rego;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
@@ -36,6 +37,14 @@ const SOON: Duration = Duration::from_secs(65);
 /// The kind that policies read: the server has no others of its own that nobody else writes.
 const READS: &str = "package admission\nnames[name] { some name; data.kubernetes.secrets.shop[name] }\n";
 
+/// Denies a Secret.
+const DENIES: &str = "package admission
+import data.k8s.matches
+deny[{\"id\": \"no\", \"resource\": {\"kind\": \"secrets\", \"namespace\": ns, \"name\": name}}] {
+	matches[[\"secrets\", ns, name, _]]
+	name == \"two\"
+}
+";
 /// Says where objects go.
 const PLACES: &str = "package io.k8s.federation.admission\nlabels[\"a\"] = \"b\" { true }\n";
 /// Under which name webhooks are registered.
@@ -52,9 +61,10 @@ enum Act {
     Unsecret(&'static str),
 }
 
-const STORY: [Act; 12] = [
+const STORY: [Act; 14] = [
     Act::Policy("reads", READS),
     Act::Policy("places", PLACES),
+    Act::Policy("denies", DENIES),
     Act::Secret("one"),
     Act::Policy("says", "package admission\nsays = 1 { true }\n"),
     Act::Secret("two"),
@@ -62,6 +72,7 @@ const STORY: [Act; 12] = [
     Act::Policy("says", "package admission\nsays = 2 { true }\n"),
     Act::Policy("bad", "package bad\np = foo.bar(1) { true }\n"),
     Act::Unpolicy("places"),
+    Act::Unpolicy("denies"),
     Act::Unpolicy("says"),
     Act::Policy("places", PLACES),
     Act::Policy("bad", "package admission\nbad = 3 { true }\n"),
@@ -79,11 +90,19 @@ impl Expected {
         self.policies.contains_key("reads")
     }
 
+    fn denies(&self) -> bool {
+        self.policies.contains_key("denies")
+    }
+
     /// The value of `data.admission`.
     fn answer(&self) -> Value {
         let mut answer = json!({});
         if self.reads() {
             answer["names"] = json!(self.secrets);
+        }
+        if self.denies() {
+            // Nothing is under review.
+            answer["deny"] = json!([]);
         }
         for (name, text) in &self.policies {
             let value = text.split(&format!("{name} = ")).nth(1).and_then(|rest| rest.split(' ').next());
@@ -168,7 +187,9 @@ impl Hub {
             }
         }
         let objects: Vec<Value> = objects.into_values().collect();
-        self.wrong_webhooks(expected, &objects).or_else(|| wrong_gateway(expected, &objects))
+        self.wrong_webhooks(expected, &objects)
+            .or_else(|| wrong_gateway(expected, &objects))
+            .or_else(|| wrong_report(expected, &objects))
     }
 
     /// What is wrong with which webhooks are asked.
@@ -183,13 +204,13 @@ impl Hub {
         }
         for (kind, path, is_expected) in [
             ("MutatingWebhookConfiguration", "/placement", expected.policies.contains_key("places")),
+            ("MutatingWebhookConfiguration", "/admit", expected.denies()),
             ("ValidatingWebhookConfiguration", "/policies", !expected.policies.is_empty()),
+            ("ValidatingWebhookConfiguration", "/admit/validating", expected.denies()),
         ] {
-            let entries = of(kind, NAME)["webhooks"].as_array().cloned().unwrap_or_default();
-            let is_right = |entry: &Value| {
-                let config = &entry["clientConfig"];
-                config["service"]["path"] == path && config["caBundle"] == secret["data"]["ca.crt"]
-            };
+            let mut entries = of(kind, NAME)["webhooks"].as_array().cloned().unwrap_or_default();
+            entries.retain(|entry| entry["clientConfig"]["service"]["path"] == path);
+            let is_right = |entry: &Value| entry["clientConfig"]["caBundle"] == secret["data"]["ca.crt"];
             if entries.len() != usize::from(is_expected) || !entries.iter().all(is_right) {
                 return Some(format!("{kind} has {entries:?}"));
             }
@@ -207,10 +228,24 @@ impl Hub {
 
     fn writes(&self) -> usize {
         let is_of_rego = |asked: &Asked| {
-            ["configmaps", "secrets"].contains(&asked.resource.as_str())
+            ["configmaps", "secrets", "reports"].contains(&asked.resource.as_str())
                 || asked.resource.ends_with("webhookconfigurations")
         };
         self.server.count(|asked: &Asked| asked.user == USER && asked.is_write() && is_of_rego(asked))
+    }
+}
+
+/// What is wrong with the report of what stands.
+fn wrong_report(expected: &Expected, objects: &[Value]) -> Option<String> {
+    let report = objects.iter().find(|object| object["kind"] == "Report");
+    let is_expected = expected.denies() && expected.secrets.contains("two");
+    match report {
+        None => is_expected.then(|| "there is no report".to_owned()),
+        Some(report) => {
+            let results = report["results"].as_array().map_or(0, Vec::len);
+            let is_right = results == 1 && report["summary"]["fail"] == 1;
+            (!is_expected || !is_right).then(|| format!("there is {report}"))
+        }
     }
 }
 
@@ -236,6 +271,9 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": NAME}});
         apply(&server.client(), &configuration).await?;
     }
+    for definition in crds::reports()? {
+        apply(&server.client(), definition.value()).await?;
+    }
     apply(&server.client(), &fixtures::gateway_class("rego", CONTROLLER, None)).await?;
     apply(&server.client(), &fixtures::gateway("shop", "web", "rego", None)).await?;
     let mut flow = server.flow_of(USER, CONTROLLER, faults.clone())?;
@@ -254,6 +292,14 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     let loading = Loading::new(flow.controller.clone(), settings, flow.clock, check)?;
     let hub = Hub { server, loaded: loading.loaded() };
     flow.rego = Some((loading, RegoMetrics::new(&flow.metrics)?));
+    let settings = auditing::Settings {
+        interval: Some(Duration::from_secs(10)),
+        is_served: false,
+        name: NAME.to_owned(),
+    };
+    let (asked, metrics) = ((hub.loaded.clone(), Exemptions::default()), AuditMetrics::new(&flow.metrics)?);
+    flow.auditing =
+        Some(Auditing::new(asked, Vec::new, settings, flow.controller.clone(), flow.clock, metrics));
     let settings = registration::Settings {
         name: NAME.to_owned(),
         namespace: "default".to_owned(),
@@ -318,7 +364,8 @@ fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
         // The sync asks about Gateways as well.
         let placed = ["namespaces", "patch gateways", "event of gateways"];
         let is_placed = placed.iter().any(|what| at.contains(what)) && is_one_of(3);
-        let about = ["configmaps", "secrets", "webhookconfigurations", "selfsubjectreviews"];
+        let about =
+            ["configmaps", "secrets", "webhookconfigurations", "selfsubjectreviews", "openreports.io"];
         about.iter().any(|what| at.contains(what)) || is_discovery || is_placed
     };
     if let Ok(part) = std::env::var("POLICY_SYNC_FAULT_PLAN") {

@@ -184,3 +184,17 @@ deny[{\"id\": \"large\", \"resolution\": {\"patches\": [{\"op\": \"add\", \"path
     };
     assert_eq!((patches(8_000), patches(9_000)), (1, 0));
 }
+
+#[test]
+fn what_manifests_bring_for_the_controller_itself_is_left_out() {
+    let exemptions = Exemptions::default().with_own("ours");
+    let left_out = LeftOut::new(&exemptions, []);
+    let object = json!({}).into();
+    let has = |group: &str, plural: &str, namespace: &str, name: &str| {
+        let gvr = GroupVersionResource::new(group, "v1", plural);
+        left_out.has(Standing { gvr: &gvr, namespace, name, object: &object })
+    };
+    assert!(has("rbac.authorization.k8s.io", "clusterroles", "", "ours-rego"));
+    assert!(!has("rbac.authorization.k8s.io", "clusterroles", "", "theirs"));
+    assert!(!has("rbac.authorization.k8s.io", "clusterroles", "shop", "ours-rego"));
+}

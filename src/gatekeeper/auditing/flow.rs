@@ -82,7 +82,7 @@ impl Auditing {
     /// What audits what is `loaded` for `controller`, as often as `settings` say, and leaves out whom `exemptions` name. `misplaced` says
     /// whose place policies refuse, as far as this process knows.
     #[must_use]
-    pub(crate) fn new(
+    pub fn new(
         (loaded, exemptions): (Loaded, Exemptions),
         misplaced: impl Fn() -> Vec<Misplaced> + Send + Sync + 'static,
         settings: Settings,

@@ -17,6 +17,8 @@ use super::settings::Settings;
 use crate::api::annotations::{CONTROLLER, REPORTED};
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::api::object::Metadata;
+use crate::api::text::with_causes;
+use crate::aside::aside;
 use crate::clock::Clock;
 use crate::gatekeeper::audit::{Conflict, Findings, Found};
 use crate::hub::{Extent, Pages};
@@ -144,14 +146,14 @@ impl Inspector {
         let goes_on = move || !stop.is_cancelled() && leadership.leads();
         let collect = self.are_known();
         let (all, by_namespace, conflicts) =
-            match tokio::task::spawn_blocking(move || find(&audited, collect, goes_on)).await {
+            match aside("audit", move || find(&audited, collect, goes_on)).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(why)) => {
                     debug!(why, "there is no audit yet");
                     return self.queue.add_after(Key::Run, LOOK_AGAIN);
                 }
-                Err(panic) => {
-                    warn!(%panic, "an audit panicked");
+                Err(error) => {
+                    warn!(error = with_causes(&error), "an audit has no end");
                     return self.queue.add_after(Key::Run, interval);
                 }
             };

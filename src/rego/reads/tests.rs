@@ -49,3 +49,10 @@ fn a_kind_that_is_not_named_is_told_with_its_place() {
         assert_eq!(reads(&format!("package admission\n{text}")), (vec![], vec![place.to_owned()]), "{text}");
     }
 }
+
+#[test]
+fn what_is_said_of_requests_reads_no_objects_but_those_of_data() {
+    let text = "package authorization\np { matches[[\"secrets\", ns, n, review]]; data.kubernetes.pods[ns] }\nq { matches[[kind, ns, n, _]] }";
+    assert_eq!(reads(text), (vec!["pods".to_owned()], vec![]));
+    assert_eq!(reads(&text.replace("authorization", "admission")).0, ["pods", "secrets"]);
+}
