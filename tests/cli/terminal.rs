@@ -17,8 +17,9 @@ use crate::run::{Ran, finish};
 fn script(columns: u16, command: &Command) -> Command {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let words = words.map(quoted).collect::<Vec<_>>().join(" ");
-    let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command"]);
+    // What runs on a terminal goes with it, also where whoever started the tests ignores that.
+    let mut script = Command::new("env");
+    script.args(["--default-signal=HUP", "script", "--quiet", "--return", "--command"]);
     script.arg(format!("stty cols {columns} rows 40 && exec {words}")).arg("/dev/null");
     script.env("SHELL", "/bin/sh").env("TERM", "xterm").env_remove("NO_COLOR");
     for (name, value) in command.get_envs() {
