@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use policy_sync_testenv::Controller;
+use tokio::time::Instant;
 
 use super::auditing::Reader;
 use super::corpus::{self, Corpus};
@@ -12,7 +13,7 @@ use crate::creates::spread;
 use crate::documents::{self, PODS, Variety};
 use crate::hub::MeasuredHub;
 use crate::modules::{self, DENYING};
-use crate::pace::{self, create};
+use crate::pace::{self, Answered};
 use crate::policed::{self, Reviewing};
 use crate::report::{Measure, against, progress};
 use crate::sample::Sample;
@@ -126,29 +127,36 @@ async fn taken(controller: &Controller, reader: &mut Reader) -> Result<f64> {
     Ok(Memory::of_process(pid)?.peak - before)
 }
 
-/// How many seconds creates take without an audit, and while one is made.
+/// How many seconds creates take without an audit, and while one is made: those that are due in the first seconds of each, as many as
+/// the audit takes.
 async fn creates(
     hub: &MeasuredHub,
     reader: &mut Reader,
     turn: usize,
     options: &Options,
 ) -> Result<(Vec<f64>, Vec<f64>)> {
-    let path = PODS.within(NAMESPACE);
-    let count = pace::turn(options);
-    let pods = |number: usize| {
-        create(&hub.client, &path, options.rate, number * count..(number + 1) * count, |index| {
-            pods::fine(NAMESPACE, index)
-        })
+    let (path, count) = (PODS.within(NAMESPACE), pace::turn(options));
+    let create = async |number: usize| {
+        let numbers = number * count..(number + 1) * count;
+        let pod = |index| pods::fine(NAMESPACE, index);
+        let (began, answered) =
+            (Instant::now(), pace::create(&hub.client, &path, options.rate, numbers, pod).await?);
+        anyhow::Ok((began, answered))
     };
-    let quiet = pods(2 * turn).await?;
+    let clear = || documents::clear(&hub.client, PODS, [NAMESPACE.to_owned()].into_iter());
     reader.until_stale().await;
     let audit = async {
+        let began = Instant::now();
         reader.read().await?;
-        Ok(tokio::time::Instant::now())
+        anyhow::Ok(began.elapsed())
     };
-    let (during, ended) = tokio::try_join!(pods(2 * turn + 1), audit)?;
-    documents::clear(&hub.client, PODS, [NAMESPACE.to_owned()].into_iter()).await?;
-    let quiet = quiet.iter().map(|answered| answered.took.as_secs_f64()).collect();
-    let during = during.iter().filter(|answered| answered.due <= ended);
-    Ok((quiet, during.map(|answered| answered.took.as_secs_f64()).collect()))
+    let (during, span) = tokio::try_join!(create(2 * turn), audit)?;
+    clear().await?;
+    let quiet = create(2 * turn + 1).await?;
+    clear().await?;
+    let within = |(began, answered): (Instant, Vec<Answered<()>>)| {
+        let first = answered.into_iter().filter(|answered| answered.due <= began + span);
+        first.map(|answered| answered.took.as_secs_f64()).collect()
+    };
+    Ok((within(quiet), within(during)))
 }
