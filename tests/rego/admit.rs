@@ -13,7 +13,7 @@ use crate::registration::Registered;
 use crate::world::LIMIT;
 
 /// The published policy, of PodTemplates: they need nobody who runs them.
-fn pull() -> String {
+pub(crate) fn pull() -> String {
     include_str!("../../docs/examples/rego/gates/image-pull-policy.rego")
         .replace("\"pods\"", "\"podtemplates\"")
         .replace("pod.spec", "pod.template.spec")
@@ -40,7 +40,8 @@ fn gated(entries: &[Vec<Value>; 2]) -> Vec<Value> {
     admit.map(|entry| entry["rules"][0]["resources"].clone()).collect()
 }
 
-fn policy_of(object: &DynamicObject) -> &Value {
+/// How a PodTemplate pulls the image of its first container.
+pub(crate) fn policy_of(object: &DynamicObject) -> &Value {
     &object.data["template"]["spec"]["containers"][0]["imagePullPolicy"]
 }
 

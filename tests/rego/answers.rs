@@ -107,8 +107,7 @@ fn what_becomes_of_answers_that_cannot_be_used_is_in_the_documentation() -> Resu
         if found != expected {
             wrong.push(format!("{what}: {found}"));
         }
-        let told = if found.is_empty() { "is written".to_owned() } else { code(&found) };
-        table += &format!("| {what} | {told} |\n");
+        table += &format!("| {what} | {} |\n", told(&found));
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     bad_input::holds("rego answers", &table)
@@ -239,7 +238,7 @@ fn told(found: &str) -> String {
     }
 }
 
-/// What is wrong with a review of a Pod that is denied with `no`: a merge patch of it.
+/// What is wrong with a review of a Pod: a merge patch of it.
 fn reviews() -> [(&'static str, Value); 14] {
     let request = |patch: Value| json!({ "request": patch });
     [

@@ -11,7 +11,7 @@ use policy_sync_testenv::apply::{api_for, apply, apply_all};
 use policy_sync_testenv::bad_input::{self, code};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::rights::{audit_reader, token};
-use policy_sync_testenv::{crds, fixtures, wait};
+use policy_sync_testenv::{Controller, crds, fixtures, wait};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -172,19 +172,7 @@ async fn what_stands_is_told_four_times_and_what_no_webhook_is_asked_about_by_no
     refused_requests(&hub).await?;
 
     // Nothing is written where there is nothing new.
-    let ended = async || {
-        let metrics = hub.controller()?.metrics().await?;
-        metrics.value("policy_sync_audit_last_success_timestamp_seconds", &[])
-    };
-    // The first of the two has written whatever it has to once the second has ended.
-    for _ in 0..2 {
-        let before = ended().await?;
-        wait::until("another audit", LIMIT, || async {
-            ensure!(ended().await? > before, "there is none");
-            Ok(())
-        })
-        .await?;
-    }
+    until_audited_twice(hub.controller()?).await?;
     ensure!(
         reported(&hub).await?.context("no report")?.metadata.resource_version == version,
         "it was written"
@@ -199,6 +187,21 @@ async fn what_stands_is_told_four_times_and_what_no_webhook_is_asked_about_by_no
     hub.world.delete("denies").await?;
     until_told(&hub, &reader, &[]).await?;
     ensure!(reported(&hub).await?.is_none(), "there is still a report");
+    Ok(())
+}
+
+/// Waits until `controller` has audited twice more: the first of the two has written whatever it has to once the second has ended.
+async fn until_audited_twice(controller: &Controller) -> Result<()> {
+    let ended =
+        async || controller.metrics().await?.value("policy_sync_audit_last_success_timestamp_seconds", &[]);
+    for _ in 0..2 {
+        let before = ended().await?;
+        wait::until("another audit", LIMIT, || async {
+            ensure!(ended().await? > before, "there is none");
+            Ok(())
+        })
+        .await?;
+    }
     Ok(())
 }
 
@@ -435,16 +438,7 @@ async fn who_leads_after_a_crash_tells_all_and_no_report_is_ever_half() -> Resul
     })
     .await?;
     // It finds the same again, and writes none once more.
-    let ended =
-        async || follows.metrics().await?.value("policy_sync_audit_last_success_timestamp_seconds", &[]);
-    for _ in 0..2 {
-        let before = ended().await?;
-        wait::until("another audit", LIMIT, || async {
-            ensure!(ended().await? > before, "there is none");
-            Ok(())
-        })
-        .await?;
-    }
+    until_audited_twice(&follows).await?;
     ensure!(whole_reports(&world).await? == all, "reports are written again");
     Ok(())
 }

@@ -14,6 +14,7 @@ use policy_sync_testenv::webhooks::Webhooks;
 use policy_sync_testenv::{fixtures, wait};
 use serde_json::{Value, json};
 
+use crate::admit::{policy_of, pull};
 use crate::registration::Registered;
 use crate::sent::Connection;
 use crate::stand_in::{Fault, StandIn, while_it_is};
@@ -325,19 +326,12 @@ async fn what_another_webhook_puts_back_is_denied_by_its_policy_or_mended_again(
     let mut hub = Registered::prepare_with_files(name).await?;
     let shop = Registered::shop(name);
     hub.run(&["--audit-interval=0"]).await?;
-    let mends = include_str!("../../docs/examples/rego/gates/image-pull-policy.rego")
-        .replace("\"pods\"", "\"podtemplates\"")
-        .replace("pod.spec", "pod.template.spec")
-        .replace("/spec/containers", "/template/spec/containers");
-    hub.world.write("mends", json!({"a.rego": mends})).await?;
-    let pulls = |object: &kube::api::DynamicObject| {
-        object.data["template"]["spec"]["containers"][0]["imagePullPolicy"].clone()
-    };
+    hub.world.write("mends", json!({"a.rego": pull()})).await?;
     wait::until("it is mended", LIMIT, || async {
         let object = template(&shop, "asked", "yes");
-        let found = pulls(&hub.create(&object).await?);
+        let stored = hub.create(&object).await?;
         hub.delete(&object).await?;
-        ensure!(found == "Always", "{found}");
+        ensure!(policy_of(&stored) == "Always", "{stored:?}");
         Ok(())
     })
     .await?;
@@ -360,7 +354,7 @@ async fn what_another_webhook_puts_back_is_denied_by_its_policy_or_mended_again(
     apply(hub.client(), &puts_back(&other, &shop, "Never")?).await?;
     wait::until("it is mended again", LIMIT, || async {
         let stored = hub.create(&template(&shop, "put-back", "yes")).await?;
-        ensure!(pulls(&stored) == "Always" && stored.name_any() == "put-back", "{stored:?}");
+        ensure!(policy_of(&stored) == "Always" && stored.name_any() == "put-back", "{stored:?}");
         Ok(())
     })
     .await?;

@@ -14,7 +14,7 @@ use super::sample;
 /// The name of such a controller.
 pub(super) const CONTROLLER_NAME: &str = "example.com/documents";
 /// The namespace of the policies.
-pub(super) const NAMESPACE: &str = "policies";
+const NAMESPACE: &str = "policies";
 
 /// How many policies the controller has that syncs.
 pub(super) const POLICIES: usize = 50;
@@ -121,13 +121,7 @@ pub(super) async fn set_policies(hub: &MeasuredHub, modules: &[(String, String)]
 /// Starts a controller, and waits until the policies of [`set`] are in force and it has so many pods.
 pub(super) async fn start(hub: &MeasuredHub, pods: usize, more: &[String]) -> Result<Controller> {
     let controller = start_with(hub, 1 + DENYING, more).await?;
-    wait::until("it has the pods", LIMIT, || async {
-        let metrics = controller.metrics().await?;
-        let found = metrics.value("policy_sync_rego_documents", &[("kind", "pods")])?;
-        ensure!(found == sample::count(pods), "it has {found} pods");
-        Ok(())
-    })
-    .await?;
+    until_says(&controller, "policy_sync_rego_documents", ("kind", "pods"), pods).await?;
     Ok(controller)
 }
 
@@ -140,12 +134,21 @@ pub(super) async fn start_with(hub: &MeasuredHub, modules: usize, more: &[String
     }
     arguments.extend_from_slice(more);
     let (_, controller) = hub.start_with(&arguments).await?;
-    wait::until("policies are in force", LIMIT, || async {
-        let metrics = controller.metrics().await?;
-        let loaded = metrics.value("policy_sync_rego_modules", &[("state", "loaded")])?;
-        ensure!(loaded == sample::count(modules), "{loaded} modules are");
+    until_says(&controller, "policy_sync_rego_modules", ("state", "loaded"), modules).await?;
+    Ok(controller)
+}
+
+/// Waits until this metric of `controller`, with this label, says so many.
+async fn until_says(
+    controller: &Controller,
+    metric: &str,
+    label: (&str, &str),
+    expected: usize,
+) -> Result<()> {
+    wait::until(&format!("{metric} says {expected}"), LIMIT, || async {
+        let found = controller.metrics().await?.value(metric, &[label])?;
+        ensure!(found == sample::count(expected), "it says {found}");
         Ok(())
     })
-    .await?;
-    Ok(controller)
+    .await
 }

@@ -59,8 +59,7 @@ async fn alone(options: &Options) -> Result<Vec<Measure>> {
     let (embedded, by_opa) = audited.await.context("auditing ended early")??;
     let what = format!("audit of {documents} objects by {DENYING} policies");
     Ok(vec![
-        Measure::at_most("G4", what.clone(), embedded.median(), "s", SECONDS_GOAL)
-            .detail("on one thread".to_owned()),
+        Measure::at_most("G4", what.clone(), embedded.median(), "s", SECONDS_GOAL).detail("on one thread"),
         Measure::at_most(
             "G4",
             format!("{what}, over OPA's"),

@@ -77,8 +77,8 @@ pub(crate) async fn measure(hub: &MeasuredHub, options: &Options) -> Result<Vec<
         })
         .await?;
     }
-    let (rate, count) =
-        (options.rate.div_ceil(SLOWER), options.rate.div_ceil(SLOWER) * LONGER * options.load);
+    let rate = options.rate.div_ceil(SLOWER);
+    let count = rate * LONGER * options.load;
     progress(&format!("{rate} requests a second for {} s", LONGER * options.load));
     let mut memory = Vec::new();
     let answered = tokio::select! {
