@@ -46,4 +46,5 @@ mod shrink;
 pub mod sync;
 pub mod tasks;
 pub mod telemetry;
+pub mod topology;
 pub mod version;

@@ -35,12 +35,31 @@ pub(in crate::cli) struct Manifest {
     pub(in crate::cli) object: HubObject,
 }
 
+/// What stands where an object should, and is none.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct NoObject {
+    pub(in crate::cli) place: Place,
+    /// Its kind, as far as it says so.
+    pub(in crate::cli) kind: String,
+    /// What is wrong.
+    pub(in crate::cli) fault: String,
+}
+
 /// Reads the objects of all `sources`: files, directories (not those in them), and `-` for standard input.
 ///
 /// # Errors
 ///
 /// Where something cannot be read, or holds something that is no object of Kubernetes: the file, and the place in it.
 pub(in crate::cli) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
+    read_each(sources)?.into_iter().map(|read| read.map_err(NoObject::into_error)).collect()
+}
+
+/// The same; what is no object is left to the caller.
+///
+/// # Errors
+///
+/// Where something cannot be read.
+pub(in crate::cli) fn read_each(sources: &[PathBuf]) -> anyhow::Result<Vec<Result<Manifest, NoObject>>> {
     let mut manifests = Vec::new();
     for source in sources {
         if source.as_os_str() != "-" && source.is_dir() {
@@ -52,6 +71,12 @@ pub(in crate::cli) fn read(sources: &[PathBuf]) -> anyhow::Result<Vec<Manifest>>
         }
     }
     Ok(manifests)
+}
+
+impl NoObject {
+    fn into_error(self) -> anyhow::Error {
+        anyhow!("{}: {}", self.place, self.fault)
+    }
 }
 
 fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -76,25 +101,33 @@ pub(in crate::cli) fn is_named_like_one(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Vec<Manifest>> {
+fn read_file(path: &Path) -> anyhow::Result<Vec<Result<Manifest, NoObject>>> {
     let (name, text) = documents::read(path)?;
-    parse(&name, &text)
+    parse_each(&name, &text)
 }
 
 /// Reads the objects of `text`, the content of `file`.
+///
+/// # Errors
+///
+/// As [`read`].
 pub(in crate::cli) fn parse(file: &str, text: &str) -> anyhow::Result<Vec<Manifest>> {
+    parse_each(file, text)?.into_iter().map(|read| read.map_err(NoObject::into_error)).collect()
+}
+
+fn parse_each(file: &str, text: &str) -> anyhow::Result<Vec<Result<Manifest, NoObject>>> {
     let documents = documents(text).map_err(|fault| anyhow!("{file}: {fault}"))?;
     let file: Arc<str> = file.into();
     let mut manifests = Vec::new();
     for document in documents {
         let place = Place { file: file.clone(), line: document.line };
-        collect(&place, "", document.value, &mut manifests).map_err(|fault| anyhow!("{place}: {fault}"))?;
+        collect(&place, "", document.value, &mut manifests);
     }
     Ok(manifests)
 }
 
 /// Adds the object `value`, or where it is a list the objects in it. `within` is its path in the document.
-fn collect(place: &Place, within: &str, mut value: Value, to: &mut Vec<Manifest>) -> Result<(), String> {
+fn collect(place: &Place, within: &str, mut value: Value, to: &mut Vec<Result<Manifest, NoObject>>) {
     let kind = value["kind"].as_str().unwrap_or_default().to_owned();
     if let (Some(item_kind), Some(Value::Array(items))) =
         (kind.strip_suffix("List"), value.get_mut("items").map(Value::take))
@@ -105,12 +138,14 @@ fn collect(place: &Place, within: &str, mut value: Value, to: &mut Vec<Manifest>
                 item["kind"] = item_kind.into();
                 item["apiVersion"] = value["apiVersion"].clone();
             }
-            collect(place, &format!("{within}items[{index}]."), item, to)?;
+            collect(place, &format!("{within}items[{index}]."), item, to);
         }
-        return Ok(());
+        return;
     }
-    to.push(Manifest { place: place.clone(), object: object(within, value)? });
-    Ok(())
+    to.push(match object(within, value) {
+        Ok(object) => Ok(Manifest { place: place.clone(), object }),
+        Err(fault) => Err(NoObject { place: place.clone(), kind, fault }),
+    });
 }
 
 fn object(within: &str, mut value: Value) -> Result<HubObject, String> {

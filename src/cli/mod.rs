@@ -7,6 +7,7 @@ pub mod completion;
 pub mod controller;
 mod documents;
 mod duration;
+pub mod effective;
 pub mod explain;
 pub mod hub;
 mod manifests;
@@ -23,6 +24,7 @@ pub mod status;
 mod stop;
 mod terminal;
 pub mod text;
+pub mod topology;
 mod usage;
 
 use std::process::ExitCode;
@@ -76,6 +78,12 @@ enum Command {
     /// Say why a Gateway or a policy is on a cluster, or is not, and what to change.
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Arguments),
+    /// Show what is attached to what: Gateways, listeners, routes, Services and the policies on them.
+    #[command(after_help = topology::EXAMPLES)]
+    Topology(topology::Arguments),
+    /// Show which rules of which policies are in force along each path to a route.
+    #[command(after_help = effective::EXAMPLES)]
+    Effective(effective::Arguments),
     /// Check policies in Rego, ask them, and run their tests.
     #[command(subcommand, after_help = rego::EXAMPLES)]
     Rego(rego::Command),
@@ -140,6 +148,8 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Params(command) => params::run(&cli.hub, &command).await,
         Command::Status(arguments) => status::run(&cli.hub, &arguments).await,
         Command::Explain(arguments) => explain::run(&cli.hub, &arguments).await,
+        Command::Topology(arguments) => topology::run(&arguments),
+        Command::Effective(arguments) => effective::run(&arguments),
         Command::Rego(command) => rego::run(&command).await,
         Command::Audit(arguments) => audit::run(&cli.hub, &arguments).await,
         Command::Placement(command) => placement::run(&cli.hub, &command).await,

@@ -1,7 +1,7 @@
 //! Results on standard output, everything else on standard error.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -47,6 +47,43 @@ pub fn say(line: impl Display) {
 pub fn json(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
     Ok(printable_json(&text) + "\n")
+}
+
+/// Prints `value` as JSON for people while it is made: it may be larger than memory.
+///
+/// # Errors
+///
+/// Where standard output cannot be written.
+pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    progress::end();
+    let mut writer = Printable(BufWriter::with_capacity(1 << 16, std::io::stdout().lock()));
+    let written = serde_json::to_writer_pretty(&mut writer, value).map_err(std::io::Error::from);
+    match written.and_then(|()| writer.write_all(b"\n")).and_then(|()| writer.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// JSON text on its way to a terminal, see [`printable_json`].
+struct Printable<W>(W);
+
+impl<W: Write> Write for Printable<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if !text.bytes().all(|byte| (b' '..0x7f).contains(&byte) || byte == b'\n') => {
+                self.0.write_all(printable_json(text).as_bytes())?;
+            }
+            // Strings come whole, or cut at what JSON escapes.
+            _ => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// `value` as JSON in one line.

@@ -19,4 +19,5 @@ mod running;
 mod secrets;
 mod status;
 mod terminal;
+mod topology;
 mod webhook_flags;

@@ -1,0 +1,144 @@
+//! `policy-sync effective`: which rules are in force, and whose they are.
+
+mod text;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+
+use super::Answer;
+use super::output::{self, print, say};
+use super::text::printable;
+use super::topology::{World, WorldArguments, lines};
+use crate::topology::show::{EffectiveReport, Scope};
+use crate::topology::{Graph, Request};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  # The rules along each path of a folder of manifests
+  policy-sync effective -f shop/
+
+  # Which rules a request meets, and whose they are
+  policy-sync effective -f shop/ --host shop.example.com --path /cart
+
+  # Where the rules of a policy are in force, and what they lost to
+  policy-sync effective -f shop/ -n shop --policy ratelimitpolicy/limits";
+
+/// Arguments of `policy-sync effective`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    world: WorldArguments,
+    /// Show only paths to this route, as `httproute/orders`.
+    #[arg(long, value_name = "KIND/NAME", conflicts_with_all = ["gateway", "policy"])]
+    route: Option<String>,
+    /// Show only paths along which this policy lies, as `ratelimitpolicy/limits`.
+    #[arg(long, value_name = "KIND/NAME", conflicts_with = "gateway")]
+    policy: Option<String>,
+    #[command(flatten)]
+    request: RequestArguments,
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Format,
+}
+
+/// A request. Only the path that answers it is shown, for each port of each Gateway.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Request")]
+struct RequestArguments {
+    /// Its host, as in `shop.example.com` or `shop.example.com:8443`. Without one, only what names no host answers.
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Its path, with or without a query. A call of gRPC has `/SERVICE/METHOD`.
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+    /// Its method; by default GET, of calls of gRPC POST.
+    #[arg(long, value_name = "METHOD")]
+    method: Option<String>,
+    /// A header of it. Repeatable.
+    #[arg(long = "header", value_name = "NAME=VALUE")]
+    headers: Vec<String>,
+    /// A parameter of its query. Repeatable.
+    #[arg(long = "query", value_name = "NAME=VALUE")]
+    query: Vec<String>,
+    /// Its port, any where none is given. Listeners of TCP and UDP answer only to a port.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+}
+
+impl RequestArguments {
+    /// The request, where there is one.
+    fn request(&self) -> anyhow::Result<Option<Request>> {
+        let others = self.headers.is_empty() && self.query.is_empty() && self.port.is_none();
+        if others && self.host.is_none() && self.path.is_none() && self.method.is_none() {
+            return Ok(None);
+        }
+        let mut request = Request { path: "/".to_owned(), port: self.port, ..Request::default() };
+        if let Some(host) = &self.host {
+            request = request.with_host(host).context("--host")?;
+        }
+        if let Some(path) = &self.path {
+            request = request.with_path(path).context("--path")?;
+        }
+        if let Some(method) = &self.method {
+            request = request.with_method(method).context("--method")?;
+        }
+        for header in &self.headers {
+            request = request.with_header(header).context("--header")?;
+        }
+        for parameter in &self.query {
+            request = request.with_query(parameter).context("--query")?;
+        }
+        Ok(Some(request))
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// Each path, its rules and whose they are.
+    Text,
+    /// All of it, for programs.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// Prints which rules are in force.
+///
+/// # Errors
+///
+/// Where an argument is wrong, a file cannot be read, or two objects are one.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+    let scope = Scope {
+        route: named("--route", arguments.route.as_ref())?,
+        policy: named("--policy", arguments.policy.as_ref())?,
+        ..arguments.world.scope()
+    };
+    let request = arguments.request.request()?;
+    let world = arguments.world.read()?;
+    let facts = world.facts();
+    let graph = Graph::build(&facts);
+    world.say_unknown(&graph);
+    let faults = world.faults(&graph);
+    for fault in &faults {
+        say(printable(&fault.to_string()));
+    }
+    let report = EffectiveReport::new(&graph, &scope, request, World::unknown(&graph));
+    match arguments.output {
+        Format::Text => print(&lines(&text::lines(&report)))?,
+        Format::Json => output::print_json(&report)?,
+        Format::Yaml => print(&output::yaml(&serde_json::to_value(&report)?)?)?,
+    }
+    Ok(if faults.is_empty() && !report.answers.is_empty() { Answer::Fine } else { Answer::No })
+}
+
+/// The kind and the name that an argument has.
+fn named(argument: &str, text: Option<&String>) -> anyhow::Result<Option<(String, String)>> {
+    let Some(text) = text else { return Ok(None) };
+    match text.split_once('/') {
+        Some((kind, name)) if !kind.is_empty() && !name.is_empty() => {
+            super::names(&[(argument, Some(&name.to_owned()))])?;
+            Ok(Some((kind.to_owned(), name.to_owned())))
+        }
+        _ => bail!("{argument} {text:?} is not of the form KIND/NAME"),
+    }
+}

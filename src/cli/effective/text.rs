@@ -1,0 +1,60 @@
+//! What is in force along paths, for a terminal.
+
+use crate::api::text::cut;
+use crate::topology::show::{Answer, EffectiveReport, InForce};
+
+/// The most characters of a rule's value.
+const VALUE_LIMIT: usize = 100;
+
+/// A paragraph for each path: its nodes, then for each kind the rules, each with its value and its policy.
+pub(super) fn lines(report: &EffectiveReport) -> Vec<String> {
+    if report.answers.is_empty() {
+        let none =
+            if report.request.is_some() { "Nothing answers this request." } else { "There is no such path." };
+        return vec![none.to_owned()];
+    }
+    let mut lines = Vec::new();
+    for answer in &report.answers {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(of_path(answer));
+    }
+    lines
+}
+
+fn of_path(answer: &Answer) -> Vec<String> {
+    let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
+    let mut lines = vec![nodes.join(" > "), format!("  hosts: {}", answer.hostnames.join(", "))];
+    if let Some(chosen) = &answer.chosen {
+        lines.push(match &chosen.decided {
+            Some((criterion, rule)) => format!("  chosen over {}: {}", rule.words, criterion.words()),
+            None => "  chosen: no other rule matches".to_owned(),
+        });
+        if chosen.implementation_specific {
+            lines.push(
+                "  a regular expression matches: implementations read these in their own ways".to_owned(),
+            );
+        }
+    }
+    if answer.effective.is_empty() {
+        lines.push("  no policy".to_owned());
+    }
+    lines.extend(answer.effective.iter().flat_map(of_kind));
+    lines
+}
+
+fn of_kind(of: &InForce) -> Vec<String> {
+    let mut lines = vec![format!("  {}", of.kind)];
+    if of.rules.is_empty() {
+        lines.push("    no rules".to_owned());
+    }
+    for rule in &of.rules {
+        let shared =
+            if rule.shared_by > 1 { format!(", on {} paths", rule.shared_by) } else { String::new() };
+        lines.push(format!("    {} of {}{shared}", rule.key, rule.source.words));
+        lines.push(format!("      {}", cut(&rule.value.to_string(), VALUE_LIMIT)));
+    }
+    lines.extend(of.lost.iter().map(|policy| format!("    lost: {}", policy.words)));
+    lines
+}

@@ -1,0 +1,12 @@
+//! What attaches to what: each rule of Gateway API that decides it.
+
+mod backends;
+mod gateways;
+mod leaves;
+mod listeners;
+mod policies;
+mod routes;
+mod same_hosts;
+
+pub(super) use leaves::leaves;
+pub(super) use routes::hosts;

@@ -1,0 +1,124 @@
+//! Policies to their targets: GEP-713.
+
+use std::collections::HashMap;
+
+use crate::topology::graph::{Builder, Graph, NodeId};
+use crate::topology::locator::{GATEWAY_CLASS, KindRef, Locator, SERVICE, Section};
+use crate::topology::policies::{AttachedTarget, PolicyNode};
+use crate::topology::reason::Reason;
+use crate::topology::rows::{RouteKind, Target};
+use crate::topology::rules::Manner;
+
+impl<'f> Builder<'f> {
+    /// Puts `policies` on their targets.
+    pub(in crate::topology) fn attach_policies(self, mut policies: Vec<PolicyNode<'f>>) -> Graph<'f> {
+        for policy in &mut policies {
+            policy.targets = self.targets(policy);
+        }
+        keep_the_oldest(&mut policies);
+        let mut on: Vec<(NodeId, u32)> = Vec::new();
+        for (number, policy) in policies.iter_mut().enumerate() {
+            let nodes: Vec<NodeId> =
+                policy.targets.iter().filter_map(|target| target.node.as_ref().ok().copied()).collect();
+            if nodes.is_empty() {
+                policy.void = Some(void(policy));
+            }
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            on.extend(nodes.into_iter().map(|node| (node, number)));
+        }
+        self.finish(policies, on)
+    }
+
+    /// What `policy` targets, each once.
+    fn targets(&self, policy: &PolicyNode<'f>) -> Vec<AttachedTarget<'f>> {
+        let own = policy.locator.namespace;
+        let targets = policy.row.targets.iter().map(|target| {
+            let kind = target.kind.as_ref();
+            let namespace =
+                if kind == GATEWAY_CLASS { "" } else { target.namespace.as_deref().unwrap_or(own) };
+            let section = target.section.as_deref().map(Section::Named);
+            let locator = Locator { kind, namespace, name: &target.name, section };
+            AttachedTarget { locator, node: self.target(policy, target, locator) }
+        });
+        let mut targets: Vec<AttachedTarget<'f>> = targets.collect();
+        targets.sort_by_cached_key(|target| target.locator.to_string());
+        targets.dedup_by(|left, right| left.locator == right.locator);
+        targets
+    }
+
+    fn target(
+        &self,
+        policy: &PolicyNode<'f>,
+        target: &Target,
+        locator: Locator<'f>,
+    ) -> Result<NodeId, (Reason, String)> {
+        let Locator { kind, namespace, name, .. } = locator;
+        if policy.row.deleting {
+            return Err((Reason::Deleting, "it was asked to go".to_owned()));
+        }
+        if policy.row.refused {
+            return Err((Reason::NotAccepted, "its status says Accepted=False of it".to_owned()));
+        }
+        if !self.may_lie_on(policy.manner, kind) {
+            let message = format!("{}s do not lie on a {}", policy.locator.kind.kind, kind.kind);
+            return Err((Reason::InvalidKind, message));
+        }
+        let from = (policy.locator.kind, policy.locator.namespace);
+        if !namespace.is_empty() && !self.grants.permit(from, (kind, namespace, name)) {
+            let message = format!(
+                "no ReferenceGrant of namespace {namespace} lets {}s of namespace {} refer to {} {name}",
+                policy.locator.kind.kind, policy.locator.namespace, kind.kind
+            );
+            return Err((Reason::RefNotPermitted, message));
+        }
+        let object = format!("{} {}", kind.kind, locator.object());
+        let Some(node) = self.find(kind, namespace, name) else {
+            return Err((Reason::TargetNotFound, format!("{object} does not exist")));
+        };
+        match &target.section {
+            None => Ok(node),
+            Some(section) => self
+                .section(node, section)
+                .ok_or_else(|| (Reason::TargetNotFound, format!("{object} has no section {section:?}"))),
+        }
+    }
+
+    fn may_lie_on(&self, manner: Manner, kind: KindRef<'_>) -> bool {
+        match RouteKind::named(kind) {
+            Some(route) => manner.lies_on(route),
+            None => self.facts.knows(kind).is_some(),
+        }
+    }
+}
+
+/// Of policies of one kind that count alone on one target, the oldest does, then the first by name.
+fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
+    let mut by_age: Vec<usize> = (0..policies.len()).collect();
+    by_age.sort_by_cached_key(|index| policies[*index].age());
+    let mut holders: HashMap<(String, NodeId), String> = HashMap::new();
+    for index in by_age {
+        let policy = &mut policies[index];
+        let (kind, name) = (policy.locator.kind.to_string(), policy.locator.object());
+        for target in &mut policy.targets {
+            let Ok(node) = target.node else { continue };
+            if !policy.manner.is_alone() && target.locator.kind != SERVICE {
+                continue;
+            }
+            let holder = holders.entry((kind.clone(), node)).or_insert_with(|| name.clone());
+            if *holder != name {
+                let message = format!(
+                    "{} {holder} lies on it, and is older, or first by name",
+                    policy.locator.kind.kind
+                );
+                target.node = Err((Reason::Conflicted, message));
+            }
+        }
+    }
+}
+
+/// Why none of its targets will have `policy`.
+fn void(policy: &PolicyNode<'_>) -> (Reason, String) {
+    let refusals = policy.targets.iter().filter_map(|target| target.node.as_ref().err());
+    let first = refusals.into_iter().next().cloned();
+    first.unwrap_or_else(|| (Reason::TargetNotFound, "it has no target".to_owned()))
+}

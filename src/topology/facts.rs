@@ -1,0 +1,126 @@
+//! What is known of a cluster, as plain rows: of a hub's mirror, of lists, or of files.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
+use super::rows::namespace::NAME_LABEL;
+use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service};
+use super::rules::Manner;
+use crate::api::names::ObjectKey;
+
+/// The objects of one kind.
+#[derive(Debug)]
+pub struct Rows<'f, R> {
+    /// Whether these are all that there are. Where they are not, what is missing is nobody's fault.
+    pub known: bool,
+    /// The objects.
+    pub objects: Vec<(&'f ObjectKey, &'f R)>,
+}
+
+impl<R> Default for Rows<'_, R> {
+    fn default() -> Self {
+        Self { known: false, objects: Vec::new() }
+    }
+}
+
+/// What is known of a cluster.
+#[derive(Debug, Default)]
+pub struct Facts<'f> {
+    /// GatewayClasses.
+    pub classes: Rows<'f, Class>,
+    /// Gateways.
+    pub gateways: Rows<'f, Gateway>,
+    /// ListenerSets.
+    pub sets: Rows<'f, ListenerSet>,
+    /// Routes, in the order of [`RouteKind::ALL`].
+    pub routes: [Rows<'f, Route>; 5],
+    /// Services.
+    pub services: Rows<'f, Service>,
+    /// Namespaces.
+    pub namespaces: Rows<'f, Namespace>,
+    /// ReferenceGrants. One that is not known grants nothing.
+    pub grants: Rows<'f, Grant>,
+    /// Policies, with their kinds.
+    pub policies: Vec<(&'f Kind, &'f ObjectKey, &'f Policy)>,
+    /// How policies of a kind are merged, where that was said for it.
+    pub manners: BTreeMap<&'f Kind, Manner>,
+}
+
+impl<'f> Facts<'f> {
+    /// The routes of a kind.
+    #[must_use]
+    pub fn routes_of(&self, kind: RouteKind) -> &Rows<'f, Route> {
+        &self.routes[kind as usize]
+    }
+
+    /// Whether all objects of `kind` are known; `None` where the graph has no objects of that kind.
+    #[must_use]
+    pub fn knows(&self, kind: KindRef<'_>) -> Option<bool> {
+        match kind {
+            GATEWAY_CLASS => Some(self.classes.known),
+            GATEWAY => Some(self.gateways.known),
+            LISTENER_SET => Some(self.sets.known),
+            SERVICE => Some(self.services.known),
+            _ => RouteKind::named(kind).map(|route| self.routes_of(route).known),
+        }
+    }
+
+    /// How policies of `kind` are merged.
+    #[must_use]
+    pub fn manner(&self, kind: &Kind) -> Manner {
+        self.manners.get(kind).copied().unwrap_or_else(|| Manner::of(kind.as_ref()))
+    }
+}
+
+/// The grants of each namespace.
+#[derive(Debug)]
+pub(super) struct Grants<'f>(HashMap<&'f str, Vec<&'f Grant>>);
+
+impl<'f> Grants<'f> {
+    pub(super) fn new(facts: &Facts<'f>) -> Self {
+        let mut grants: HashMap<&str, Vec<&Grant>> = HashMap::new();
+        for (key, grant) in &facts.grants.objects {
+            grants.entry(&key.namespace).or_default().push(grant);
+        }
+        Self(grants)
+    }
+
+    /// Whether an object of the kind `from` in `namespace` may refer to the object `to_name` of `to` in `to_namespace`.
+    pub(super) fn permit(
+        &self,
+        (from, namespace): (KindRef<'_>, &str),
+        (to, to_namespace, to_name): (KindRef<'_>, &str, &str),
+    ) -> bool {
+        namespace == to_namespace
+            || self
+                .0
+                .get(to_namespace)
+                .into_iter()
+                .flatten()
+                .any(|grant| grant.allows(from, namespace, to, to_name))
+    }
+}
+
+/// The labels of Namespaces.
+#[derive(Debug)]
+pub(super) struct Labels<'f>(HashMap<&'f str, &'f BTreeMap<String, String>>);
+
+impl<'f> Labels<'f> {
+    pub(super) fn new(facts: &Facts<'f>) -> Self {
+        Self(facts.namespaces.objects.iter().map(|(key, row)| (&*key.name, &row.labels)).collect())
+    }
+
+    /// The labels of `namespace`: what each Namespace has, where it is not known itself.
+    pub(super) fn of(&self, namespace: &str) -> Cow<'f, BTreeMap<String, String>> {
+        match self.0.get(namespace) {
+            Some(labels) if labels.contains_key(NAME_LABEL) => Cow::Borrowed(labels),
+            labels => {
+                let mut labels: BTreeMap<String, String> =
+                    labels.map(|labels| (*labels).clone()).unwrap_or_default();
+                labels.insert(NAME_LABEL.to_owned(), namespace.to_owned());
+                Cow::Owned(labels)
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The graph: what is attached to what, why not, and which policies lie on what.
+//!
+//! ```text
+//! GatewayClass ─▶ Gateway ─▶ (ListenerSet ─▶) listener ─▶ route ─▶ rule ─▶ Service or a port of it
+//! ```
+//!
+//! Every link leads to a later layer, so there is no loop to look for. The graph is built anew from rows and dropped after use.
+//! A node is a number: nodes are in the order of their locators, the sections of an object follow it.
+
+mod build;
+mod object;
+
+use std::fmt;
+
+pub(super) use build::Builder;
+pub use object::{Object, ObjectRow};
+
+use super::locator::{KindRef, Locator, Section, is_of_graph};
+use super::policies::PolicyNode;
+use super::reason::Unattached;
+use super::rows::{Listener, Route, Rule};
+
+/// A node. A lower one has the lower locator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(u32);
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+impl NodeId {
+    fn new(index: usize) -> Self {
+        // A cluster has no four billion objects.
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An object, or a section of it by its place in the object.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    object: u32,
+    section: Option<u16>,
+}
+
+/// Pairs of numbers by the first of each.
+#[derive(Debug, Default)]
+pub(super) struct Pairs(Vec<(u32, u32)>);
+
+impl Pairs {
+    pub(super) fn new(mut pairs: Vec<(u32, u32)>) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs.shrink_to_fit();
+        Self(pairs)
+    }
+
+    fn of(&self, first: u32) -> impl Iterator<Item = u32> {
+        let begin = self.0.partition_point(|(from, _)| *from < first);
+        self.0[begin..].iter().take_while(move |(from, _)| *from == first).map(|(_, to)| *to)
+    }
+}
+
+/// What is attached to what.
+#[derive(Debug)]
+pub struct Graph<'f> {
+    objects: Vec<Object<'f>>,
+    nodes: Vec<Node>,
+    /// From each node to those that it leads to.
+    links: Pairs,
+    /// From each node to the policies on it.
+    on: Pairs,
+    /// Policies, in the order of their locators.
+    policies: Vec<PolicyNode<'f>>,
+    /// What attaches nowhere, in the order of its locators.
+    unattached: Vec<Unattached<'f>>,
+}
+
+impl<'f> Graph<'f> {
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(NodeId::new)
+    }
+
+    /// The object that `node` is, or is a section of.
+    #[must_use]
+    pub fn object(&self, node: NodeId) -> &Object<'f> {
+        &self.objects[self.nodes[node.index()].object as usize]
+    }
+
+    /// The node's name.
+    #[must_use]
+    pub fn locator(&self, node: NodeId) -> Locator<'f> {
+        let (object, section) = (self.object(node), self.nodes[node.index()].section);
+        object.locator.with(section.and_then(|place| object.row.section(place.into())))
+    }
+
+    /// The listener that `node` is.
+    #[must_use]
+    pub fn listener(&self, node: NodeId) -> Option<&'f Listener> {
+        self.object(node).row.listeners().get(usize::from(self.nodes[node.index()].section?))
+    }
+
+    /// The rule of a route that `node` is.
+    #[must_use]
+    pub fn rule(&self, node: NodeId) -> Option<&'f Rule> {
+        match self.object(node).row {
+            ObjectRow::Route(_, route) => route.rules.get(usize::from(self.nodes[node.index()].section?)),
+            _ => None,
+        }
+    }
+
+    /// Whether `node` is a section.
+    #[must_use]
+    pub fn is_section(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].section.is_some()
+    }
+
+    /// The nodes that `node` leads to.
+    pub fn links(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.links.of(node.0).map(NodeId)
+    }
+
+    /// All links.
+    pub fn all_links(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.links.0.iter().map(|(from, to)| (NodeId(*from), NodeId(*to)))
+    }
+
+    /// Whether anything leads to `node`.
+    fn is_led_to(&self) -> Vec<bool> {
+        let mut led = vec![false; self.nodes.len()];
+        for (_, to) in &self.links.0 {
+            led[*to as usize] = true;
+        }
+        led
+    }
+
+    /// The nodes where paths begin.
+    #[must_use]
+    pub fn roots(&self) -> Vec<NodeId> {
+        let led = self.is_led_to();
+        let begins = |node: &NodeId| {
+            !led[node.index()] && self.object(*node).row.begins() && self.links(*node).next().is_some()
+        };
+        self.nodes().filter(begins).collect()
+    }
+
+    /// The kinds of which nothing is known, though something refers to them.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<KindRef<'f>> {
+        let leaves = self.objects.iter().filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
+        let kinds = leaves.map(|object| object.locator.kind).filter(|kind| is_of_graph(*kind));
+        let mut kinds: Vec<KindRef<'f>> = kinds.collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
+    /// All routes.
+    pub fn routes(&self) -> impl Iterator<Item = (Locator<'f>, &'f Route)> {
+        self.objects.iter().filter_map(|object| match object.row {
+            ObjectRow::Route(_, route) => Some((object.locator, route)),
+            _ => None,
+        })
+    }
+
+    /// The listeners in force, each with its Gateway: of each Gateway its own, then those of its sets.
+    pub fn listeners(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let is_gateway = |node: &NodeId| {
+            matches!(self.object(*node).row, ObjectRow::Gateway(_)) && !self.is_section(*node)
+        };
+        self.nodes().filter(is_gateway).flat_map(move |gateway| {
+            let sets = self.links(gateway).filter(|set| !self.is_section(*set));
+            let listeners = [gateway].into_iter().chain(sets).flat_map(|parent| self.links(parent));
+            listeners.filter(|node| self.listener(*node).is_some()).map(move |node| (gateway, node))
+        })
+    }
+
+    /// The place in its object of the section `node`.
+    pub(super) fn place(&self, node: NodeId) -> usize {
+        self.nodes[node.index()].section.unwrap_or_default().into()
+    }
+
+    /// The policies on `node`, in the order of their locators.
+    pub fn policies_on(&self, node: NodeId) -> impl Iterator<Item = &PolicyNode<'f>> {
+        self.policy_numbers(node).map(|number| self.policy(number))
+    }
+
+    pub(super) fn policy_numbers(&self, node: NodeId) -> impl Iterator<Item = u32> {
+        self.on.of(node.0)
+    }
+
+    pub(super) fn policy(&self, number: u32) -> &PolicyNode<'f> {
+        &self.policies[number as usize]
+    }
+
+    /// All policies, those that do not count included.
+    #[must_use]
+    pub fn policies(&self) -> &[PolicyNode<'f>] {
+        &self.policies
+    }
+
+    /// What attaches nowhere, and why.
+    #[must_use]
+    pub fn unattached(&self) -> &[Unattached<'f>] {
+        &self.unattached
+    }
+
+    /// The node of a section of the object `node`.
+    fn section_node(&self, node: NodeId, is: impl Fn(Section<'f>) -> bool) -> Option<NodeId> {
+        self.sections(node).find(|section| self.locator(*section).section.is_some_and(&is))
+    }
+
+    /// The sections of the object `node`.
+    pub fn sections(&self, node: NodeId) -> impl Iterator<Item = NodeId> + use<'_, 'f> {
+        let object = self.nodes[node.index()].object;
+        let after =
+            (node.index() + 1..self.nodes.len()).take_while(move |index| self.nodes[*index].object == object);
+        after.map(NodeId::new)
+    }
+}

@@ -1,0 +1,176 @@
+//! Facts to a graph: objects first, in the order of their locators, then what attaches to what.
+
+use std::collections::HashMap;
+
+use super::{Graph, Node, NodeId, Object, ObjectRow, Pairs};
+use crate::api::names::ObjectKey;
+use crate::topology::attachment::leaves;
+use crate::topology::facts::{Facts, Grants, Labels, Rows};
+use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, KindRef, LISTENER_SET, Locator, SERVICE, Section};
+use crate::topology::policies::{self, PolicyNode};
+use crate::topology::reason::{Reason, Unattached};
+use crate::topology::rows::RouteKind;
+
+/// What is put together.
+pub(in crate::topology) struct Builder<'f> {
+    pub(in crate::topology) facts: &'f Facts<'f>,
+    pub(in crate::topology) grants: Grants<'f>,
+    pub(in crate::topology) labels: Labels<'f>,
+    pub(in crate::topology) graph: Graph<'f>,
+    /// The objects of each kind, by namespace and name.
+    by_name: HashMap<KindRef<'f>, HashMap<(&'f str, &'f str), NodeId>>,
+    links: Vec<(u32, u32)>,
+}
+
+impl<'f> Graph<'f> {
+    /// What is attached to what, by `facts`.
+    #[must_use]
+    pub fn build(facts: &'f Facts<'f>) -> Self {
+        let mut builder = Builder::new(facts);
+        builder.attach_gateways();
+        let in_force = builder.attach_listeners();
+        builder.attach_routes(&in_force);
+        builder.attach_backends();
+        let policies = policies::read(facts);
+        builder.attach_policies(policies)
+    }
+}
+
+impl<'f> Builder<'f> {
+    fn new(facts: &'f Facts<'f>) -> Self {
+        let grants = Grants::new(facts);
+        let mut objects: Vec<Object<'f>> = Vec::new();
+        take(&mut objects, GATEWAY, &facts.gateways, ObjectRow::Gateway);
+        take(&mut objects, GATEWAY_CLASS, &facts.classes, ObjectRow::Class);
+        take(&mut objects, LISTENER_SET, &facts.sets, ObjectRow::Set);
+        for kind in RouteKind::ALL {
+            take(&mut objects, kind.kind(), facts.routes_of(kind), |route| ObjectRow::Route(kind, route));
+        }
+        take(&mut objects, SERVICE, &facts.services, ObjectRow::Service);
+        for (object, sections) in leaves(facts, &grants) {
+            objects.push(Object { locator: object, row: ObjectRow::Leaf(sections) });
+        }
+        // Almost sorted, as the rows of each kind are.
+        objects.sort_by(|left, right| left.locator.cmp_object(&right.locator));
+        let mut graph = Graph {
+            nodes: nodes(&objects),
+            objects,
+            links: Pairs::default(),
+            on: Pairs::default(),
+            policies: Vec::new(),
+            unattached: Vec::new(),
+        };
+        graph.nodes.shrink_to_fit();
+        let mut by_name: HashMap<KindRef<'f>, HashMap<(&str, &str), NodeId>> = HashMap::new();
+        for node in graph.nodes().filter(|node| !graph.is_section(*node)) {
+            let Locator { kind, namespace, name, .. } = graph.locator(node);
+            by_name.entry(kind).or_default().insert((namespace, name), node);
+        }
+        Self { facts, grants, labels: Labels::new(facts), graph, by_name, links: Vec::new() }
+    }
+
+    /// The node of an object.
+    pub(in crate::topology) fn find(&self, kind: KindRef<'_>, namespace: &str, name: &str) -> Option<NodeId> {
+        self.by_name.get(&kind)?.get(&(namespace, name)).copied()
+    }
+
+    /// The node of a section of the object `node`.
+    pub(in crate::topology) fn section(&self, node: NodeId, name: &str) -> Option<NodeId> {
+        self.graph.section_node(node, |section| section.is(name))
+    }
+
+    /// The node of a port of the Service `node`.
+    pub(in crate::topology) fn port(&self, node: NodeId, port: u16) -> Option<NodeId> {
+        match &self.graph.object(node).row {
+            ObjectRow::Service(service) => {
+                let place = service.ports.iter().position(|written| written.port == port)?;
+                self.at(node, place)
+            }
+            _ => self.graph.section_node(node, |section| section == Section::Port(port)),
+        }
+    }
+
+    /// The node of the section at `place` of the object `node`.
+    pub(in crate::topology) fn at(&self, node: NodeId, place: usize) -> Option<NodeId> {
+        self.graph.sections(node).find(|section| {
+            self.graph.nodes[section.index()].section.is_some_and(|found| usize::from(found) == place)
+        })
+    }
+
+    /// What is linked so far.
+    pub(in crate::topology) fn linked(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.links.iter().map(|(from, to)| (NodeId(*from), NodeId(*to)))
+    }
+
+    pub(in crate::topology) fn link(&mut self, from: NodeId, to: NodeId) {
+        self.links.push((from.0, to.0));
+    }
+
+    /// Links the sections of the object `node` to it.
+    pub(in crate::topology) fn link_sections(&mut self, node: NodeId) {
+        let sections: Vec<NodeId> = self.graph.sections(node).collect();
+        for section in sections {
+            self.link(node, section);
+        }
+    }
+
+    pub(in crate::topology) fn turn_away(
+        &mut self,
+        from: Locator<'f>,
+        to: Locator<'f>,
+        reason: Reason,
+        message: String,
+    ) {
+        self.graph.unattached.push(Unattached { from, to, reason, message });
+    }
+
+    pub(in crate::topology) fn finish(
+        mut self,
+        policies: Vec<PolicyNode<'f>>,
+        on: impl IntoIterator<Item = (NodeId, u32)>,
+    ) -> Graph<'f> {
+        self.graph.links = Pairs::new(self.links);
+        self.graph.on = Pairs::new(on.into_iter().map(|(node, policy)| (node.0, policy)).collect());
+        self.graph.policies = policies;
+        let unattached = &mut self.graph.unattached;
+        unattached.sort_by_cached_key(|item| (item.from.to_string(), item.to.to_string(), item.reason));
+        unattached.dedup();
+        self.graph
+    }
+}
+
+fn take<'f, R>(
+    objects: &mut Vec<Object<'f>>,
+    kind: KindRef<'static>,
+    rows: &Rows<'f, R>,
+    row: impl Fn(&'f R) -> ObjectRow<'f>,
+) {
+    objects.extend(
+        rows.objects.iter().map(|(key, found)| Object { locator: locator(kind, key), row: row(found) }),
+    );
+}
+
+fn locator<'f>(kind: KindRef<'static>, key: &'f ObjectKey) -> Locator<'f> {
+    Locator { kind, namespace: &key.namespace, name: &key.name, section: None }
+}
+
+/// Each object, and its sections in the order of their names.
+fn nodes(objects: &[Object<'_>]) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let mut sorted: Vec<u16> = Vec::new();
+    for (index, object) in objects.iter().enumerate() {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        nodes.push(Node { object: index, section: None });
+        // As many as an object of the API can have.
+        let count = u16::try_from(object.row.sections()).unwrap_or(u16::MAX);
+        sorted.clear();
+        sorted.extend(0..count);
+        let section = |place: &u16| object.row.section((*place).into());
+        sorted.sort_by(|left, right| match (section(left), section(right)) {
+            (Some(left), Some(right)) => left.cmp_text(&right),
+            (left, right) => left.is_some().cmp(&right.is_some()),
+        });
+        nodes.extend(sorted.iter().map(|place| Node { object: index, section: Some(*place) }));
+    }
+    nodes
+}

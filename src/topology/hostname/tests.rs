@@ -1,0 +1,30 @@
+use super::*;
+
+#[test]
+fn what_two_have_in_common() {
+    let cases = [
+        ("a.b.io", "a.b.io", Some("a.b.io")),
+        ("a.b.io", "c.b.io", None),
+        ("*.b.io", "a.b.io", Some("a.b.io")),
+        ("*.b.io", "x.a.b.io", Some("x.a.b.io")),
+        ("*.b.io", "b.io", None),
+        ("*.b.io", "ab.io", None),
+        ("*.b.io", "*.a.b.io", Some("*.a.b.io")),
+        ("*.b.io", "*.b.io", Some("*.b.io")),
+        ("*.a.io", "*.b.io", None),
+        ("*.b.io", "*.ab.io", None),
+    ];
+    for (left, right, common) in cases {
+        assert_eq!(meet(left, right), common, "{left} {right}");
+        assert_eq!(meet(right, left), common, "{right} {left}");
+    }
+}
+
+#[test]
+fn hosts_are_sorted_and_each_is_there_once() {
+    assert_eq!(between(None, []), ["*"]);
+    assert_eq!(between(Some("a.io"), []), ["a.io"]);
+    assert_eq!(between(None, ["b.io", "a.io", "b.io"]), ["a.io", "b.io"]);
+    assert_eq!(between(Some("a.io"), ["*.io", "a.io"]), ["a.io"]);
+    assert_eq!(between(Some("a.io"), ["b.io"]), [""; 0]);
+}

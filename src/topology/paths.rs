@@ -1,0 +1,130 @@
+//! Paths: GatewayClass, Gateway, (ListenerSet,) listener, route, rule, each with what is in force along it.
+//!
+//! Within the limits of the API there may be thirty million of them: they are walked, in the order of their locators, and never
+//! kept. A rule without policies of its own has what its route has, and so on upwards.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use super::attachment::hosts;
+use super::effective::{EffectiveId, Folds};
+use super::graph::{Graph, NodeId, ObjectRow};
+use super::hostname;
+use super::locator::{GATEWAY, GATEWAY_CLASS, LISTENER_SET};
+use super::rows::{Listener, Route, RouteKind};
+
+/// A path.
+#[derive(Debug)]
+pub struct Path<'p, 'f> {
+    /// Its nodes, from the least specific.
+    pub nodes: &'p [NodeId],
+    /// The hosts that all of it lets through, sorted; `*` for all.
+    pub hostnames: &'p [&'f str],
+    /// What is in force along it, in the order of kinds.
+    pub effective: &'p [EffectiveId],
+}
+
+impl<'f> Graph<'f> {
+    /// Visits every path, in order, until `visit` breaks.
+    pub fn walk<B>(
+        &self,
+        folds: &mut Folds<'_, 'f>,
+        visit: &mut dyn FnMut(&Path<'_, 'f>, &mut Folds<'_, 'f>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let mut walk = Walk { graph: self, nodes: Vec::new(), stack: Vec::new(), folded: Vec::new() };
+        for root in self.roots() {
+            walk.from(root, Above::default(), folds, visit)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Whether requests come to `node`: it is no backend.
+    fn is_on_paths(&self, node: NodeId) -> bool {
+        match &self.object(node).row {
+            ObjectRow::Service(_) => false,
+            ObjectRow::Leaf(_) => {
+                matches!(self.object(node).locator.kind, GATEWAY_CLASS | GATEWAY | LISTENER_SET)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// What is above a node.
+#[derive(Clone, Copy, Default)]
+struct Above<'f> {
+    listener: Option<&'f Listener>,
+    route: Option<(RouteKind, &'f Route)>,
+}
+
+struct Walk<'g, 'f> {
+    graph: &'g Graph<'f>,
+    nodes: Vec<NodeId>,
+    /// The policies on them, in order.
+    stack: Vec<u32>,
+    /// What the first so many of the stack come to along routes of a kind.
+    folded: Vec<(usize, Option<RouteKind>, Rc<[EffectiveId]>)>,
+}
+
+impl<'f> Walk<'_, 'f> {
+    fn from<B>(
+        &mut self,
+        node: NodeId,
+        mut above: Above<'f>,
+        folds: &mut Folds<'_, 'f>,
+        visit: &mut dyn FnMut(&Path<'_, 'f>, &mut Folds<'_, 'f>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let (graph, depth) = (self.graph, self.stack.len());
+        self.nodes.push(node);
+        self.push_policies(node);
+        above.listener = above.listener.or_else(|| graph.listener(node));
+        if let ObjectRow::Route(kind, route) = graph.object(node).row {
+            above.route = Some((kind, route));
+        }
+        let mut is_last = true;
+        for next in graph.links(node).filter(|next| graph.is_on_paths(*next)) {
+            is_last = false;
+            self.from(next, above, folds, visit)?;
+        }
+        if is_last && (above.listener.is_some() || above.route.is_some()) {
+            let effective = self.folded(above.route.map(|(kind, _)| kind), folds);
+            let hostnames = hostnames(above);
+            visit(&Path { nodes: &self.nodes, hostnames: &hostnames, effective: &effective }, folds)?;
+        }
+        self.nodes.pop();
+        self.stack.truncate(depth);
+        self.folded.retain(|(length, ..)| *length <= depth);
+        ControlFlow::Continue(())
+    }
+
+    /// Those that go on below `node`, the oldest first.
+    fn push_policies(&mut self, node: NodeId) {
+        let depth = self.stack.len();
+        let graph = self.graph;
+        let goes_on = |number: &u32| !graph.policy(*number).manner.is_direct();
+        self.stack.extend(graph.policy_numbers(node).filter(goes_on));
+        self.stack[depth..].sort_by_cached_key(|number| graph.policy(*number).age());
+    }
+
+    fn folded(&mut self, route: Option<RouteKind>, folds: &mut Folds<'_, 'f>) -> Rc<[EffectiveId]> {
+        let length = self.stack.len();
+        let known = self.folded.iter().find(|(of, along, _)| *of == length && *along == route);
+        if let Some((.., folded)) = known {
+            return folded.clone();
+        }
+        let folded: Rc<[EffectiveId]> = folds.along(&self.stack, route).into();
+        self.folded.push((length, route, folded.clone()));
+        folded
+    }
+}
+
+fn hostnames<'f>(above: Above<'f>) -> Vec<&'f str> {
+    match (above.listener, above.route) {
+        (Some(listener), Some((_, route))) => hosts(listener, route),
+        (listener, route) => {
+            let listener = listener.and_then(|listener| listener.hostname.as_deref());
+            let names = route.iter().flat_map(|(_, route)| &*route.hostnames).map(|name| &**name);
+            hostname::between(listener, names)
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Policies of the graph: what they target, whether they count, and what they say.
+
+use super::facts::Facts;
+use super::graph::NodeId;
+use super::locator::Locator;
+use super::reason::Reason;
+use super::rows::Policy;
+use super::rules::{Manner, PolicyRules};
+
+/// A policy.
+#[derive(Debug)]
+pub struct PolicyNode<'f> {
+    /// Its name.
+    pub locator: Locator<'f>,
+    /// Its row.
+    pub row: &'f Policy,
+    /// How policies of its kind are merged.
+    pub manner: Manner,
+    /// What it says.
+    pub rules: PolicyRules,
+    /// What it targets, in the order of their locators.
+    pub targets: Vec<AttachedTarget<'f>>,
+    /// Why it does not count, where it does not.
+    pub void: Option<(Reason, String)>,
+}
+
+/// A target of a policy.
+#[derive(Debug)]
+pub struct AttachedTarget<'f> {
+    /// Its name.
+    pub locator: Locator<'f>,
+    /// The node that it is, or why the policy does not lie on it.
+    pub node: Result<NodeId, (Reason, String)>,
+}
+
+impl PolicyNode<'_> {
+    /// What tells policies on one target apart, the oldest first, then by name.
+    pub(super) fn age(&self) -> impl Ord + use<> {
+        (self.row.created, self.locator.object())
+    }
+}
+
+/// The policies of `facts`, in the order of their locators, each without targets.
+pub(super) fn read<'f>(facts: &Facts<'f>) -> Vec<PolicyNode<'f>> {
+    let policies = facts.policies.iter().map(|(kind, key, row)| {
+        let manner = facts.manner(kind);
+        PolicyNode {
+            locator: Locator {
+                kind: kind.as_ref(),
+                namespace: &key.namespace,
+                name: &key.name,
+                section: None,
+            },
+            row: *row,
+            manner,
+            rules: PolicyRules::read(manner, &row.spec),
+            targets: Vec::new(),
+            void: None,
+        }
+    });
+    let mut policies: Vec<PolicyNode<'f>> = policies.collect();
+    policies.sort_by(|left, right| left.locator.cmp_object(&right.locator));
+    policies
+}

@@ -1,0 +1,68 @@
+//! Why something is not attached, in the words of Gateway API and of GEP-713.
+
+use std::fmt;
+
+use super::locator::Locator;
+
+/// Why something is not attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// A rule's backend, or a port of it, is not there.
+    BackendNotFound,
+    /// Another, which is older or first by name, holds the place.
+    Conflicted,
+    /// The policy was asked to go.
+    Deleting,
+    /// Another listener of the same protocol has the port and the host.
+    HostnameConflict,
+    /// No policy of the kind may lie there.
+    InvalidKind,
+    /// No listener has a host of the route.
+    NoMatchingListenerHostname,
+    /// The parent has no listener of the name, or of the port.
+    NoMatchingParent,
+    /// The policy's status refuses it.
+    NotAccepted,
+    /// The Gateway lets no ListenerSet of the namespace attach.
+    NotAllowed,
+    /// No listener lets a route of the kind, or of the namespace, attach.
+    NotAllowedByListeners,
+    /// The parent is of a kind that is another controller's matter. No fault.
+    OtherParent,
+    /// The parent is not there.
+    ParentNotFound,
+    /// Another listener has the port for a protocol that does not go with this one's.
+    ProtocolConflict,
+    /// What is in another namespace is not granted.
+    RefNotPermitted,
+    /// The target, or the section of it, is not there.
+    TargetNotFound,
+}
+
+impl Reason {
+    /// Whether somebody has to mend it.
+    #[must_use]
+    pub fn is_fault(self) -> bool {
+        self != Self::OtherParent
+    }
+}
+
+/// As conditions have it.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// What is not attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unattached<'f> {
+    /// What does not attach.
+    pub from: Locator<'f>,
+    /// To what.
+    pub to: Locator<'f>,
+    /// Why not.
+    pub reason: Reason,
+    /// The same in a sentence.
+    pub message: String,
+}

@@ -1,0 +1,172 @@
+//! Which rule of which route answers a request, in Gateway API's order of precedence
+//! ([HTTPRoute](https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule),
+//! [GRPCRoute](https://gateway-api.sigs.k8s.io/reference/spec/#grpcrouterule)).
+//!
+//! On each port of each Gateway the listener of the most specific host takes the request, and no other does: the API's extended
+//! feature of isolated listeners. Of its routes the most specific host decides, then the match, then age, name and place.
+
+mod candidate;
+mod written;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::graph::{Graph, NodeId, ObjectRow};
+use super::hostname;
+use super::rows::{Listener, Protocol, RouteKind};
+use candidate::Candidate;
+pub use written::BadRequest;
+
+/// A request, as far as it chooses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Request {
+    /// Headers by their names in lower case.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, Vec<String>>,
+    /// The host, in lower case. Without one, only what names no host answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The method: of HTTP `GET`, of gRPC `POST`, where none is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The path, as it is sent.
+    pub path: String,
+    /// The port, any where none is given. TCP and UDP answer to a port alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Parameters of the query; of several of one name the first counts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub query: BTreeMap<String, String>,
+}
+
+/// What answers a request at one port of one Gateway.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The listener.
+    pub listener: NodeId,
+    /// The route.
+    pub route: NodeId,
+    /// The rule of it; of a route without rules the route.
+    pub rule: NodeId,
+    /// Whether a regular expression took part, which implementations read each in their own way.
+    pub implementation_specific: bool,
+    /// What decided, and against which rule. None where no other matches.
+    pub decided: Option<(Criterion, NodeId)>,
+}
+
+/// What decides between two matches, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Criterion {
+    /// The more specific host of the route.
+    Hostname,
+    /// Of HTTP: an exact path, then a regular expression, then the longest prefix.
+    Path,
+    /// Of HTTP: that a method is named.
+    Method,
+    /// Of gRPC: an exact name, then the longer service.
+    Service,
+    /// Of gRPC: the longer method.
+    ServiceMethod,
+    /// The number of headers.
+    Headers,
+    /// The number of parameters of the query.
+    Query,
+    /// The older route.
+    Age,
+    /// The route that is first by namespace and name.
+    Name,
+    /// The rule that comes first.
+    Place,
+}
+
+impl Criterion {
+    /// The same in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Hostname => "its route's host is more specific",
+            Self::Path => "its path is more specific",
+            Self::Method => "it names the method",
+            Self::Service => "its service is more specific",
+            Self::ServiceMethod => "its method is more specific",
+            Self::Headers => "it names more headers",
+            Self::Query => "it names more parameters of the query",
+            Self::Age => "its route is older",
+            Self::Name => "its route is first by name",
+            Self::Place => "it comes first in its route",
+        }
+    }
+}
+
+/// How specific a host name is that has a host: an exact one more than any wildcard, a longer wildcard more than a shorter one,
+/// and any more than none.
+pub(super) fn specificity(hostname: &str) -> (bool, usize) {
+    match hostname {
+        "*" => (false, 0),
+        wildcard if wildcard.starts_with('*') => (false, wildcard.chars().count()),
+        exact => (true, exact.chars().count()),
+    }
+}
+
+/// Whether `hostname`, `*` for all, has the host of a request; without a host only `*` does.
+pub(super) fn has_host(hostname: &str, host: Option<&str>) -> bool {
+    hostname == "*" || host.is_some_and(|host| hostname::covers(hostname, host))
+}
+
+impl Request {
+    /// What answers the request, one for each port of each Gateway that anything does at, in the order of listeners.
+    #[must_use]
+    pub fn choices(&self, graph: &Graph<'_>) -> Vec<Choice> {
+        // By the Gateway, the port, and whether it is UDP.
+        let mut chosen: BTreeMap<(NodeId, u16, bool), (NodeId, &Listener)> = BTreeMap::new();
+        for (gateway, node) in graph.listeners() {
+            let Some(listener) = graph.listener(node) else { continue };
+            if !self.reaches(listener) {
+                continue;
+            }
+            let place = (gateway, listener.port, listener.protocol == Protocol::Udp);
+            let rank = |listener: &Listener| specificity(listener.hostname.as_deref().unwrap_or("*"));
+            let holder = chosen.entry(place).or_insert((node, listener));
+            if rank(listener) > rank(holder.1) {
+                *holder = (node, listener);
+            }
+        }
+        let mut choices: Vec<Choice> =
+            chosen.into_values().filter_map(|(node, listener)| self.choice(graph, node, listener)).collect();
+        choices.sort_by_key(|choice| choice.listener);
+        choices
+    }
+
+    fn reaches(&self, listener: &Listener) -> bool {
+        let is_port = self.port.is_none_or(|port| port == listener.port);
+        match listener.protocol {
+            Protocol::Tcp | Protocol::Udp => self.port == Some(listener.port),
+            _ => is_port && has_host(listener.hostname.as_deref().unwrap_or("*"), self.host.as_deref()),
+        }
+    }
+
+    fn choice(&self, graph: &Graph<'_>, node: NodeId, listener: &Listener) -> Option<Choice> {
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for route in graph.links(node) {
+            if let ObjectRow::Route(kind, row) = graph.object(route).row {
+                candidates.extend(self.candidates(graph, (listener, kind), (route, row)));
+            }
+        }
+        candidates.sort();
+        let best = candidates.first()?;
+        let runner_up = candidates.iter().find(|other| other.rule != best.rule);
+        Some(Choice {
+            listener: node,
+            route: best.route,
+            rule: best.rule,
+            implementation_specific: best.has_expression,
+            decided: runner_up.map(|other| (best.criterion_against(other), other.rule)),
+        })
+    }
+}
+
+/// Whether routes of this kind are chosen by what HTTP says.
+const fn is_of_http(kind: RouteKind) -> bool {
+    matches!(kind, RouteKind::Http | RouteKind::Grpc)
+}

@@ -1,0 +1,64 @@
+//! What the rules of routes send requests to.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::wire::{self, Group, KindName, Name, Port};
+use crate::topology::locator::{Kind, KindRef, SERVICE};
+
+/// What kind of backend a reference names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// A Service.
+    Service,
+    /// Any other.
+    Other(Arc<Kind>),
+}
+
+impl Backend {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> KindRef<'_> {
+        match self {
+            Self::Service => SERVICE,
+            Self::Other(kind) => (**kind).as_ref(),
+        }
+    }
+}
+
+/// A reference to a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendReference {
+    /// Of what kind it is.
+    pub backend: Backend,
+    /// Its namespace, the route's own where none is given.
+    pub namespace: Option<Arc<str>>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its port.
+    pub port: Option<u16>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Written {
+    group: Option<Group>,
+    kind: Option<KindName>,
+    namespace: Option<wire::Namespace>,
+    name: Name,
+    port: Option<Port>,
+}
+
+impl From<Written> for BackendReference {
+    fn from(written: Written) -> Self {
+        let group = written.group.map_or_else(|| SERVICE.group.into(), |group| group.0);
+        let kind = written.kind.map_or_else(|| SERVICE.kind.into(), |kind| kind.0);
+        let kind = Kind { group, kind };
+        Self {
+            backend: if kind.as_ref() == SERVICE { Backend::Service } else { Backend::Other(kind.into()) },
+            namespace: written.namespace.map(|namespace| namespace.0),
+            name: written.name.0,
+            port: written.port.map(|port| port.0),
+        }
+    }
+}

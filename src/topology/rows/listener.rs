@@ -1,0 +1,253 @@
+//! Listeners of Gateways and of ListenerSets.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Expression, Selector, SelectorExt};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::wire::{Group, Hostname, KindName, Limited, Name, Port, or_default};
+use crate::api::gateway::{GROUP, KINDS_LIMIT, LISTENERS_LIMIT};
+use crate::api::json::step::Step;
+use crate::api::syntax::{is_label_key, is_label_value};
+use crate::api::text::excerpt;
+use crate::topology::fault::Fault;
+use crate::topology::locator::Kind;
+
+/// A listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// Its name, of which no other listener beside it is.
+    pub name: Arc<str>,
+    /// The host that it is for, all where there is none.
+    pub hostname: Option<Arc<str>>,
+    /// Its port.
+    pub port: u16,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Whether TLS ends at it.
+    pub terminates: bool,
+    /// The namespaces whose routes may attach.
+    pub namespaces: Allowed,
+    /// The kinds of routes that may attach, where they are named.
+    pub kinds: Option<Box<[Kind]>>,
+}
+
+/// What a listener speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP without TLS.
+    Http,
+    /// HTTP over TLS.
+    Https,
+    /// TLS, with whatever is inside.
+    Tls,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// What an implementation knows.
+    Other(Arc<str>),
+}
+
+impl Protocol {
+    /// Whether a host name says anything of it.
+    #[must_use]
+    pub fn has_hostnames(&self) -> bool {
+        !matches!(self, Self::Tcp | Self::Udp)
+    }
+}
+
+impl From<&str> for Protocol {
+    fn from(name: &str) -> Self {
+        match name {
+            "HTTP" => Self::Http,
+            "HTTPS" => Self::Https,
+            "TLS" => Self::Tls,
+            "TCP" => Self::Tcp,
+            "UDP" => Self::Udp,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "HTTP",
+            Self::Https => "HTTPS",
+            Self::Tls => "TLS",
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Other(name) => name,
+        })
+    }
+}
+
+/// Which namespaces may attach.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Allowed {
+    /// All.
+    All,
+    /// That of the object itself.
+    #[default]
+    Same,
+    /// Those whose labels this selects.
+    Selected(Selector),
+    /// None.
+    None,
+}
+
+impl Allowed {
+    /// Whether `namespace`, which has these labels, may attach to an object of the namespace `own`.
+    #[must_use]
+    pub fn allows(&self, own: &str, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Same => own == namespace,
+            Self::Selected(selector) => selector.matches(labels),
+            Self::None => false,
+        }
+    }
+}
+
+/// What is written of namespaces: those of the object's own where it says nothing.
+impl<'de> Deserialize<'de> for Allowed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Namespaces::deserialize(deserializer)?.or(Self::Same).map_err(D::Error::custom)
+    }
+}
+
+/// The same of namespaces whose ListenerSets may attach: none where it says nothing.
+#[derive(Debug)]
+pub(super) struct AllowedSets(pub(super) Allowed);
+
+impl<'de> Deserialize<'de> for AllowedSets {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Namespaces::deserialize(deserializer)?.or(Allowed::None).map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl Namespaces {
+    fn or(self, default: Allowed) -> Result<Allowed, String> {
+        Ok(match (self.from, self.selector) {
+            (None, _) => default,
+            (Some(Source::All), _) => Allowed::All,
+            (Some(Source::Same), _) => Allowed::Same,
+            (Some(Source::Selector), Some(selector)) => Allowed::Selected(read(selector)?),
+            // Without a selector nothing is selected.
+            (Some(Source::None | Source::Selector), _) => Allowed::None,
+        })
+    }
+}
+
+/// What `selector` selects.
+fn read(selector: LabelSelector) -> Result<Selector, String> {
+    let keys = selector.match_labels.iter().flatten().map(|(key, _)| key);
+    let expressions = selector.match_expressions.iter().flatten();
+    let values = selector.match_labels.iter().flatten().map(|(_, value)| value);
+    let mut keys = keys.chain(expressions.clone().map(|expression| &expression.key));
+    if let Some(key) = keys.find(|key| !is_label_key(key)) {
+        return Err(format!("selector: {:?} is no label key", excerpt(key)));
+    }
+    let mut values = values.chain(expressions.flat_map(|expression| expression.values.iter().flatten()));
+    if let Some(value) = values.find(|value| !is_label_value(value)) {
+        return Err(format!("selector: {:?} is no label value", excerpt(value)));
+    }
+    let operators = ["In", "NotIn", "Exists", "DoesNotExist"];
+    let mut named = selector.match_expressions.iter().flatten().map(|expression| &expression.operator);
+    if let Some(operator) = named.find(|operator| !operators.contains(&operator.as_str())) {
+        return Err(format!("selector: {:?} is none of {}", excerpt(operator), operators.join(", ")));
+    }
+    let needs_values = |expression: &Expression| matches!(expression, Expression::In(_, values) | Expression::NotIn(_, values) if values.is_empty());
+    let selector = Selector::try_from(selector).map_err(|error| format!("selector: {error}"))?;
+    if selector.clone().into_iter().any(|expression| needs_values(&expression)) {
+        return Err("selector: In and NotIn need values".to_owned());
+    }
+    Ok(selector)
+}
+
+#[derive(Deserialize)]
+struct Namespaces {
+    from: Option<Source>,
+    selector: Option<LabelSelector>,
+}
+
+#[derive(Deserialize)]
+enum Source {
+    All,
+    Same,
+    Selector,
+    None,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Written {
+    name: Name,
+    hostname: Option<Hostname>,
+    port: Port,
+    protocol: String,
+    tls: Option<Tls>,
+    #[serde(default, deserialize_with = "or_default")]
+    allowed_routes: AllowedRoutes,
+}
+
+#[derive(Deserialize)]
+struct Tls {
+    mode: Option<Mode>,
+}
+
+#[derive(Deserialize, PartialEq)]
+enum Mode {
+    Terminate,
+    Passthrough,
+}
+
+#[derive(Default, Deserialize)]
+struct AllowedRoutes {
+    #[serde(default, deserialize_with = "or_default")]
+    namespaces: Allowed,
+    #[serde(default, deserialize_with = "or_default")]
+    kinds: Limited<RouteGroupKind, KINDS_LIMIT>,
+}
+
+#[derive(Deserialize)]
+struct RouteGroupKind {
+    group: Option<Group>,
+    kind: KindName,
+}
+
+impl From<Written> for Listener {
+    fn from(written: Written) -> Self {
+        let kinds = written.allowed_routes.kinds.0;
+        let group = |group: Option<Group>| group.map_or_else(|| GROUP.into(), |group| group.0);
+        let protocol = Protocol::from(written.protocol.as_str());
+        Self {
+            name: written.name.0,
+            hostname: written.hostname.map(|hostname| hostname.0).filter(|_| protocol.has_hostnames()),
+            port: written.port.0,
+            protocol,
+            terminates: written.tls.and_then(|tls| tls.mode).is_none_or(|mode| mode == Mode::Terminate),
+            namespaces: written.allowed_routes.namespaces,
+            kinds: (!kinds.is_empty()).then(|| {
+                kinds.into_iter().map(|kind| Kind { group: group(kind.group), kind: kind.kind.0 }).collect()
+            }),
+        }
+    }
+}
+
+/// The listeners of an object, whose names are all different.
+pub(super) fn listeners(written: Limited<Written, LISTENERS_LIMIT>) -> Result<Box<[Listener]>, Fault> {
+    let listeners: Box<[Listener]> = written.0.into_iter().map(Listener::from).collect();
+    for (index, listener) in listeners.iter().enumerate() {
+        if listeners[..index].iter().any(|other| other.name == listener.name) {
+            let place = format!("spec.listeners{}.name", Step::Item(index));
+            return Err(Fault { place, text: format!("{:?} is the name of two listeners", listener.name) });
+        }
+    }
+    Ok(listeners)
+}

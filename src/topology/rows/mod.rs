@@ -1,0 +1,59 @@
+//! Rows: what the graph reads of each object. They are made of what the API server takes; what it would refuse is a fault.
+
+mod backend;
+mod class;
+mod gateway;
+mod grant;
+mod listener;
+pub mod matches;
+pub mod namespace;
+mod parent;
+mod policy;
+mod route;
+mod service;
+mod wire;
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::object::Metadata;
+
+pub use backend::{Backend, BackendReference};
+pub use class::Class;
+pub use gateway::{Gateway, ListenerSet};
+pub use grant::Grant;
+pub use listener::{Allowed, Listener, Protocol};
+pub use namespace::Namespace;
+pub use parent::{Parent, ParentReference};
+pub use policy::{Policy, Target};
+pub use route::{Route, RouteKind, Rule};
+pub use service::{Service, ServicePort};
+
+/// When an object was made, in seconds since 1970. What is not made yet, as in a file, is younger than everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Created(i64);
+
+impl Created {
+    /// When the object with this metadata was made.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Self {
+        let seconds = |Time(time): &Time| time.as_second();
+        Self(metadata.creation_timestamp.as_ref().map_or(i64::MAX, seconds))
+    }
+}
+
+impl Default for Created {
+    fn default() -> Self {
+        Self(i64::MAX)
+    }
+}
+
+impl fmt::Display for Created {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match k8s_openapi::jiff::Timestamp::from_second(self.0) {
+            Ok(time) => write!(f, "{time:.0}"),
+            Err(_) => f.write_str("not yet"),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Namespaces.
+
+use std::collections::BTreeMap;
+
+use crate::api::object::HubObject;
+
+/// A Namespace: its labels, by which listeners choose routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The label that the API server gives each Namespace: its name.
+pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+impl Namespace {
+    /// The row of `object`.
+    #[must_use]
+    pub fn read(object: &HubObject) -> Self {
+        Self { labels: object.metadata.labels.clone() }
+    }
+}

@@ -1,0 +1,78 @@
+//! What routes and ListenerSets attach to.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::wire::{self, Group, KindName, Name, Port};
+use crate::api::gateway::GROUP;
+use crate::topology::locator::{GATEWAY, Kind, KindRef, LISTENER_SET};
+
+/// What kind of parent a reference names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// A Gateway.
+    Gateway,
+    /// A ListenerSet.
+    ListenerSet,
+    /// Any other, whose routes are another's matter.
+    Other(Arc<Kind>),
+}
+
+impl Parent {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> KindRef<'_> {
+        match self {
+            Self::Gateway => GATEWAY,
+            Self::ListenerSet => LISTENER_SET,
+            Self::Other(kind) => (**kind).as_ref(),
+        }
+    }
+}
+
+/// A reference to a parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParentReference {
+    /// Of what kind it is.
+    pub parent: Parent,
+    /// Its namespace, the referring object's own where none is given.
+    pub namespace: Option<Arc<str>>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// The name of one listener.
+    pub section: Option<Arc<str>>,
+    /// The port of listeners.
+    pub port: Option<u16>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Written {
+    group: Option<Group>,
+    kind: Option<KindName>,
+    namespace: Option<wire::Namespace>,
+    name: Name,
+    section_name: Option<Name>,
+    port: Option<Port>,
+}
+
+impl From<Written> for ParentReference {
+    fn from(written: Written) -> Self {
+        let group = written.group.map_or_else(|| GROUP.into(), |group| group.0);
+        let kind = written.kind.map_or_else(|| GATEWAY.kind.into(), |kind| kind.0);
+        let kind = Kind { group, kind };
+        let parent = match kind.as_ref() {
+            GATEWAY => Parent::Gateway,
+            LISTENER_SET => Parent::ListenerSet,
+            _ => Parent::Other(kind.into()),
+        };
+        Self {
+            parent,
+            namespace: written.namespace.map(|namespace| namespace.0),
+            name: written.name.0,
+            section: written.section_name.map(|name| name.0),
+            port: written.port.map(|port| port.0),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Routes of every kind.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Created;
+use super::backend::{self, BackendReference};
+use super::matches;
+use super::parent::{self, ParentReference};
+use super::wire::{self, Hostname, Limited, Name, or_default};
+use crate::api::json::step::Step;
+use crate::api::object::HubObject;
+use crate::topology::fault::Fault;
+use crate::topology::locator::{GRPC_ROUTE, HTTP_ROUTE, KindRef, TCP_ROUTE, TLS_ROUTE, UDP_ROUTE};
+
+/// The most references of a route to its parents.
+const PARENTS_LIMIT: usize = 32;
+/// The most host names of a route, rules of it, and backends of a rule.
+const LIMIT: usize = 16;
+
+/// The kinds of routes, in the order of their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RouteKind {
+    /// GRPCRoute.
+    Grpc,
+    /// HTTPRoute.
+    Http,
+    /// TCPRoute.
+    Tcp,
+    /// TLSRoute.
+    Tls,
+    /// UDPRoute.
+    Udp,
+}
+
+impl RouteKind {
+    /// All.
+    pub const ALL: [Self; 5] = [Self::Grpc, Self::Http, Self::Tcp, Self::Tls, Self::Udp];
+
+    /// The kind as objects name it.
+    #[must_use]
+    pub const fn kind(self) -> KindRef<'static> {
+        match self {
+            Self::Grpc => GRPC_ROUTE,
+            Self::Http => HTTP_ROUTE,
+            Self::Tcp => TCP_ROUTE,
+            Self::Tls => TLS_ROUTE,
+            Self::Udp => UDP_ROUTE,
+        }
+    }
+
+    /// The kind of routes that objects name so.
+    #[must_use]
+    pub fn named(kind: KindRef<'_>) -> Option<Self> {
+        Self::ALL.into_iter().find(|route| route.kind() == kind)
+    }
+}
+
+/// A route.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Route {
+    /// When it was made.
+    pub created: Created,
+    /// What it attaches to.
+    pub parents: Box<[ParentReference]>,
+    /// The hosts that it is for, all where there are none.
+    pub hostnames: Box<[Arc<str>]>,
+    /// Its rules.
+    pub rules: Box<[Rule]>,
+    /// What is wrong with it, and does not keep it from being there.
+    pub faults: Box<[Fault]>,
+}
+
+/// A rule of a route.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    /// Its name, which no other rule of the route has.
+    pub name: Option<Arc<str>>,
+    /// Which requests it is for, as JSON; none where it says nothing.
+    pub matches: Option<Arc<str>>,
+    /// Where requests go.
+    pub backends: Box<[BackendReference]>,
+}
+
+impl Route {
+    /// The row of `object`.
+    ///
+    /// # Errors
+    ///
+    /// What the API server would refuse.
+    pub fn read(kind: RouteKind, object: &HubObject) -> Result<Self, Fault> {
+        let spec: Spec = wire::spec(object)?;
+        let mut rules: Vec<Rule> = spec.rules.0.into_iter().map(Rule::from).collect();
+        if rules.is_empty() && kind == RouteKind::Http {
+            // The default of its definition.
+            rules.push(Rule::default());
+        }
+        let mut faults = Vec::new();
+        for (index, rule) in rules.iter().enumerate() {
+            let place = || format!("spec.rules{}", Step::Item(index));
+            let in_matches =
+                |fault: Fault| Fault { place: format!("{}.matches{}", place(), fault.place), ..fault };
+            if let Some(name) = &rule.name
+                && rules[..index].iter().any(|other| other.name.as_ref() == Some(name))
+            {
+                let text = format!("{name:?} is the name of two rules");
+                return Err(Fault { place: format!("{}.name", place()), text });
+            }
+            if let Some(text) = &rule.matches {
+                matches::check(kind, text).map_err(in_matches)?;
+                faults.extend(matches::unreadable(kind, text).map(in_matches));
+            }
+        }
+        Ok(Self {
+            created: Created::of(&object.metadata),
+            parents: spec.parent_refs.0.into_iter().map(ParentReference::from).collect(),
+            hostnames: spec.hostnames.0.into_iter().map(|hostname| hostname.0).collect(),
+            rules: rules.into(),
+            faults: faults.into(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    #[serde(default, deserialize_with = "or_default")]
+    parent_refs: Limited<parent::Written, PARENTS_LIMIT>,
+    #[serde(default, deserialize_with = "or_default")]
+    hostnames: Limited<Hostname, LIMIT>,
+    #[serde(default, deserialize_with = "or_default")]
+    rules: Limited<Written, LIMIT>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    name: Option<Name>,
+    matches: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "or_default")]
+    backend_refs: Limited<backend::Written, LIMIT>,
+}
+
+impl From<Written> for Rule {
+    fn from(written: Written) -> Self {
+        Self {
+            name: written.name.map(|name| name.0),
+            matches: written.matches.map(|matches| matches.get().into()),
+            backends: written.backend_refs.0.into_iter().map(BackendReference::from).collect(),
+        }
+    }
+}

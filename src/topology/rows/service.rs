@@ -1,0 +1,73 @@
+//! Services.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::wire::{self, Port, or_default};
+use crate::api::json::step::Step;
+use crate::api::object::HubObject;
+use crate::api::syntax::is_dns_label;
+use crate::api::text::excerpt;
+use crate::topology::fault::Fault;
+
+/// A Service: its ports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// Its ports, in their order.
+    pub ports: Box<[ServicePort]>,
+}
+
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePort {
+    /// Its name, which a single port may lack.
+    pub name: Option<Arc<str>>,
+    /// Its number.
+    pub port: u16,
+}
+
+impl Service {
+    /// The row of `object`.
+    ///
+    /// # Errors
+    ///
+    /// What the API server would refuse.
+    pub fn read(object: &HubObject) -> Result<Self, Fault> {
+        let spec: Spec = wire::spec(object)?;
+        for (index, port) in spec.ports.iter().enumerate() {
+            let fault =
+                |text: String| Err(Fault { place: format!("spec.ports{}.name", Step::Item(index)), text });
+            match port.name.as_deref().unwrap_or_default() {
+                "" if spec.ports.len() > 1 => {
+                    return fault("is required where there are several ports".into());
+                }
+                "" => {}
+                name if !is_dns_label(name) => {
+                    return fault(format!("{:?} is no name of a port", excerpt(name)));
+                }
+                name if spec.ports[..index].iter().any(|other| other.name.as_deref() == Some(name)) => {
+                    return fault(format!("{name:?} is the name of two ports"));
+                }
+                _ => {}
+            }
+        }
+        let ports = spec.ports.into_iter().map(|port| ServicePort {
+            name: port.name.filter(|name| !name.is_empty()).map(Into::into),
+            port: port.port.0,
+        });
+        Ok(Self { ports: ports.collect() })
+    }
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    #[serde(default, deserialize_with = "or_default")]
+    ports: Vec<Written>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    name: Option<String>,
+    port: Port,
+}

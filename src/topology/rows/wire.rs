@@ -1,0 +1,156 @@
+//! The values that objects of Gateway API are made of, each read as the API server would take it: what it refuses is a fault
+//! at the value's own place.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::api::object::HubObject;
+use crate::api::syntax::{SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain, is_kind};
+use crate::api::text::excerpt;
+use crate::topology::fault::Fault;
+
+/// Reads the spec of `object`.
+///
+/// # Errors
+///
+/// The first fault, with its place in the object.
+pub(super) fn spec<T: DeserializeOwned>(object: &HubObject) -> Result<T, Fault> {
+    let text = object.spec.as_deref().map_or("{}", |spec| spec.get());
+    serde_json::from_str(text).or_else(|_| {
+        // The same again, slower, for words that name the place and no line of one long line.
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let path = error.path().to_string();
+            let place = if path == "." { "spec".to_owned() } else { format!("spec.{path}") };
+            Fault { place, text: error.inner().to_string() }
+        })
+    })
+}
+
+/// A value whose null is what is not there.
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A list of at most `N`.
+#[derive(Debug)]
+pub(super) struct Limited<T, const N: usize>(pub(super) Vec<T>);
+
+impl<T, const N: usize> Default for Limited<T, N> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Limited<T, N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let items = Vec::deserialize(deserializer)?;
+        if items.len() > N {
+            return Err(D::Error::custom(format_args!("has {} items, at most {N} are allowed", items.len())));
+        }
+        Ok(Self(items))
+    }
+}
+
+/// Text that has to be `what`, as `is` tells.
+fn checked(text: String, is: impl Fn(&str) -> bool, what: &str) -> Result<Arc<str>, String> {
+    if is(&text) { Ok(text.into()) } else { Err(format!("{:?} is no {what}", excerpt(&text))) }
+}
+
+/// The name of an object, or of a section of one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Name(pub(super) Arc<str>);
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        checked(text, is_dns_subdomain, "name of Kubernetes").map(Self)
+    }
+}
+
+/// The name of a namespace.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Namespace(pub(super) Arc<str>);
+
+impl TryFrom<String> for Namespace {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        checked(text, is_dns_label, "name of a namespace").map(Self)
+    }
+}
+
+/// An API group, empty for core.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Group(pub(super) Arc<str>);
+
+impl TryFrom<String> for Group {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        checked(text, |text| text.is_empty() || is_dns_subdomain(text), "API group").map(Self)
+    }
+}
+
+/// The name of a kind in objects.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct KindName(pub(super) Arc<str>);
+
+impl TryFrom<String> for KindName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        checked(text, is_kind, "kind").map(Self)
+    }
+}
+
+/// A host name, or one whose first label stands for one label or more: `*.example.com`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Hostname(pub(super) Arc<str>);
+
+impl TryFrom<String> for Hostname {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is = |text: &str| {
+            let rest = text.strip_prefix("*.").unwrap_or(text);
+            let is_address = rest.split('.').all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+            text.len() <= SUBDOMAIN_LIMIT && is_dns_subdomain(rest) && !is_address
+        };
+        checked(text, is, "host name in lower case").map(Self)
+    }
+}
+
+/// The number of a port.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "i64")]
+pub(super) struct Port(pub(super) u16);
+
+/// That a number is no port.
+pub(super) struct NoPort(i64);
+
+impl fmt::Display for NoPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected a port from 1 to 65535, found {}", self.0)
+    }
+}
+
+impl TryFrom<i64> for Port {
+    type Error = NoPort;
+
+    fn try_from(number: i64) -> Result<Self, NoPort> {
+        u16::try_from(number).ok().filter(|port| *port != 0).map(Self).ok_or(NoPort(number))
+    }
+}

@@ -1,0 +1,149 @@
+//! How policies of each kind are merged, and what their rules are.
+
+mod auth;
+mod block;
+mod fields;
+mod limits;
+mod strategy;
+mod whole;
+
+use serde_json::{Map, Value};
+
+use super::fault::Fault;
+use super::locator::KindRef;
+use super::rows::RouteKind;
+use crate::api::json::Hash;
+use block::Block;
+pub(super) use fields::has_place_of;
+pub use strategy::Strategy;
+
+/// The group of Kuadrant's policies.
+const KUADRANT: &str = "kuadrant.io";
+
+/// How policies of a kind are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// As Kuadrant's AuthPolicy.
+    Auth,
+    /// As Kuadrant's RateLimitPolicy.
+    Limits,
+    /// As Kuadrant's TokenRateLimitPolicy, which knows no GRPCRoutes.
+    TokenLimits,
+    /// At listeners, whole: the listener's own in place of its Gateway's.
+    Whole,
+    /// Not at all: a policy is in force at its target alone.
+    Direct,
+    /// Field by field, as GEP-713 has it where it says nothing else. That the kind means it so is assumed.
+    Fields,
+}
+
+impl Manner {
+    /// How policies of `kind` are merged, as far as that is known of the kind.
+    #[must_use]
+    pub fn of(kind: KindRef<'_>) -> Self {
+        match (kind.group, kind.kind) {
+            (KUADRANT, "AuthPolicy") => Self::Auth,
+            (KUADRANT, "RateLimitPolicy") => Self::Limits,
+            (KUADRANT, "TokenRateLimitPolicy") => Self::TokenLimits,
+            (KUADRANT, "DNSPolicy" | "TLSPolicy") => Self::Whole,
+            _ => Self::Fields,
+        }
+    }
+
+    /// Whether such policies say anything of routes of `kind`.
+    #[must_use]
+    pub fn is_for(self, kind: RouteKind) -> bool {
+        match self {
+            Self::Auth | Self::Limits => matches!(kind, RouteKind::Http | RouteKind::Grpc),
+            Self::TokenLimits => kind == RouteKind::Http,
+            Self::Whole | Self::Direct | Self::Fields => true,
+        }
+    }
+
+    /// Whether such a policy may lie on a route of `kind`.
+    #[must_use]
+    pub fn lies_on(self, kind: RouteKind) -> bool {
+        self != Self::Whole && self.is_for(kind)
+    }
+
+    /// Whether only one of them counts on one target.
+    #[must_use]
+    pub fn is_alone(self) -> bool {
+        matches!(self, Self::Whole | Self::Direct)
+    }
+
+    /// Whether such a policy is in force at its target alone.
+    #[must_use]
+    pub fn is_direct(self) -> bool {
+        self == Self::Direct
+    }
+
+    /// Whether a rule is a place in a spec: it displaces rules at places in it, and those of places that it is in.
+    #[must_use]
+    pub fn has_places(self) -> bool {
+        self == Self::Fields
+    }
+}
+
+/// What a policy says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PolicyRules {
+    /// How it is merged with others.
+    pub strategy: Strategy,
+    /// Its rules, in the order of their keys.
+    pub rules: Vec<PolicyRule>,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+}
+
+/// A rule of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyRule {
+    /// Two rules of one key exclude each other.
+    pub key: String,
+    /// What it says.
+    pub value: Value,
+    /// The hash of that.
+    pub hash: Hash,
+    /// Whether a policy that has it has rules: what only goes with rules is none.
+    pub is_rule: bool,
+}
+
+impl PolicyRule {
+    fn new(key: String, value: &Value) -> Self {
+        Self { key, value: value.clone(), hash: Hash::of_value(value), is_rule: true }
+    }
+
+    /// What only goes with rules.
+    fn beside(key: String, value: &Value) -> Self {
+        Self { is_rule: false, ..Self::new(key, value) }
+    }
+}
+
+impl PolicyRules {
+    /// What a policy says whose spec is `text`, in `manner`. Where a field has a wrong type, it has no rules.
+    #[must_use]
+    pub fn read(manner: Manner, text: &str) -> Self {
+        let spec: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+        if manner.is_alone() {
+            return Self { rules: whole::rules(&spec), ..Self::default() };
+        }
+        let (block, mut faults) = match Block::read(&spec) {
+            Ok(found) => found,
+            Err(wrong) => {
+                return Self { strategy: Strategy::AtomicDefaults, faults: vec![wrong], ..Self::default() };
+            }
+        };
+        let rules = match manner {
+            Manner::Auth => auth::rules(&block),
+            Manner::Limits | Manner::TokenLimits => limits::rules(&block),
+            Manner::Fields | Manner::Whole | Manner::Direct => Ok(fields::rules(&block)),
+        };
+        let mut rules = rules.unwrap_or_else(|wrong| {
+            faults.push(wrong);
+            Vec::new()
+        });
+        rules.sort_by(|left, right| left.key.cmp(&right.key));
+        Self { strategy: block.strategy, rules, faults }
+    }
+}

@@ -1,0 +1,39 @@
+//! How a policy is merged with one that is more specific (its target), seen from the less specific one (its source).
+
+use std::fmt;
+
+/// How a policy is merged with what is more specific: GEP-713 and Kuadrant's RFC 0009.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// It is not merged.
+    #[default]
+    None,
+    /// It holds where nothing more specific has rules.
+    AtomicDefaults,
+    /// It holds, and nothing more specific.
+    AtomicOverrides,
+    /// Each of its rules holds where nothing more specific has one of the same key.
+    MergedDefaults,
+    /// Each of its rules holds, whatever is more specific.
+    MergedOverrides,
+}
+
+impl Strategy {
+    /// Whether rules of it win against more specific ones.
+    #[must_use]
+    pub fn overrides(self) -> bool {
+        matches!(self, Self::AtomicOverrides | Self::MergedOverrides)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::AtomicDefaults => "atomic defaults",
+            Self::AtomicOverrides => "atomic overrides",
+            Self::MergedDefaults => "merged defaults",
+            Self::MergedOverrides => "merged overrides",
+        })
+    }
+}

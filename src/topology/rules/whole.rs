@@ -1,0 +1,12 @@
+//! Policies that are in force whole or not at all.
+
+use serde_json::{Map, Value};
+
+use super::PolicyRule;
+
+/// The one rule of such a policy: its spec, without what it says of targets.
+pub(super) fn rules(spec: &Map<String, Value>) -> Vec<PolicyRule> {
+    let fields = spec.iter().filter(|(key, _)| !matches!(key.as_str(), "targetRef" | "targetRefs"));
+    let whole: Map<String, Value> = fields.map(|(key, value)| (key.clone(), value.clone())).collect();
+    vec![PolicyRule::new("spec#".to_owned(), &Value::Object(whole))]
+}

@@ -1,0 +1,84 @@
+//! What people and programs see of a graph.
+
+pub mod dot;
+mod effective;
+mod scope;
+mod topology;
+pub mod tree;
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use effective::{Answer, Chosen, EffectiveReport, InForce, RuleInForce};
+pub use scope::Scope;
+pub use topology::TopologyReport;
+
+use super::graph::{Graph, NodeId};
+use super::locator::Locator;
+
+/// A node or a policy as reports name it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    /// Its locator.
+    pub id: String,
+    /// The same for people: `HTTPRoute shop/orders`, `listener http`.
+    pub words: String,
+}
+
+impl Named {
+    /// The object, or the section of it, of this name.
+    #[must_use]
+    pub fn object(locator: Locator<'_>) -> Self {
+        let section = locator.section.map(|section| format!(" {section}")).unwrap_or_default();
+        let words = format!("{} {}{section}", locator.kind.kind, locator.object());
+        Self { id: locator.to_string(), words }
+    }
+
+    /// A node on a path, where its object stands before it.
+    #[must_use]
+    pub fn on_path(graph: &Graph<'_>, node: NodeId) -> Self {
+        let locator = graph.locator(node);
+        let named = Self::object(locator);
+        match (graph.listener(node), locator.section) {
+            (Some(listener), _) => Self { words: format!("listener {}", listener.name), ..named },
+            (None, Some(section)) => Self { words: format!("rule {section}"), ..named },
+            (None, None) => named,
+        }
+    }
+}
+
+/// What is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ObjectFault {
+    /// What is wrong.
+    pub message: String,
+    /// The object's locator.
+    pub object: String,
+    /// Where it stands, of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// What is wrong with the policies and the routes of `graph`; `place` says where an object stands.
+#[must_use]
+pub fn faults(graph: &Graph<'_>, place: &dyn Fn(&str) -> Option<String>) -> Vec<ObjectFault> {
+    let of_policies = graph.policies().iter().map(|policy| (policy.locator, policy.rules.faults.as_slice()));
+    let of_routes = graph.routes().map(|(locator, route)| (locator, &*route.faults));
+    let faults = of_policies.chain(of_routes).flat_map(|(locator, faults)| {
+        faults.iter().map(move |fault| {
+            let object = locator.to_string();
+            ObjectFault { message: fault.to_string(), place: place(&object), object }
+        })
+    });
+    faults.collect()
+}
+
+impl fmt::Display for ObjectFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        write!(f, "{}: {}", self.object, self.message)
+    }
+}

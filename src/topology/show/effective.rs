@@ -1,0 +1,170 @@
+//! What is in force along paths.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use serde::ser::Serializer;
+use serde_json::{Map, Value, json};
+
+use super::{Named, Scope};
+use crate::topology::effective::{EffectiveId, Folds};
+use crate::topology::graph::{Graph, NodeId};
+use crate::topology::request::{Choice, Criterion, Request};
+
+/// What is in force along the paths that are asked for.
+#[derive(Debug, Serialize)]
+pub struct EffectiveReport {
+    /// One for each path.
+    pub answers: Vec<Answer>,
+    /// The request that was asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
+    /// What is not known.
+    pub unknown: Vec<String>,
+}
+
+/// What is in force along a path.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its nodes.
+    pub path: Vec<Named>,
+    /// The hosts that it lets through.
+    pub hostnames: Vec<String>,
+    /// What is in force, in the order of kinds.
+    pub effective: Vec<InForce>,
+    /// Of a request: why this path answers it.
+    pub chosen: Option<Chosen>,
+}
+
+/// Why a path answers a request.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Whether a regular expression took part, which implementations read each in their own way.
+    pub implementation_specific: bool,
+    /// What decided, and the rule that it decided against. None where no other matches.
+    pub decided: Option<(Criterion, Named)>,
+}
+
+/// What is in force of one kind.
+#[derive(Debug)]
+pub struct InForce {
+    /// The kind: `AuthPolicy.kuadrant.io`.
+    pub kind: String,
+    /// Equal where equal rules come from the same policies.
+    pub id: String,
+    /// The rules, in the order of their keys.
+    pub rules: Vec<RuleInForce>,
+    /// The policies that they are of.
+    pub sources: Vec<Named>,
+    /// Those that none of them is of.
+    pub lost: Vec<Named>,
+}
+
+/// A rule in force.
+#[derive(Debug)]
+pub struct RuleInForce {
+    /// Two rules of one key exclude each other.
+    pub key: String,
+    /// The policy that it is of.
+    pub source: Named,
+    /// What it says.
+    pub value: Value,
+    /// On how many paths it is in force.
+    pub shared_by: u64,
+}
+
+impl EffectiveReport {
+    /// What is in force along the paths of `graph` that `scope` asks for, or those of them that answer `request`.
+    #[must_use]
+    pub fn new(graph: &Graph<'_>, scope: &Scope, request: Option<Request>, unknown: Vec<String>) -> Self {
+        let mut folds = Folds::new(graph);
+        let choices: Option<HashMap<(NodeId, NodeId), Chosen>> = request.as_ref().map(|request| {
+            let choices = request.choices(graph).into_iter();
+            choices.map(|choice| ((choice.listener, choice.rule), Chosen::new(graph, choice))).collect()
+        });
+        // The listener is before the route and its rule.
+        let choice = |nodes: &[NodeId]| {
+            let choices = choices.as_ref()?;
+            nodes.iter().find_map(|listener| choices.get(&(*listener, *nodes.last()?)).cloned())
+        };
+        let mut found: Vec<(Vec<NodeId>, Vec<String>, Vec<EffectiveId>)> = Vec::new();
+        let _ = graph.walk::<()>(&mut folds, &mut |path, folds| {
+            path.effective.iter().for_each(|id| folds.count(*id, 1));
+            let along = || path.effective.iter().flat_map(|id| folds.stack(*id).to_vec()).collect();
+            let is_chosen = choices.is_none() || choice(path.nodes).is_some();
+            if is_chosen && scope.has_path(graph, path, along) {
+                let hostnames = path.hostnames.iter().map(|&host| host.to_owned()).collect();
+                found.push((path.nodes.to_vec(), hostnames, path.effective.to_vec()));
+            }
+            ControlFlow::Continue(())
+        });
+        let shared = folds.shared();
+        let answers = found.into_iter().map(|(nodes, hostnames, effective)| Answer {
+            chosen: choice(&nodes),
+            path: nodes.into_iter().map(|node| Named::on_path(graph, node)).collect(),
+            hostnames,
+            effective: effective.into_iter().map(|id| InForce::new(&folds, id, &shared)).collect(),
+        });
+        Self { answers: answers.collect(), request, unknown }
+    }
+}
+
+impl Chosen {
+    fn new(graph: &Graph<'_>, choice: Choice) -> Self {
+        let against = |(criterion, rule)| (criterion, Named::object(graph.locator(rule)));
+        Self { implementation_specific: choice.implementation_specific, decided: choice.decided.map(against) }
+    }
+}
+
+impl InForce {
+    fn new(folds: &Folds<'_, '_>, id: EffectiveId, shared: &HashMap<(u32, &str), u64>) -> Self {
+        let effective = folds.get(id);
+        let policy = |number: u32| Named::object(folds.policy(number).locator);
+        let policies = |numbers: &[u32]| numbers.iter().map(|number| policy(*number)).collect();
+        let rules = folds.rules(id).into_iter().map(|entry| RuleInForce {
+            key: entry.rule.key.clone(),
+            source: policy(entry.policy),
+            value: entry.rule.value.clone(),
+            shared_by: shared.get(&(entry.policy, entry.rule.key.as_str())).copied().unwrap_or_default(),
+        });
+        Self {
+            kind: effective.kind.to_string(),
+            id: effective.id.to_string(),
+            rules: rules.collect(),
+            sources: policies(&effective.sources),
+            lost: policies(&effective.lost),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let rule = |rule: &RuleInForce| {
+            let RuleInForce { key, source, value, shared_by } = rule;
+            (key.clone(), json!({"source": source.id, "value": value, "sharedBy": shared_by}))
+        };
+        let rules: Map<String, Value> = self.rules.iter().map(rule).collect();
+        json!({"id": self.id, "rules": rules, "sources": ids(&self.sources)})
+    }
+}
+
+fn ids(named: &[Named]) -> Vec<&str> {
+    named.iter().map(|named| named.id.as_str()).collect()
+}
+
+/// With its keys in order.
+impl Serialize for Answer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let effective: Map<String, Value> =
+            self.effective.iter().map(|of| (of.kind.clone(), of.json())).collect();
+        let mut json = json!({"path": ids(&self.path), "hostnames": self.hostnames, "effective": effective});
+        let lost = self.effective.iter().filter(|of| !of.lost.is_empty());
+        let lost: Map<String, Value> = lost.map(|of| (of.kind.clone(), json!(ids(&of.lost)))).collect();
+        if !lost.is_empty() {
+            json["lost"] = lost.into();
+        }
+        if self.chosen.as_ref().is_some_and(|chosen| chosen.implementation_specific) {
+            json["implementationSpecific"] = true.into();
+        }
+        json.serialize(serializer)
+    }
+}

@@ -1,0 +1,284 @@
+//! A graph as JSON: keys and lists in order, so that equal objects give equal bytes.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value, json};
+
+use super::{ObjectFault, Scope};
+use crate::api::json::Hash;
+use crate::topology::effective::{EffectiveId, Folds};
+use crate::topology::graph::{Graph, NodeId};
+use crate::topology::locator::SERVICE;
+use crate::topology::paths::Path;
+use crate::topology::policies::PolicyNode;
+use crate::topology::reason::Unattached;
+use crate::topology::rules::Manner;
+
+/// A graph, or the part of it that is asked for.
+#[derive(Debug)]
+pub struct TopologyReport<'g, 'f> {
+    graph: &'g Graph<'f>,
+    folds: RefCell<Folds<'g, 'f>>,
+    scope: Scope,
+    faults: Vec<ObjectFault>,
+    /// The nodes that are shown.
+    shown: Vec<bool>,
+    /// The effective policies that are shown, by their ids.
+    effective: BTreeMap<Hash, EffectiveId>,
+}
+
+impl<'g, 'f> TopologyReport<'g, 'f> {
+    /// What `scope` asks for of `graph`, with what is wrong with its objects.
+    #[must_use]
+    pub fn new(graph: &'g Graph<'f>, scope: Scope, mut faults: Vec<ObjectFault>) -> Self {
+        let mut folds = Folds::new(graph);
+        let mut shown: Vec<bool> = graph.nodes().map(|node| scope.has_object(&graph.locator(node))).collect();
+        let mut used: BTreeSet<EffectiveId> = BTreeSet::new();
+        let _ = graph.walk::<()>(&mut folds, &mut |path, _| {
+            if scope.has_path(graph, path, Vec::new) {
+                used.extend(path.effective);
+                for node in path.nodes {
+                    shown[node.index()] = true;
+                    let backends = graph.links(*node).filter(|_| graph.rule(*node).is_some());
+                    backends.for_each(|backend| shown[backend.index()] = true);
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        let effective = used.into_iter().map(|id| (folds.get(id).id, id)).collect();
+        faults.sort();
+        Self { graph, folds: RefCell::new(folds), scope, faults, shown, effective }
+    }
+
+    /// Whether all of it attaches, counts and is as it should be.
+    #[must_use]
+    pub fn is_fine(&self) -> bool {
+        self.faults.is_empty()
+            && self.policies().all(|policy| policy.void.is_none())
+            && self.unattached().all(|item| !item.reason.is_fault())
+    }
+
+    /// What is wrong with its objects.
+    #[must_use]
+    pub fn faults(&self) -> &[ObjectFault] {
+        &self.faults
+    }
+
+    /// The graph.
+    #[must_use]
+    pub fn graph(&self) -> &'g Graph<'f> {
+        self.graph
+    }
+
+    /// The nodes that are shown.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.graph.nodes().filter(|node| self.shows(*node))
+    }
+
+    /// Whether `node` is shown.
+    #[must_use]
+    pub fn shows(&self, node: NodeId) -> bool {
+        self.shown[node.index()]
+    }
+
+    /// The policies that are shown: those on what is shown, and those that are asked for themselves.
+    pub fn policies(&self) -> impl Iterator<Item = &'g PolicyNode<'f>> {
+        self.graph.policies().iter().filter(|policy| {
+            let on = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
+            on.into_iter().any(|node| self.shows(*node)) || self.scope.has_object(&policy.locator)
+        })
+    }
+
+    /// What is shown of what attaches nowhere.
+    pub fn unattached(&self) -> impl Iterator<Item = &'g Unattached<'f>> {
+        let shown: BTreeSet<String> = if self.scope.is_all() {
+            BTreeSet::new()
+        } else {
+            self.nodes().map(|node| self.graph.locator(node).with(None).to_string()).collect()
+        };
+        self.graph.unattached().iter().filter(move |item| {
+            self.scope.is_all()
+                || [item.from, item.to].iter().any(|end| shown.contains(&end.with(None).to_string()))
+        })
+    }
+
+    /// All links between nodes that are shown.
+    pub fn links(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.graph.all_links().filter(|(from, to)| self.shows(*from) && self.shows(*to))
+    }
+}
+
+impl Serialize for TopologyReport<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let graph = self.graph;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry(
+            "effective",
+            &Each(
+                || self.effective.keys(),
+                |id: &Hash| (id.to_string(), effective(&self.folds.borrow(), self.effective[id])),
+            ),
+        )?;
+        map.serialize_entry("faults", &self.faults)?;
+        map.serialize_entry(
+            "links",
+            &List(
+                || self.links(),
+                |(from, to): (NodeId, NodeId)| {
+                    json!([graph.locator(from).to_string(), graph.locator(to).to_string()])
+                },
+            ),
+        )?;
+        map.serialize_entry("nodes", &List(|| self.nodes(), |node| json_of_node(graph, node)))?;
+        map.serialize_entry("paths", &Paths(self))?;
+        map.serialize_entry("policies", &List(|| self.policies(), json_of_policy))?;
+        map.serialize_entry("unattached", &List(|| self.unattached(), json_of_unattached))?;
+        map.end()
+    }
+}
+
+/// A list whose items are made as they are written.
+struct List<I, W>(I, W);
+
+impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> Value> Serialize for List<I, W> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)().map(&self.1))
+    }
+}
+
+/// An object whose fields are made as they are written.
+struct Each<I, W>(I, W);
+
+impl<T: Iterator, I: Fn() -> T, W: Fn(T::Item) -> (String, Value)> Serialize for Each<I, W> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map((self.0)().map(&self.1))
+    }
+}
+
+struct Paths<'r, 'g, 'f>(&'r TopologyReport<'g, 'f>);
+
+impl Serialize for Paths<'_, '_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let TopologyReport { graph, folds, scope, .. } = self.0;
+        let mut list = serializer.serialize_seq(None)?;
+        let written = graph.walk(&mut folds.borrow_mut(), &mut |path, folds| {
+            if !scope.has_path(graph, path, Vec::new) {
+                return ControlFlow::Continue(());
+            }
+            match list.serialize_element(&json_of_path(graph, path, folds)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            }
+        });
+        match written {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => list.end(),
+        }
+    }
+}
+
+fn json_of_path(graph: &Graph<'_>, path: &Path<'_, '_>, folds: &Folds<'_, '_>) -> Value {
+    let nodes: Vec<String> = path.nodes.iter().map(|node| graph.locator(*node).to_string()).collect();
+    let kind = |id: &EffectiveId| folds.get(*id).kind.to_string();
+    let effective: Map<String, Value> =
+        path.effective.iter().map(|id| (kind(id), folds.get(*id).id.to_string().into())).collect();
+    let mut json = json!({"nodes": nodes, "hostnames": path.hostnames, "effective": effective});
+    if let Some(lost) = lost(path, folds) {
+        json["lost"] = lost;
+    }
+    json
+}
+
+/// The policies of each kind that no rule in force is of.
+fn lost(path: &Path<'_, '_>, folds: &Folds<'_, '_>) -> Option<Value> {
+    let lost = path.effective.iter().map(|id| folds.get(*id)).filter(|effective| !effective.lost.is_empty());
+    let lost: Map<String, Value> =
+        lost.map(|effective| (effective.kind.to_string(), locators(folds, &effective.lost))).collect();
+    (!lost.is_empty()).then_some(lost.into())
+}
+
+/// The locators of policies.
+fn locators(folds: &Folds<'_, '_>, numbers: &[u32]) -> Value {
+    numbers.iter().map(|number| folds.policy(*number).locator.to_string()).collect()
+}
+
+fn effective(folds: &Folds<'_, '_>, id: EffectiveId) -> Value {
+    let effective = folds.get(id);
+    let rules: Map<String, Value> = folds
+        .rules(id)
+        .into_iter()
+        .map(|entry| {
+            let source = folds.policy(entry.policy).locator.to_string();
+            (entry.rule.key.clone(), json!({"source": source, "value": entry.rule.value}))
+        })
+        .collect();
+    json!({
+        "kind": effective.kind.to_string(),
+        "rules": rules,
+        "sources": locators(folds, &effective.sources),
+    })
+}
+
+fn json_of_node(graph: &Graph<'_>, node: NodeId) -> Value {
+    let locator = graph.locator(node);
+    let policies: Vec<&PolicyNode<'_>> = graph.policies_on(node).collect();
+    let ids: Vec<String> = policies.iter().map(|policy| policy.locator.to_string()).collect();
+    let mut json = json!({
+        "id": locator.to_string(),
+        "kind": locator.kind.kind,
+        "group": locator.kind.group,
+        "namespace": locator.namespace,
+        "name": locator.name,
+        "policies": ids,
+    });
+    if let Some(section) = locator.section {
+        json["section"] = section.to_string().into();
+    }
+    let is_direct = |policy: &&&PolicyNode<'_>| policy.manner == Manner::Direct || locator.kind == SERVICE;
+    let direct = policies.iter().filter(is_direct);
+    let direct: Map<String, Value> =
+        direct.map(|policy| (policy.locator.kind.to_string(), policy.locator.to_string().into())).collect();
+    if !direct.is_empty() {
+        json["direct"] = direct.into();
+    }
+    json
+}
+
+fn json_of_policy(policy: &PolicyNode<'_>) -> Value {
+    let targets: Vec<Value> = policy
+        .targets
+        .iter()
+        .map(|target| {
+            let mut json = json!({"id": target.locator.to_string(), "attached": target.node.is_ok()});
+            if let Err((reason, _)) = &target.node {
+                json["reason"] = reason.to_string().into();
+            }
+            json
+        })
+        .collect();
+    let mut json = json!({
+        "id": policy.locator.to_string(),
+        "kind": policy.locator.kind.to_string(),
+        "counts": policy.void.is_none(),
+        "strategy": policy.rules.strategy.to_string(),
+        "assumed": policy.manner == Manner::Fields,
+        "targets": targets,
+    });
+    if let Some((reason, message)) = &policy.void {
+        json["reason"] = reason.to_string().into();
+        json["message"] = message.clone().into();
+    }
+    json
+}
+
+fn json_of_unattached(item: &Unattached<'_>) -> Value {
+    json!({
+        "from": item.from.to_string(),
+        "to": item.to.to_string(),
+        "reason": item.reason.to_string(),
+        "message": item.message,
+    })
+}

@@ -1,0 +1,79 @@
+//! A graph as a tree, for a terminal.
+
+use super::{Named, TopologyReport};
+use crate::topology::graph::{Graph, NodeId, ObjectRow};
+use crate::topology::locator::Locator;
+
+/// The graph as lines of a tree, and below them what does not attach, what does not count and what is wrong.
+#[must_use]
+pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
+    let graph = report.graph();
+    let mut lines = Vec::new();
+    for root in graph.roots().into_iter().filter(|root| report.shows(*root)) {
+        lines.push(node(graph, root));
+        branches(report, root, "", &mut lines);
+    }
+    let unattached: Vec<String> = report
+        .unattached()
+        .map(|item| {
+            format!("  {} to {}: {}: {}", named(item.from), named(item.to), item.reason, item.message)
+        })
+        .collect();
+    section(&mut lines, "Not attached:", unattached);
+    let void = report.policies().filter_map(|policy| {
+        let (reason, message) = policy.void.as_ref()?;
+        Some(format!("  {}: {reason}: {message}", named(policy.locator)))
+    });
+    section(&mut lines, "Policies without effect:", void.collect());
+    let faults = report.faults().iter().map(|fault| format!("  {fault}"));
+    section(&mut lines, "Faults:", faults.collect());
+    if lines.is_empty() {
+        lines.push("There are no Gateways.".to_owned());
+    }
+    lines
+}
+
+fn section(lines: &mut Vec<String>, heading: &str, of: Vec<String>) {
+    if !of.is_empty() {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.push(heading.to_owned());
+        lines.extend(of);
+    }
+}
+
+fn branches(report: &TopologyReport<'_, '_>, of: NodeId, indent: &str, lines: &mut Vec<String>) {
+    let graph = report.graph();
+    let children: Vec<NodeId> = graph.links(of).filter(|child| report.shows(*child)).collect();
+    for (index, child) in children.iter().enumerate() {
+        let is_last = index + 1 == children.len();
+        let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        lines.push(format!("{indent}{branch}{}", node(graph, *child)));
+        branches(report, *child, &format!("{indent}{below}"), lines);
+    }
+}
+
+/// A node in a line: what it is, and the policies on it.
+fn node(graph: &Graph<'_>, node: NodeId) -> String {
+    let locator = graph.locator(node);
+    let what = match (graph.listener(node), graph.rule(node), &graph.object(node).row) {
+        (Some(listener), _, _) => {
+            let host = listener.hostname.as_deref().unwrap_or("*");
+            format!("listener {}: {} {} {host}", listener.name, listener.protocol, listener.port)
+        }
+        (_, Some(_), _) => Named::on_path(graph, node).words,
+        (_, _, ObjectRow::Route(_, route)) if !route.hostnames.is_empty() => {
+            let hosts: Vec<&str> = route.hostnames.iter().map(|name| &**name).collect();
+            format!("{}: {}", named(locator), hosts.join(", "))
+        }
+        (_, _, ObjectRow::Leaf(_)) => format!("{} (not known)", named(locator)),
+        _ => named(locator),
+    };
+    let policies: Vec<String> = graph.policies_on(node).map(|policy| named(policy.locator)).collect();
+    if policies.is_empty() { what } else { format!("{what} [{}]", policies.join(", ")) }
+}
+
+fn named(locator: Locator<'_>) -> String {
+    Named::object(locator).words
+}

@@ -1,0 +1,480 @@
+//! `policy-sync topology` and `policy-sync effective`, of files.
+
+use std::path::Path;
+
+use policy_sync_testenv::bad_input::{self, code};
+use serde_json::{Value, json};
+
+use crate::run::{Ran, run, run_with};
+
+const CLASS: &str = "{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: istio}, spec: {controllerName: a/b}}";
+
+/// An object of Gateway API in the namespace `shop`.
+fn object(kind: &str, name: &str, spec: &str) -> String {
+    format!(
+        "{{apiVersion: gateway.networking.k8s.io/v1, kind: {kind}, metadata: {{name: {name}, namespace: shop}}, spec: {spec}}}"
+    )
+}
+
+fn policy(name: &str, spec: &str) -> String {
+    format!(
+        "{{apiVersion: kuadrant.io/v1, kind: RateLimitPolicy, metadata: {{name: {name}, namespace: shop}}, spec: {spec}}}"
+    )
+}
+
+fn gateway(listeners: &str) -> String {
+    object("Gateway", "web", &format!("{{gatewayClassName: istio, listeners: [{listeners}]}}"))
+}
+
+/// Objects of one text, each a document of it.
+fn text(objects: &[String]) -> String {
+    objects.join("\n---\n")
+}
+
+const TARGET: &str = "targetRef: {group: gateway.networking.k8s.io, kind: Gateway, name: web}";
+
+/// What is wrong, the objects that it is wrong in, and what is said of it.
+fn cases() -> Vec<(&'static str, Vec<String>, &'static str)> {
+    let route = |spec: &str| vec![object("HTTPRoute", "r", spec)];
+    let of_gateway = |listeners: &str| vec![gateway(listeners)];
+    let of_policy = |spec: &str| vec![policy("p", spec)];
+    vec![
+        (
+            "a name with quotes and markup",
+            vec![object("HTTPRoute", "'<b>\"x\"'", "{}")],
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/<b>\"x\": metadata.name: \"<b>\\\"x\\\"\" is no name of Kubernetes",
+        ),
+        (
+            "a name with a line break",
+            vec![object("HTTPRoute", "\"a\\nb\"", "{}")],
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/a\\nb: metadata.name: \"a\\nb\" is no name of Kubernetes",
+        ),
+        (
+            "an object without a name",
+            vec!["{apiVersion: v1, kind: Service}".to_owned()],
+            "stdin:1: Service: an object without metadata.name",
+        ),
+        (
+            "the name of a target as a number",
+            of_policy("{targetRef: {kind: Gateway, name: 5}}"),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.targetRef.name: invalid type: integer `5`, expected a string",
+        ),
+        (
+            "targets as a text",
+            of_policy("{targetRefs: web}"),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.targetRefs: invalid type: string \"web\", expected a sequence",
+        ),
+        (
+            "a section of a target that is no name",
+            of_policy("{targetRef: {kind: HTTPRoute, name: r, sectionName: rule-1~1}}"),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.targetRef.sectionName: \"rule-1~1\" is no name of Kubernetes",
+        ),
+        (
+            "parents as an object",
+            route("{parentRefs: {name: web}}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.parentRefs: invalid type: map, expected a sequence",
+        ),
+        (
+            "33 parents",
+            route(&format!("{{parentRefs: [{}]}}", vec!["{name: web}"; 33].join(", "))),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.parentRefs: has 33 items, at most 32 are allowed",
+        ),
+        (
+            "a parent's kind with a space",
+            route("{parentRefs: [{kind: Gate way, name: web}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.parentRefs[0].kind: \"Gate way\" is no kind",
+        ),
+        (
+            "a parent's port past the greatest",
+            route("{parentRefs: [{name: web, port: 65536}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.parentRefs[0].port: expected a port from 1 to 65535, found 65536",
+        ),
+        (
+            "a host in upper case",
+            route("{hostnames: [a.example.com, Shop.example.com]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.hostnames[1]: \"Shop.example.com\" is no host name in lower case",
+        ),
+        (
+            "an address as a host",
+            route("{hostnames: [10.0.0.1]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.hostnames[0]: \"10.0.0.1\" is no host name in lower case",
+        ),
+        (
+            "17 rules",
+            route(&format!("{{rules: [{}]}}", vec!["{}"; 17].join(", "))),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules: has 17 items, at most 16 are allowed",
+        ),
+        (
+            "two rules of one name",
+            route("{rules: [{name: a}, {name: a}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[1].name: \"a\" is the name of two rules",
+        ),
+        (
+            "a backend's port as a text",
+            route("{rules: [{backendRefs: [{name: orders, port: http}]}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].backendRefs[0].port: invalid type: string \"http\", expected i64",
+        ),
+        (
+            "a path without a slash",
+            route("{rules: [{matches: [{path: {value: a}}]}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].path.value: \"a\" does not begin with /",
+        ),
+        (
+            "a path with an empty element",
+            route("{rules: [{matches: [{path: {type: Exact, value: /a//b}}]}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].path.value: \"/a//b\" contains //",
+        ),
+        (
+            "a method in lower case",
+            route("{rules: [{matches: [{method: get}]}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].method: \"get\" is none of GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH",
+        ),
+        (
+            "an unknown way to compare",
+            route("{rules: [{matches: [{path: {type: Prefix, value: /}}]}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].path.type: unknown variant `Prefix`, expected one of `Exact`, `PathPrefix`, `RegularExpression`",
+        ),
+        (
+            "an expression that RE2 refuses",
+            route("{rules: [{matches: [{headers: [{name: a, type: RegularExpression, value: '(?!x)'}]}]}]}"),
+            "stdin:1: httproute.gateway.networking.k8s.io:shop/r: spec.rules[0].matches[0].headers[0].value: \"(?!x)\" is no regular expression of RE2: it matches nothing",
+        ),
+        (
+            "two listeners of one name",
+            of_gateway("{name: a, port: 80, protocol: HTTP}, {name: a, port: 81, protocol: HTTP}"),
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[1].name: \"a\" is the name of two listeners",
+        ),
+        (
+            "a listener without a port",
+            of_gateway("{name: a, protocol: HTTP}"),
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0]: missing field `port`",
+        ),
+        (
+            "routes from everyone",
+            of_gateway("{name: a, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Everyone}}}"),
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].allowedRoutes.namespaces.from: unknown variant `Everyone`, expected one of `All`, `Same`, `Selector`, `None`",
+        ),
+        (
+            "a selector with an unknown operator",
+            of_gateway(
+                "{name: a, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchExpressions: [{key: a, operator: Is}]}}}}",
+            ),
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec.listeners[0].allowedRoutes.namespaces: selector: \"Is\" is none of In, NotIn, Exists, DoesNotExist",
+        ),
+        (
+            "a Gateway without a class",
+            vec![object("Gateway", "web", "{listeners: []}")],
+            "stdin:1: gateway.gateway.networking.k8s.io:shop/web: spec: missing field `gatewayClassName`",
+        ),
+        (
+            "a port without a name beside another",
+            vec![
+                object("Service", "orders", "{ports: [{name: a, port: 80}, {port: 81}]}")
+                    .replace("gateway.networking.k8s.io/v1", "v1"),
+            ],
+            "stdin:1: service:shop/orders: spec.ports[1].name: is required where there are several ports",
+        ),
+        (
+            "a grant without a namespace",
+            vec![object("ReferenceGrant", "g", "{from: [{group: '', kind: Service}], to: []}")],
+            "stdin:1: referencegrant.gateway.networking.k8s.io:shop/g: spec.from[0]: missing field `namespace`",
+        ),
+        (
+            "limits as a list",
+            of_policy(&format!("{{{TARGET}, limits: [a]}}")),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.limits: expected an object, found a list",
+        ),
+        (
+            "a limit as a number",
+            of_policy(&format!("{{{TARGET}, overrides: {{limits: {{'a b': 5}}}}}}")),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.overrides.limits[\"a b\"]: expected an object, found a number",
+        ),
+        (
+            "defaults as a text",
+            of_policy(&format!("{{{TARGET}, defaults: atomic}}")),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.defaults: expected an object, found a string",
+        ),
+        (
+            "a strategy as a number",
+            of_policy(&format!("{{{TARGET}, defaults: {{strategy: 1}}}}")),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.defaults.strategy: expected a string, found a number",
+        ),
+        (
+            "an unknown strategy",
+            of_policy(&format!("{{{TARGET}, defaults: {{strategy: replace}}}}")),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.defaults.strategy: unknown strategy \"replace\": taken for \"atomic\"",
+        ),
+        (
+            "defaults and overrides at once",
+            of_policy(&format!("{{{TARGET}, defaults: {{}}, overrides: {{}}}}")),
+            "stdin:1: ratelimitpolicy.kuadrant.io:shop/p: spec.overrides: there are defaults and overrides at once: the defaults are read",
+        ),
+        (
+            "two objects of one identity",
+            vec![CLASS.to_owned(), CLASS.replace("/v1,", "/v1beta1,")],
+            "policy-sync: stdin:3: GatewayClass istio is there twice, also at stdin:1",
+        ),
+        (
+            "no YAML",
+            vec!["{".to_owned()],
+            "policy-sync: stdin: EOF while parsing an object at line 1 column 1",
+        ),
+    ]
+}
+
+#[test]
+fn what_is_said_of_objects_is_in_the_documentation() {
+    let mut table = "| what | answer |\n|---|---|\n".to_owned();
+    let mut faults = Vec::new();
+    for (what, objects, expected) in cases() {
+        let ran = run_with(&["topology", "-f", "-", "-o", "json"], &text(&objects));
+        let code_expected = if expected.starts_with("policy-sync: ") { 2 } else { 1 };
+        let said: Vec<&str> = ran.stderr.lines().collect();
+        if ran.code != code_expected || !said.contains(&expected) {
+            faults.push(format!("{what}: expected {expected}, found {} {}", ran.code, ran.stderr));
+        }
+        table += &format!("| {what} | {} |\n", code(expected));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    bad_input::holds("topology", &table).unwrap();
+}
+
+/// Arguments of a request, and what is said of them.
+const REQUESTS: [(&str, &[&str], &str); 12] = [
+    ("an empty host", &["--host="], "policy-sync: --host: \"\" is no host"),
+    ("a host with an underscore", &["--host=a_b.io"], "policy-sync: --host: \"a_b.io\" is no host"),
+    ("a wildcard", &["--host=*.io"], "policy-sync: --host: \"*.io\" is no host"),
+    ("an address that does not end", &["--host=[::1"], "policy-sync: --host: \"[::1\" is no host"),
+    ("a name in brackets", &["--host=[a.io]"], "policy-sync: --host: \"[a.io]\" is no host"),
+    (
+        "a port of a host past the greatest",
+        &["--host=a.io:65536"],
+        "policy-sync: --host: \"65536\" is no port",
+    ),
+    (
+        "a path without a slash",
+        &["--path=a"],
+        "policy-sync: --path: \"a\" is no path: it begins with / and has no #, spaces or control characters",
+    ),
+    (
+        "a path with a fragment",
+        &["--path=/a#b"],
+        "policy-sync: --path: \"/a#b\" is no path: it begins with / and has no #, spaces or control characters",
+    ),
+    ("a method with a space", &["--method=GET /"], "policy-sync: --method: \"GET /\" is no method"),
+    (
+        "a header without a value",
+        &["--header=a"],
+        "policy-sync: --header: \"a\" is not of the form NAME=VALUE",
+    ),
+    (
+        "a parameter without a name",
+        &["--query==a"],
+        "policy-sync: --query: \"=a\" is not of the form NAME=VALUE",
+    ),
+    (
+        "a route without a kind",
+        &["--route=orders"],
+        "policy-sync: --route \"orders\" is not of the form KIND/NAME",
+    ),
+];
+
+#[test]
+fn what_is_said_of_requests_is_in_the_documentation() {
+    let mut table = "| what | argument | answer |\n|---|---|---|\n".to_owned();
+    for (what, arguments, expected) in REQUESTS {
+        let ran = run_with(&[&["effective", "-f", "-"], arguments].concat(), CLASS);
+        assert_eq!((ran.code, ran.stderr.trim_end(), &*ran.stdout), (2, expected, ""), "{what}");
+        table += &format!("| {what} | {} | {} |\n", code(&arguments.join(" ")), code(expected));
+    }
+    bad_input::holds("requests of effective", &table).unwrap();
+}
+
+/// What is refused is left out, and the rest is answered.
+#[test]
+fn one_bad_object_leaves_the_others() {
+    let objects = text(&[
+        CLASS.to_owned(),
+        gateway("{name: http, port: 80, protocol: HTTP}"),
+        object("HTTPRoute", "bad", "{parentRefs: [{name: web}], hostnames: [A]}"),
+        object("HTTPRoute", "good", "{parentRefs: [{name: web}]}"),
+    ]);
+    let ran = run_with(&["topology", "-f", "-", "-o", "json"], &objects);
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(ran.code, 1);
+    assert_eq!(json["paths"].as_array().unwrap().len(), 1);
+    assert_eq!(json["faults"][0]["place"], "stdin:5");
+    let others = ["nodes", "links", "unattached", "paths"].map(|field| json[field].to_string());
+    assert!(others.iter().all(|text| !text.contains("shop/bad")), "the bad one is nowhere but in the faults");
+}
+
+fn published() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples/topology").display().to_string()
+}
+
+fn json_of(arguments: &[&str]) -> Value {
+    let folder = published();
+    let ran = run(&[arguments, &["-f", &folder, "-o", "json"]].concat());
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+/// The ends of the paths of a report.
+fn ends(json: &Value) -> Vec<&str> {
+    let paths = json["paths"].as_array().or_else(|| json["answers"].as_array()).unwrap();
+    let end = |path: &'_ Value| -> Option<usize> {
+        path["nodes"].as_array().or_else(|| path["path"].as_array()).map(Vec::len)
+    };
+    paths
+        .iter()
+        .map(|path| {
+            let last = end(path).unwrap() - 1;
+            let nodes = if path["nodes"].is_array() { &path["nodes"] } else { &path["path"] };
+            nodes[last].as_str().unwrap().split_once(':').unwrap().1
+        })
+        .collect()
+}
+
+#[test]
+fn a_part_of_it_is_asked_for() {
+    let all = ["infra/web#internal", "shop/orders#cart", "shop/orders#rule-2"];
+    assert_eq!(ends(&json_of(&["topology"])), all);
+    assert_eq!(ends(&json_of(&["topology", "-A"])), all);
+    assert_eq!(ends(&json_of(&["topology", "-n", "shop"])), all[1..]);
+    assert_eq!(ends(&json_of(&["topology", "--gateway", "web"])), all);
+    assert_eq!(ends(&json_of(&["topology", "--gateway", "web", "-n", "shop"])), [""; 0]);
+    assert_eq!(ends(&json_of(&["effective"])), all);
+    assert_eq!(ends(&json_of(&["effective", "--route", "httproutes/orders"])), all[1..]);
+    assert_eq!(ends(&json_of(&["effective", "--route", "grpcroute/orders"])), [""; 0]);
+    assert_eq!(ends(&json_of(&["effective", "--policy", "RateLimitPolicy/cart"])), ["shop/orders#cart"]);
+    assert_eq!(ends(&json_of(&["effective", "--policy", "tlspolicies.kuadrant.io/own-authority"])), all[..1]);
+    // A policy that lost lies along the path all the same.
+    assert_eq!(ends(&json_of(&["effective", "--policy", "authpolicy/login", "-n", "infra"])), all);
+    let in_shop = json_of(&["topology", "-n", "shop"]);
+    let policies: Vec<&str> =
+        in_shop["policies"].as_array().unwrap().iter().map(|policy| policy["id"].as_str().unwrap()).collect();
+    assert!(policies.contains(&"tokenratelimitpolicy.kuadrant.io:shop/tokens"), "{policies:?}");
+    assert!(policies.contains(&"ratelimitpolicy.kuadrant.io:infra/ceiling"), "{policies:?}");
+    assert!(!policies.contains(&"tlspolicy.kuadrant.io:infra/own-authority"), "{policies:?}");
+}
+
+#[test]
+fn yaml_says_what_json_says() {
+    let folder = published();
+    for command in ["topology", "effective"] {
+        let yaml = run(&[command, "-f", &folder, "-o", "yaml"]).stdout;
+        let yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
+        assert_eq!(yaml, json_of(&[command]));
+    }
+}
+
+#[test]
+fn fine_is_0_and_what_does_not_attach_is_1() {
+    let fine = text(&[CLASS.to_owned(), gateway("{name: http, port: 80, protocol: HTTP}")]);
+    let code = |arguments: &[&str], input: &str| run_with(arguments, input).code;
+    assert_eq!(code(&["topology", "-f", "-"], &fine), 0);
+    let other = object("HTTPRoute", "r", "{parentRefs: [{name: web}, {kind: Service, group: '', name: x}]}");
+    assert_eq!(
+        code(&["topology", "-f", "-"], &text(&[fine.clone(), other])),
+        0,
+        "another's parent is no fault"
+    );
+    let unattached = object("HTTPRoute", "r", "{parentRefs: [{name: nope}]}");
+    assert_eq!(code(&["topology", "-f", "-"], &text(&[fine.clone(), unattached])), 1);
+    let void = policy(
+        "p",
+        &TARGET
+            .replace("name: web", "name: nope")
+            .replace("targetRef", "{targetRef")
+            .replace("nope}", "nope}}"),
+    );
+    assert_eq!(code(&["topology", "-f", "-"], &text(&[fine.clone(), void])), 1);
+    assert_eq!(code(&["effective", "-f", "-"], &fine), 0);
+    assert_eq!(code(&["effective", "-f", "-", "--host", "a.io"], &fine), 1, "no route answers");
+    assert_eq!(code(&["effective", "-f", "-", "-n", "other"], &fine), 1);
+}
+
+/// What is not given is said, once, and is nobody's fault.
+#[test]
+fn what_is_not_known_is_said() {
+    let Ran { code, stderr, .. } =
+        run_with(&["topology", "-f", "-"], &gateway("{name: http, port: 80, protocol: HTTP}"));
+    assert_eq!(code, 0);
+    assert_eq!(stderr, "no GatewayClass is given: those that are referred to stand by their names\n");
+}
+
+#[test]
+fn the_request_stands_in_the_answer_as_it_was_understood() {
+    let json = json_of(&[
+        "effective",
+        "--host",
+        "EU.shop.example.com.:443",
+        "--path",
+        "/cart?a=1&a=2&b=%20x+y",
+        "--header",
+        "X-One=1",
+        "--method",
+        "post",
+        "--query",
+        "c=d",
+    ]);
+    let expected = json!({
+        "host": "eu.shop.example.com", "port": 443, "path": "/cart", "method": "POST",
+        "headers": {"x-one": ["1"]}, "query": {"a": "1", "b": " x y", "c": "d"},
+    });
+    assert_eq!(json["request"], expected);
+    assert_eq!(ends(&json), ["shop/orders#cart"]);
+}
+
+/// A policy as large as the API takes one.
+#[test]
+fn ten_thousand_limits_are_merged() {
+    let limits: Vec<String> = (0..10_000).map(|index| format!("limit-{index}: {{}}")).collect();
+    let limits = limits.join(", ");
+    let objects = text(&[
+        CLASS.to_owned(),
+        gateway("{name: http, port: 80, protocol: HTTP}"),
+        object("HTTPRoute", "r", "{parentRefs: [{name: web}]}"),
+        policy("p", &format!("{{{TARGET}, overrides: {{strategy: merge, limits: {{{limits}}}}}}}")),
+        policy(
+            "q",
+            "{targetRef: {group: gateway.networking.k8s.io, kind: HTTPRoute, name: r}, limits: {own: {}}}",
+        ),
+    ]);
+    let ran = run_with(&["effective", "-f", "-", "-o", "json"], &objects);
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rules = json["answers"][0]["effective"]["RateLimitPolicy.kuadrant.io"]["rules"].as_object().unwrap();
+    assert_eq!(rules.len(), 10_001);
+}
+
+/// The commands of docs/topology.md print what stands there.
+#[test]
+fn the_documentation_shows_what_is_printed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join("docs/topology.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let mut written = String::new();
+    let mut blocks = 0;
+    let mut parts = page.split("```console\n");
+    written += parts.next().unwrap();
+    for part in parts {
+        let (block, after) = part.split_once("```").unwrap();
+        let command = block.lines().next().unwrap().strip_prefix("$ policy-sync ").unwrap();
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let ran = crate::run::finish(
+            {
+                let mut command = crate::run::command(&arguments);
+                command.current_dir(root);
+                command
+            },
+            "",
+        );
+        written += &format!("```console\n$ policy-sync {command}\n{}```{after}", ran.stdout);
+        blocks += 1;
+    }
+    assert!(blocks > 1, "the page shows commands");
+    if std::env::var_os("POLICY_SYNC_UPDATE").is_some() {
+        std::fs::write(&path, written).unwrap();
+        return;
+    }
+    assert!(page == written, "docs/topology.md shows something else: POLICY_SYNC_UPDATE=1 writes it anew");
+}

@@ -1,0 +1,10 @@
+//! Topology without a server: tables of cases, and what holds for any objects.
+
+#![allow(clippy::unwrap_used)]
+
+mod cases;
+mod merging;
+mod order;
+mod requests;
+mod shorthand;
+mod worlds;

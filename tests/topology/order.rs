@@ -1,0 +1,50 @@
+//! Equal objects in any order give equal bytes.
+
+use policy_sync::topology::show::{Scope, TopologyReport, dot, faults, tree};
+use policy_sync::topology::{Facts, Graph};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::shorthand::objects;
+use crate::worlds::world;
+
+/// All that is printed of `facts`.
+fn printed(facts: &Facts<'_>) -> [String; 3] {
+    let graph = Graph::build(facts);
+    let report = TopologyReport::new(&graph, Scope::default(), faults(&graph, &|_| None));
+    [serde_json::to_string(&report).unwrap(), dot::dot(&report), tree::tree(&report).join("\n")]
+}
+
+/// The same facts, with the objects of each kind in another order.
+fn turned<'f>(mut facts: Facts<'f>, by: usize) -> Facts<'f> {
+    fn turn<T>(list: &mut [T], by: usize) {
+        let by = by % list.len().max(1);
+        list.rotate_left(by);
+        list.reverse();
+    }
+    turn(&mut facts.gateways.objects, by);
+    turn(&mut facts.sets.objects, by);
+    turn(&mut facts.services.objects, by);
+    turn(&mut facts.grants.objects, by);
+    turn(&mut facts.policies, by);
+    for routes in &mut facts.routes {
+        turn(&mut routes.objects, by);
+    }
+    facts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_order_of_objects_changes_a_byte(world in world(), by in 0_usize..8) {
+        let in_order = objects(&world);
+        let mut others: Vec<&Value> = world.iter().collect();
+        others.rotate_left(by % world.len());
+        others.reverse();
+        let other = objects(others);
+        let expected = printed(&in_order.facts());
+        prop_assert_eq!(&printed(&other.facts()), &expected);
+        prop_assert_eq!(&printed(&turned(in_order.facts(), by)), &expected);
+    }
+}
