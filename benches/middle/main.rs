@@ -6,16 +6,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod hub;
+mod topology;
 
 use std::hint::black_box;
+use std::ops::ControlFlow;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use policy_sync::sync::desired::plan_works;
 use policy_sync::sync::kinds::WORKS;
 use policy_sync::sync::status::policy::Fold;
 use policy_sync::sync::{diff, status};
+use policy_sync::topology::{Folds, Graph, Objects};
 
 use hub::{Hub, origin};
+use topology::World;
 
 const POLICIES: usize = 100;
 const CLUSTERS: usize = 100;
@@ -57,5 +61,53 @@ fn middle(criterion: &mut Criterion) {
     measure(criterion, "list 10,000 works", POLICIES * CLUSTERS, || hub.list_works());
 }
 
-criterion_group!(benches, middle);
+/// The whole graph anew, with all that is in force, against reading the routes once.
+fn graph(criterion: &mut Criterion) {
+    for objects in [1_000, 10_000, 100_000] {
+        let world = World::new(objects);
+        let rows = world.objects();
+        let facts = rows.facts();
+        let build = || {
+            let graph = Graph::build(&facts);
+            let mut folds = Folds::new(&graph);
+            let mut paths = 0_usize;
+            let _ = graph.walk::<()>(&mut folds, &mut |path, _| {
+                paths += usize::from(!path.nodes.is_empty());
+                ControlFlow::Continue(())
+            });
+            paths
+        };
+        // Each route is on three listeners, and a listener of each Gateway has none.
+        let gateways = objects - objects * 7 / 10 - objects / 5 - objects * 95 / 1000;
+        assert_eq!(build(), objects * 7 / 10 * 2 * 3 + gateways);
+        let read = || {
+            let mut rows = Objects::default();
+            world.routes.iter().for_each(|route| topology::take(&mut rows, route));
+            rows
+        };
+        measure(criterion, &format!("read the routes of {objects} objects"), objects, || {
+            drop(black_box(read()))
+        });
+        measure(criterion, &format!("build and fold the graph of {objects} objects"), objects, || {
+            black_box(build());
+        });
+        let peak = allocation_counter::measure(|| {
+            black_box(build());
+        })
+        .bytes_max;
+        let kept = {
+            let mut rows = None;
+            let kept = allocation_counter::measure(|| rows = Some(world.objects())).bytes_current;
+            drop(rows);
+            kept
+        };
+        println!(
+            "{objects} objects: rows {} KiB, at most {} KiB while a graph is built",
+            kept / 1024,
+            peak / 1024
+        );
+    }
+}
+
+criterion_group!(benches, middle, graph);
 criterion_main!(benches);

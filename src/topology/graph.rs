@@ -48,21 +48,35 @@ struct Node {
     section: Option<u16>,
 }
 
-/// Pairs of numbers by the first of each.
+/// For each node some numbers, in order.
 #[derive(Debug, Default)]
-pub(super) struct Pairs(Vec<(u32, u32)>);
+pub(super) struct Lists {
+    /// Where the numbers of each node end.
+    ends: Vec<u32>,
+    numbers: Vec<u32>,
+}
 
-impl Pairs {
-    pub(super) fn new(mut pairs: Vec<(u32, u32)>) -> Self {
+impl Lists {
+    /// Those of `pairs` of a node and a number, for so many nodes.
+    pub(super) fn new(nodes: usize, mut pairs: Vec<(u32, u32)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
-        pairs.shrink_to_fit();
-        Self(pairs)
+        let mut ends = vec![0; nodes];
+        for (index, (node, _)) in (1..).zip(&pairs) {
+            ends[*node as usize] = index;
+        }
+        let mut last = 0;
+        for end in &mut ends {
+            last = last.max(*end);
+            *end = last;
+        }
+        Self { ends, numbers: pairs.into_iter().map(|(_, number)| number).collect() }
     }
 
-    fn of(&self, first: u32) -> impl Iterator<Item = u32> {
-        let begin = self.0.partition_point(|(from, _)| *from < first);
-        self.0[begin..].iter().take_while(move |(from, _)| *from == first).map(|(_, to)| *to)
+    fn of(&self, node: NodeId) -> &[u32] {
+        let end = |index: usize| self.ends.get(index).copied().unwrap_or_default() as usize;
+        let begin = node.index().checked_sub(1).map_or(0, end);
+        &self.numbers[begin..end(node.index())]
     }
 }
 
@@ -72,9 +86,9 @@ pub struct Graph<'f> {
     objects: Vec<Object<'f>>,
     nodes: Vec<Node>,
     /// From each node to those that it leads to.
-    links: Pairs,
+    links: Lists,
     /// From each node to the policies on it.
-    on: Pairs,
+    on: Lists,
     /// Policies, in the order of their locators.
     policies: Vec<PolicyNode<'f>>,
     /// What attaches nowhere, in the order of its locators.
@@ -123,18 +137,18 @@ impl<'f> Graph<'f> {
 
     /// The nodes that `node` leads to.
     pub fn links(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        self.links.of(node.0).map(NodeId)
+        self.links.of(node).iter().map(|number| NodeId(*number))
     }
 
     /// All links.
     pub fn all_links(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
-        self.links.0.iter().map(|(from, to)| (NodeId(*from), NodeId(*to)))
+        self.nodes().flat_map(|from| self.links(from).map(move |to| (from, to)))
     }
 
     /// Whether anything leads to `node`.
     fn is_led_to(&self) -> Vec<bool> {
         let mut led = vec![false; self.nodes.len()];
-        for (_, to) in &self.links.0 {
+        for to in &self.links.numbers {
             led[*to as usize] = true;
         }
         led
@@ -192,7 +206,7 @@ impl<'f> Graph<'f> {
     }
 
     pub(super) fn policy_numbers(&self, node: NodeId) -> impl Iterator<Item = u32> {
-        self.on.of(node.0)
+        self.on.of(node).iter().copied()
     }
 
     pub(super) fn policy(&self, number: u32) -> &PolicyNode<'f> {
@@ -217,10 +231,8 @@ impl<'f> Graph<'f> {
     }
 
     /// The sections of the object `node`.
-    pub fn sections(&self, node: NodeId) -> impl Iterator<Item = NodeId> + use<'_, 'f> {
-        let object = self.nodes[node.index()].object;
-        let after =
-            (node.index() + 1..self.nodes.len()).take_while(move |index| self.nodes[*index].object == object);
-        after.map(NodeId::new)
+    pub fn sections(&self, node: NodeId) -> impl Iterator<Item = NodeId> + use<> {
+        let count = if self.is_section(node) { 0 } else { self.object(node).row.sections() };
+        (node.index() + 1..=node.index() + count).map(NodeId::new)
     }
 }

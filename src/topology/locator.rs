@@ -161,6 +161,8 @@ impl Section<'_> {
     pub fn cmp_text(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Named(left), Self::Named(right)) => left.cmp(right),
+            // Of one digit each, which most are.
+            (Self::Rule(left @ ..10), Self::Rule(right @ ..10)) => left.cmp(right),
             _ => self.to_string().cmp(&other.to_string()),
         }
     }

@@ -1,6 +1,7 @@
 //! Objects of a cluster, taken in one by one: what files and lists come to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use super::facts::{Facts, Rows};
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
@@ -36,6 +37,8 @@ pub struct Objects {
     policies: BTreeMap<(Kind, ObjectKey), Policy>,
     /// The kinds whose definition says that their policies are direct.
     direct: BTreeSet<Kind>,
+    /// What many routes say, once.
+    texts: HashSet<Arc<str>>,
 }
 
 /// What an object is to a graph.
@@ -93,7 +96,15 @@ impl Objects {
             DEFINITION => self.define(object),
             _ => match (RouteKind::named(kind), role(object)) {
                 (Some(route), _) => {
-                    self.routes[route as usize].insert(key, Route::read(route, object)?);
+                    let mut row = Route::read(route, object)?;
+                    row.intern(&mut |text| {
+                        if let Some(known) = self.texts.get(&**text) {
+                            *text = known.clone();
+                        } else {
+                            self.texts.insert(text.clone());
+                        }
+                    });
+                    self.routes[route as usize].insert(key, row);
                 }
                 (None, Role::Policy) => {
                     self.policies.insert((kind.to_kind(), key), Policy::read(object)?);

@@ -18,10 +18,25 @@ use super::rows::{Listener, Route, RouteKind};
 pub struct Path<'p, 'f> {
     /// Its nodes, from the least specific.
     pub nodes: &'p [NodeId],
-    /// The hosts that all of it lets through, sorted; `*` for all.
-    pub hostnames: &'p [&'f str],
     /// What is in force along it, in the order of kinds.
     pub effective: &'p [EffectiveId],
+    above: Above<'f>,
+}
+
+impl<'f> Path<'_, 'f> {
+    /// The hosts that all of it lets through, sorted; `*` for all.
+    #[must_use]
+    pub fn hostnames(&self) -> Vec<&'f str> {
+        let Above { listener, route } = self.above;
+        match (listener, route) {
+            (Some(listener), Some((_, route))) => hosts(listener, route),
+            _ => {
+                let listener = listener.and_then(|listener| listener.hostname.as_deref());
+                let names = route.iter().flat_map(|(_, route)| &*route.hostnames).map(|name| &**name);
+                hostname::between(listener, names)
+            }
+        }
+    }
 }
 
 impl<'f> Graph<'f> {
@@ -51,7 +66,7 @@ impl<'f> Graph<'f> {
 }
 
 /// What is above a node.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Above<'f> {
     listener: Option<&'f Listener>,
     route: Option<(RouteKind, &'f Route)>,
@@ -88,8 +103,7 @@ impl<'f> Walk<'_, 'f> {
         }
         if is_last && (above.listener.is_some() || above.route.is_some()) {
             let effective = self.folded(above.route.map(|(kind, _)| kind), folds);
-            let hostnames = hostnames(above);
-            visit(&Path { nodes: &self.nodes, hostnames: &hostnames, effective: &effective }, folds)?;
+            visit(&Path { nodes: &self.nodes, effective: &effective, above }, folds)?;
         }
         self.nodes.pop();
         self.stack.truncate(depth);
@@ -115,16 +129,5 @@ impl<'f> Walk<'_, 'f> {
         let folded: Rc<[EffectiveId]> = folds.along(&self.stack, route).into();
         self.folded.push((length, route, folded.clone()));
         folded
-    }
-}
-
-fn hostnames<'f>(above: Above<'f>) -> Vec<&'f str> {
-    match (above.listener, above.route) {
-        (Some(listener), Some((_, route))) => hosts(listener, route),
-        (listener, route) => {
-            let listener = listener.and_then(|listener| listener.hostname.as_deref());
-            let names = route.iter().flat_map(|(_, route)| &*route.hostnames).map(|name| &**name);
-            hostname::between(listener, names)
-        }
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn read<'f>(facts: &Facts<'f>) -> Vec<PolicyNode<'f>> {
                 name: &key.name,
                 section: None,
             },
-            row: *row,
+            row,
             manner,
             rules: PolicyRules::read(manner, &row.spec),
             targets: Vec::new(),

@@ -58,6 +58,16 @@ fn selectors() {
 }
 
 #[test]
+fn request() {
+    replay("request");
+}
+
+#[test]
+fn topology() {
+    replay("topology");
+}
+
+#[test]
 fn every_target_has_a_body_and_a_corpus() {
     let names = |folder: PathBuf| -> BTreeSet<String> {
         let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

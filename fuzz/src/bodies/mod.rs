@@ -7,19 +7,23 @@ mod feedback;
 mod hub;
 mod parameters;
 mod policies;
+mod request;
 mod secrets;
 mod selectors;
+mod topology;
 
 /// A body.
 pub type Body = fn(&[u8]);
 
 /// All bodies, by the names of their targets and of the folders of their corpora.
-pub const ALL: [(&str, Body); 5] = [
+pub const ALL: [(&str, Body); 7] = [
     ("decisions", decisions::body),
     ("feedback", feedback::body),
     ("parameters", parameters::body),
     ("policies", policies::body),
+    ("request", request::body),
     ("selectors", selectors::body),
+    ("topology", topology::body),
 ];
 
 /// Runs the body `name` on one input.

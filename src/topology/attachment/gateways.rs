@@ -40,11 +40,9 @@ impl Builder<'_> {
                 None => Some((Reason::ParentNotFound, format!("Gateway {} does not exist", to.object()))),
                 Some(gateway) => match self.graph.object(gateway).row {
                     ObjectRow::Gateway(row)
-                        if !row.sets.allows(
-                            to.namespace,
-                            from.namespace,
-                            &self.labels.of(from.namespace),
-                        ) =>
+                        if !row
+                            .sets
+                            .allows(to.namespace, from.namespace, || self.labels.of(from.namespace)) =>
                     {
                         let message = format!(
                             "Gateway {} allows no ListenerSets of namespace {}",

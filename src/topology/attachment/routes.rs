@@ -70,13 +70,13 @@ impl<'f> Builder<'f> {
                 && parent.section.as_ref().is_none_or(|name| *name == listener.name)
                 && parent.port.is_none_or(|port| port == listener.port);
             let allows = || {
-                carries(listener, kind) && listener.namespaces.allows(namespace, own, &self.labels.of(own))
+                carries(listener, kind) && listener.namespaces.allows(namespace, own, || self.labels.of(own))
             };
             let step = if !is_meant {
                 Step::Meant
             } else if !allows() {
                 Step::Allowed
-            } else if hosts(listener, route).is_empty() {
+            } else if !meet(listener, route) {
                 Step::Hosts
             } else {
                 Step::Attached
@@ -163,6 +163,13 @@ impl<'f> Builder<'f> {
 /// The hosts that `listener` and `route` both let through.
 pub(in crate::topology) fn hosts<'h>(listener: &'h Listener, route: &'h Route) -> Vec<&'h str> {
     hostname::between(listener.hostname.as_deref(), route.hostnames.iter().map(|name| &**name))
+}
+
+/// Whether there are any.
+fn meet(listener: &Listener, route: &Route) -> bool {
+    let Some(hostname) = listener.hostname.as_deref() else { return true };
+    let mut names = route.hostnames.iter();
+    route.hostnames.is_empty() || names.any(|name| hostname::meet(hostname, name).is_some())
 }
 
 /// Whether `listener` takes routes of `kind`: those of its protocol, and of these the kinds that it names.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Graph, Node, NodeId, Object, ObjectRow, Pairs};
+use super::{Graph, Lists, Node, NodeId, Object, ObjectRow};
 use crate::api::names::ObjectKey;
 use crate::topology::attachment::leaves;
 use crate::topology::facts::{Facts, Grants, Labels, Rows};
@@ -55,8 +55,8 @@ impl<'f> Builder<'f> {
         let mut graph = Graph {
             nodes: nodes(&objects),
             objects,
-            links: Pairs::default(),
-            on: Pairs::default(),
+            links: Lists::default(),
+            on: Lists::default(),
             policies: Vec::new(),
             unattached: Vec::new(),
         };
@@ -108,8 +108,7 @@ impl<'f> Builder<'f> {
 
     /// Links the sections of the object `node` to it.
     pub(in crate::topology) fn link_sections(&mut self, node: NodeId) {
-        let sections: Vec<NodeId> = self.graph.sections(node).collect();
-        for section in sections {
+        for section in self.graph.sections(node) {
             self.link(node, section);
         }
     }
@@ -129,8 +128,9 @@ impl<'f> Builder<'f> {
         policies: Vec<PolicyNode<'f>>,
         on: impl IntoIterator<Item = (NodeId, u32)>,
     ) -> Graph<'f> {
-        self.graph.links = Pairs::new(self.links);
-        self.graph.on = Pairs::new(on.into_iter().map(|(node, policy)| (node.0, policy)).collect());
+        let nodes = self.graph.nodes.len();
+        self.graph.links = Lists::new(nodes, self.links);
+        self.graph.on = Lists::new(nodes, on.into_iter().map(|(node, policy)| (node.0, policy)).collect());
         self.graph.policies = policies;
         let unattached = &mut self.graph.unattached;
         unattached.sort_by_cached_key(|item| (item.from.to_string(), item.to.to_string(), item.reason));
@@ -161,7 +161,6 @@ fn nodes(objects: &[Object<'_>]) -> Vec<Node> {
     for (index, object) in objects.iter().enumerate() {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         nodes.push(Node { object: index, section: None });
-        // As many as an object of the API can have.
         let count = u16::try_from(object.row.sections()).unwrap_or(u16::MAX);
         sorted.clear();
         sorted.extend(0..count);

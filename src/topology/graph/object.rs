@@ -45,15 +45,16 @@ impl<'f> ObjectRow<'f> {
         matches!(self, Self::Class(_) | Self::Gateway(_) | Self::Leaf(_))
     }
 
-    /// How many sections it has.
+    /// How many sections it has. Nothing refers to one past the greatest place, which no object of the API has.
     pub(super) fn sections(&self) -> usize {
-        match self {
+        let count = match self {
             Self::Class(_) => 0,
             Self::Gateway(_) | Self::Set(_) => self.listeners().len(),
             Self::Route(_, route) => route.rules.len(),
             Self::Service(service) => service.ports.len(),
             Self::Leaf(sections) => sections.len(),
-        }
+        };
+        count.min(u16::MAX.into())
     }
 
     /// The section at `place`.

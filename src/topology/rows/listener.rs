@@ -1,5 +1,6 @@
 //! Listeners of Gateways and of ListenerSets.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -104,11 +105,16 @@ pub enum Allowed {
 impl Allowed {
     /// Whether `namespace`, which has these labels, may attach to an object of the namespace `own`.
     #[must_use]
-    pub fn allows(&self, own: &str, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
+    pub fn allows<'l>(
+        &self,
+        own: &str,
+        namespace: &str,
+        labels: impl FnOnce() -> Cow<'l, BTreeMap<String, String>>,
+    ) -> bool {
         match self {
             Self::All => true,
             Self::Same => own == namespace,
-            Self::Selected(selector) => selector.matches(labels),
+            Self::Selected(selector) => selector.matches(&labels()),
             Self::None => false,
         }
     }

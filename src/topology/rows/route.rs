@@ -85,6 +85,21 @@ pub struct Rule {
 }
 
 impl Route {
+    /// Shows `text` what other routes are likely to say as well: names of parents and of backends, and matches.
+    pub(in crate::topology) fn intern(&mut self, text: &mut impl FnMut(&mut Arc<str>)) {
+        for parent in &mut self.parents {
+            text(&mut parent.name);
+            parent.namespace.as_mut().map(&mut *text);
+        }
+        for rule in &mut self.rules {
+            rule.matches.as_mut().map(&mut *text);
+            for backend in &mut rule.backends {
+                text(&mut backend.name);
+                backend.namespace.as_mut().map(&mut *text);
+            }
+        }
+    }
+
     /// The row of `object`.
     ///
     /// # Errors

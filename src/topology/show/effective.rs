@@ -94,7 +94,7 @@ impl EffectiveReport {
             let along = || path.effective.iter().flat_map(|id| folds.stack(*id).to_vec()).collect();
             let is_chosen = choices.is_none() || choice(path.nodes).is_some();
             if is_chosen && scope.has_path(graph, path, along) {
-                let hostnames = path.hostnames.iter().map(|&host| host.to_owned()).collect();
+                let hostnames = path.hostnames().into_iter().map(str::to_owned).collect();
                 found.push((path.nodes.to_vec(), hostnames, path.effective.to_vec()));
             }
             ControlFlow::Continue(())

@@ -185,7 +185,7 @@ fn json_of_path(graph: &Graph<'_>, path: &Path<'_, '_>, folds: &Folds<'_, '_>) -
     let kind = |id: &EffectiveId| folds.get(*id).kind.to_string();
     let effective: Map<String, Value> =
         path.effective.iter().map(|id| (kind(id), folds.get(*id).id.to_string().into())).collect();
-    let mut json = json!({"nodes": nodes, "hostnames": path.hostnames, "effective": effective});
+    let mut json = json!({"nodes": nodes, "hostnames": path.hostnames(), "effective": effective});
     if let Some(lost) = lost(path, folds) {
         json["lost"] = lost;
     }

@@ -1,0 +1,66 @@
+//! A request, and the objects of a cluster: `{"request": ["host", "/path", "METHOD", "header=value", port], "objects": […]}`.
+
+use policy_sync::topology::show::{EffectiveReport, Scope};
+use policy_sync::topology::{BadRequest, Graph, Request};
+use serde_json::Value;
+
+use super::topology::{objects, taken};
+
+pub fn body(data: &[u8]) {
+    let Ok(json) = serde_json::from_slice::<Value>(data) else { return };
+    let request = match request(&json["request"]) {
+        Ok(request) => request,
+        Err(error) => {
+            let text = error.to_string();
+            assert!(!text.chars().any(char::is_control), "more than a line: {text:?}");
+            return;
+        }
+    };
+    let objects = taken(&objects(json["objects"].as_array().map(Vec::as_slice).unwrap_or_default()));
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let ask = |request: Option<Request>| {
+        let report = EffectiveReport::new(&graph, &Scope::default(), request, Vec::new());
+        serde_json::to_value(report).expect("a report can be written")
+    };
+    let answered = ask(Some(request.clone()));
+    assert_eq!(answered, ask(Some(request.clone())), "asked again it answers something else");
+    let all = ask(None);
+    let answers = answered["answers"].as_array().expect("a list");
+    assert!(answers.len() <= request.choices(&graph).len(), "more answers than choices");
+    for answer in answers {
+        let path = &answer["path"];
+        let is_there = |other: &&Value| other["path"] == *path;
+        assert!(
+            all["answers"].as_array().expect("a list").iter().any(|other| is_there(&other)),
+            "{path} is no path"
+        );
+    }
+    for choice in request.choices(&graph) {
+        let listener = graph.listener(choice.listener).expect("a listener");
+        assert!(request.port.is_none_or(|port| port == listener.port), "another port answers");
+        assert!(
+            graph.links(choice.listener).any(|route| route == choice.route),
+            "a route that is not attached answers"
+        );
+    }
+}
+
+fn request(words: &Value) -> Result<Request, BadRequest> {
+    let text = |index: usize| words[index].as_str();
+    let mut request = Request { path: "/".to_owned(), ..Request::default() };
+    if let Some(host) = text(0) {
+        request = request.with_host(host)?;
+    }
+    if let Some(path) = text(1) {
+        request = request.with_path(path)?;
+    }
+    if let Some(method) = text(2) {
+        request = request.with_method(method)?;
+    }
+    if let Some(header) = text(3) {
+        request = request.with_header(header)?;
+    }
+    request.port = request.port.or(words[4].as_u64().and_then(|port| u16::try_from(port).ok()));
+    Ok(request)
+}
