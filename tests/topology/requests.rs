@@ -80,6 +80,9 @@ fn has_all(wanted: &Value, has: impl Fn(&str) -> bool) -> Option<usize> {
     wanted.iter().all(|wanted| has(text(wanted, "name"))).then_some(wanted.len())
 }
 
+/// The port of a Gateway, how specific a host is, and whose listener has it.
+type Listening = ((String, u64), (u8, usize), String);
+
 /// The last nodes of the paths that answer, one for each port of each Gateway.
 fn naive(world: &[Value], json: &Value, request: &Request) -> BTreeSet<(String, String)> {
     let objects: Vec<Value> = world.iter().map(object).collect();
@@ -108,7 +111,7 @@ fn naive(world: &[Value], json: &Value, request: &Request) -> BTreeSet<(String, 
     };
     let listener_of = |nodes: &[String]| nodes.iter().find(|id| id.contains('#')).unwrap().clone();
     // The listener of the most specific host, on each port of each Gateway.
-    let mut places: Vec<((String, u64), (u8, usize), String)> = Vec::new();
+    let mut places: Vec<Listening> = Vec::new();
     for path in json["paths"].as_array().unwrap() {
         let nodes = nodes(path);
         let id = listener_of(&nodes);
