@@ -36,7 +36,10 @@ impl World {
         for read in manifests::read_each(filenames)? {
             match read {
                 Ok(manifest) => world.take(manifest, namespace)?,
-                Err(NoObject { place, kind, fault }) => world.fault(kind, &place, fault),
+                Err(NoObject { place, kind, fault }) => {
+                    let object = if kind.is_empty() { "no object".to_owned() } else { kind };
+                    world.fault(object, &place, fault);
+                }
             }
         }
         Ok(world)

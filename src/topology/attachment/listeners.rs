@@ -42,17 +42,18 @@ impl<'f> Builder<'f> {
 
     /// Links the listeners of the Gateway's own that conflict with none of its others.
     fn own_listeners(&mut self, gateway: NodeId, in_force: &mut HashSet<NodeId>) -> Ports<'f> {
-        let mut ports = Ports::default();
         let listeners = self.listeners(gateway);
-        for (index, (node, listener)) in listeners.iter().enumerate() {
-            let others = listeners.iter().enumerate().filter(|(other, _)| *other != index);
-            let others: Vec<&Listener> = others.map(|(_, (_, other))| *other).collect();
-            match conflict(listener, others) {
+        let mut ports = Ports::default();
+        for (node, listener) in &listeners {
+            let mut others = Ports::default();
+            let beside = listeners.iter().filter(|(other, row)| other != node && row.port == listener.port);
+            beside.for_each(|(_, other)| others.add(other));
+            match others.conflict(listener) {
                 Some((reason, other)) => self.conflicted(*node, gateway, listener, reason, other),
                 None => {
                     self.link(gateway, *node);
                     in_force.insert(*node);
-                    ports.0.entry(listener.port).or_default().push(listener);
+                    ports.add(listener);
                 }
             }
         }
@@ -62,11 +63,10 @@ impl<'f> Builder<'f> {
     /// Links the listeners of a ListenerSet that conflict with none before them.
     fn listeners_of_set(&mut self, set: NodeId, ports: &mut Ports<'f>, in_force: &mut HashSet<NodeId>) {
         for (node, listener) in self.listeners(set) {
-            let earlier = ports.0.entry(listener.port).or_default();
-            match conflict(listener, earlier.iter().copied()) {
+            match ports.conflict(listener) {
                 Some((reason, other)) => self.conflicted(node, set, listener, reason, other),
                 None => {
-                    earlier.push(listener);
+                    ports.add(listener);
                     self.link(set, node);
                     in_force.insert(node);
                 }
@@ -107,31 +107,42 @@ impl<'f> Builder<'f> {
     }
 }
 
-/// The listeners in force of a Gateway, by port.
+/// Listeners by what they hold of a port.
 #[derive(Default)]
-struct Ports<'f>(HashMap<u16, Vec<&'f Listener>>);
+struct Ports<'f> {
+    /// The first of each protocol and host.
+    hosts: HashMap<(u16, &'f Protocol, Option<&'f str>), &'f Listener>,
+    /// The first of TCP.
+    tcp: HashMap<u16, &'f Listener>,
+    /// The first of HTTP, HTTPS or TLS.
+    http: HashMap<u16, &'f Listener>,
+}
 
-/// Why `listener` cannot be beside one of `others`, and which.
-fn conflict<'o>(
-    listener: &Listener,
-    others: impl IntoIterator<Item = &'o Listener> + Clone,
-) -> Option<(Reason, &'o Listener)> {
-    let is_of_http_or_tls =
-        |protocol: &Protocol| matches!(protocol, Protocol::Http | Protocol::Https | Protocol::Tls);
-    let protocols = |other: &&Listener| {
-        let (left, right) = (&listener.protocol, &other.protocol);
-        other.port == listener.port
-            && ((*left == Protocol::Tcp && is_of_http_or_tls(right))
-                || (*right == Protocol::Tcp && is_of_http_or_tls(left)))
-    };
-    let hosts = |other: &&Listener| {
-        other.port == listener.port
-            && other.protocol == listener.protocol
-            && other.hostname == listener.hostname
-    };
-    let by_protocol = others.clone().into_iter().find(protocols);
-    let by_host = || others.into_iter().find(hosts);
-    by_protocol
-        .map(|other| (Reason::ProtocolConflict, other))
-        .or_else(|| by_host().map(|other| (Reason::HostnameConflict, other)))
+impl<'f> Ports<'f> {
+    fn add(&mut self, listener: &'f Listener) {
+        let Listener { port, protocol, hostname, .. } = listener;
+        let of_protocol = match protocol {
+            Protocol::Tcp => Some(&mut self.tcp),
+            Protocol::Http | Protocol::Https | Protocol::Tls => Some(&mut self.http),
+            Protocol::Udp | Protocol::Other(_) => None,
+        };
+        if let Some(holders) = of_protocol {
+            holders.entry(*port).or_insert(listener);
+        }
+        self.hosts.entry((*port, protocol, hostname.as_deref())).or_insert(listener);
+    }
+
+    /// Why `listener` cannot be beside one of these, and which.
+    fn conflict(&self, listener: &'f Listener) -> Option<(Reason, &'f Listener)> {
+        let Listener { port, protocol, hostname, .. } = listener;
+        let by_protocol = match protocol {
+            Protocol::Tcp => self.http.get(port),
+            Protocol::Http | Protocol::Https | Protocol::Tls => self.tcp.get(port),
+            Protocol::Udp | Protocol::Other(_) => None,
+        };
+        let by_host = || self.hosts.get(&(*port, protocol, hostname.as_deref()));
+        by_protocol
+            .map(|other| (Reason::ProtocolConflict, *other))
+            .or_else(|| by_host().map(|other| (Reason::HostnameConflict, *other)))
+    }
 }

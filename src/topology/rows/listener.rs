@@ -38,7 +38,7 @@ pub struct Listener {
 }
 
 /// What a listener speaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// HTTP without TLS.
     Http,

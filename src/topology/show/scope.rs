@@ -62,16 +62,6 @@ impl Scope {
         }
         self.namespace.is_none() || any(&|locator| self.is_in(locator))
     }
-
-    /// Whether `locator` is one of the objects that are asked for by name.
-    #[must_use]
-    pub fn names(&self, locator: &Locator<'_>) -> bool {
-        let named =
-            |name: &Option<(String, String)>| name.as_ref().is_some_and(|name| self.is_named(locator, name));
-        self.gateway.as_ref().is_some_and(|gateway| self.is_gateway(locator, gateway))
-            || named(&self.route)
-            || named(&self.policy)
-    }
 }
 
 /// Whether people mean the kind of `locator` by `word`: `httproute`, `HTTPRoutes`, `httproute.gateway.networking.k8s.io`.
