@@ -14,9 +14,6 @@ use crate::topology::{Graph, Request};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # The rules along each path of a folder of manifests
-  policy-sync effective -f shop/
-
   # Which rules a request meets, and whose they are
   policy-sync effective -f shop/ --host shop.example.com --path /cart
 

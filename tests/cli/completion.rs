@@ -69,6 +69,8 @@ async fn kubectl_completes_its_plugin() -> Result<()> {
         "params",
         "status",
         "explain",
+        "topology",
+        "effective",
         "rego",
         "audit",
         "placement",
