@@ -6,8 +6,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 
 use super::Answer;
-use super::output::{self, print, say};
-use super::text::printable;
+use super::output::{self, print, say_each};
 use super::topology::{World, WorldArguments, lines};
 use crate::topology::show::{EffectiveReport, Scope};
 use crate::topology::{Graph, Request};
@@ -114,12 +113,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let world = arguments.world.read()?;
     let facts = world.facts();
     let graph = Graph::build(&facts);
-    world.say_unknown(&graph);
+    let unknown = World::unknown(&graph);
+    say_each(&unknown);
     let faults = world.faults(&graph);
-    for fault in &faults {
-        say(printable(&fault.to_string()));
-    }
-    let report = EffectiveReport::new(&graph, &scope, request, World::unknown(&graph));
+    say_each(&faults);
+    let report = EffectiveReport::new(&graph, &scope, request, unknown);
     match arguments.output {
         Format::Text => print(&lines(&text::lines(&report)))?,
         Format::Json => output::print_json(&report)?,

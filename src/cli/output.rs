@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::progress;
-use super::text::{printable_json, printable_yaml};
+use super::text::{printable, printable_json, printable_yaml};
 
 /// Prints `text`. A reader that has seen enough, as in `… | head`, is no error.
 ///
@@ -37,6 +37,11 @@ pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
 pub fn say(line: impl Display) {
     progress::end();
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Says each of `lines`, fit for a terminal.
+pub fn say_each(lines: impl IntoIterator<Item = impl Display>) {
+    lines.into_iter().for_each(|line| say(printable(&line.to_string())));
 }
 
 /// `value` as JSON for people.

@@ -23,9 +23,8 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::hub::HubArguments;
-use super::output::{self, print, say};
+use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
-use super::text::printable;
 use super::{Answer, manifests, progress};
 use crate::api::secret;
 use crate::clock::Clock;
@@ -96,9 +95,7 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
         Some(Format::Json) => output::json(&json!({"apiVersion": "v1", "kind": "List", "items": works}))?,
         Some(Format::Table) => bail!("-o table is for --diff: works are printed as yaml or json"),
     };
-    for diagnostic in &diagnostics {
-        say(printable(&diagnostic.to_string()));
-    }
+    say_each(&diagnostics);
     print(&text)?;
     let invalid = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     Ok(if invalid { Answer::No } else { Answer::Fine })
@@ -111,9 +108,7 @@ async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ans
     let client = hub.client(hub.config().await?)?;
     let hub = dry_run::read(&client, &controller).await?;
     let (changes, diagnostics) = dry_run::plan(hub, &settings, Clock::start().now())?;
-    for diagnostic in &diagnostics {
-        say(printable(&diagnostic.to_string()));
-    }
+    say_each(&diagnostics);
     print(&match arguments.output {
         None => diff::text(&changes)?,
         Some(Format::Yaml) => output::yaml(&diff::list(&changes))?,

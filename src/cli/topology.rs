@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::Answer;
-use super::output::{self, print, say};
+use super::output::{self, print, say_each};
 use super::text::printable;
 use crate::topology::Graph;
 use crate::topology::show::{self, Scope, TopologyReport};
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
     let scope = arguments.world.scope();
     let facts = world.facts();
     let graph = Graph::build(&facts);
-    world.say_unknown(&graph);
+    say_each(World::unknown(&graph));
     let report = TopologyReport::new(&graph, scope, world.faults(&graph));
     match arguments.output {
         Format::Tree => print(&lines(&show::tree::tree(&report)))?,
@@ -91,9 +91,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
         Format::Yaml => print(&output::yaml(&serde_json::to_value(&report)?)?)?,
     }
     if !matches!(arguments.output, Format::Tree) {
-        for fault in report.faults() {
-            say(printable(&fault.to_string()));
-        }
+        say_each(report.faults());
     }
     Ok(if report.is_fine() { Answer::Fine } else { Answer::No })
 }

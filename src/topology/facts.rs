@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
+use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, Locator, SERVICE};
+use super::reason::Reason;
 use super::rows::namespace::NAME_LABEL;
 use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service};
 use super::rules::Manner;
@@ -86,19 +87,21 @@ impl<'f> Grants<'f> {
         Self(grants)
     }
 
-    /// Whether an object of the kind `from` in `namespace` may refer to the object `to_name` of `to` in `to_namespace`.
-    pub(super) fn permit(
-        &self,
-        (from, namespace): (KindRef<'_>, &str),
-        (to, to_namespace, to_name): (KindRef<'_>, &str, &str),
-    ) -> bool {
-        namespace == to_namespace
-            || self
-                .0
-                .get(to_namespace)
-                .into_iter()
-                .flatten()
-                .any(|grant| grant.allows(from, namespace, to, to_name))
+    /// Whether the object `from` may refer to `to`: what is cluster-scoped belongs to nobody.
+    pub(super) fn permit(&self, from: Locator<'_>, to: Locator<'_>) -> bool {
+        let allows = |grant: &&Grant| grant.allows(from.kind, from.namespace, to.kind, to.name);
+        to.namespace.is_empty()
+            || from.namespace == to.namespace
+            || self.0.get(to.namespace).into_iter().flatten().any(allows)
+    }
+
+    /// What is said where it may not.
+    pub(super) fn refusal(from: Locator<'_>, to: Locator<'_>) -> (Reason, String) {
+        let message = format!(
+            "no ReferenceGrant of namespace {} lets {}s of namespace {} refer to {} {}",
+            to.namespace, from.kind.kind, from.namespace, to.kind.kind, to.name
+        );
+        (Reason::RefNotPermitted, message)
     }
 }
 

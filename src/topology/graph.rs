@@ -101,6 +101,11 @@ impl<'f> Graph<'f> {
         (0..self.nodes.len()).map(NodeId::new)
     }
 
+    /// The nodes of objects.
+    pub(super) fn object_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.nodes().filter(|node| !self.is_section(*node))
+    }
+
     /// The object that `node` is, or is a section of.
     #[must_use]
     pub fn object(&self, node: NodeId) -> &Object<'f> {
@@ -185,10 +190,8 @@ impl<'f> Graph<'f> {
 
     /// The listeners in force, each with its Gateway: of each Gateway its own, then those of its sets.
     pub fn listeners(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
-        let is_gateway = |node: &NodeId| {
-            matches!(self.object(*node).row, ObjectRow::Gateway(_)) && !self.is_section(*node)
-        };
-        self.nodes().filter(is_gateway).flat_map(move |gateway| {
+        let is_gateway = |node: &NodeId| matches!(self.object(*node).row, ObjectRow::Gateway(_));
+        self.object_nodes().filter(is_gateway).flat_map(move |gateway| {
             let sets = self.links(gateway).filter(|set| !self.is_section(*set));
             let listeners = [gateway].into_iter().chain(sets).flat_map(|parent| self.links(parent));
             listeners.filter(|node| self.listener(*node).is_some()).map(move |node| (gateway, node))

@@ -10,6 +10,8 @@ use super::rules::Manner;
 use crate::api::gateway::GROUP;
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
+use crate::api::syntax::{is_dns_label, is_dns_subdomain, is_kind};
+use crate::api::text::excerpt;
 use crate::topology::fault::Fault;
 
 /// The label of a definition that says how policies of its kind are merged, by GEP-713.
@@ -85,6 +87,7 @@ impl Objects {
     ///
     /// What the API server would refuse. Then nothing is taken.
     pub fn take(&mut self, object: &HubObject) -> Result<(), Fault> {
+        check(object)?;
         let (kind, key) = (kind_of(object), object.key());
         match kind {
             GATEWAY_CLASS => drop(self.classes.insert(key, Class)),
@@ -151,4 +154,26 @@ impl Objects {
 
 fn rows<R>(table: &Table<R>, known: bool) -> Rows<'_, R> {
     Rows { known: known || !table.is_empty(), objects: table.iter().collect() }
+}
+
+/// Whether the API server would take what every object has.
+fn check(object: &HubObject) -> Result<(), Fault> {
+    let metadata = &object.metadata;
+    let bad = |place: &str, text: &str, what: &str| {
+        Err(Fault::new(place, format!("{:?} is no {what}", excerpt(text))))
+    };
+    let group = kind_of(object).group;
+    if !group.is_empty() && !is_dns_subdomain(group) {
+        return bad("apiVersion", &object.api_version, "group and version");
+    }
+    if !is_kind(&object.kind) {
+        return bad("kind", &object.kind, "kind");
+    }
+    if !is_dns_subdomain(&metadata.name) {
+        return bad("metadata.name", &metadata.name, "name of Kubernetes");
+    }
+    if !metadata.namespace.is_empty() && !is_dns_label(&metadata.namespace) {
+        return bad("metadata.namespace", &metadata.namespace, "name of a namespace");
+    }
+    Ok(())
 }

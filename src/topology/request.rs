@@ -153,7 +153,7 @@ impl Request {
                 candidates.extend(self.candidates(graph, (listener, kind), (route, row)));
             }
         }
-        candidates.sort();
+        candidates.sort_by(|left, right| left.order().cmp(&right.order()));
         let best = candidates.first()?;
         let runner_up = candidates.iter().find(|other| other.rule != best.rule);
         Some(Choice {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use policy_sync::api::object::HubObject;
-use policy_sync::api::syntax::{is_dns_label, is_dns_subdomain, is_kind};
 use policy_sync::topology::objects::kind_of;
 use policy_sync::topology::show::{Scope, TopologyReport, dot, faults, tree};
 use policy_sync::topology::{Graph, Objects};
@@ -23,23 +22,16 @@ pub fn body(data: &[u8]) {
     assert_eq!(self::printed(&list), printed, "the order of objects changes what is printed");
 }
 
-/// The objects that the API server could have, each identity once.
+/// The objects, each identity once.
 pub fn objects(list: &[Value]) -> Vec<HubObject> {
     let mut known = BTreeSet::new();
     let objects = list.iter().filter_map(|value| serde_json::from_str::<HubObject>(&value.to_string()).ok());
-    let is_possible = |object: &HubObject| {
-        let (kind, metadata) = (kind_of(object), &object.metadata);
-        is_kind(kind.kind)
-            && (kind.group.is_empty() || is_dns_subdomain(kind.group))
-            && is_dns_subdomain(&metadata.name)
-            && (metadata.namespace.is_empty() || is_dns_label(&metadata.namespace))
-    };
-    let mut is_new = |object: &HubObject| {
+    let is_new = |object: &HubObject| {
         // Locators do not tell kinds apart that differ in case.
         let (kind, key) = (kind_of(object), object.key());
         known.insert((kind.group.to_owned(), kind.kind.to_ascii_lowercase(), key))
     };
-    objects.filter(|object| is_possible(object) && is_new(object)).collect()
+    objects.filter(is_new).collect()
 }
 
 /// What a cluster has that has these.

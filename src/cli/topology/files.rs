@@ -6,15 +6,11 @@ use std::path::PathBuf;
 use anyhow::bail;
 
 use crate::api::object::HubObject;
-use crate::api::syntax::{is_dns_label, is_dns_subdomain, is_kind};
-use crate::api::text::excerpt;
 use crate::cli::manifests::{self, Manifest, NoObject, Place};
-use crate::cli::output::say;
-use crate::cli::text::printable;
 use crate::topology::locator::Locator;
 use crate::topology::objects::{Role, kind_of, role};
 use crate::topology::show::{self, ObjectFault};
-use crate::topology::{Facts, Fault, Graph, Objects};
+use crate::topology::{Facts, Graph, Objects};
 
 /// What files have.
 #[derive(Debug, Default)]
@@ -66,13 +62,6 @@ impl World {
             .collect()
     }
 
-    /// Says the same on standard error.
-    pub(in crate::cli) fn say_unknown(&self, graph: &Graph<'_>) {
-        for line in Self::unknown(graph) {
-            say(printable(&line));
-        }
-    }
-
     fn take(&mut self, manifest: Manifest, namespace: &str) -> anyhow::Result<()> {
         let Manifest { place, mut object } = manifest;
         let role = role(&object);
@@ -89,7 +78,7 @@ impl World {
         if let Some(earlier) = self.places.get(&locator) {
             bail!("{place}: {} {} is there twice, also at {earlier}", object.kind, object.key());
         }
-        if let Err(fault) = check(&object).and_then(|()| self.objects.take(&object)) {
+        if let Err(fault) = self.objects.take(&object) {
             self.fault(locator.clone(), &place, fault.to_string());
         }
         self.places.insert(locator, place);
@@ -104,26 +93,4 @@ impl World {
 fn locator(object: &HubObject) -> Locator<'_> {
     let metadata = &object.metadata;
     Locator { kind: kind_of(object), namespace: &metadata.namespace, name: &metadata.name, section: None }
-}
-
-/// Whether the API server would take what every object has.
-fn check(object: &HubObject) -> Result<(), Fault> {
-    let metadata = &object.metadata;
-    let bad = |place: &str, text: &str, what: &str| {
-        Err(Fault { place: place.to_owned(), text: format!("{:?} is no {what}", excerpt(text)) })
-    };
-    let group = kind_of(object).group;
-    if !group.is_empty() && !is_dns_subdomain(group) {
-        return bad("apiVersion", &object.api_version, "group and version");
-    }
-    if !is_kind(&object.kind) {
-        return bad("kind", &object.kind, "kind");
-    }
-    if !is_dns_subdomain(&metadata.name) {
-        return bad("metadata.name", &metadata.name, "name of Kubernetes");
-    }
-    if !metadata.namespace.is_empty() && !is_dns_label(&metadata.namespace) {
-        return bad("metadata.namespace", &metadata.namespace, "name of a namespace");
-    }
-    Ok(())
 }

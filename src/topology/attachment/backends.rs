@@ -1,7 +1,7 @@
 //! Rules of routes to Services and their ports, and to backends of other kinds.
 
+use crate::topology::facts::Grants;
 use crate::topology::graph::{Builder, NodeId};
-use crate::topology::locator::{Locator, SERVICE, Section};
 use crate::topology::reason::Reason;
 use crate::topology::rows::BackendReference;
 
@@ -19,24 +19,17 @@ impl<'f> Builder<'f> {
 
     fn attach_backend(&mut self, rule: NodeId, backend: &'f BackendReference) {
         let from = self.graph.locator(rule);
-        let namespace = backend.namespace.as_deref().unwrap_or(from.namespace);
-        let kind = backend.backend.kind();
-        let port = backend.port.filter(|_| kind == SERVICE);
-        let object = Locator { kind, namespace, name: &backend.name, section: None };
-        let to = object.with(port.map(Section::Port));
-        if !self.grants.permit((from.kind, from.namespace), (kind, namespace, &backend.name)) {
-            let message = format!(
-                "no ReferenceGrant of namespace {namespace} lets {}s of namespace {} refer to {} {}",
-                from.kind.kind, from.namespace, kind.kind, backend.name
-            );
-            return self.turn_away(from, to, Reason::RefNotPermitted, message);
+        let to = backend.locator(from.namespace);
+        if !self.grants.permit(from, to) {
+            let (reason, message) = Grants::refusal(from, to);
+            return self.turn_away(from, to, reason, message);
         }
-        let message = match (self.find(kind, namespace, &backend.name), port) {
-            (None, _) => format!("{} {} does not exist", kind.kind, object.object()),
+        let message = match (self.find(to), to.section) {
+            (None, _) => format!("{} {} does not exist", to.kind.kind, to.object()),
             (Some(service), None) => return self.link(rule, service),
-            (Some(service), Some(port)) => match self.port(service, port) {
+            (Some(service), Some(port)) => match backend.port.and_then(|port| self.port(service, port)) {
                 Some(node) => return self.link(rule, node),
-                None => format!("Service {} has no port {port}", object.object()),
+                None => format!("Service {} has no port {port}", to.object()),
             },
         };
         self.turn_away(from, to, Reason::BackendNotFound, message);

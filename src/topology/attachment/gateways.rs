@@ -1,26 +1,20 @@
 //! Gateways to their classes, ListenerSets to their Gateways.
 
 use crate::topology::graph::{Builder, NodeId, ObjectRow};
-use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Locator};
 use crate::topology::reason::Reason;
 use crate::topology::rows::Parent;
 
 impl Builder<'_> {
     pub(in crate::topology) fn attach_gateways(&mut self) {
-        let objects: Vec<NodeId> = self.graph.nodes().filter(|node| !self.graph.is_section(*node)).collect();
+        let objects: Vec<NodeId> = self.graph.object_nodes().collect();
         for node in objects {
             match self.graph.object(node).row {
                 ObjectRow::Gateway(gateway) => {
-                    if let Some(class) = self.find(GATEWAY_CLASS, "", &gateway.class) {
+                    let class = gateway.class_locator();
+                    if let Some(class) = self.find(class) {
                         self.link(class, node);
                     } else {
-                        let class = Locator {
-                            kind: GATEWAY_CLASS,
-                            namespace: "",
-                            name: &gateway.class,
-                            section: None,
-                        };
-                        let message = format!("GatewayClass {} does not exist", gateway.class);
+                        let message = format!("GatewayClass {} does not exist", class.name);
                         self.turn_away(self.graph.locator(node), class, Reason::ParentNotFound, message);
                     }
                 }
@@ -33,10 +27,9 @@ impl Builder<'_> {
     fn attach_set(&mut self, node: NodeId) {
         let ObjectRow::Set(set) = self.graph.object(node).row else { return };
         let from = self.graph.locator(node);
-        let namespace = set.parent.namespace.as_deref().unwrap_or(from.namespace);
-        let to = Locator { kind: set.parent.parent.kind(), namespace, name: &set.parent.name, section: None };
+        let to = set.parent.locator(from.namespace).with(None);
         let turned_away = if set.parent.parent == Parent::Gateway {
-            match self.find(GATEWAY, to.namespace, to.name) {
+            match self.find(to) {
                 None => Some((Reason::ParentNotFound, format!("Gateway {} does not exist", to.object()))),
                 Some(gateway) => match self.graph.object(gateway).row {
                     ObjectRow::Gateway(row)

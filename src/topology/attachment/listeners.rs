@@ -11,7 +11,7 @@ impl<'f> Builder<'f> {
     pub(in crate::topology) fn attach_listeners(&mut self) -> HashSet<NodeId> {
         let mut in_force = HashSet::new();
         let mut sets = self.sets_by_gateway();
-        let gateways: Vec<NodeId> = self.graph.nodes().filter(|node| !self.graph.is_section(*node)).collect();
+        let gateways: Vec<NodeId> = self.graph.object_nodes().collect();
         for gateway in gateways {
             if let ObjectRow::Gateway(_) | ObjectRow::Leaf(_) = self.graph.object(gateway).row {
                 let mut ports = self.own_listeners(gateway, &mut in_force);

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::topology::facts::Grants;
 use crate::topology::graph::{Builder, Graph, NodeId};
-use crate::topology::locator::{GATEWAY_CLASS, KindRef, Locator, SERVICE, Section};
+use crate::topology::locator::{KindRef, Locator, SERVICE};
 use crate::topology::policies::{AttachedTarget, PolicyNode};
 use crate::topology::reason::Reason;
 use crate::topology::rows::{RouteKind, Target};
@@ -33,11 +34,7 @@ impl<'f> Builder<'f> {
     fn targets(&self, policy: &PolicyNode<'f>) -> Vec<AttachedTarget<'f>> {
         let own = policy.locator.namespace;
         let targets = policy.row.targets.iter().map(|target| {
-            let kind = target.kind.as_ref();
-            let namespace =
-                if kind == GATEWAY_CLASS { "" } else { target.namespace.as_deref().unwrap_or(own) };
-            let section = target.section.as_deref().map(Section::Named);
-            let locator = Locator { kind, namespace, name: &target.name, section };
+            let locator = target.locator(own);
             AttachedTarget { locator, node: self.target(policy, target, locator) }
         });
         let mut targets: Vec<AttachedTarget<'f>> = targets.collect();
@@ -52,7 +49,7 @@ impl<'f> Builder<'f> {
         target: &Target,
         locator: Locator<'f>,
     ) -> Result<NodeId, (Reason, String)> {
-        let Locator { kind, namespace, name, .. } = locator;
+        let kind = locator.kind;
         if policy.row.deleting {
             return Err((Reason::Deleting, "it was asked to go".to_owned()));
         }
@@ -63,16 +60,11 @@ impl<'f> Builder<'f> {
             let message = format!("{}s do not lie on a {}", policy.locator.kind.kind, kind.kind);
             return Err((Reason::InvalidKind, message));
         }
-        let from = (policy.locator.kind, policy.locator.namespace);
-        if !namespace.is_empty() && !self.grants.permit(from, (kind, namespace, name)) {
-            let message = format!(
-                "no ReferenceGrant of namespace {namespace} lets {}s of namespace {} refer to {} {name}",
-                policy.locator.kind.kind, policy.locator.namespace, kind.kind
-            );
-            return Err((Reason::RefNotPermitted, message));
+        if !self.grants.permit(policy.locator, locator) {
+            return Err(Grants::refusal(policy.locator, locator));
         }
         let object = format!("{} {}", kind.kind, locator.object());
-        let Some(node) = self.find(kind, namespace, name) else {
+        let Some(node) = self.find(locator) else {
             return Err((Reason::TargetNotFound, format!("{object} does not exist")));
         };
         match &target.section {

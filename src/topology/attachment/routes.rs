@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::same_hosts::Hosts;
 use crate::topology::graph::{Builder, NodeId, ObjectRow};
 use crate::topology::hostname;
-use crate::topology::locator::{KindRef, Locator, Section};
+use crate::topology::locator::{KindRef, Locator};
 use crate::topology::reason::Reason;
 use crate::topology::rows::{Listener, Parent, ParentReference, Protocol, Route, RouteKind};
 
@@ -26,64 +26,101 @@ impl<'f> Builder<'f> {
     /// Links routes to the listeners that are `in_force`, and their rules to them.
     pub(in crate::topology) fn attach_routes(&mut self, in_force: &HashSet<NodeId>) {
         let routes: Vec<(NodeId, RouteKind, &'f Route)> =
-            self.graph.nodes().filter_map(|node| self.route(node)).collect();
-        let mut attached: BTreeMap<NodeId, BTreeSet<NodeId>> = BTreeMap::new();
-        for (node, kind, route) in &routes {
-            self.link_sections(*node);
+            self.graph.object_nodes().filter_map(|node| self.route(node)).collect();
+        let mut taken: Vec<Taken<'f>> = Vec::new();
+        for (node, kind, route) in routes {
+            self.link_sections(node);
             for parent in &route.parents {
-                for (listener, step) in self.steps(in_force, (*node, *kind, route), parent) {
-                    if step == Step::Attached {
-                        attached.entry(listener).or_default().insert(*node);
-                    }
-                }
+                let words = Words::new(self.graph.locator(node), kind, route, parent);
+                let listeners = self.try_parent(in_force, node, &words);
+                taken.push(Taken { route: node, words, listeners });
+            }
+        }
+        let mut by_listener: BTreeMap<NodeId, BTreeSet<NodeId>> = BTreeMap::new();
+        for Taken { route, listeners, .. } in &taken {
+            for listener in listeners {
+                by_listener.entry(*listener).or_default().insert(*route);
             }
         }
         let turned_away: HashSet<(NodeId, NodeId)> =
-            attached.iter().flat_map(|(listener, routes)| self.in_the_way(*listener, routes)).collect();
-        for (node, kind, route) in &routes {
-            for parent in &route.parents {
-                self.attach_route(in_force, &turned_away, (*node, *kind, route), parent);
+            by_listener.iter().flat_map(|(listener, routes)| self.in_the_way(*listener, routes)).collect();
+        for Taken { route, words, listeners } in taken {
+            let stays = |listener: &&NodeId| !turned_away.contains(&(**listener, route));
+            if !listeners.is_empty() && !listeners.iter().any(|listener| stays(&listener)) {
+                self.turn_away(words.from, words.to, Reason::Conflicted, words.conflicted());
             }
+            listeners.iter().filter(stays).for_each(|listener| self.link(*listener, route));
         }
     }
 
     fn route(&self, node: NodeId) -> Option<(NodeId, RouteKind, &'f Route)> {
         match self.graph.object(node).row {
-            ObjectRow::Route(kind, route) if !self.graph.is_section(node) => Some((node, kind, route)),
+            ObjectRow::Route(kind, route) => Some((node, kind, route)),
             _ => None,
         }
     }
 
-    /// How far the route gets at each listener of `parent`.
-    fn steps(
-        &self,
-        in_force: &HashSet<NodeId>,
-        (node, kind, route): (NodeId, RouteKind, &Route),
-        parent: &ParentReference,
-    ) -> Vec<(NodeId, Step)> {
-        let own = self.graph.object(node).locator.namespace;
-        let namespace = parent.namespace.as_deref().unwrap_or(own);
-        let Some(found) = self.find(parent.parent.kind(), namespace, &parent.name) else { return Vec::new() };
-        let step = |section: NodeId| {
-            let listener = self.graph.listener(section)?;
-            let is_meant = in_force.contains(&section)
-                && parent.section.as_ref().is_none_or(|name| *name == listener.name)
-                && parent.port.is_none_or(|port| port == listener.port);
-            let allows = || {
-                carries(listener, kind) && listener.namespaces.allows(namespace, own, || self.labels.of(own))
-            };
-            let step = if !is_meant {
-                Step::Meant
-            } else if !allows() {
-                Step::Allowed
-            } else if !meet(listener, route) {
-                Step::Hosts
-            } else {
-                Step::Attached
-            };
-            Some((section, step))
+    /// The listeners that take a route by one reference, unless another route is there first. Where there are none, it is told, or
+    /// linked to what nothing is known of.
+    fn try_parent(&mut self, in_force: &HashSet<NodeId>, node: NodeId, words: &Words<'f>) -> Vec<NodeId> {
+        let Words { from, to, parent, .. } = *words;
+        if let Parent::Other(_) = parent.parent {
+            self.turn_away(from, to, Reason::OtherParent, words.other_parent());
+            return Vec::new();
+        }
+        let Some(found) = self.find(to) else {
+            self.turn_away(from, to, Reason::ParentNotFound, words.not_found());
+            return Vec::new();
         };
-        self.graph.sections(found).filter_map(step).collect()
+        if let ObjectRow::Leaf(_) = self.graph.object(found).row {
+            let section = parent.section.as_ref().and_then(|name| self.section(found, name));
+            if let Some(section) = section {
+                self.link(found, section);
+            }
+            self.link(section.unwrap_or(found), node);
+            return Vec::new();
+        }
+        let mut furthest = Step::Meant;
+        let mut attached = Vec::new();
+        for section in self.graph.sections(found) {
+            let step = self.step(in_force, section, words);
+            furthest = furthest.max(step);
+            if step == Step::Attached {
+                attached.push(section);
+            }
+        }
+        match furthest {
+            Step::Attached => {}
+            Step::Hosts => self.turn_away(from, to, Reason::NoMatchingListenerHostname, words.no_host()),
+            Step::Allowed => self.turn_away(from, to, Reason::NotAllowedByListeners, words.not_allowed()),
+            Step::Meant => {
+                let any = self.graph.sections(found).next().is_some();
+                self.turn_away(from, to, Reason::NoMatchingParent, words.no_listener(any));
+            }
+        }
+        attached
+    }
+
+    /// How far a route gets at the listener `section`.
+    fn step(&self, in_force: &HashSet<NodeId>, section: NodeId, words: &Words<'_>) -> Step {
+        let Words { from, to, route, kind, parent } = words;
+        let Some(listener) = self.graph.listener(section).filter(|_| in_force.contains(&section)) else {
+            return Step::Meant;
+        };
+        let is_meant = parent.section.as_ref().is_none_or(|name| *name == listener.name)
+            && parent.port.is_none_or(|port| port == listener.port);
+        let labels = || self.labels.of(from.namespace);
+        if !is_meant {
+            Step::Meant
+        } else if !carries(listener, *kind)
+            || !listener.namespaces.allows(to.namespace, from.namespace, labels)
+        {
+            Step::Allowed
+        } else if !meet(listener, route) {
+            Step::Hosts
+        } else {
+            Step::Attached
+        }
     }
 
     /// The routes of a listener that others keep from it: of an HTTPRoute and a GRPCRoute with hosts in common the younger one,
@@ -114,50 +151,6 @@ impl<'f> Builder<'f> {
         }
         turned_away
     }
-
-    fn attach_route(
-        &mut self,
-        in_force: &HashSet<NodeId>,
-        turned_away: &HashSet<(NodeId, NodeId)>,
-        (node, kind, route): (NodeId, RouteKind, &'f Route),
-        parent: &'f ParentReference,
-    ) {
-        let from = self.graph.object(node).locator;
-        let namespace = parent.namespace.as_deref().unwrap_or(from.namespace);
-        let object = Locator { kind: parent.parent.kind(), namespace, name: &parent.name, section: None };
-        let to = object.with(parent.section.as_deref().map(Section::Named));
-        let words = Words { from, route, kind, parent, object };
-        if let Parent::Other(_) = parent.parent {
-            return self.turn_away(from, to, Reason::OtherParent, words.other_parent());
-        }
-        let Some(found) = self.find(object.kind, namespace, &parent.name) else {
-            return self.turn_away(from, to, Reason::ParentNotFound, words.not_found());
-        };
-        if let ObjectRow::Leaf(_) = self.graph.object(found).row {
-            let section = parent.section.as_ref().and_then(|name| self.section(found, name));
-            if let Some(section) = section {
-                self.link(found, section);
-            }
-            return self.link(section.unwrap_or(found), node);
-        }
-        let steps = self.steps(in_force, (node, kind, route), parent);
-        let attached = steps.iter().filter(|(_, step)| *step == Step::Attached);
-        let attached: Vec<NodeId> = attached.map(|(listener, _)| *listener).collect();
-        let (away, there): (Vec<NodeId>, Vec<NodeId>) =
-            attached.into_iter().partition(|listener| turned_away.contains(&(*listener, node)));
-        if !there.is_empty() {
-            return there.into_iter().for_each(|listener| self.link(listener, node));
-        }
-        if !away.is_empty() {
-            return self.turn_away(from, to, Reason::Conflicted, words.conflicted());
-        }
-        let (reason, message) = match steps.iter().map(|(_, step)| *step).max() {
-            Some(Step::Hosts) => (Reason::NoMatchingListenerHostname, words.no_host()),
-            Some(Step::Allowed) => (Reason::NotAllowedByListeners, words.not_allowed()),
-            _ => (Reason::NoMatchingParent, words.no_listener(self.graph.sections(found).next().is_some())),
-        };
-        self.turn_away(from, to, reason, message);
-    }
 }
 
 /// The hosts that `listener` and `route` both let through.
@@ -187,22 +180,33 @@ fn carries(listener: &Listener, kind: RouteKind) -> bool {
     by_protocol && listener.kinds.as_deref().is_none_or(is_named)
 }
 
-/// What is said of a route that does not attach.
+/// The listeners that take a route by one reference, unless another route is there first.
+struct Taken<'w> {
+    route: NodeId,
+    words: Words<'w>,
+    listeners: Vec<NodeId>,
+}
+
+/// A reference of a route, and what is said where it does not attach.
 struct Words<'w> {
     from: Locator<'w>,
+    to: Locator<'w>,
     route: &'w Route,
     kind: RouteKind,
     parent: &'w ParentReference,
-    object: Locator<'w>,
 }
 
-impl Words<'_> {
+impl<'w> Words<'w> {
+    fn new(from: Locator<'w>, kind: RouteKind, route: &'w Route, parent: &'w ParentReference) -> Self {
+        Self { from, to: parent.locator(from.namespace), route, kind, parent }
+    }
+
     fn parent(&self) -> String {
-        format!("{} {}", self.object.kind.kind, self.object.object())
+        format!("{} {}", self.to.kind.kind, self.to.object())
     }
 
     fn other_parent(&self) -> String {
-        let KindRef { kind, .. } = self.object.kind;
+        let KindRef { kind, .. } = self.to.kind;
         format!("a parent of the kind {kind} is a matter of other controllers")
     }
 

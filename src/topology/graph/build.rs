@@ -62,16 +62,16 @@ impl<'f> Builder<'f> {
         };
         graph.nodes.shrink_to_fit();
         let mut by_name: HashMap<KindRef<'f>, HashMap<(&str, &str), NodeId>> = HashMap::new();
-        for node in graph.nodes().filter(|node| !graph.is_section(*node)) {
+        for node in graph.object_nodes() {
             let Locator { kind, namespace, name, .. } = graph.locator(node);
             by_name.entry(kind).or_default().insert((namespace, name), node);
         }
         Self { facts, grants, labels: Labels::new(facts), graph, by_name, links: Vec::new() }
     }
 
-    /// The node of an object.
-    pub(in crate::topology) fn find(&self, kind: KindRef<'_>, namespace: &str, name: &str) -> Option<NodeId> {
-        self.by_name.get(&kind)?.get(&(namespace, name)).copied()
+    /// The node of the object that `to` is, or is a section of.
+    pub(in crate::topology) fn find(&self, to: Locator<'_>) -> Option<NodeId> {
+        self.by_name.get(&to.kind)?.get(&(to.namespace, to.name)).copied()
     }
 
     /// The node of a section of the object `node`.

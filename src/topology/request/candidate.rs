@@ -1,6 +1,6 @@
 //! Matches that have a request, and which of two comes first.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use regex::Regex;
@@ -38,32 +38,12 @@ impl Candidate {
         }
     }
 
-    fn order(&self) -> impl Ord + '_ {
+    /// The one that comes first is the lesser.
+    pub(super) fn order(&self) -> impl Ord + '_ {
         let ranks = self.ranks.each_ref().map(|(_, rank)| Reverse(*rank));
         (ranks, &self.age, self.place)
     }
 }
-
-/// The one that comes first is the lesser.
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.order().cmp(&other.order())
-    }
-}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Candidate {}
 
 impl Request {
     /// The matches of `route`, which is attached to `listener`, that have this request.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::wire::{self, Group, KindName, Name, Port};
-use crate::topology::locator::{Kind, KindRef, SERVICE};
+use crate::topology::locator::{Kind, KindRef, Locator, SERVICE, Section};
 
 /// What kind of backend a reference names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,16 @@ pub struct BackendReference {
     pub port: Option<u16>,
 }
 
+impl BackendReference {
+    /// What it means, in an object of the namespace `own`. Only Services have ports of their own.
+    #[must_use]
+    pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
+        let (kind, namespace) = (self.backend.kind(), self.namespace.as_deref().unwrap_or(own));
+        let section = self.port.filter(|_| kind == SERVICE).map(Section::Port);
+        Locator { kind, namespace, name: &self.name, section }
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct Written {
     group: Option<Group>,
@@ -51,9 +61,7 @@ pub(super) struct Written {
 
 impl From<Written> for BackendReference {
     fn from(written: Written) -> Self {
-        let group = written.group.map_or_else(|| SERVICE.group.into(), |group| group.0);
-        let kind = written.kind.map_or_else(|| SERVICE.kind.into(), |kind| kind.0);
-        let kind = Kind { group, kind };
+        let kind = wire::kind(written.group, written.kind, SERVICE);
         Self {
             backend: if kind.as_ref() == SERVICE { Backend::Service } else { Backend::Other(kind.into()) },
             namespace: written.namespace.map(|namespace| namespace.0),

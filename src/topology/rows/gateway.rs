@@ -11,6 +11,7 @@ use super::wire::{self, Limited, Name, or_default};
 use crate::api::gateway::LISTENERS_LIMIT;
 use crate::api::object::HubObject;
 use crate::topology::fault::Fault;
+use crate::topology::locator::{GATEWAY_CLASS, Locator};
 
 /// A Gateway.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,12 @@ pub struct Gateway {
 }
 
 impl Gateway {
+    /// Its GatewayClass.
+    #[must_use]
+    pub fn class_locator(&self) -> Locator<'_> {
+        Locator { kind: GATEWAY_CLASS, namespace: "", name: &self.class, section: None }
+    }
+
     /// The row of `object`.
     ///
     /// # Errors

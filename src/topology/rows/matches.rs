@@ -137,10 +137,10 @@ pub fn grpc(text: Option<&str>) -> Vec<GrpcMatch> {
 
 fn read<T: Default + for<'de> Deserialize<'de>>(text: Option<&str>) -> Vec<T> {
     let Some(text) = text else { return vec![T::default()] };
-    let mut matches: Option<Vec<T>> = serde_json::from_str(text).unwrap_or(Some(Vec::new()));
-    match &mut matches {
-        Some(written) if !written.is_empty() || text.contains('{') => std::mem::take(written),
-        _ => vec![T::default()],
+    match serde_json::from_str::<Option<Vec<T>>>(text) {
+        Ok(Some(written)) if !written.is_empty() => written,
+        Ok(_) => vec![T::default()],
+        Err(_) => Vec::new(),
     }
 }
 

@@ -13,8 +13,6 @@ mod route;
 mod service;
 mod wire;
 
-use std::fmt;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::object::Metadata;
@@ -46,14 +44,5 @@ impl Created {
 impl Default for Created {
     fn default() -> Self {
         Self(i64::MAX)
-    }
-}
-
-impl fmt::Display for Created {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match k8s_openapi::jiff::Timestamp::from_second(self.0) {
-            Ok(time) => write!(f, "{time:.0}"),
-            Err(_) => f.write_str("not yet"),
-        }
     }
 }

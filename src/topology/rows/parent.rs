@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::wire::{self, Group, KindName, Name, Port};
-use crate::api::gateway::GROUP;
-use crate::topology::locator::{GATEWAY, Kind, KindRef, LISTENER_SET};
+use crate::topology::locator::{GATEWAY, Kind, KindRef, LISTENER_SET, Locator, Section};
 
 /// What kind of parent a reference names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +45,16 @@ pub struct ParentReference {
     pub port: Option<u16>,
 }
 
+impl ParentReference {
+    /// What it means, in an object of the namespace `own`.
+    #[must_use]
+    pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
+        let namespace = self.namespace.as_deref().unwrap_or(own);
+        let section = self.section.as_deref().map(Section::Named);
+        Locator { kind: self.parent.kind(), namespace, name: &self.name, section }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Written {
@@ -59,9 +68,7 @@ pub(super) struct Written {
 
 impl From<Written> for ParentReference {
     fn from(written: Written) -> Self {
-        let group = written.group.map_or_else(|| GROUP.into(), |group| group.0);
-        let kind = written.kind.map_or_else(|| GATEWAY.kind.into(), |kind| kind.0);
-        let kind = Kind { group, kind };
+        let kind = wire::kind(written.group, written.kind, GATEWAY);
         let parent = match kind.as_ref() {
             GATEWAY => Parent::Gateway,
             LISTENER_SET => Parent::ListenerSet,

@@ -9,7 +9,7 @@ use super::Created;
 use super::wire::{self, Group, KindName, Name};
 use crate::api::object::HubObject;
 use crate::topology::fault::Fault;
-use crate::topology::locator::Kind;
+use crate::topology::locator::{GATEWAY_CLASS, Kind, Locator, Section};
 
 /// A policy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +37,17 @@ pub struct Target {
     pub name: Arc<str>,
     /// A section of it.
     pub section: Option<Arc<str>>,
+}
+
+impl Target {
+    /// What it means, in a policy of the namespace `own`.
+    #[must_use]
+    pub fn locator<'l>(&'l self, own: &'l str) -> Locator<'l> {
+        let kind = self.kind.as_ref();
+        let namespace = if kind == GATEWAY_CLASS { "" } else { self.namespace.as_deref().unwrap_or(own) };
+        let section = self.section.as_deref().map(Section::Named);
+        Locator { kind, namespace, name: &self.name, section }
+    }
 }
 
 impl Policy {

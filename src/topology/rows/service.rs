@@ -1,5 +1,6 @@
 //! Services.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -35,6 +36,7 @@ impl Service {
     /// What the API server would refuse.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
         let spec: Spec = wire::spec(object)?;
+        let mut names = HashSet::new();
         for (index, port) in spec.ports.iter().enumerate() {
             let fault =
                 |text: String| Err(Fault { place: format!("spec.ports{}.name", Step::Item(index)), text });
@@ -46,7 +48,7 @@ impl Service {
                 name if !is_dns_label(name) => {
                     return fault(format!("{:?} is no name of a port", excerpt(name)));
                 }
-                name if spec.ports[..index].iter().any(|other| other.name.as_deref() == Some(name)) => {
+                name if !names.insert(name) => {
                     return fault(format!("{name:?} is the name of two ports"));
                 }
                 _ => {}

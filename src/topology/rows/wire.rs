@@ -12,6 +12,7 @@ use crate::api::object::HubObject;
 use crate::api::syntax::{SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain, is_kind};
 use crate::api::text::excerpt;
 use crate::topology::fault::Fault;
+use crate::topology::locator::{Kind, KindRef};
 
 /// Reads the spec of `object`.
 ///
@@ -130,6 +131,14 @@ impl TryFrom<String> for Hostname {
             text.len() <= SUBDOMAIN_LIMIT && is_dns_subdomain(rest) && !is_address
         };
         checked(text, is, "host name in lower case").map(Self)
+    }
+}
+
+/// The kind that a reference names, whose parts are those of `default` where it says nothing.
+pub(super) fn kind(group: Option<Group>, kind: Option<KindName>, default: KindRef<'_>) -> Kind {
+    Kind {
+        group: group.map_or_else(|| default.group.into(), |group| group.0),
+        kind: kind.map_or_else(|| default.kind.into(), |kind| kind.0),
     }
 }
 

@@ -18,14 +18,6 @@ pub enum Strategy {
     MergedOverrides,
 }
 
-impl Strategy {
-    /// Whether rules of it win against more specific ones.
-    #[must_use]
-    pub fn overrides(self) -> bool {
-        matches!(self, Self::AtomicOverrides | Self::MergedOverrides)
-    }
-}
-
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
