@@ -11,6 +11,16 @@ pub use certificates::{NamedSecret, named_secrets};
 /// The API group of Gateway API.
 pub const GROUP: &str = "gateway.networking.k8s.io";
 
+/// The label of the definition of a kind of policies that says how these are merged, by
+/// [GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/).
+pub const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
+
+/// Whether [`POLICY_LABEL`] says that the policies are direct.
+#[must_use]
+pub fn is_direct(label: &str) -> bool {
+    label.eq_ignore_ascii_case("direct")
+}
+
 /// What is read of a GatewayClass's spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

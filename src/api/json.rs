@@ -43,6 +43,12 @@ fn settled(number: &Number) -> Option<Number> {
     if number.is_u64() { Number::from_f64(double) } else { None }
 }
 
+/// The [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901) of the field `key` of what is at `place`.
+#[must_use]
+pub fn pointer(place: &str, key: &str) -> String {
+    format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
 /// A 128-bit hash of a JSON value: the same for the same meaning, whatever the order of keys or the form of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hash(u128);

@@ -4,10 +4,14 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use kube::core::{ApiResource, GroupVersionKind};
 use serde::{Deserialize, Serialize};
 
 use super::json::Hash;
 use super::syntax::{LABEL_LIMIT, is_dns_label};
+
+/// What stands in sentences and names of objects for the cluster that they are about.
+pub const CLUSTER: &str = "<cluster>";
 
 /// The name of a ManagedCluster, which is also the name of its namespace on the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -85,6 +89,12 @@ impl GroupResource {
     #[must_use]
     pub fn new(group: &str, resource: &str) -> Self {
         Self { group: group.into(), resource: resource.into() }
+    }
+
+    /// Whether the plural of `kind` is usually that of this resource.
+    #[must_use]
+    pub fn is_plural_of(&self, kind: &str) -> bool {
+        ApiResource::from_gvk(&GroupVersionKind::gvk(&self.group, "", kind)).plural == *self.resource
     }
 
     /// The kind of Gateways.

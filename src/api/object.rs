@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::moment::Moment;
 use super::names::ObjectKey;
 
 /// Metadata, without what no decision reads.
@@ -74,6 +75,12 @@ impl Metadata {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.resource_version.parse().unwrap_or_default()
+    }
+
+    /// When it was made, as far as that is noted.
+    #[must_use]
+    pub fn created(&self) -> Option<Moment> {
+        self.creation_timestamp.as_ref().map(|time| Moment(time.0.as_millisecond()))
     }
 
     /// When the spec was last written, as far as that is noted; otherwise when the object was made.

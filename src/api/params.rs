@@ -20,6 +20,8 @@ pub use path::StatusPath;
 pub const KEY: &str = "params";
 /// The most kinds of policies, and of resources, that one class may sync.
 pub const MAX_KINDS: usize = 100;
+/// The most paths of [`Merge::rules`].
+pub const MAX_RULES: usize = 32;
 
 /// The parameters of a GatewayClass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -76,6 +78,37 @@ pub struct PolicyToSync {
     /// Values of the copies' objects to show on the hub.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status_fields: Vec<StatusField>,
+    /// How policies of the kind are merged where several are on the way of a request. It decides on nothing that is written to a
+    /// spoke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Merge>,
+}
+
+/// How policies of a kind are merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Merge {
+    /// The most specific that they may lie on.
+    pub level: Level,
+    /// The fields of their spec (of `defaults` or `overrides`, where it has these) that hold their rules, as in `.limits`: a rule
+    /// for each entry of an object, one for anything else. Without any, each field is a rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub rules: Vec<String>,
+}
+
+/// What policies lie on, the most specific last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Level {
+    /// Gateways, and their classes.
+    Gateway,
+    /// Listeners.
+    Listener,
+    /// Routes.
+    Route,
+    /// Rules of routes.
+    Rule,
 }
 
 /// A kind of resources to sync.
@@ -212,6 +245,12 @@ impl Params {
         checked
     }
 
+    /// How policies are merged of each kind of which that is said.
+    pub fn merges(&self) -> impl Iterator<Item = (GroupResource, &Merge)> {
+        let said = |kind: &'_ PolicyToSync| GroupResource::new(&kind.group, &kind.resource);
+        self.policies_to_sync.iter().filter_map(move |kind| Some((said(kind), kind.merge.as_ref()?)))
+    }
+
     /// The kinds that are listed as what `role` says.
     pub fn listed(&self, role: Role) -> impl Iterator<Item = GroupVersionResource> + '_ {
         self.kinds(role).map(|kind| kind.gvr())
@@ -249,12 +288,8 @@ impl Params {
 
     fn kinds(&self, role: Role) -> impl Iterator<Item = Listed<'_>> {
         let policies = self.policies_to_sync.iter().filter(move |_| role == Role::Policy);
-        let policies = policies.map(|PolicyToSync { group, version, resource, status_fields }| Listed {
-            group,
-            version,
-            resource,
-            placement: None,
-            status_fields,
+        let policies = policies.map(|PolicyToSync { group, version, resource, status_fields, merge }| {
+            Listed { group, version, resource, placement: None, status_fields, merge: merge.as_ref() }
         });
         let resources = self.resources_to_sync.iter().filter(move |_| role == Role::Resource);
         let resources =
@@ -264,6 +299,7 @@ impl Params {
                 resource,
                 placement: placement.as_deref(),
                 status_fields,
+                merge: None,
             });
         policies.chain(resources)
     }
@@ -317,8 +353,52 @@ impl Params {
                     fault(format!("{place}.path"), error.to_string());
                 }
             }
+            for (step, text) in kind.merge.map(Merge::faults).unwrap_or_default() {
+                fault(format!("{place}.merge.rules{step}"), text);
+            }
         }
     }
+}
+
+impl Merge {
+    /// The names of each path of its rules. One that cannot be read is left out.
+    #[must_use]
+    pub fn rule_paths(&self) -> Vec<Vec<String>> {
+        self.rules.iter().filter_map(|path| names(path).ok()).collect()
+    }
+
+    /// What is wrong with its paths: where in the list, and what.
+    fn faults(&self) -> Vec<(String, String)> {
+        if self.rules.len() > MAX_RULES {
+            let text = format!("has {} paths, at most {MAX_RULES} are allowed", self.rules.len());
+            return vec![(String::new(), text)];
+        }
+        let mut faults = Vec::new();
+        let mut known: Vec<(Vec<String>, &str)> = Vec::new();
+        for (index, path) in self.rules.iter().enumerate() {
+            let mut fault = |text: String| faults.push((format!("[{index}]"), text));
+            match names(path) {
+                Err(text) => fault(text),
+                Ok(found) => {
+                    let holds = |(other, _): &&(Vec<String>, &str)| {
+                        other.starts_with(&found) || found.starts_with(other.as_slice())
+                    };
+                    if let Some((_, other)) = known.iter().find(holds) {
+                        let (path, other) = (excerpt(path), excerpt(other));
+                        fault(format!("{path:?} and {other:?} have fields in common"));
+                    }
+                    known.push((found, path));
+                }
+            }
+        }
+        faults
+    }
+}
+
+/// The names of `path`, which has nothing else.
+fn names(path: &str) -> Result<Vec<String>, String> {
+    let parsed = StatusPath::parse(path).map_err(|error| error.to_string())?;
+    parsed.names().ok_or_else(|| "expected names alone, found an index or a filter".to_owned())
 }
 
 /// A kind that is listed, of policies or of resources.
@@ -328,6 +408,7 @@ struct Listed<'p> {
     resource: &'p str,
     placement: Option<&'p str>,
     status_fields: &'p [StatusField],
+    merge: Option<&'p Merge>,
 }
 
 impl Listed<'_> {

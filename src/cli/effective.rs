@@ -1,23 +1,25 @@
 //! `policy-sync effective`: which rules are in force, and whose they are.
 
+mod clusters;
 mod text;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 
 use super::Answer;
+use super::hub::HubArguments;
 use super::output::{self, print, say_each};
-use super::topology::{World, WorldArguments, lines};
+use super::topology::{WorldArguments, lines};
 use crate::topology::show::{EffectiveReport, Scope};
 use crate::topology::{Graph, Request};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # Which rules a request meets, and whose they are
-  policy-sync effective -f shop/ --host shop.example.com --path /cart
+  # Which rules a request meets on the hub, and whose they are
+  policy-sync effective --host shop.example.com --path /cart
 
-  # Where the rules of a policy are in force, and what they lost to
-  policy-sync effective -f shop/ -n shop --policy ratelimitpolicy/limits";
+  # Which rules of which policies are in force at its listener on each cluster
+  policy-sync effective --host shop.example.com --clusters";
 
 /// Arguments of `policy-sync effective`.
 #[derive(Debug, Args)]
@@ -30,6 +32,12 @@ pub struct Arguments {
     /// Show only paths along which this policy lies, as `ratelimitpolicy/limits`.
     #[arg(long, value_name = "KIND/NAME", conflicts_with = "gateway")]
     policy: Option<String>,
+    /// Show what is in force on this cluster of the hub: at listeners, because routes do not travel.
+    #[arg(long, value_name = "CLUSTER", conflicts_with_all = ["clusters", "route"])]
+    cluster: Option<String>,
+    /// The same of all clusters. Those of which the same is to be said stand together.
+    #[arg(long, conflicts_with = "route")]
+    clusters: bool,
     #[command(flatten)]
     request: RequestArguments,
     /// How to print it.
@@ -102,18 +110,21 @@ enum Format {
 ///
 /// # Errors
 ///
-/// Where an argument is wrong, a file cannot be read, or two objects are one.
-pub fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
+/// Where an argument is wrong, a file or the cluster cannot be read, or two objects are one.
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
     let scope = Scope {
         route: named("--route", arguments.route.as_ref())?,
         policy: named("--policy", arguments.policy.as_ref())?,
         ..arguments.world.scope()
     };
     let request = arguments.request.request()?;
-    let world = arguments.world.read()?;
+    if arguments.clusters || arguments.cluster.is_some() {
+        return clusters::run(hub, arguments, &scope, request).await;
+    }
+    let world = arguments.world.read(hub).await?;
     let facts = world.facts();
     let graph = Graph::build(&facts);
-    let unknown = World::unknown(&graph);
+    let unknown = world.unknown(&graph);
     say_each(&unknown);
     let faults = world.faults(&graph);
     say_each(&faults);

@@ -23,14 +23,17 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::hub::HubArguments;
+use super::manifests::Manifest;
 use super::output::{self, print, say_each};
 use super::settings::SettingsArguments;
 use super::{Answer, manifests, progress};
+use crate::api::names::ControllerName;
 use crate::api::secret;
 use crate::clock::Clock;
-use crate::sync::dry_run::{self, Severity};
+use crate::sync::OfflineMirror;
+use crate::sync::dry_run::{self, Diagnostic, Severity};
+use fill::Filled;
 use inventory::Inventory;
-pub(super) use kinds::is_plural;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -99,6 +102,16 @@ fn of_manifests(arguments: &Arguments) -> anyhow::Result<Answer> {
     print(&text)?;
     let invalid = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     Ok(if invalid { Answer::No } else { Answer::Fine })
+}
+
+/// A mirror of what `manifests` have, and what there is to say of them; what names no namespace is in `namespace`.
+pub(super) fn mirror(
+    manifests: Vec<Manifest>,
+    namespace: &str,
+    controller: &ControllerName,
+) -> (OfflineMirror, Vec<Diagnostic>) {
+    let Filled { mirror, diagnostics, .. } = fill::fill(&Inventory::new(manifests, namespace), controller);
+    (mirror, diagnostics)
 }
 
 async fn of_hub(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {

@@ -1,48 +1,70 @@
 //! `policy-sync topology`: what is attached to what, and why not.
 
-mod files;
+mod world;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::Answer;
+use super::hub::HubArguments;
 use super::output::{self, print, say_each};
+use super::settings::SettingsArguments;
 use super::text::printable;
+use super::{Answer, progress};
+use crate::report::ClusterQuery;
 use crate::topology::Graph;
 use crate::topology::show::{self, Scope, TopologyReport};
-pub(super) use files::World;
+pub(super) use world::World;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  # What is attached to what in a folder of manifests, and what is not
-  policy-sync topology -f shop/
+  # What is attached to what in a namespace of the hub, or of any cluster
+  policy-sync topology -n shop
 
-  # The same as text for Graphviz
+  # The same of a folder of manifests, as text for Graphviz
   policy-sync topology -f shop/ -o dot";
 
 /// Which objects there are, and which of them are asked for.
 #[derive(Debug, Args)]
 pub struct WorldArguments {
-    /// A file, a directory (its *.yaml, *.yml and *.json files), or - for standard input. Repeatable.
-    #[arg(short, long = "filename", required = true, value_name = "FILE|DIR|-")]
-    filenames: Vec<PathBuf>,
-    /// Show only what is in this namespace or on a path through it. Objects that name no namespace are in this one, otherwise
-    /// in `default`.
+    /// Not what the cluster has, but what a file, a directory (its *.yaml, *.yml and *.json files), or - for standard input
+    /// has. Repeatable.
+    #[arg(short, long = "filename", value_name = "FILE|DIR|-")]
+    pub(super) filenames: Vec<PathBuf>,
+    /// Show only what is in this namespace or on a path through it. Objects of files that name no namespace are in this one,
+    /// otherwise in `default`; and of a cluster only what is in it is read, where more may not be.
     #[arg(short, long, value_name = "NAMESPACE")]
-    namespace: Option<String>,
+    pub(super) namespace: Option<String>,
     /// Show all namespaces, as without --namespace.
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
     /// Show only what is on a path through the Gateway of this name.
     #[arg(long, value_name = "NAME")]
     gateway: Option<String>,
+    #[command(flatten)]
+    pub(super) settings: SettingsArguments,
 }
 
 impl WorldArguments {
-    pub(super) fn read(&self) -> anyhow::Result<World> {
-        super::names(&[("--namespace", self.namespace.as_ref()), ("--gateway", self.gateway.as_ref())])?;
-        World::read(&self.filenames, self.namespace.as_deref().unwrap_or("default"))
+    /// Reads what files have, or the cluster.
+    pub(super) async fn read(&self, hub: &HubArguments) -> anyhow::Result<World> {
+        self.check()?;
+        let controller = self.settings.controller()?;
+        let prefix = self.settings.settings()?.downstream_namespace_prefix;
+        if !self.filenames.is_empty() {
+            let namespace = self.namespace.as_deref().unwrap_or("default");
+            return World::of_files(&self.filenames, namespace, controller, prefix);
+        }
+        let _waiting = progress::begin();
+        let client = hub.client(hub.config().await?)?;
+        let namespace = self.namespace.as_deref();
+        let hint = if namespace.is_none() { ": name a namespace that you may read with -n" } else { "" };
+        World::of_cluster(&client, ClusterQuery { controller: &controller, namespace, hint }, prefix).await
+    }
+
+    /// Whether names can be names.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        super::names(&[("--namespace", self.namespace.as_ref()), ("--gateway", self.gateway.as_ref())])
     }
 
     pub(super) fn scope(&self) -> Scope {
@@ -76,13 +98,13 @@ enum Format {
 ///
 /// # Errors
 ///
-/// Where a file cannot be read, or two objects are one.
-pub fn run(arguments: &Arguments) -> anyhow::Result<Answer> {
-    let world = arguments.world.read()?;
+/// Where a file or the cluster cannot be read, or two objects are one.
+pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Answer> {
+    let world = arguments.world.read(hub).await?;
     let scope = arguments.world.scope();
     let facts = world.facts();
     let graph = Graph::build(&facts);
-    say_each(World::unknown(&graph));
+    say_each(world.unknown(&graph));
     let report = TopologyReport::new(&graph, scope, world.faults(&graph));
     match arguments.output {
         Format::Tree => print(&lines(&show::tree::tree(&report)))?,

@@ -100,8 +100,35 @@ impl HubClient {
         controller: &ControllerName,
         what: &str,
     ) -> Result<Vec<HubObject>, HubError> {
-        let pages = Pages::of_source(source, gvr, controller, PAGE);
-        let listed = match source.extent() {
+        self.list_pages(Pages::of_source(source, gvr, controller, PAGE), source.extent(), gvr, what).await
+    }
+
+    /// All objects of `gvr` in `namespace`, in all where that is empty, that `labels` select.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be listed.
+    pub async fn objects(
+        &self,
+        gvr: &GroupVersionResource,
+        namespace: &str,
+        labels: Option<&str>,
+        extent: Extent,
+        what: &str,
+    ) -> Result<Vec<HubObject>, HubError> {
+        let mut params = ListParams::default().limit(PAGE);
+        params.label_selector = labels.map(str::to_owned);
+        self.list_pages(Pages::new(gvr, namespace, params, extent), extent, gvr, what).await
+    }
+
+    async fn list_pages(
+        &self,
+        pages: Pages,
+        extent: Extent,
+        gvr: &GroupVersionResource,
+        what: &str,
+    ) -> Result<Vec<HubObject>, HubError> {
+        let listed = match extent {
             Extent::Text => self.list_of::<WithText>(pages).await,
             Extent::Metadata | Extent::Whole => self.list_of::<HubObject>(pages).await,
         };

@@ -6,9 +6,12 @@
 //!          watch it               ┘
 //! ```
 //!
+//! What is attached to what is read the same way, of any cluster: `topology`.
+//!
 //! It is what the controller last wrote, and what works say: nothing is decided here. Only the hub is read, with whatever
 //! rights the reader has: what they do not let be read is told beside it, and is not taken for nothing.
 
+mod across;
 mod copy;
 mod differences;
 mod explanation;
@@ -22,9 +25,11 @@ mod policy;
 mod query;
 mod seen;
 mod served;
+mod topology;
 mod waits;
 mod watch;
 
+pub use across::{Across, across, across_files};
 pub use copy::CopyReport;
 pub use differences::{Differences, Differs};
 pub use explanation::{ExplainError, Group, ObjectExplanation, explain};
@@ -33,9 +38,10 @@ pub use item::{Item, ItemOnCluster};
 pub use key::{ItemKey, Table};
 pub use names::{clusters, namespaces, objects};
 pub use policy::{Detail, PolicyOnCluster, PolicyReport, PolicyRow, Reading};
-pub use query::{Asked, Query, QueryError, Report, cluster, synced_kinds};
+pub use query::{Asked, Listed, Query, QueryError, Report, cluster, synced_kinds};
 pub use seen::Seen;
-pub use served::{Meant, ServedKind, full, meant, served};
+pub use served::{Meant, ServedKind, discover, full, meant, served};
+pub use topology::{ClusterObjects, ClusterQuery, cluster_objects};
 pub use waits::Waits;
 pub use watch::{Event, WatchError, Watching};
 

@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use super::kinds::{COPIES, GATEWAY_WORKS, GATEWAYS};
 use super::seen::Seen;
 use super::served::{Meant, ServedKind, full, meant, served};
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey};
+use crate::api::names::{ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
-use crate::api::params::Role;
+use crate::api::params::{Merge, Role};
 use crate::hub::{HubClient, HubError, Scope, Wanted, served_beside};
 use crate::sync::desired::eligibility::versions;
 use crate::sync::desired::watches;
@@ -116,8 +116,45 @@ pub async fn cluster(hub: &HubClient, name: &ClusterName) -> Result<Option<HubOb
 ///
 /// Where the hub cannot be read.
 pub async fn synced_kinds(hub: &HubClient, controller: &ControllerName) -> Result<Vec<ServedKind>, HubError> {
-    let classes = classes(hub, controller).await?;
-    Report::new(Seen::new(controller.clone(), Scope::All)).kinds(hub, &classes).await
+    hub.has(&REQUIRED).await?;
+    Ok(Listed::read(hub, controller).await?.kinds)
+}
+
+/// What the parameters of the classes of a controller list, as far as they can be read and are served.
+#[derive(Debug)]
+pub struct Listed {
+    /// The kinds.
+    pub kinds: Vec<ServedKind>,
+    /// How policies of kinds are merged, where that is said, the oldest class's word first.
+    pub merges: Vec<(GroupResource, Merge)>,
+    /// What is wrong with the parameters.
+    pub faults: Vec<String>,
+    /// What may not be read.
+    pub unread: Vec<String>,
+    /// Whether there is any class of the controller.
+    pub has_classes: bool,
+}
+
+impl Listed {
+    /// Reads what the classes of `controller` list.
+    ///
+    /// # Errors
+    ///
+    /// Where the hub cannot be read.
+    pub async fn read(hub: &HubClient, controller: &ControllerName) -> Result<Self, HubError> {
+        let classes = classes(hub, controller).await?;
+        let mut report = Report::new(Seen::new(controller.clone(), Scope::All));
+        let kinds = report.kinds(hub, &classes).await?;
+        let guard = classes.read();
+        let view = guard.view(OfflineMirror::settled());
+        Ok(Self {
+            kinds,
+            merges: view.merges(),
+            faults: report.faults,
+            unread: report.unread,
+            has_classes: !view.our_classes().is_empty(),
+        })
+    }
 }
 
 impl Report {
@@ -138,6 +175,7 @@ impl Report {
             seen.list(&source, &hub.list(&source, &COPIES.gvr(), query.controller, &what).await?);
             seen.cluster = Some(name.clone());
         }
+        hub.has(&REQUIRED).await?;
         let classes = classes(hub, query.controller).await?;
         seen.classes = {
             let guard = classes.read();
@@ -279,7 +317,6 @@ impl Report {
 
 /// The GatewayClasses of the hub.
 async fn classes(hub: &HubClient, controller: &ControllerName) -> Result<OfflineMirror, HubError> {
-    hub.has(&REQUIRED).await?;
     let source = CLASSES.all();
     let classes = hub.list(&source, &CLASSES.gvr(), controller, "list GatewayClasses").await?;
     let mirror = OfflineMirror::new(controller.clone());

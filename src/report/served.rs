@@ -5,7 +5,7 @@ use kube::core::discovery::v2::APIResourceDiscovery;
 
 use crate::api::names::GroupVersionResource;
 use crate::api::params::Role;
-use crate::hub::HubClient;
+use crate::hub::{HubClient, HubError};
 use crate::sync::kinds::GATEWAYS;
 
 /// A kind of policies, or of resources, that the hub serves.
@@ -17,6 +17,8 @@ pub struct ServedKind {
     pub kind: String,
     /// As what parameters list it.
     pub role: Role,
+    /// Whether its objects are in namespaces.
+    pub is_namespaced: bool,
     singular: String,
     short: Vec<String>,
 }
@@ -25,7 +27,19 @@ impl ServedKind {
     /// The kind of Gateways, which are called as policies are.
     pub fn gateways() -> Self {
         let (kind, singular, short) = ("Gateway".to_owned(), "gateway".to_owned(), vec!["gtw".to_owned()]);
-        Self { gvr: GATEWAYS.gvr(), kind, role: Role::Policy, singular, short }
+        Self { gvr: GATEWAYS.gvr(), kind, role: Role::Policy, is_namespaced: true, singular, short }
+    }
+
+    /// A kind of the core group, which every cluster serves.
+    pub fn core(kind: &str, resource: &str) -> Self {
+        Self {
+            gvr: GroupVersionResource::new("", "v1", resource),
+            kind: kind.to_owned(),
+            role: Role::Resource,
+            is_namespaced: resource != "namespaces",
+            singular: kind.to_lowercase(),
+            short: Vec::new(),
+        }
     }
 
     /// Whether a user means this kind by `word`, with no other kind to be confused with.
@@ -39,6 +53,7 @@ impl ServedKind {
             gvr,
             kind: served.kind.clone(),
             role,
+            is_namespaced: served.namespaced,
             singular: served.singular_name.clone(),
             short: served.short_names.clone().unwrap_or_default(),
         }
@@ -50,6 +65,7 @@ impl ServedKind {
             gvr: GroupVersionResource::new(group, version, served.resource.as_ref()?),
             kind: served.response_kind.as_ref()?.kind.clone()?,
             role: Role::Policy,
+            is_namespaced: served.scope.as_deref() == Some("Namespaced"),
             singular: served.singular_resource.clone().unwrap_or_default(),
             short: served.short_names.clone(),
         })
@@ -75,18 +91,34 @@ impl ServedKind {
 
 /// All kinds that the hub serves; empty where it does not say.
 pub async fn served(hub: &HubClient) -> Vec<ServedKind> {
-    let groups = hub.client().list_api_groups_aggregated().await.map(|list| list.items).unwrap_or_default();
-    let mut kinds = Vec::new();
+    discover(hub).await.unwrap_or_default()
+}
+
+/// All kinds that the hub serves but those of the core group, each in the version that it prefers.
+///
+/// # Errors
+///
+/// Where it does not say.
+pub async fn discover(hub: &HubClient) -> Result<Vec<ServedKind>, HubError> {
+    let groups = hub.client().list_api_groups_aggregated().await;
+    let groups = groups.map_err(|error| hub.failure("ask for the APIs", &error))?.items;
+    let mut kinds: Vec<ServedKind> = Vec::new();
     for group in groups {
         let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
-        // The first version is the preferred one.
-        for version in group.versions.iter().take(1) {
-            let number = version.version.as_deref().unwrap_or_default();
-            let kind = |served| ServedKind::discovered(&name, number, served);
-            kinds.extend(version.resources.iter().filter_map(kind));
+        let of_group = kinds.len();
+        // The preferred version comes first; not each version has each kind.
+        for version in group.versions {
+            let number = version.version.unwrap_or_default();
+            let found =
+                version.resources.iter().filter_map(|served| ServedKind::discovered(&name, &number, served));
+            for kind in found {
+                if kinds[of_group..].iter().all(|known| known.gvr.kind != kind.gvr.kind) {
+                    kinds.push(kind);
+                }
+            }
         }
     }
-    kinds
+    Ok(kinds)
 }
 
 /// What a word is to a kind.

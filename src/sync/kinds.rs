@@ -41,9 +41,12 @@ pub static RESOURCES: Family<Arc<Policy>> = Family::new("resources").with_text()
 pub const NEEDED: [&Line; 6] =
     [CLASSES.line(), GATEWAYS.line(), CLUSTERS.line(), PLACEMENTS.line(), DECISIONS.line(), WORKS.line()];
 
+/// The API group without which a cluster has no Gateways.
+pub const GATEWAY_API: Requirement =
+    Requirement { group: gateway::GROUP, kinds: "GatewayClasses", project: "Gateway API" };
 /// The API groups without which a cluster is no hub.
 pub const REQUIRED: [Requirement; 2] = [
-    Requirement { group: gateway::GROUP, kinds: "GatewayClasses", project: "Gateway API" },
+    GATEWAY_API,
     Requirement { group: work::GROUP, kinds: "ManifestWorks", project: "Open Cluster Management" },
 ];
 
@@ -56,6 +59,12 @@ pub fn needed() -> impl Iterator<Item = Source> {
 #[must_use]
 pub fn of_controller(controller: &ControllerName) -> String {
     format!("{}={}", annotations::CONTROLLER, controller.hash())
+}
+
+/// The same of those that are for Gateways.
+#[must_use]
+pub fn of_gateways(controller: &ControllerName) -> String {
+    format!("{},{}=gateway", of_controller(controller), annotations::WORK_FOR)
 }
 
 /// The objects of `kind`, which parameters list as what `role` says.

@@ -25,8 +25,10 @@ use super::rows::schema::WorkSchema;
 use super::rows::secret::Secret;
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
-use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, ObjectKey, Origin};
-use crate::api::params::{Params, ParamsFault, Role};
+use crate::api::names::{
+    ClusterName, ControllerName, GroupResource, GroupVersionResource, ObjectKey, Origin,
+};
+use crate::api::params::{Merge, Params, ParamsFault, Role};
 use crate::api::selector::ClusterSelector;
 use crate::hub::{Index as _, Source, Table, Tables};
 
@@ -313,6 +315,14 @@ impl<'m> View<'m> {
         let mut classes: Vec<_> = ours.chain(departed).collect();
         classes.sort_by_key(|(name, class, _)| (class.created, *name));
         classes.into_iter().map(|(name, _, params)| (name, params)).collect()
+    }
+
+    /// How policies are merged of each kind of which classes of ours say that, the oldest class's word first.
+    #[must_use]
+    pub fn merges(&self) -> Vec<(GroupResource, Merge)> {
+        let merges =
+            |params: &Params| params.merges().map(|(kind, merge)| (kind, merge.clone())).collect::<Vec<_>>();
+        self.listing().iter().flat_map(|(_, params)| merges(params)).collect()
     }
 
     /// As what `kind` is listed: as policies where any class does so; `None` where none lists it.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, Locator, SERVICE};
 use super::reason::Reason;
-use super::rows::namespace::NAME_LABEL;
+use super::rows::namespace::{NAME_LABEL, name_label};
 use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service};
 use super::rules::Manner;
 use crate::api::names::ObjectKey;
@@ -40,12 +40,14 @@ pub struct Facts<'f> {
     pub services: Rows<'f, Service>,
     /// Namespaces.
     pub namespaces: Rows<'f, Namespace>,
-    /// ReferenceGrants. One that is not known grants nothing.
+    /// ReferenceGrants. Where they are not known, everything is taken to be granted.
     pub grants: Rows<'f, Grant>,
     /// Policies, with their kinds.
     pub policies: Vec<(&'f Kind, &'f ObjectKey, &'f Policy)>,
     /// How policies of a kind are merged, where that was said for it.
-    pub manners: BTreeMap<&'f Kind, Manner>,
+    pub manners: BTreeMap<&'f Kind, Manner<'f>>,
+    /// What names of namespaces with copies begin with; nothing is taken for a copy where it is empty.
+    pub downstream_prefix: &'f str,
 }
 
 impl<'f> Facts<'f> {
@@ -67,32 +69,48 @@ impl<'f> Facts<'f> {
         }
     }
 
+    /// Whether objects of some kind are known, and not all of them.
+    pub(super) fn is_partial(&self) -> bool {
+        fn partial<R>(rows: &Rows<'_, R>) -> bool {
+            !rows.known && !rows.objects.is_empty()
+        }
+        partial(&self.classes)
+            || partial(&self.gateways)
+            || partial(&self.sets)
+            || partial(&self.services)
+            || self.routes.iter().any(partial)
+    }
+
     /// How policies of `kind` are merged.
     #[must_use]
-    pub fn manner(&self, kind: &Kind) -> Manner {
+    pub fn manner(&self, kind: &Kind) -> Manner<'f> {
         self.manners.get(kind).copied().unwrap_or_else(|| Manner::of(kind.as_ref()))
     }
 }
 
 /// The grants of each namespace.
 #[derive(Debug)]
-pub(super) struct Grants<'f>(HashMap<&'f str, Vec<&'f Grant>>);
+pub(super) struct Grants<'f> {
+    known: bool,
+    by_namespace: HashMap<&'f str, Vec<&'f Grant>>,
+}
 
 impl<'f> Grants<'f> {
     pub(super) fn new(facts: &Facts<'f>) -> Self {
-        let mut grants: HashMap<&str, Vec<&Grant>> = HashMap::new();
+        let mut by_namespace: HashMap<&str, Vec<&Grant>> = HashMap::new();
         for (key, grant) in &facts.grants.objects {
-            grants.entry(&key.namespace).or_default().push(grant);
+            by_namespace.entry(&key.namespace).or_default().push(grant);
         }
-        Self(grants)
+        Self { known: facts.grants.known, by_namespace }
     }
 
     /// Whether the object `from` may refer to `to`: what is cluster-scoped belongs to nobody.
     pub(super) fn permit(&self, from: Locator<'_>, to: Locator<'_>) -> bool {
         let allows = |grant: &&Grant| grant.allows(from.kind, from.namespace, to.kind, to.name);
-        to.namespace.is_empty()
+        !self.known
+            || to.namespace.is_empty()
             || from.namespace == to.namespace
-            || self.0.get(to.namespace).into_iter().flatten().any(allows)
+            || self.by_namespace.get(to.namespace).into_iter().flatten().any(allows)
     }
 
     /// What is said where it may not.
@@ -107,22 +125,26 @@ impl<'f> Grants<'f> {
 
 /// The labels of Namespaces.
 #[derive(Debug)]
-pub(super) struct Labels<'f>(HashMap<&'f str, &'f BTreeMap<String, String>>);
+pub(super) struct Labels<'f> {
+    known: bool,
+    by_name: HashMap<&'f str, &'f BTreeMap<String, String>>,
+}
 
 impl<'f> Labels<'f> {
     pub(super) fn new(facts: &Facts<'f>) -> Self {
-        Self(facts.namespaces.objects.iter().map(|(key, row)| (&*key.name, &row.labels)).collect())
+        let by_name = facts.namespaces.objects.iter().map(|(key, row)| (&*key.name, &row.labels)).collect();
+        Self { known: facts.namespaces.known, by_name }
     }
 
-    /// The labels of `namespace`: what each Namespace has, where it is not known itself.
-    pub(super) fn of(&self, namespace: &str) -> Cow<'f, BTreeMap<String, String>> {
-        match self.0.get(namespace) {
-            Some(labels) if labels.contains_key(NAME_LABEL) => Cow::Borrowed(labels),
+    /// The labels of `namespace`, of one that is not there those of its name; `None` where that is not known.
+    pub(super) fn of(&self, namespace: &str) -> Option<Cow<'f, BTreeMap<String, String>>> {
+        match self.by_name.get(namespace) {
+            Some(labels) if labels.contains_key(NAME_LABEL) => Some(Cow::Borrowed(labels)),
+            None if !self.known => None,
             labels => {
-                let mut labels: BTreeMap<String, String> =
-                    labels.map(|labels| (*labels).clone()).unwrap_or_default();
-                labels.insert(NAME_LABEL.to_owned(), namespace.to_owned());
-                Cow::Owned(labels)
+                let mut own = name_label(namespace);
+                own.extend(labels.into_iter().flat_map(|labels| (*labels).clone()));
+                Some(Cow::Owned(own))
             }
         }
     }

@@ -18,7 +18,7 @@ pub use object::{Object, ObjectRow};
 use super::locator::{KindRef, Locator, Section, is_of_graph};
 use super::policies::PolicyNode;
 use super::reason::Unattached;
-use super::rows::{Listener, Route, Rule};
+use super::rows::{Gateway, Listener, Route, Rule};
 
 /// A node. A lower one has the lower locator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,6 +84,7 @@ impl Lists {
 #[derive(Debug)]
 pub struct Graph<'f> {
     objects: Vec<Object<'f>>,
+    downstream_prefix: &'f str,
     nodes: Vec<Node>,
     /// From each node to those that it leads to.
     links: Lists,
@@ -117,6 +118,16 @@ impl<'f> Graph<'f> {
     pub fn locator(&self, node: NodeId) -> Locator<'f> {
         let (object, section) = (self.object(node), self.nodes[node.index()].section);
         object.locator.with(section.and_then(|place| object.row.section(place.into())))
+    }
+
+    /// Of a copy that a hub has sent: the hub's own, `<namespace>/<name>`.
+    #[must_use]
+    pub fn origin(&self, node: NodeId) -> Option<String> {
+        let Object { locator, row } = self.object(node);
+        let ObjectRow::Gateway(Gateway { copy: true, .. }) = row else { return None };
+        let namespace =
+            locator.namespace.strip_prefix(self.downstream_prefix).filter(|_| !self.is_section(node))?;
+        (!self.downstream_prefix.is_empty()).then(|| format!("{namespace}/{}", locator.name))
     }
 
     /// The listener that `node` is.

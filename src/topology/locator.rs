@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::api::gateway::GROUP;
+use crate::api::names::ObjectKey;
 
 /// A kind of objects, whatever its version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -169,6 +170,12 @@ impl Section<'_> {
 }
 
 impl<'l> Locator<'l> {
+    /// The object `key` of `kind`.
+    #[must_use]
+    pub fn of(kind: KindRef<'l>, key: &'l ObjectKey) -> Self {
+        Self { kind, namespace: &key.namespace, name: &key.name, section: None }
+    }
+
     /// The object, or another section of it.
     #[must_use]
     pub fn with(self, section: Option<Section<'l>>) -> Self {

@@ -9,11 +9,13 @@
 //! policies of one kind along a path.
 
 mod attachment;
+pub mod clusters;
 mod effective;
 mod facts;
 mod fault;
 pub mod graph;
 pub mod hostname;
+mod lent;
 pub mod locator;
 pub mod objects;
 mod paths;
@@ -28,6 +30,7 @@ pub use effective::{Effective, EffectiveId, Entry, Folds};
 pub use facts::{Facts, Rows};
 pub use fault::Fault;
 pub use graph::{Graph, NodeId};
+pub use lent::lent;
 pub use objects::Objects;
 pub use paths::Path;
 pub use policies::{AttachedTarget, PolicyNode};

@@ -6,28 +6,26 @@ use std::sync::Arc;
 use super::facts::{Facts, Rows};
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
 use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service};
-use super::rules::Manner;
-use crate::api::gateway::GROUP;
-use crate::api::names::ObjectKey;
+use super::rules::{Manner, Told};
+use crate::api::gateway::{GROUP, POLICY_LABEL, is_direct};
+use crate::api::names::{GroupResource, ObjectKey};
 use crate::api::object::HubObject;
 use crate::api::syntax::{is_dns_label, is_dns_subdomain, is_kind};
 use crate::api::text::excerpt;
 use crate::topology::fault::Fault;
 
-/// The label of a definition that says how policies of its kind are merged, by GEP-713.
-const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
 /// Definitions of kinds.
 const DEFINITION: KindRef<'static> =
     KindRef { group: "apiextensions.k8s.io", kind: "CustomResourceDefinition" };
 /// Namespaces.
-const NAMESPACE: KindRef<'static> = KindRef { group: "", kind: "Namespace" };
+pub const NAMESPACE: KindRef<'static> = KindRef { group: "", kind: "Namespace" };
 /// ReferenceGrants.
-const GRANT: KindRef<'static> = KindRef { group: GROUP, kind: "ReferenceGrant" };
+pub const GRANT: KindRef<'static> = KindRef { group: GROUP, kind: "ReferenceGrant" };
 
 type Table<R> = BTreeMap<ObjectKey, R>;
 
 /// Objects, as far as a graph reads them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Objects {
     classes: Table<Class>,
     gateways: Table<Gateway>,
@@ -37,10 +35,34 @@ pub struct Objects {
     namespaces: Table<Namespace>,
     grants: Table<Grant>,
     policies: BTreeMap<(Kind, ObjectKey), Policy>,
-    /// The kinds whose definition says that their policies are direct.
-    direct: BTreeSet<Kind>,
+    definitions: BTreeMap<Kind, Definition>,
+    /// What parameters say of kinds, the first of a kind.
+    told: Vec<(GroupResource, Told)>,
+    /// The kinds of which these are all objects; of files, what they have tells.
+    listed: Option<BTreeSet<Kind>>,
+    /// What names of namespaces with copies of a hub begin with.
+    pub downstream_prefix: String,
     /// What many routes say, once.
     texts: HashSet<Arc<str>>,
+}
+
+/// What the definition of a kind says.
+#[derive(Clone, Debug)]
+struct Definition {
+    plural: Arc<str>,
+    /// Whether its policies are direct.
+    direct: bool,
+}
+
+/// What else has to be known of a cluster, as objects refer to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Services.
+    pub services: bool,
+    /// Namespaces, which are chosen by their labels.
+    pub namespaces: bool,
+    /// ReferenceGrants, because something refers to another namespace.
+    pub grants: bool,
 }
 
 /// What an object is to a graph.
@@ -81,6 +103,89 @@ pub fn role(object: &HubObject) -> Role {
 }
 
 impl Objects {
+    /// Those of a cluster, which are all that there are of `kinds`.
+    #[must_use]
+    pub fn of_cluster(kinds: BTreeSet<Kind>) -> Self {
+        Self { listed: Some(kinds), ..Self::default() }
+    }
+
+    /// Takes in that these are all objects of `kind`, too.
+    pub fn lists(&mut self, kind: KindRef<'_>) {
+        self.listed.get_or_insert_default().insert(kind.to_kind());
+    }
+
+    /// Takes in that `kind` has this plural, and whether its policies are direct.
+    pub fn define(&mut self, kind: Kind, plural: &str, direct: bool) {
+        self.definitions.insert(kind, Definition { plural: plural.into(), direct });
+    }
+
+    /// Takes in how policies of a kind are merged. What was said of it before holds.
+    pub fn tell(&mut self, resource: GroupResource, told: Told) {
+        self.told.push((resource, told));
+    }
+
+    /// What else has to be known of a cluster that has these objects.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        let backends = self.routes.iter().flatten().flat_map(|(key, route)| {
+            let backends = route.rules.iter().flat_map(|rule| &rule.backends);
+            backends.map(move |backend| (&key.namespace, backend.locator(&key.namespace)))
+        });
+        let targets = self.policies.iter().flat_map(|((_, key), policy)| {
+            let targets = policy.targets.iter();
+            targets.map(move |target| (&key.namespace, target.locator(&key.namespace)))
+        });
+        let mut needs = Needs::default();
+        for (own, to) in backends.chain(targets) {
+            needs.services |= to.kind == SERVICE;
+            needs.grants |= !to.namespace.is_empty() && **own != *to.namespace;
+        }
+        let of_gateways = self.gateways.values().flat_map(|gateway| &gateway.listeners);
+        let mut listeners = of_gateways.chain(self.sets.values().flat_map(|set| &set.listeners));
+        needs.namespaces = listeners.any(|listener| listener.namespaces.selects())
+            || self.gateways.values().any(|gateway| gateway.sets.selects());
+        needs
+    }
+
+    /// The Gateways.
+    #[must_use]
+    pub fn gateways(&self) -> &BTreeMap<ObjectKey, Gateway> {
+        &self.gateways
+    }
+
+    /// The policies, each with its kind.
+    #[must_use]
+    pub fn policies(&self) -> &BTreeMap<(Kind, ObjectKey), Policy> {
+        &self.policies
+    }
+
+    /// The same without policies and without Gateways, as a base for others.
+    #[must_use]
+    pub fn without_them(&self) -> Self {
+        Self {
+            classes: self.classes.clone(),
+            definitions: self.definitions.clone(),
+            told: self.told.clone(),
+            listed: self.listed.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes in a GatewayClass.
+    pub fn put_class(&mut self, key: ObjectKey) {
+        self.classes.insert(key, Class);
+    }
+
+    /// Takes in a Gateway.
+    pub fn put_gateway(&mut self, key: ObjectKey, gateway: Gateway) {
+        self.gateways.insert(key, gateway);
+    }
+
+    /// Takes in a policy of `kind`.
+    pub fn put_policy(&mut self, kind: Kind, key: ObjectKey, policy: Policy) {
+        self.policies.insert((kind, key), policy);
+    }
+
     /// Takes `object` in.
     ///
     /// # Errors
@@ -96,7 +201,7 @@ impl Objects {
             SERVICE => drop(self.services.insert(key, Service::read(object)?)),
             NAMESPACE => drop(self.namespaces.insert(key, Namespace::read(object))),
             GRANT => drop(self.grants.insert(key, Grant::read(object)?)),
-            DEFINITION => self.define(object),
+            DEFINITION => self.define_by(object),
             _ => match (RouteKind::named(kind), role(object)) {
                 (Some(route), _) => {
                     let mut row = Route::read(route, object)?;
@@ -118,42 +223,76 @@ impl Objects {
         Ok(())
     }
 
-    fn define(&mut self, object: &HubObject) {
-        let label = object.metadata.labels.get(POLICY_LABEL);
-        if label.is_some_and(|label| label.eq_ignore_ascii_case("direct")) {
-            let spec = object.spec_value();
-            if let (Some(group), Some(kind)) = (spec["group"].as_str(), spec["names"]["kind"].as_str()) {
-                self.direct.insert(Kind { group: group.into(), kind: kind.into() });
-            }
+    fn define_by(&mut self, object: &HubObject) {
+        let (spec, label) = (object.spec_value(), object.metadata.labels.get(POLICY_LABEL));
+        let names = &spec["names"];
+        if let (Some(group), Some(kind)) = (spec["group"].as_str(), names["kind"].as_str()) {
+            let kind = Kind { group: group.into(), kind: kind.into() };
+            self.define(
+                kind,
+                names["plural"].as_str().unwrap_or_default(),
+                label.is_some_and(|label| is_direct(label)),
+            );
         }
     }
 
-    /// What is known where these are all objects that there are. Of a kind that none of them is of nothing is known; but where there
-    /// is a Gateway, there are no ListenerSets and routes beside these.
+    /// What is known of a cluster that has these objects.
+    ///
+    /// Where they are of files, these are all that there are of a kind that one of them is of; and where there is a Gateway, there are
+    /// no ListenerSets and routes beside these. What files do not grant is not granted.
     #[must_use]
     pub fn facts(&self) -> Facts<'_> {
         let whole = !self.gateways.is_empty();
         let mut facts = Facts {
-            classes: rows(&self.classes, false),
-            gateways: rows(&self.gateways, whole),
-            sets: rows(&self.sets, whole),
-            services: rows(&self.services, false),
-            namespaces: rows(&self.namespaces, false),
-            grants: rows(&self.grants, true),
+            classes: self.rows(&self.classes, GATEWAY_CLASS, false),
+            gateways: self.rows(&self.gateways, GATEWAY, whole),
+            sets: self.rows(&self.sets, LISTENER_SET, whole),
+            services: self.rows(&self.services, SERVICE, false),
+            namespaces: self.rows(&self.namespaces, NAMESPACE, true),
+            grants: self.rows(&self.grants, GRANT, true),
             policies: self.policies.iter().map(|((kind, key), policy)| (kind, key, policy)).collect(),
+            downstream_prefix: &self.downstream_prefix,
             ..Facts::default()
         };
-        for (table, to) in self.routes.iter().zip(&mut facts.routes) {
-            *to = rows(table, whole);
+        for ((table, to), kind) in self.routes.iter().zip(&mut facts.routes).zip(RouteKind::ALL) {
+            *to = self.rows(table, kind.kind(), whole);
         }
-        let is_unknown = |kind: &&Kind| Manner::of(kind.as_ref()) == Manner::Fields;
-        facts.manners = self.direct.iter().filter(is_unknown).map(|kind| (kind, Manner::Direct)).collect();
+        facts.manners = self.manners();
         facts
     }
-}
 
-fn rows<R>(table: &Table<R>, known: bool) -> Rows<'_, R> {
-    Rows { known: known || !table.is_empty(), objects: table.iter().collect() }
+    /// The objects of `kind`; `of_files` says whether these are all that there are where they are of files, though there is none.
+    fn rows<'o, R>(&self, table: &'o Table<R>, kind: KindRef<'_>, of_files: bool) -> Rows<'o, R> {
+        let known = match &self.listed {
+            Some(listed) => listed.iter().any(|listed| listed.as_ref() == kind),
+            None => of_files || !table.is_empty(),
+        };
+        Rows { known, objects: table.iter().collect() }
+    }
+
+    /// How policies are merged of each kind of which that is said.
+    fn manners(&self) -> BTreeMap<&Kind, Manner<'_>> {
+        let mut manners = BTreeMap::new();
+        let mut kinds: Vec<&Kind> = self.policies.keys().map(|(kind, _)| kind).collect();
+        kinds.dedup();
+        for kind in kinds {
+            let definition = self.definitions.get(kind);
+            let is_told = |resource: &GroupResource| {
+                *resource.group == *kind.group
+                    && definition.map_or_else(
+                        || resource.is_plural_of(&kind.kind),
+                        |definition| definition.plural == resource.resource,
+                    )
+            };
+            let is_known = Manner::of(kind.as_ref()) != Manner::Fields;
+            if let Some((_, told)) = self.told.iter().find(|(resource, _)| is_told(resource)) {
+                manners.insert(kind, Manner::Told(told));
+            } else if !is_known && definition.is_some_and(|definition| definition.direct) {
+                manners.insert(kind, Manner::Direct);
+            }
+        }
+        manners
+    }
 }
 
 /// Whether the API server would take what every object has.

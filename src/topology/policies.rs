@@ -15,7 +15,7 @@ pub struct PolicyNode<'f> {
     /// Its row.
     pub row: &'f Policy,
     /// How policies of its kind are merged.
-    pub manner: Manner,
+    pub manner: Manner<'f>,
     /// What it says.
     pub rules: PolicyRules,
     /// What it targets, in the order of their locators.
@@ -45,12 +45,7 @@ pub(super) fn read<'f>(facts: &Facts<'f>) -> Vec<PolicyNode<'f>> {
     let policies = facts.policies.iter().map(|(kind, key, row)| {
         let manner = facts.manner(kind);
         PolicyNode {
-            locator: Locator {
-                kind: kind.as_ref(),
-                namespace: &key.namespace,
-                name: &key.name,
-                section: None,
-            },
+            locator: Locator::of(kind.as_ref(), key),
             row,
             manner,
             rules: PolicyRules::read(manner, &row.spec),

@@ -8,7 +8,7 @@
 mod candidate;
 mod written;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -118,6 +118,13 @@ impl Request {
     /// What answers the request, one for each port of each Gateway that anything does at, in the order of listeners.
     #[must_use]
     pub fn choices(&self, graph: &Graph<'_>) -> Vec<Choice> {
+        let choice = |node: NodeId| self.choice(graph, node, graph.listener(node)?);
+        self.listeners(graph).into_iter().filter_map(choice).collect()
+    }
+
+    /// The listeners that take the request, at most one for each port of each Gateway, in their order.
+    #[must_use]
+    pub fn listeners(&self, graph: &Graph<'_>) -> BTreeSet<NodeId> {
         // By the Gateway, the port, and whether it is UDP.
         let mut chosen: BTreeMap<(NodeId, u16, bool), (NodeId, &Listener)> = BTreeMap::new();
         for (gateway, node) in graph.listeners() {
@@ -132,10 +139,13 @@ impl Request {
                 *holder = (node, listener);
             }
         }
-        let mut choices: Vec<Choice> =
-            chosen.into_values().filter_map(|(node, listener)| self.choice(graph, node, listener)).collect();
-        choices.sort_by_key(|choice| choice.listener);
-        choices
+        chosen.into_values().map(|(node, _)| node).collect()
+    }
+
+    /// Whether it says anything that chooses among routes alone.
+    #[must_use]
+    pub fn chooses_routes(&self) -> bool {
+        self.path != "/" || self.method.is_some() || !self.headers.is_empty() || !self.query.is_empty()
     }
 
     fn reaches(&self, listener: &Listener) -> bool {

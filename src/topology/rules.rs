@@ -5,6 +5,7 @@ mod block;
 mod fields;
 mod limits;
 mod strategy;
+mod told;
 mod whole;
 
 use serde_json::{Map, Value};
@@ -13,16 +14,18 @@ use super::fault::Fault;
 use super::locator::KindRef;
 use super::rows::RouteKind;
 use crate::api::json::Hash;
+use crate::api::params::Level;
 use block::Block;
 pub(super) use fields::has_place_of;
 pub use strategy::Strategy;
+pub use told::Told;
 
 /// The group of Kuadrant's policies.
 const KUADRANT: &str = "kuadrant.io";
 
 /// How policies of a kind are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum Manner<'t> {
     /// As Kuadrant's AuthPolicy.
     Auth,
     /// As Kuadrant's RateLimitPolicy.
@@ -35,9 +38,11 @@ pub enum Manner {
     Direct,
     /// Field by field, as GEP-713 has it where it says nothing else. That the kind means it so is assumed.
     Fields,
+    /// As parameters say it of the kind.
+    Told(&'t Told),
 }
 
-impl Manner {
+impl Manner<'_> {
     /// How policies of `kind` are merged, as far as that is known of the kind.
     #[must_use]
     pub fn of(kind: KindRef<'_>) -> Self {
@@ -56,14 +61,18 @@ impl Manner {
         match self {
             Self::Auth | Self::Limits => matches!(kind, RouteKind::Http | RouteKind::Grpc),
             Self::TokenLimits => kind == RouteKind::Http,
-            Self::Whole | Self::Direct | Self::Fields => true,
+            Self::Whole | Self::Direct | Self::Fields | Self::Told(_) => true,
         }
     }
 
-    /// Whether such a policy may lie on a route of `kind`.
+    /// The most specific that such a policy may lie on.
     #[must_use]
-    pub fn lies_on(self, kind: RouteKind) -> bool {
-        self != Self::Whole && self.is_for(kind)
+    pub fn level(self) -> Level {
+        match self {
+            Self::Whole => Level::Listener,
+            Self::Told(told) => told.level,
+            Self::Auth | Self::Limits | Self::TokenLimits | Self::Direct | Self::Fields => Level::Rule,
+        }
     }
 
     /// Whether only one of them counts on one target.
@@ -81,7 +90,11 @@ impl Manner {
     /// Whether a rule is a place in a spec: it displaces rules at places in it, and those of places that it is in.
     #[must_use]
     pub fn has_places(self) -> bool {
-        self == Self::Fields
+        match self {
+            Self::Fields => true,
+            Self::Told(told) => told.rules.is_empty(),
+            Self::Auth | Self::Limits | Self::TokenLimits | Self::Whole | Self::Direct => false,
+        }
     }
 }
 
@@ -123,7 +136,7 @@ impl PolicyRule {
 impl PolicyRules {
     /// What a policy says whose spec is `text`, in `manner`. Where a field has a wrong type, it has no rules.
     #[must_use]
-    pub fn read(manner: Manner, text: &str) -> Self {
+    pub fn read(manner: Manner<'_>, text: &str) -> Self {
         let spec: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
         if manner.is_alone() {
             return Self { rules: whole::rules(&spec), ..Self::default() };
@@ -137,7 +150,8 @@ impl PolicyRules {
         let rules = match manner {
             Manner::Auth => auth::rules(&block),
             Manner::Limits | Manner::TokenLimits => limits::rules(&block),
-            Manner::Fields | Manner::Whole | Manner::Direct => Ok(fields::rules(&block)),
+            Manner::Told(told) if !told.rules.is_empty() => told.rules(&block),
+            Manner::Fields | Manner::Told(_) | Manner::Whole | Manner::Direct => Ok(fields::rules(&block)),
         };
         let mut rules = rules.unwrap_or_else(|wrong| {
             faults.push(wrong);

@@ -1,5 +1,6 @@
 //! What people and programs see of a graph.
 
+mod clusters;
 pub mod dot;
 mod effective;
 mod scope;
@@ -10,10 +11,12 @@ use std::fmt;
 
 use serde::Serialize;
 
+pub use clusters::{ClusterAnswer, ClustersReport};
 pub use effective::{Answer, Chosen, EffectiveReport, InForce, RuleInForce};
 pub use scope::Scope;
 pub use topology::TopologyReport;
 
+use super::fault::Fault;
 use super::graph::{Graph, NodeId};
 use super::locator::Locator;
 
@@ -58,6 +61,14 @@ pub struct ObjectFault {
     /// Where it stands, of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+}
+
+impl ObjectFault {
+    /// What is wrong with the object `of`, which stands in no file.
+    #[must_use]
+    pub fn new(of: Locator<'_>, fault: &Fault) -> Self {
+        Self { message: fault.to_string(), object: of.to_string(), place: None }
+    }
 }
 
 /// What is wrong with the policies and the routes of `graph`; `place` says where an object stands.

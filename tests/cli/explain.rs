@@ -76,7 +76,7 @@ async fn until(
 }
 
 /// Makes the hub say of an agent that it is silent since then, or not.
-async fn silence(tenant: &Tenant<'_>, cluster: &str, status: &str) -> Result<()> {
+pub(crate) async fn silence(tenant: &Tenant<'_>, cluster: &str, status: &str) -> Result<()> {
     let managed = managed_cluster(cluster, &Default::default());
     let (clusters, name) = policy_sync_testenv::apply::api_for(tenant.client(), &managed).await?;
     let available = json!({"type": "ManagedClusterConditionAvailable", "status": status, "reason": "R", "message": "",

@@ -83,6 +83,11 @@ pub(crate) fn status_of(tenant: &Tenant<'_>, kubeconfig: &Path, arguments: &[&st
 
 /// A user with these rights in all namespaces, or in those named with them.
 async fn user_with(tenant: &Tenant<'_>, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
+    reader(tenant.hub(), name, rights).await
+}
+
+/// The kubeconfig of the user `name` of `hub`, who may read this: a namespace or all, a group, and resources of it.
+pub(crate) async fn reader(hub: &ControlPlane, name: &str, rights: &[(Option<&str>, &str, &str)]) -> PathBuf {
     let group = "rbac.authorization.k8s.io";
     for (index, (namespace, api_group, resources)) in rights.iter().enumerate() {
         let prefix = if namespace.is_some() { "" } else { "Cluster" };
@@ -97,10 +102,10 @@ async fn user_with(tenant: &Tenant<'_>, name: &str, rights: &[(Option<&str>, &st
             "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
         });
         for object in [role, binding] {
-            apply(tenant.client(), &object).await.unwrap();
+            apply(&hub.client().unwrap(), &object).await.unwrap();
         }
     }
-    tenant.hub().kubeconfig_for(&User::new(name)).unwrap()
+    hub.kubeconfig_for(&User::new(name)).unwrap()
 }
 
 /// The words of each line, without those of the last column, which is an age.

@@ -1,4 +1,7 @@
-//! `policy-sync topology` and `policy-sync effective`, of files.
+//! `policy-sync topology` and `policy-sync effective`, of files; of clusters in `live`.
+
+mod across;
+mod live;
 
 use std::path::Path;
 

@@ -3,6 +3,7 @@
 
 mod ancestors;
 mod conflicts;
+mod effective;
 mod fields;
 mod gateways;
 mod hierarchy;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use policy_sync::api::params::Params;
+use policy_sync::topology::rules::Told;
 use policy_sync::topology::show::{EffectiveReport, Named, Scope, TopologyReport};
 use policy_sync::topology::{Graph, Request};
 use serde::Deserialize;
@@ -15,6 +17,8 @@ use crate::shorthand::objects;
 struct Case {
     name: String,
     objects: Vec<Value>,
+    /// The parameters of a class.
+    parameters: Option<Value>,
     /// Each path: its nodes without their class, and the hosts.
     paths: Option<Vec<String>>,
     /// The same with their class.
@@ -141,7 +145,12 @@ fn compare(
 }
 
 fn check(case: &Case) -> Vec<String> {
-    let objects = objects(&case.objects);
+    let mut objects = objects(&case.objects);
+    if let Some(parameters) = &case.parameters {
+        for (resource, merge) in Params::parse(&parameters.to_string()).unwrap().merges() {
+            objects.tell(resource, Told::from(merge));
+        }
+    }
     let facts = objects.facts();
     let graph = Graph::build(&facts);
     let wrong = policy_sync::topology::show::faults(&graph, &|_| None);
@@ -264,4 +273,9 @@ fn kinds() {
 #[test]
 fn requests() {
     table("requests.yaml");
+}
+
+#[test]
+fn merges() {
+    table("merges.yaml");
 }

@@ -78,6 +78,11 @@ pub fn for_side(side: Side, binaries: &Binaries) -> Result<Vec<Crd>> {
     Ok(crds)
 }
 
+/// Those of Gateway API that not every cluster has: all kinds of routes but HTTPRoute, and ListenerSets.
+pub fn more_routes(binaries: &Binaries) -> Result<Vec<Crd>> {
+    gateway_api::read_more(&binaries.gateway_api)
+}
+
 /// Those that this project makes itself, without Gateway API's.
 pub fn generated(side: Side) -> Result<Vec<Crd>> {
     let mut crds = match side {

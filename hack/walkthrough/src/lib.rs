@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Demo                    what runs: hub, spokes, controller
-//! sync, placement, gates  the steps: what someone writes, and what is to follow
+//! sync, placement, gates  the steps: what someone writes, and what is to follow; sync ends with effective
 //! look                    what is looked at: copies on the spokes, conditions, the folded annotation, works
 //! report                  what is printed
 //! ```
@@ -12,6 +12,7 @@
 //! demo with an error, so that a demo that ends well has shown what it says.
 
 mod demo;
+mod effective;
 mod gates;
 mod look;
 mod placement;
@@ -104,9 +105,6 @@ pub async fn run(options: Options, asked: impl Future<Output = ()>) -> Result<Ex
         report.failed(error);
     }
     if options.keep {
-        if told.is_ok() && options.story == Story::Sync {
-            sync::put_back(&demo, &report).await?;
-        }
         demo.say_how_to_reach(&report);
         asked.await;
     }

@@ -13,6 +13,7 @@ use policy_sync::sync::PLACEMENT_SETTLES;
 use serde_json::{Value, json};
 
 use super::demo::Demo;
+use super::effective;
 use super::look::{self, Fold};
 use super::report::Report;
 use policy_sync_testenv::apply::{api_for, apply, apply_all, apply_with_status};
@@ -21,9 +22,9 @@ use policy_sync_testenv::fixtures;
 /// The spokes.
 pub(super) const SPOKES: [&str; 2] = ["eu-1", "us-1"];
 /// The namespace on the hub.
-const SHOP: &str = "shop";
+pub(super) const SHOP: &str = "shop";
 /// Where it is on the spokes.
-const DOWNSTREAM: &str = "kuadrant-shop";
+pub(super) const DOWNSTREAM: &str = "kuadrant-shop";
 
 /// All steps.
 pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
@@ -36,7 +37,8 @@ pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
     change_the_policy(demo, report).await?;
     differ_on_a_cluster(demo, report).await?;
     unplace_a_cluster(demo, report).await?;
-    delete(demo, report).await
+    delete(demo, report).await?;
+    effective::tell(demo, report).await
 }
 
 fn class() -> Value {
@@ -50,7 +52,7 @@ fn class() -> Value {
 /// For how long the Gateway serves on where it is no longer placed.
 const GRACE: Duration = Duration::from_secs(5);
 
-fn gateway() -> Value {
+pub(super) fn gateway() -> Value {
     let mut gateway = fixtures::gateway(SHOP, "web", "multi-cluster", Some("everywhere"));
     gateway["metadata"]["annotations"][GRACE_TIMEOUT] = GRACE.as_secs().to_string().into();
     gateway
@@ -69,7 +71,7 @@ fn downstream(object: &Value) -> Value {
     object
 }
 
-async fn place(demo: &Demo, clusters: &[&str]) -> Result<()> {
+pub(super) async fn place(demo: &Demo, clusters: &[&str]) -> Result<()> {
     let hub = demo.hub()?;
     let placement = fixtures::placement(SHOP, "everywhere", clusters.len());
     let decision = fixtures::placement_decision(SHOP, "everywhere", 0, clusters);
@@ -159,7 +161,7 @@ async fn copies_arrive(demo: &Demo, report: &Report, spoke: &str) -> Result<()> 
     tokio::try_join!(a_gateway, a_policy).map(drop)
 }
 
-async fn policy_arrives(demo: &Demo, report: &Report, spoke: &str, limit: u32) -> Result<()> {
+pub(super) async fn policy_arrives(demo: &Demo, report: &Report, spoke: &str, limit: u32) -> Result<()> {
     let what = format!("the copy of the RateLimitPolicy on {spoke}");
     look::there(&demo.spoke(spoke)?, &what, &downstream(&policy(limit)), |copy| {
         let spec = &copy.data["spec"];
@@ -191,18 +193,7 @@ async fn read_the_answers(demo: &Demo, report: &Report) -> Result<()> {
 
 async fn read_the_gateway(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The hub Gateway says where it is reached, once every spoke has programmed it");
-    let found =
-        look::there(&demo.hub()?, "the Gateway is programmed on both spokes", &gateway(), |gateway| {
-            let said = look::condition(gateway, "Programmed").unwrap_or_else(|| "nothing".into());
-            ensure!(said.starts_with("True"), "it says {said}");
-            ensure!(
-                addressed(gateway) == SPOKES,
-                "its addresses are {}",
-                gateway.data["status"]["addresses"]
-            );
-            Ok(())
-        })
-        .await?;
+    let found = programmed(demo).await?;
     let status = &found.data["status"];
     let names = status["listeners"].as_array().into_iter().flatten().map(|listener| &listener["name"]);
     report.excerpt(&json!({
@@ -219,6 +210,17 @@ async fn read_the_gateway(demo: &Demo, report: &Report) -> Result<()> {
         },
     }));
     Ok(())
+}
+
+/// Waits until the Gateway is programmed on both spokes.
+pub(super) async fn programmed(demo: &Demo) -> Result<DynamicObject> {
+    look::there(&demo.hub()?, "the Gateway is programmed on both spokes", &gateway(), |gateway| {
+        let said = look::condition(gateway, "Programmed").unwrap_or_else(|| "nothing".into());
+        ensure!(said.starts_with("True"), "it says {said}");
+        ensure!(addressed(gateway) == SPOKES, "its addresses are {}", gateway.data["status"]["addresses"]);
+        Ok(())
+    })
+    .await
 }
 
 /// The clusters that a Gateway has addresses of.
@@ -249,15 +251,21 @@ async fn override_on_a_spoke(demo: &Demo, report: &Report) -> Result<()> {
 }
 
 /// A policy of us-1's own people.
-fn theirs() -> Value {
+pub(super) fn theirs() -> Value {
     fixtures::rate_limit_policy(DOWNSTREAM, "ours", "web")
+}
+
+/// They delete it.
+pub(super) async fn delete_theirs(demo: &Demo) -> Result<()> {
+    let (api, name) = api_for(&demo.spoke("us-1")?, &theirs()).await?;
+    api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
+    Ok(())
 }
 
 async fn override_goes(demo: &Demo, report: &Report) -> Result<()> {
     report.step("They delete it, and the copy is enforced again, which nobody has touched");
     let (hub, us) = (demo.hub()?, demo.spoke("us-1")?);
-    let (api, name) = api_for(&us, &theirs()).await?;
-    api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
+    delete_theirs(demo).await?;
     let fold = look::folded(&hub, "both spokes enforce the policy again", &policy(10), |fold| {
         let numbers = (fold.summary.enforced, fold.summary.overridden, fold.summary.pending);
         ensure!(numbers == (2, 0, 0), "it says {:?}", fold.summary);
@@ -292,11 +300,8 @@ async fn change_the_policy(demo: &Demo, report: &Report) -> Result<()> {
 
 async fn differ_on_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
     report.step("The team gives the clusters of one region a limit of their own, in the same policy");
-    let patch = json!({ "limits": { "all": { "rates": [{ "limit": 50, "window": "10s" }] } } });
-    let overrides = json!([{ "clusterSelector": "region=us", "patch": patch }]);
-    report.excerpt(&json!({ "metadata": { "annotations": { CLUSTER_OVERRIDES: overrides.to_string() } } }));
-    let mut differing = policy(100);
-    differing["metadata"]["annotations"][CLUSTER_OVERRIDES] = overrides.to_string().into();
+    let differing = differing();
+    report.excerpt(&json!({ "metadata": { "annotations": differing["metadata"]["annotations"] } }));
     apply(&demo.hub()?, &differing).await?;
     policy_arrives(demo, report, "us-1", 50).await?;
     policy_arrives(demo, report, "eu-1", 100).await?;
@@ -309,6 +314,15 @@ async fn differ_on_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
     .await?;
     report.fold(&fold);
     Ok(())
+}
+
+/// The policy with a limit of its own for the clusters of one region.
+pub(super) fn differing() -> Value {
+    let patch = json!({ "limits": { "all": { "rates": [{ "limit": 50, "window": "10s" }] } } });
+    let overrides = json!([{ "clusterSelector": "region=us", "patch": patch }]);
+    let mut differing = policy(100);
+    differing["metadata"]["annotations"][CLUSTER_OVERRIDES] = overrides.to_string().into();
+    differing
 }
 
 fn answered(entry: &Synced) -> Option<i64> {
@@ -384,15 +398,6 @@ async fn delete(demo: &Demo, report: &Report) -> Result<()> {
 async fn delete_object(demo: &Demo, object: &Value) -> Result<()> {
     let (api, name) = api_for(&demo.hub()?, object).await?;
     api.delete(&name, &DeleteParams::default()).await.with_context(|| format!("deleting {name}"))?;
-    Ok(())
-}
-
-/// For those who want to look around: the Gateway and the policy again, on both spokes.
-pub(super) async fn put_back(demo: &Demo, report: &Report) -> Result<()> {
-    report.step("For you to look around: both again, on both spokes");
-    place(demo, &SPOKES).await?;
-    apply_all(&demo.hub()?, [&gateway(), &policy(100)]).await?;
-    try_join_all(SPOKES.map(|spoke| policy_arrives(demo, report, spoke, 100))).await?;
     Ok(())
 }
 

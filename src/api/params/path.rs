@@ -88,6 +88,16 @@ impl StatusPath {
         text
     }
 
+    /// Its names, where it has nothing else.
+    #[must_use]
+    pub fn names(&self) -> Option<Vec<String>> {
+        let name = |segment: &Segment| match segment {
+            Segment::Name(name) => Some(name.clone()),
+            Segment::Index(_) | Segment::Equals { .. } => None,
+        };
+        self.segments.iter().map(name).collect()
+    }
+
     /// What it gives of `object`, in order: several values where its filter matches several items.
     #[must_use]
     pub fn values<'v>(&self, object: &'v Value) -> Vec<&'v Value> {

@@ -2,8 +2,8 @@
 //! was found instead. All faults are found at once.
 
 use super::{
-    Checked, Conflicts, Params, ParamsError, PolicyToSync, PolicyWaitAction, ResourceToSync, StatusField,
-    TlsSecrets,
+    Checked, Conflicts, Level, Merge, Params, ParamsError, PolicyToSync, PolicyWaitAction, ResourceToSync,
+    StatusField, TlsSecrets,
 };
 use crate::api::json::tree::Json;
 use crate::api::text::plain_excerpt;
@@ -131,25 +131,35 @@ impl Reader {
         None
     }
 
-    fn choice<T: Copy>(&mut self, (place, json): (String, Json), choices: [(&str, T); 2]) -> Option<T> {
-        let [(first, _), (second, _)] = choices;
+    fn choice<T: Copy>(&mut self, (place, json): (String, Json), choices: &[(&str, T)]) -> Option<T> {
         let chosen = match &json {
-            Json::Text(text) => choices.into_iter().find(|(name, _)| name == text),
+            Json::Text(text) => choices.iter().find(|(name, _)| name == text),
             _ => None,
         };
         if chosen.is_none() {
-            self.expected(place, &format!("{first:?} or {second:?}"), &json);
+            let names: Vec<String> = choices.iter().map(|(name, _)| format!("{name:?}")).collect();
+            let expected = match names.split_last() {
+                Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+                _ => names.join(""),
+            };
+            self.expected(place, &expected, &json);
         }
-        chosen.map(|(_, value)| value)
+        chosen.map(|(_, value)| *value)
     }
 
     /// A key that must be there.
-    fn required(&mut self, fields: &mut Fields, key: &str) -> Option<String> {
+    fn given(&mut self, fields: &mut Fields, key: &str) -> Option<(String, Json)> {
         let found = fields.take(key);
         if found.is_none() {
             self.fault(fields.place.clone(), format!("{key} is required"));
         }
-        self.text(found?)
+        found
+    }
+
+    /// A text that must be there.
+    fn required(&mut self, fields: &mut Fields, key: &str) -> Option<String> {
+        let found = self.given(fields, key)?;
+        self.text(found)
     }
 
     fn params(&mut self, json: Json) -> Params {
@@ -181,18 +191,18 @@ impl Reader {
         }
         if let Some(found) = fields.take_optional("tlsSecrets") {
             let choices = [("none", TlsSecrets::None), ("copy", TlsSecrets::Copy)];
-            params.tls_secrets = self.choice(found, choices).unwrap_or(params.tls_secrets);
+            params.tls_secrets = self.choice(found, &choices).unwrap_or(params.tls_secrets);
         }
         if let Some(found) = fields.take_optional("conflicts") {
             let choices = [("keep", Conflicts::Keep), ("overwrite", Conflicts::Overwrite)];
-            params.conflicts = self.choice(found, choices).unwrap_or(params.conflicts);
+            params.conflicts = self.choice(found, &choices).unwrap_or(params.conflicts);
         }
         if let Some(found) = fields.take_optional("policyWaitSeconds") {
             params.policy_wait_seconds = self.number(found).unwrap_or(params.policy_wait_seconds);
         }
         if let Some(found) = fields.take_optional("policyWaitAction") {
             let choices = [("hold", PolicyWaitAction::Hold), ("serve", PolicyWaitAction::Serve)];
-            params.policy_wait_action = self.choice(found, choices).unwrap_or(params.policy_wait_action);
+            params.policy_wait_action = self.choice(found, &choices).unwrap_or(params.policy_wait_action);
         }
         if let Some(found) = fields.take_optional("maxGraceSeconds") {
             params.max_grace_seconds = self.number(found).unwrap_or(params.max_grace_seconds);
@@ -205,12 +215,27 @@ impl Reader {
     }
 
     fn policy(&mut self, (place, json): (String, Json)) -> Option<PolicyToSync> {
-        let known = ["group", "version", "resource", "statusFields"];
+        let known = ["group", "version", "resource", "statusFields", "merge"];
         let mut fields = self.fields(place, json, &known, &[])?;
         let [group, version, resource] =
             ["group", "version", "resource"].map(|key| self.required(&mut fields, key));
         let status_fields = self.status_fields(&mut fields);
-        Some(PolicyToSync { group: group?, version: version?, resource: resource?, status_fields })
+        let merge = fields.take_optional("merge").and_then(|found| self.merge(found));
+        Some(PolicyToSync { group: group?, version: version?, resource: resource?, status_fields, merge })
+    }
+
+    fn merge(&mut self, (place, json): (String, Json)) -> Option<Merge> {
+        let mut fields = self.fields(place, json, &["level", "rules"], &[])?;
+        let levels = [
+            ("gateway", Level::Gateway),
+            ("listener", Level::Listener),
+            ("route", Level::Route),
+            ("rule", Level::Rule),
+        ];
+        let level = self.given(&mut fields, "level").and_then(|found| self.choice(found, &levels));
+        let rules = fields.take_optional("rules").map(|found| self.list(found)).unwrap_or_default();
+        let rules = rules.into_iter().filter_map(|item| self.text(item)).collect();
+        Some(Merge { level: level?, rules })
     }
 
     fn resource(&mut self, (place, json): (String, Json)) -> Option<ResourceToSync> {

@@ -65,7 +65,7 @@ fn a_fault_names_its_place() {
         (r#"{"resourcesToSync": [{"group": "", "version": "v1", "resource": "configmaps", "placement": ""}]}"#.to_owned(), "resourcesToSync[0].placement: must not be empty"),
         (r#"{"resourcesToSync": [{"group": "", "version": "v1", "resource": "configmaps", "cluster": "a"}]}"#.to_owned(), "resourcesToSync[0].cluster: unknown key, expected one of group, version, resource, placement, statusFields"),
         (format!(r#"{{"resourcesToSync": [{kind}, {kind}]}}"#), "resourcesToSync[1]: g/v1 ps is listed twice"),
-        (r#"{"policiesToSync": [{"gruop": "g", "version": "v1", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].gruop: unknown key, expected one of group, version, resource, statusFields"),
+        (r#"{"policiesToSync": [{"gruop": "g", "version": "v1", "resource": "ps"}]}"#.to_owned(), "policiesToSync[0].gruop: unknown key, expected one of group, version, resource, statusFields, merge"),
         (format!(r#"{{"policiesToSync": [{kind}, {kind}]}}"#), "policiesToSync[1]: g/v1 ps is listed twice"),
         (r#"{"policiesToSync": [{"group": "g", "version": "v1", "resource": "ps", "statusFields": [{"name": "_x", "path": ".a"}]}]}"#.to_owned(), "policiesToSync[0].statusFields[0].name: must not start with `_`"),
         (r#"{"policiesToSync": [{"group": "g", "version": "v1", "resource": "ps", "statusFields": [{"name": "x", "path": "a"}]}]}"#.to_owned(), "policiesToSync[0].statusFields[0].path: expected `.` or `[` at character 1"),
@@ -215,4 +215,49 @@ fn the_old_name_is_warned_about() {
     assert!(checked.faults.is_empty());
     assert_eq!(checked.warnings[0].to_string(), "experimentalPolicySync: is an old name of policiesToSync");
     assert!(Params::check(r#"{"policiesToSync": []}"#).warnings.is_empty());
+}
+
+#[test]
+fn how_a_kind_is_merged_is_read() {
+    let params = |merge: &str| {
+        Params::parse(&format!(
+            r#"{{"policiesToSync": [{{"group": "g", "version": "v1", "resource": "ps", "merge": {merge}}}]}}"#
+        ))
+    };
+    let merge = |text: &str| params(text).unwrap().policies_to_sync.remove(0).merge;
+    let read = merge(r#"{"level": "listener", "rules": [".limits", ".rules['x\\.y']"]}"#).unwrap();
+    assert_eq!(read.level, Level::Listener);
+    assert_eq!(read.rule_paths(), [vec!["limits"], vec!["rules", "x.y"]]);
+    assert!(merge(r#"{"level": "rule"}"#).unwrap().rules.is_empty());
+    assert_eq!(merge("null"), None);
+    let many: Vec<String> = (0..33).map(|index| format!("\".a{index}\"")).collect();
+    for (text, fault) in [
+        ("7", "merge: expected an object, found 7"),
+        ("{}", "merge: level is required"),
+        (
+            r#"{"level": "service"}"#,
+            r#"merge.level: expected "gateway", "listener", "route" or "rule", found "service""#,
+        ),
+        (r#"{"level": "rule", "rules": ".a"}"#, r#"merge.rules: expected a list, found ".a""#),
+        (r#"{"level": "rule", "rules": [7]}"#, "merge.rules[0]: expected a string, found 7"),
+        (r#"{"level": "rule", "rules": ["a"]}"#, "merge.rules[0]: expected `.` or `[` at character 1"),
+        (
+            r#"{"level": "rule", "rules": [".a[0]"]}"#,
+            "merge.rules[0]: expected names alone, found an index or a filter",
+        ),
+        (
+            r#"{"level": "rule", "rules": [".b", ".a.c", ".a"]}"#,
+            r#"merge.rules[2]: ".a" and ".a.c" have fields in common"#,
+        ),
+        (
+            &format!(r#"{{"level": "rule", "rules": [{}]}}"#, many.join(",")),
+            "merge.rules: has 33 paths, at most 32 are allowed",
+        ),
+        (
+            r#"{"level": "rule", "strategy": "merge"}"#,
+            "merge.strategy: unknown key, expected one of level, rules",
+        ),
+    ] {
+        assert_eq!(params(text).unwrap_err().to_string(), format!("policiesToSync[0].{fault}"));
+    }
 }

@@ -40,18 +40,21 @@ fn of_path(answer: &Answer) -> Vec<String> {
     if answer.effective.is_empty() {
         lines.push("  no policy".to_owned());
     }
-    lines.extend(answer.effective.iter().flat_map(of_kind));
+    lines.extend(answer.effective.iter().flat_map(rules));
     lines
 }
 
-fn of_kind(of: &InForce) -> Vec<String> {
+/// The rules of one kind that are in force, and what lost to them.
+pub(super) fn rules(of: &InForce) -> Vec<String> {
     let mut lines = vec![format!("  {}", of.kind)];
     if of.rules.is_empty() {
         lines.push("    no rules".to_owned());
     }
     for rule in &of.rules {
-        let shared =
-            if rule.shared_by > 1 { format!(", on {} paths", rule.shared_by) } else { String::new() };
+        let shared = match rule.shared_by {
+            Some(paths) if paths > 1 => format!(", on {paths} paths"),
+            _ => String::new(),
+        };
         lines.push(format!("    {} of {}{shared}", rule.key, rule.source.words));
         lines.push(format!("      {}", cut(&rule.value.to_string(), VALUE_LIMIT)));
     }

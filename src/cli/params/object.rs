@@ -10,7 +10,6 @@ use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::api::params::{Role, StatusField, StatusPath};
 use crate::cli::columns::table;
 use crate::cli::documents::{self, Document, documents};
-use crate::cli::plan::is_plural;
 
 /// An object, and what the fields that the parameters list for its kind give of it.
 pub(super) struct Fields {
@@ -82,7 +81,7 @@ fn fields_of(object: &Value, sources: &[Source]) -> anyhow::Result<Fields> {
     let key = ObjectKey::new(&text(&metadata["namespace"]), &text(&metadata["name"]));
     let valid = sources.iter().filter(|source| source.checked.faults.is_empty());
     let is_it = |(_, gvr): &(Role, GroupVersionResource)| {
-        gvr.api_version() == api_version && is_plural(&gvr.kind, &kind)
+        gvr.api_version() == api_version && gvr.kind.is_plural_of(&kind)
     };
     let (mut is_listed, mut fields) = (false, Vec::new());
     for params in valid.map(|source| &source.checked.params) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionSpec,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::names::ObjectKey;
 use crate::api::object::HubObject;
@@ -135,7 +136,10 @@ impl Inventory {
         match spec {
             Ok(spec) => {
                 let name = format!("{}.{}", spec.names.plural, spec.group);
-                let definition = CustomResourceDefinition { spec, ..CustomResourceDefinition::default() };
+                let labels = Some(manifest.object.metadata.labels.clone());
+                let metadata = ObjectMeta { labels, ..ObjectMeta::default() };
+                let definition =
+                    CustomResourceDefinition { spec, metadata, ..CustomResourceDefinition::default() };
                 self.definitions.insert(name, Definition { regarding: regarding(manifest), definition });
             }
             Err(error) => {

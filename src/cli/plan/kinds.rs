@@ -1,11 +1,9 @@
 //! What a kind that parameters list is, told by the definitions and the objects given.
 
-use kube::core::GroupVersionKind;
-use kube::discovery::ApiResource;
-
 use super::inventory::Inventory;
-use crate::api::names::{GroupResource, GroupVersionResource};
+use crate::api::names::GroupVersionResource;
 use crate::api::params::Role;
+use crate::sync::definitions::says_direct;
 use crate::sync::rows::kind::{KindInfo, Resolution, check};
 
 /// How a kind was told.
@@ -43,17 +41,14 @@ pub(super) fn tell(inventory: &Inventory, role: Role, gvr: &GroupVersionResource
     if let Some(given) = inventory.definitions.get(&gvr.kind.to_string()) {
         let definition = &given.definition.spec;
         let kind = &definition.names.kind;
-        let resolution = check(definition, gvr, role).map_or_else(|fault| fault, Resolution::Resolved);
+        let direct = says_direct(&given.definition);
+        let info = check(definition, gvr, role).map(|info| KindInfo { direct, ..info });
+        let resolution = info.map_or_else(|fault| fault, Resolution::Resolved);
         return Definition::Defined(kind.clone(), resolution);
     }
     let mut kinds = inventory.kinds();
-    let fits = |(group, kind): &(&str, &str)| **group == *gvr.kind.group && is_plural(&gvr.kind, kind);
+    let fits = |(group, kind): &(&str, &str)| **group == *gvr.kind.group && gvr.kind.is_plural_of(kind);
     kinds.find(fits).map_or(Definition::Absent, |(_, kind)| Definition::Inferred(kind.to_owned()))
-}
-
-/// Whether the plural of `kind` is usually that of `resource`.
-pub(in crate::cli) fn is_plural(resource: &GroupResource, kind: &str) -> bool {
-    ApiResource::from_gvk(&GroupVersionKind::gvk(&resource.group, "", kind)).plural == *resource.resource
 }
 
 #[cfg(test)]

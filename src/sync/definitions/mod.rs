@@ -6,6 +6,6 @@ mod resolve;
 mod versions;
 mod work_schema;
 
-pub(crate) use resolve::{resolve_for, told};
+pub(crate) use resolve::{resolve_for, says_direct, told};
 pub(crate) use versions::{look_up, while_resolved};
 pub(crate) use work_schema::follow_work_schema;

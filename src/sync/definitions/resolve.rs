@@ -9,6 +9,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 
 use super::discovered::discovered;
+use crate::api::gateway::{POLICY_LABEL, is_direct};
 use crate::api::names::GroupVersionResource;
 use crate::api::params::Role;
 use crate::api::text::with_causes;
@@ -100,7 +101,14 @@ fn defined(
     if !conditions.any(|condition| condition.type_ == "Established" && condition.status == "True") {
         return Err(Resolution::UnknownVersion("the hub does not serve the kind yet".into()));
     }
-    check(&definition.spec, gvr, role)
+    let direct = says_direct(definition);
+    check(&definition.spec, gvr, role).map(|info| KindInfo { direct, ..info })
+}
+
+/// Whether `definition` says of its policies that they are direct.
+pub(crate) fn says_direct(definition: &CustomResourceDefinition) -> bool {
+    let label = definition.metadata.labels.as_ref().and_then(|labels| labels.get(POLICY_LABEL));
+    label.is_some_and(|label| is_direct(label))
 }
 
 /// Reads what the ManifestWork of the definition `name` can say.

@@ -26,7 +26,7 @@ use crate::sync::{Key, OfflineMirror, Problem, Settings, View, triggers};
 
 pub use change::{Change, Verb};
 pub use diagnostic::{Diagnostic, Regarding, Severity};
-pub use read::{HubSnapshot, ReadError, read};
+pub use read::{HubSnapshot, ReadError, WorksOf, read, read_with};
 pub use works::incomplete;
 
 /// Why there is no plan: a fault of this program.

@@ -16,12 +16,12 @@ use crate::api::names::{ClusterName, ControllerName, GroupVersionResource, Objec
 use crate::api::object::HubObject;
 use crate::api::params::Role;
 use crate::api::work;
-use crate::hub::{HubClient, HubError, Source, Wanted};
+use crate::hub::{Extent, HubClient, HubError, Source, Wanted};
 use crate::sync::OfflineMirror;
 use crate::sync::definitions::told;
 use crate::sync::desired::watches;
-use crate::sync::explain::Unavailable;
-use crate::sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, role_of};
+use crate::sync::explain::{Said, Unavailable};
+use crate::sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, of_controller, of_gateways, role_of};
 use crate::sync::rows::Strings;
 use crate::sync::rows::gateway_fields::GatewayFields;
 use crate::sync::rows::kind::Resolution;
@@ -43,6 +43,17 @@ pub enum ReadError {
     },
 }
 
+/// Which works of a controller are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorksOf {
+    /// All.
+    All,
+    /// Those of one cluster.
+    Cluster(ClusterName),
+    /// Those of Gateways. How policies fare their annotations say.
+    Gateways,
+}
+
 /// A hub as it was read.
 #[derive(Debug)]
 pub struct HubSnapshot {
@@ -62,6 +73,19 @@ pub struct HubSnapshot {
 ///
 /// Where something cannot be read, naming it, or where the controller could not begin on this hub.
 pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<HubSnapshot, ReadError> {
+    read_with(client, controller, &WorksOf::All).await
+}
+
+/// The same with some of its works alone.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub async fn read_with(
+    client: &HubClient,
+    controller: &ControllerName,
+    works: &WorksOf,
+) -> Result<HubSnapshot, ReadError> {
     client.has(&REQUIRED).await?;
     let mut hub = HubSnapshot {
         mirror: OfflineMirror::new(controller.clone()),
@@ -71,7 +95,12 @@ pub async fn read(client: &HubClient, controller: &ControllerName) -> Result<Hub
     };
     let fixed = needed().filter_map(|source| source.gvr().map(|gvr| (source, gvr)));
     let lists = join_all(fixed.map(|(source, gvr)| async move {
-        list(client, &source, &gvr, controller).await.map(|objects| (source, objects))
+        let objects = if source.is(&WORKS) {
+            list_works(client, &gvr, controller, works).await
+        } else {
+            list(client, &source, &gvr, controller).await
+        };
+        objects.map(|objects| (source, objects))
     }));
     // All at once, but of several failures always the same one is told.
     for listing in lists.await {
@@ -118,6 +147,26 @@ fn place(work: &HubObject) -> (ClusterName, WorkName) {
     (metadata.namespace.as_str().into(), WorkName(metadata.name.as_str().into()))
 }
 
+async fn list_works(
+    client: &HubClient,
+    gvr: &GroupVersionResource,
+    controller: &ControllerName,
+    works: &WorksOf,
+) -> Result<Vec<HubObject>, HubError> {
+    let mut labels = of_controller(controller);
+    let mut namespace = "";
+    let mut what = format!("list {}", gvr.kind);
+    match works {
+        WorksOf::All => {}
+        WorksOf::Cluster(cluster) => {
+            namespace = &cluster.0;
+            what = format!("{what} of cluster {cluster}");
+        }
+        WorksOf::Gateways => labels = of_gateways(controller),
+    }
+    client.objects(gvr, namespace, Some(&labels), Extent::Whole, &what).await
+}
+
 async fn list(
     client: &HubClient,
     source: &Source,
@@ -133,6 +182,12 @@ async fn definition(client: &HubClient, name: &str) -> Result<Option<CustomResou
 }
 
 impl HubSnapshot {
+    /// What the annotations of the policy `origin` say of its clusters.
+    #[must_use]
+    pub fn said(&self, origin: &Origin) -> Said {
+        self.annotations.get(origin).map(Said::read).unwrap_or_default()
+    }
+
     /// Keeps those annotations of `object` that are ours.
     fn annotated(&mut self, origin: Origin, object: HubObject, is_ours: impl Fn(&str) -> bool) {
         let ours = object.metadata.annotations.into_iter().filter(|(key, _)| is_ours(key));

@@ -5,9 +5,6 @@ use std::collections::BTreeMap;
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
 
-/// What stands in sentences and names of objects for the cluster that they are about.
-pub const CLUSTER: &str = "<cluster>";
-
 /// When a reason began, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {

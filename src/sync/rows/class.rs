@@ -39,10 +39,9 @@ impl From<&HubObject> for Class {
             conditions: Vec<Condition>,
         }
         let spec: GatewayClassSpec = object.spec_as();
-        let created = object.metadata.creation_timestamp.as_ref();
         Self {
             uid: object.metadata.uid.as_str().into(),
-            created: created.map(|time| Moment(time.0.as_millisecond())).unwrap_or_default(),
+            created: object.metadata.created().unwrap_or_default(),
             generation: object.metadata.generation,
             controller_name: spec.controller_name.into(),
             parameters_ref: spec.parameters_ref,

@@ -9,6 +9,7 @@ use crate::api::annotations::{GRACE_TIMEOUT, SELECTORS};
 use crate::api::cluster::PLACEMENT_LABEL;
 use crate::api::gateway::{GatewaySpec, named_secrets};
 use crate::api::json::Hash;
+use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
@@ -18,6 +19,8 @@ use crate::hub::{Pruned, Row};
 pub struct Gateway {
     /// Unique over time.
     pub uid: Arc<str>,
+    /// When it was made.
+    pub created: Option<Moment>,
     /// Changes with the spec.
     pub generation: i64,
     /// Whether it was asked to go.
@@ -49,6 +52,7 @@ impl Gateway {
         let secrets: BTreeSet<ObjectKey> = named.collect();
         Self {
             uid: object.metadata.uid.as_str().into(),
+            created: object.metadata.created(),
             generation: object.metadata.generation,
             deleting: object.metadata.deletion_timestamp.is_some(),
             class: object.spec_as::<GatewaySpec>().gateway_class_name.into(),

@@ -21,6 +21,8 @@ pub struct KindInfo {
     pub can_patch: bool,
     /// Whether its objects' statuses list ancestors.
     pub has_ancestors: bool,
+    /// Whether its definition says that its policies are direct: not merged, in force at their targets alone.
+    pub direct: bool,
     /// What its objects' specs may be, where there is a definition to tell.
     pub schema: Option<Arc<Schema>>,
 }
@@ -29,7 +31,7 @@ impl KindInfo {
     /// A kind of which no more is known than its name in objects.
     #[must_use]
     pub fn named(kind: &str) -> Self {
-        Self { kind: kind.into(), can_patch: true, has_ancestors: false, schema: None }
+        Self { kind: kind.into(), can_patch: true, has_ancestors: false, direct: false, schema: None }
     }
 }
 

@@ -8,7 +8,9 @@ use super::owners::Owners;
 use super::{RawSpec, Strings, raw_spec};
 use crate::api::annotations::{self, LAST_APPLIED};
 use crate::api::cluster::PLACEMENT_LABEL;
+use crate::api::condition::is_refused;
 use crate::api::json::Hash;
+use crate::api::moment::Moment;
 use crate::api::names::ControllerName;
 use crate::api::object::{HubObject, Metadata};
 use crate::hub::{Pruned, Row};
@@ -18,10 +20,14 @@ use crate::hub::{Pruned, Row};
 pub struct Policy {
     /// Unique over time.
     pub uid: Arc<str>,
+    /// When it was made.
+    pub created: Option<Moment>,
     /// Changes with the spec.
     pub generation: i64,
     /// Whether it was asked to go.
     pub deleting: bool,
+    /// Whether its status refuses its present generation.
+    pub refused: bool,
     /// Labels.
     pub labels: Strings,
     /// Annotations, without ours and without those that only repeat the object.
@@ -85,6 +91,8 @@ impl Policy {
         let travels = |key: &str| key != LAST_APPLIED && !annotations::OF_POLICY.contains(&key);
         Self {
             uid: metadata.uid.as_str().into(),
+            created: metadata.created(),
+            refused: is_refused(object),
             generation: metadata.generation,
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels.clone(),

@@ -25,8 +25,7 @@ pub(in crate::topology) fn leaves<'f>(
             for parent in &route.parents {
                 found.parent(facts, parent, &key.namespace);
             }
-            let from =
-                Locator { kind: kind.kind(), namespace: &key.namespace, name: &key.name, section: None };
+            let from = Locator::of(kind.kind(), key);
             for backend in route.rules.iter().flat_map(|rule| &rule.backends) {
                 let to = backend.locator(&key.namespace);
                 if !(to.kind == SERVICE && facts.services.known) && grants.permit(from, to) {
@@ -36,7 +35,7 @@ pub(in crate::topology) fn leaves<'f>(
         }
     }
     for (kind, key, policy) in &facts.policies {
-        let from = Locator { kind: kind.as_ref(), namespace: &key.namespace, name: &key.name, section: None };
+        let from = Locator::of(kind.as_ref(), key);
         for target in &policy.targets {
             let to = target.locator(&key.namespace);
             if facts.knows(to.kind) == Some(false) && grants.permit(from, to) {

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::api::params::Level;
 use crate::topology::facts::Grants;
 use crate::topology::graph::{Builder, Graph, NodeId};
-use crate::topology::locator::{KindRef, Locator, SERVICE};
+use crate::topology::locator::{GATEWAY, LISTENER_SET, Locator, SERVICE};
 use crate::topology::policies::{AttachedTarget, PolicyNode};
 use crate::topology::reason::Reason;
 use crate::topology::rows::{RouteKind, Target};
@@ -56,8 +57,9 @@ impl<'f> Builder<'f> {
         if policy.row.refused {
             return Err((Reason::NotAccepted, "its status says Accepted=False of it".to_owned()));
         }
-        if !self.may_lie_on(policy.manner, kind) {
-            let message = format!("{}s do not lie on a {}", policy.locator.kind.kind, kind.kind);
+        if !self.may_lie_on(policy.manner, locator) {
+            let section = if locator.section.is_some() { "a section of " } else { "" };
+            let message = format!("{}s do not lie on {section}a {}", policy.locator.kind.kind, kind.kind);
             return Err((Reason::InvalidKind, message));
         }
         if !self.grants.permit(policy.locator, locator) {
@@ -75,11 +77,22 @@ impl<'f> Builder<'f> {
         }
     }
 
-    fn may_lie_on(&self, manner: Manner, kind: KindRef<'_>) -> bool {
-        match RouteKind::named(kind) {
-            Some(route) => manner.lies_on(route),
-            None => self.facts.knows(kind).is_some(),
-        }
+    fn may_lie_on(&self, manner: Manner<'_>, target: Locator<'_>) -> bool {
+        let (kind, is_section) = (target.kind, target.section.is_some());
+        let level = match RouteKind::named(kind) {
+            Some(route) if !manner.is_for(route) => return false,
+            Some(_) => {
+                if is_section {
+                    Level::Rule
+                } else {
+                    Level::Route
+                }
+            }
+            None if kind == LISTENER_SET || is_section && kind == GATEWAY => Level::Listener,
+            // What lies on a Service is in force there alone.
+            None => Level::Gateway,
+        };
+        manner.level() >= level && self.facts.knows(kind).is_some()
     }
 }
 

@@ -1,9 +1,8 @@
 //! Facts to a graph: objects first, in the order of their locators, then what attaches to what.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Graph, Lists, Node, NodeId, Object, ObjectRow};
-use crate::api::names::ObjectKey;
 use crate::topology::attachment::leaves;
 use crate::topology::facts::{Facts, Grants, Labels, Rows};
 use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, KindRef, LISTENER_SET, Locator, SERVICE, Section};
@@ -47,7 +46,13 @@ impl<'f> Builder<'f> {
             take(&mut objects, kind.kind(), facts.routes_of(kind), |route| ObjectRow::Route(kind, route));
         }
         take(&mut objects, SERVICE, &facts.services, ObjectRow::Service);
-        for (object, sections) in leaves(facts, &grants) {
+        // Of a kind of which only some objects are known.
+        let known: HashSet<Locator<'f>> = if facts.is_partial() {
+            objects.iter().map(|object| object.locator).collect()
+        } else {
+            HashSet::new()
+        };
+        for (object, sections) in leaves(facts, &grants).filter(|(object, _)| !known.contains(object)) {
             objects.push(Object { locator: object, row: ObjectRow::Leaf(sections) });
         }
         // Almost sorted, as the rows of each kind are.
@@ -55,6 +60,7 @@ impl<'f> Builder<'f> {
         let mut graph = Graph {
             nodes: nodes(&objects),
             objects,
+            downstream_prefix: facts.downstream_prefix,
             links: Lists::default(),
             on: Lists::default(),
             policies: Vec::new(),
@@ -146,12 +152,8 @@ fn take<'f, R>(
     row: impl Fn(&'f R) -> ObjectRow<'f>,
 ) {
     objects.extend(
-        rows.objects.iter().map(|(key, found)| Object { locator: locator(kind, key), row: row(found) }),
+        rows.objects.iter().map(|(key, found)| Object { locator: Locator::of(kind, key), row: row(found) }),
     );
-}
-
-fn locator<'f>(kind: KindRef<'static>, key: &'f ObjectKey) -> Locator<'f> {
-    Locator { kind, namespace: &key.namespace, name: &key.name, section: None }
 }
 
 /// Each object, and its sections in the order of their names.

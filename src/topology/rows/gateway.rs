@@ -8,8 +8,9 @@ use super::Created;
 use super::listener::{self, Allowed, AllowedSets, Listener};
 use super::parent::{self, ParentReference};
 use super::wire::{self, Limited, Name, or_default};
+use crate::api::annotations::{GATEWAY_CLUSTERS, MANAGED};
 use crate::api::gateway::LISTENERS_LIMIT;
-use crate::api::object::HubObject;
+use crate::api::object::{HubObject, Metadata};
 use crate::topology::fault::Fault;
 use crate::topology::locator::{GATEWAY_CLASS, Locator};
 
@@ -24,6 +25,10 @@ pub struct Gateway {
     pub listeners: Box<[Listener]>,
     /// The namespaces whose ListenerSets may attach.
     pub sets: Allowed,
+    /// Whether it is a copy that a hub has sent.
+    pub copy: bool,
+    /// On a hub: the clusters that it is on, as its annotation says.
+    pub clusters: Box<[Arc<str>]>,
 }
 
 impl Gateway {
@@ -39,10 +44,28 @@ impl Gateway {
     ///
     /// What the API server would refuse.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
-        let spec: GatewaySpec = wire::spec(object)?;
-        let sets = spec.allowed_listeners.and_then(|allowed| allowed.namespaces);
+        let Metadata { labels, annotations, .. } = &object.metadata;
+        let clusters = annotations.get(GATEWAY_CLUSTERS).and_then(|text| serde_json::from_str(text).ok());
         Ok(Self {
             created: Created::of(&object.metadata),
+            copy: labels.get(MANAGED).is_some_and(|value| value == "true"),
+            clusters: clusters.unwrap_or_default(),
+            ..Self::of_spec(wire::text(object))?
+        })
+    }
+
+    /// The row of a Gateway whose spec is `spec`, as JSON, and of which nothing else is known.
+    ///
+    /// # Errors
+    ///
+    /// What the API server would refuse.
+    pub fn of_spec(spec: &str) -> Result<Self, Fault> {
+        let spec: GatewaySpec = wire::spec(spec)?;
+        let sets = spec.allowed_listeners.and_then(|allowed| allowed.namespaces);
+        Ok(Self {
+            created: Created::default(),
+            copy: false,
+            clusters: Box::default(),
             class: spec.gateway_class_name.0,
             listeners: listener::listeners(spec.listeners)?,
             sets: sets.map_or(Allowed::None, |AllowedSets(allowed)| allowed),
@@ -68,7 +91,7 @@ impl ListenerSet {
     ///
     /// What the API server would refuse.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
-        let spec: SetSpec = wire::spec(object)?;
+        let spec: SetSpec = wire::spec(wire::text(object))?;
         Ok(Self {
             created: Created::of(&object.metadata),
             parent: spec.parent_ref.into(),

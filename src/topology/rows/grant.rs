@@ -28,7 +28,7 @@ impl Grant {
     ///
     /// What the API server would refuse.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
-        let spec: Spec = wire::spec(object)?;
+        let spec: Spec = wire::spec(wire::text(object))?;
         let kind = |group: Group, kind: KindName| Kind { group: group.0, kind: kind.0 };
         let from = spec.from.0.into_iter().map(|from| (kind(from.group, from.kind), from.namespace.0));
         let to = spec.to.0.into_iter().map(|to| (kind(to.group, to.kind), to.name.map(|name| name.0)));

@@ -10,6 +10,7 @@ use kube::core::{Expression, Selector, SelectorExt};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::namespace::{NAME_LABEL, name_label};
 use super::wire::{Group, Hostname, KindName, Limited, Name, Port, or_default};
 use crate::api::gateway::{GROUP, KINDS_LIMIT, LISTENERS_LIMIT};
 use crate::api::json::step::Step;
@@ -103,20 +104,39 @@ pub enum Allowed {
 }
 
 impl Allowed {
-    /// Whether `namespace`, which has these labels, may attach to an object of the namespace `own`.
+    /// Whether `namespace`, which has these labels, may attach to an object of the namespace `own`. Where its labels are not known,
+    /// only its name keeps it away.
     #[must_use]
     pub fn allows<'l>(
         &self,
         own: &str,
         namespace: &str,
-        labels: impl FnOnce() -> Cow<'l, BTreeMap<String, String>>,
+        labels: impl FnOnce() -> Option<Cow<'l, BTreeMap<String, String>>>,
     ) -> bool {
         match self {
             Self::All => true,
             Self::Same => own == namespace,
-            Self::Selected(selector) => selector.matches(&labels()),
+            Self::Selected(selector) => match labels() {
+                Some(labels) => selector.matches(&labels),
+                None => self.selects() || selector.matches(&name_label(namespace)),
+            },
             Self::None => false,
         }
+    }
+
+    /// Whether it takes labels of Namespaces to know, beside their names.
+    #[must_use]
+    pub fn selects(&self) -> bool {
+        let Self::Selected(selector) = self else { return false };
+        selector.clone().into_iter().any(|expression| {
+            let (Expression::In(key, _)
+            | Expression::NotIn(key, _)
+            | Expression::Equal(key, _)
+            | Expression::NotEqual(key, _)
+            | Expression::Exists(key)
+            | Expression::DoesNotExist(key)) = expression;
+            key != NAME_LABEL
+        })
     }
 }
 

@@ -13,8 +13,7 @@ mod route;
 mod service;
 mod wire;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-
+use crate::api::moment::Moment;
 use crate::api::object::Metadata;
 
 pub use backend::{Backend, BackendReference};
@@ -36,8 +35,13 @@ impl Created {
     /// When the object with this metadata was made.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
-        let seconds = |Time(time): &Time| time.as_second();
-        Self(metadata.creation_timestamp.as_ref().map_or(i64::MAX, seconds))
+        metadata.created().into()
+    }
+}
+
+impl From<Option<Moment>> for Created {
+    fn from(created: Option<Moment>) -> Self {
+        Self(created.map_or(i64::MAX, |moment| moment.0.div_euclid(1000)))
     }
 }
 

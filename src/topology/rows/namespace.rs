@@ -14,6 +14,11 @@ pub struct Namespace {
 /// The label that the API server gives each Namespace: its name.
 pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
+/// The labels that each Namespace of this name has.
+pub(in crate::topology) fn name_label(name: &str) -> BTreeMap<String, String> {
+    [(NAME_LABEL.to_owned(), name.to_owned())].into()
+}
+
 impl Namespace {
     /// The row of `object`.
     #[must_use]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Deserialize;
 
 use super::Created;
 use super::wire::{self, Group, KindName, Name};
+use crate::api::annotations::POLICY_SYNCED;
+use crate::api::condition::is_refused;
 use crate::api::object::HubObject;
 use crate::topology::fault::Fault;
 use crate::topology::locator::{GATEWAY_CLASS, Kind, Locator, Section};
@@ -24,6 +25,8 @@ pub struct Policy {
     pub targets: Box<[Target]>,
     /// Its spec, as JSON.
     pub spec: Arc<str>,
+    /// Where it is a copy that a hub has sent: the hub's own, `<namespace>/<name>`, as its annotation says.
+    pub origin: Option<Arc<str>>,
 }
 
 /// A target reference.
@@ -57,15 +60,24 @@ impl Policy {
     ///
     /// Where a target reference has another shape.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
-        let spec: Spec = wire::spec(object)?;
-        let targets = spec.target_ref.into_iter().chain(spec.target_refs.unwrap_or_default());
         Ok(Self {
             created: Created::of(&object.metadata),
             deleting: object.metadata.deletion_timestamp.is_some(),
             refused: is_refused(object),
-            targets: targets.map(Target::from).collect(),
-            spec: object.spec.as_deref().map_or("{}", |spec| spec.get()).into(),
+            origin: object.metadata.annotations.get(POLICY_SYNCED).map(|origin| origin.as_str().into()),
+            ..Self::of_spec(wire::text(object).into())?
         })
+    }
+
+    /// The row of a policy whose spec is `spec`, as JSON, and of which nothing else is known.
+    ///
+    /// # Errors
+    ///
+    /// Where a target reference has another shape.
+    pub fn of_spec(spec: Arc<str>) -> Result<Self, Fault> {
+        let Spec { target_ref, target_refs } = wire::spec(&spec)?;
+        let targets = target_ref.into_iter().chain(target_refs.unwrap_or_default());
+        Ok(Self { targets: targets.map(Target::from).collect(), spec, ..Self::default() })
     }
 }
 
@@ -98,33 +110,4 @@ impl From<Written> for Target {
             section: written.section_name.map(|name| name.0),
         }
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Status {
-    observed_generation: Option<i64>,
-    conditions: Vec<Condition>,
-    ancestors: Vec<Ancestor>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Ancestor {
-    conditions: Vec<Condition>,
-}
-
-/// Whether its status says `Accepted=False` of its present generation; where it says so of ancestors, of all of them.
-fn is_refused(object: &HubObject) -> bool {
-    let status: Status = object.status_as();
-    let refuses = |conditions: &[Condition]| {
-        let accepted = conditions.iter().find(|condition| condition.type_ == "Accepted");
-        accepted.is_some_and(|condition| {
-            let generation = condition.observed_generation.or(status.observed_generation);
-            condition.status == "False" && generation.is_none_or(|seen| seen == object.metadata.generation)
-        })
-    };
-    refuses(&status.conditions)
-        || (!status.ancestors.is_empty()
-            && status.ancestors.iter().all(|ancestor| refuses(&ancestor.conditions)))
 }

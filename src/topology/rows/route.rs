@@ -106,7 +106,7 @@ impl Route {
     ///
     /// What the API server would refuse.
     pub fn read(kind: RouteKind, object: &HubObject) -> Result<Self, Fault> {
-        let spec: Spec = wire::spec(object)?;
+        let spec: Spec = wire::spec(wire::text(object))?;
         let mut rules: Vec<Rule> = spec.rules.0.into_iter().map(Rule::from).collect();
         if rules.is_empty() && kind == RouteKind::Http {
             // The default of its definition.

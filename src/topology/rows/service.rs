@@ -35,7 +35,7 @@ impl Service {
     ///
     /// What the API server would refuse.
     pub fn read(object: &HubObject) -> Result<Self, Fault> {
-        let spec: Spec = wire::spec(object)?;
+        let spec: Spec = wire::spec(wire::text(object))?;
         let mut names = HashSet::new();
         for (index, port) in spec.ports.iter().enumerate() {
             let fault =

@@ -14,13 +14,17 @@ use crate::api::text::excerpt;
 use crate::topology::fault::Fault;
 use crate::topology::locator::{Kind, KindRef};
 
-/// Reads the spec of `object`.
+/// The spec of `object`.
+pub(super) fn text(object: &HubObject) -> &str {
+    object.spec.as_deref().map_or("{}", |spec| spec.get())
+}
+
+/// Reads the spec `text` of an object.
 ///
 /// # Errors
 ///
 /// The first fault, with its place in the object.
-pub(super) fn spec<T: DeserializeOwned>(object: &HubObject) -> Result<T, Fault> {
-    let text = object.spec.as_deref().map_or("{}", |spec| spec.get());
+pub(super) fn spec<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     serde_json::from_str(text).or_else(|_| {
         // The same again, slower, for words that name the place and no line of one long line.
         let value: Value = serde_json::from_str(text).unwrap_or_default();

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::PolicyRule;
 use super::block::Block;
+use crate::api::json::pointer;
 
 pub(super) fn rules(block: &Block<'_>) -> Vec<PolicyRule> {
     let mut rules = Vec::new();
@@ -25,10 +26,6 @@ fn collect(place: &str, value: &Value, to: &mut Vec<PolicyRule>) {
         Value::Null => {}
         _ => to.push(PolicyRule::new(place.to_owned(), value)),
     }
-}
-
-fn pointer(place: &str, key: &str) -> String {
-    format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Whether one of `places`, which are sorted, is in the field at `place`, or has it in it: an object there and a value that is

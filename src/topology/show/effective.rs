@@ -47,7 +47,7 @@ pub struct Chosen {
 }
 
 /// What is in force of one kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct InForce {
     /// The kind: `AuthPolicy.kuadrant.io`.
     pub kind: String,
@@ -62,7 +62,7 @@ pub struct InForce {
 }
 
 /// A rule in force.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RuleInForce {
     /// Two rules of one key exclude each other.
     pub key: String,
@@ -70,8 +70,8 @@ pub struct RuleInForce {
     pub source: Named,
     /// What it says.
     pub value: Value,
-    /// On how many paths it is in force.
-    pub shared_by: u64,
+    /// On how many paths it is in force, where that is known.
+    pub shared_by: Option<u64>,
 }
 
 impl EffectiveReport {
@@ -104,7 +104,7 @@ impl EffectiveReport {
             chosen: choice(&nodes),
             path: nodes.into_iter().map(|node| Named::on_path(graph, node)).collect(),
             hostnames,
-            effective: effective.into_iter().map(|id| InForce::new(&folds, id, &shared)).collect(),
+            effective: effective.into_iter().map(|id| InForce::new(&folds, id, Some(&shared))).collect(),
         });
         Self { answers: answers.collect(), request, unknown }
     }
@@ -118,7 +118,11 @@ impl Chosen {
 }
 
 impl InForce {
-    fn new(folds: &Folds<'_, '_>, id: EffectiveId, shared: &HashMap<(u32, &str), u64>) -> Self {
+    pub(super) fn new(
+        folds: &Folds<'_, '_>,
+        id: EffectiveId,
+        shared: Option<&HashMap<(u32, &str), u64>>,
+    ) -> Self {
         let effective = folds.get(id);
         let policy = |number: u32| Named::object(folds.policy(number).locator);
         let policies = |numbers: &[u32]| numbers.iter().map(|number| policy(*number)).collect();
@@ -126,7 +130,9 @@ impl InForce {
             key: entry.rule.key.clone(),
             source: policy(entry.policy),
             value: entry.rule.value.clone(),
-            shared_by: shared.get(&(entry.policy, entry.rule.key.as_str())).copied().unwrap_or_default(),
+            shared_by: shared.map(|shared| {
+                shared.get(&(entry.policy, entry.rule.key.as_str())).copied().unwrap_or_default()
+            }),
         });
         Self {
             kind: effective.kind.to_string(),
@@ -140,11 +146,27 @@ impl InForce {
     fn json(&self) -> Value {
         let rule = |rule: &RuleInForce| {
             let RuleInForce { key, source, value, shared_by } = rule;
-            (key.clone(), json!({"source": source.id, "value": value, "sharedBy": shared_by}))
+            let mut json = json!({"source": source.id, "value": value});
+            if let Some(shared_by) = shared_by {
+                json["sharedBy"] = (*shared_by).into();
+            }
+            (key.clone(), json)
         };
         let rules: Map<String, Value> = self.rules.iter().map(rule).collect();
         json!({"id": self.id, "rules": rules, "sources": ids(&self.sources)})
     }
+}
+
+/// What is in force, as JSON, with what lost where anything did.
+pub(super) fn json_of(path: &[Named], hostnames: &[String], effective: &[InForce]) -> Value {
+    let in_force: Map<String, Value> = effective.iter().map(|of| (of.kind.clone(), of.json())).collect();
+    let mut json = json!({"path": ids(path), "hostnames": hostnames, "effective": in_force});
+    let lost = effective.iter().filter(|of| !of.lost.is_empty());
+    let lost: Map<String, Value> = lost.map(|of| (of.kind.clone(), json!(ids(&of.lost)))).collect();
+    if !lost.is_empty() {
+        json["lost"] = lost.into();
+    }
+    json
 }
 
 fn ids(named: &[Named]) -> Vec<&str> {
@@ -154,14 +176,7 @@ fn ids(named: &[Named]) -> Vec<&str> {
 /// With its keys in order.
 impl Serialize for Answer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let effective: Map<String, Value> =
-            self.effective.iter().map(|of| (of.kind.clone(), of.json())).collect();
-        let mut json = json!({"path": ids(&self.path), "hostnames": self.hostnames, "effective": effective});
-        let lost = self.effective.iter().filter(|of| !of.lost.is_empty());
-        let lost: Map<String, Value> = lost.map(|of| (of.kind.clone(), json!(ids(&of.lost)))).collect();
-        if !lost.is_empty() {
-            json["lost"] = lost.into();
-        }
+        let mut json = json_of(&self.path, &self.hostnames, &self.effective);
         if self.chosen.as_ref().is_some_and(|chosen| chosen.implementation_specific) {
             json["implementationSpecific"] = true.into();
         }

@@ -1,5 +1,6 @@
 //! Which part of a graph is asked for.
 
+use crate::api::names::GroupResource;
 use crate::topology::graph::{Graph, NodeId};
 use crate::topology::locator::{GATEWAY, Locator};
 use crate::topology::paths::Path;
@@ -27,6 +28,17 @@ impl Scope {
     /// Whether an object of the asked namespace is asked for by itself.
     pub(super) fn has_object(&self, locator: &Locator<'_>) -> bool {
         self.gateway.is_none() && self.is_in(locator)
+    }
+
+    /// Whether the Gateway `locator` is asked for.
+    pub(super) fn has_gateway(&self, locator: &Locator<'_>) -> bool {
+        self.gateway.as_ref().is_none_or(|name| name == locator.name) && self.is_in(locator)
+    }
+
+    /// Whether what has these policies is asked for.
+    pub(super) fn has_policies<'l>(&self, mut policies: impl Iterator<Item = Locator<'l>>) -> bool {
+        let Some(asked) = &self.policy else { return true };
+        policies.any(|policy| self.is_named(&policy, asked))
     }
 
     fn is_in(&self, locator: &Locator<'_>) -> bool {
@@ -70,7 +82,6 @@ fn is_kind(locator: &Locator<'_>, word: &str) -> bool {
     if group.is_some_and(|group| !group.eq_ignore_ascii_case(locator.kind.group)) {
         return false;
     }
-    let (kind, own) = (kind.to_ascii_lowercase(), locator.kind.kind.to_ascii_lowercase());
-    let plural = own.strip_suffix('y').map_or_else(|| format!("{own}s"), |stem| format!("{stem}ies"));
-    kind == own || kind == plural
+    let (kind, own) = (kind.to_ascii_lowercase(), locator.kind.kind);
+    kind == own.to_ascii_lowercase() || GroupResource::new(locator.kind.group, &kind).is_plural_of(own)
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{ObjectFault, Scope};
 use crate::api::json::Hash;
 use crate::topology::effective::{EffectiveId, Folds};
-use crate::topology::graph::{Graph, NodeId};
+use crate::topology::graph::{Graph, NodeId, ObjectRow};
 use crate::topology::locator::SERVICE;
 use crate::topology::paths::Path;
 use crate::topology::policies::PolicyNode;
@@ -244,6 +244,15 @@ fn json_of_node(graph: &Graph<'_>, node: NodeId) -> Value {
     if !direct.is_empty() {
         json["direct"] = direct.into();
     }
+    if let ObjectRow::Gateway(gateway) = graph.object(node).row
+        && !graph.is_section(node)
+        && !gateway.clusters.is_empty()
+    {
+        json["clusters"] = json!(gateway.clusters);
+    }
+    if let Some(origin) = graph.origin(node) {
+        json["origin"] = origin.into();
+    }
     json
 }
 
@@ -267,6 +276,9 @@ fn json_of_policy(policy: &PolicyNode<'_>) -> Value {
         "assumed": policy.manner == Manner::Fields,
         "targets": targets,
     });
+    if let Some(origin) = &policy.row.origin {
+        json["origin"] = json!(origin);
+    }
     if let Some((reason, message)) = &policy.void {
         json["reason"] = reason.to_string().into();
         json["message"] = message.clone().into();

@@ -70,8 +70,19 @@ fn node(graph: &Graph<'_>, node: NodeId) -> String {
         (_, _, ObjectRow::Leaf(_)) => format!("{} (not known)", named(locator)),
         _ => named(locator),
     };
-    let policies: Vec<String> = graph.policies_on(node).map(|policy| named(policy.locator)).collect();
+    let what = of_origin(what, graph.origin(node).as_deref());
+    let policies = graph.policies_on(node);
+    let policies: Vec<String> =
+        policies.map(|policy| of_origin(named(policy.locator), policy.row.origin.as_deref())).collect();
     if policies.is_empty() { what } else { format!("{what} [{}]", policies.join(", ")) }
+}
+
+/// `what`, which is a copy of the hub's `origin`.
+fn of_origin(what: String, origin: Option<&str>) -> String {
+    match origin {
+        Some(origin) => format!("{what} (copy of the hub's {origin})"),
+        None => what,
+    }
 }
 
 fn named(locator: Locator<'_>) -> String {

@@ -78,6 +78,10 @@ fn cases() -> Vec<(&'static str, &'static str, Option<Value>)> {
             json!({"group": "example.com", "version": "v1", "resource": "limits", "statusFields": fields});
         params(&json!({ "policiesToSync": [kind] }).to_string())
     };
+    let merge = |merge: Value| {
+        let kind = json!({"group": "example.com", "version": "v1", "resource": "limits", "merge": merge});
+        params(&json!({ "policiesToSync": [kind] }).to_string())
+    };
     let mut cases = vec![
         ("no ConfigMap", "no-config-map", None),
         ("a ConfigMap without the key", "no-key", Some(json!({"parameters": "{}"}))),
@@ -144,6 +148,17 @@ fn cases() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("a field that is a text", "field-text", fields(json!([".status.observedGeneration"]))),
         ("fields that are no list", "fields-object", fields(json!({"name": "a", "path": ".a"}))),
         ("a field with a key of another name", "field-key", fields(json!([{"name": "a", "jsonPath": ".a"}]))),
+        ("a level that is none", "merge-level", merge(json!({"level": "service"}))),
+        (
+            "paths of rules that have fields in common",
+            "merge-rules",
+            merge(json!({"level": "rule", "rules": [".limits", ".limits.night"]})),
+        ),
+        (
+            "a path of rules with a filter",
+            "merge-path",
+            merge(json!({"level": "rule", "rules": [".limits[0]"]})),
+        ),
     ];
     cases.extend(VALUES.map(|(input, class, text)| (input, class, params(text))));
     cases

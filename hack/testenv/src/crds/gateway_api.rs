@@ -14,9 +14,27 @@ const WANTED: [&str; 4] = [
     "referencegrants.gateway.networking.k8s.io",
 ];
 
+/// The others that a topology reads.
+const MORE: [&str; 5] = [
+    "grpcroutes.gateway.networking.k8s.io",
+    "listenersets.gateway.networking.k8s.io",
+    "tcproutes.gateway.networking.k8s.io",
+    "tlsroutes.gateway.networking.k8s.io",
+    "udproutes.gateway.networking.k8s.io",
+];
+
 pub(super) fn read(folder: &Path) -> Result<Vec<Crd>> {
-    let crds = published::read_files(folder, |file| WANTED.iter().any(|name| file_of(name) == file))?;
-    anyhow::ensure!(crds.len() == WANTED.len(), "{} lacks CRDs of the Gateway API", folder.display());
+    of_names(folder, &WANTED)
+}
+
+/// All other kinds of routes, and ListenerSets.
+pub(super) fn read_more(folder: &Path) -> Result<Vec<Crd>> {
+    of_names(folder, &MORE)
+}
+
+fn of_names(folder: &Path, wanted: &[&str]) -> Result<Vec<Crd>> {
+    let crds = published::read_files(folder, |file| wanted.iter().any(|name| file_of(name) == file))?;
+    anyhow::ensure!(crds.len() == wanted.len(), "{} lacks CRDs of the Gateway API", folder.display());
     Ok(crds)
 }
 

@@ -1,0 +1,126 @@
+//! The last steps: which rules a request meets on each cluster, before and after the people of one write a policy of their own.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use policy_sync::api::annotations::ENFORCED;
+use policy_sync_testenv::apply::{apply, apply_all};
+
+use super::demo::Demo;
+use super::look::{self, Fold};
+use super::report::Report;
+use super::sync::{self, DOWNSTREAM, SHOP, SPOKES};
+
+/// What is asked for, on every cluster.
+const ARGUMENTS: [&str; 4] = ["effective", "--host", "shop.example.com", "--clusters"];
+
+pub(super) async fn tell(demo: &Demo, report: &Report) -> Result<()> {
+    before(demo, report).await?;
+    after(demo, report).await
+}
+
+async fn before(demo: &Demo, report: &Report) -> Result<()> {
+    report.step("The team comes back to both clusters, and asks which rules a request meets on each");
+    sync::delete_theirs(demo).await?;
+    sync::place(demo, &SPOKES).await?;
+    apply_all(&demo.hub()?, [&sync::gateway(), &sync::differing()]).await?;
+    try_join_all(
+        [("eu-1", 100), ("us-1", 50)].map(|(spoke, limit)| sync::policy_arrives(demo, report, spoke, limit)),
+    )
+    .await?;
+    enforced(demo, 2).await?;
+    sync::programmed(demo).await?;
+    let answer = |cluster: &str, limit: u32, differs: &str| {
+        let mut lines = above(cluster, "");
+        lines.extend(rules(limit));
+        lines.push(format!("    RateLimitPolicy {SHOP}/limits: enforced{differs}"));
+        lines.push(String::new());
+        lines
+    };
+    let mut expected = answer("eu-1", 100, "");
+    expected.extend(answer("us-1", 50, "; its overrides there change /limits/all/rates"));
+    expected.extend(unknown());
+    asked(demo, report, &expected)
+}
+
+async fn after(demo: &Demo, report: &Report) -> Result<()> {
+    report.step("The people of us-1 write a policy of their own again, and the team asks once more");
+    apply(&demo.spoke("us-1")?, &sync::theirs()).await?;
+    let fold = enforced(demo, 1).await?;
+    let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == "us-1").context("us-1 says nothing")?;
+    let said = entry.conditions.iter().find(|condition| condition.condition_type == ENFORCED);
+    let said = said.and_then(|condition| condition.message.as_deref()).context("us-1 does not say why")?;
+    ensure!(said.contains(&format!("{DOWNSTREAM}/ours")), "us-1 names no policy of its own: {said}");
+    let mut expected = above("eu-1", "");
+    expected.extend(rules(100));
+    expected.extend([format!("    RateLimitPolicy {SHOP}/limits: enforced"), String::new()]);
+    expected.extend(above("us-1", ", as far as is known"));
+    expected.extend([
+        "    no policy of the hub is in force".to_owned(),
+        format!(
+            "    RateLimitPolicy {SHOP}/limits: not in force: Overridden: a policy of the cluster's own overrides it: {said}"
+        ),
+        String::new(),
+    ]);
+    expected.extend(unknown());
+    asked(demo, report, &expected)
+}
+
+/// The cluster, the path, and how many routes are attached there.
+fn above(cluster: &str, uncertain: &str) -> Vec<String> {
+    vec![
+        format!("On {cluster}{uncertain}:"),
+        format!("  GatewayClass multi-cluster > Gateway {SHOP}/web > listener http"),
+        "    hosts: *".to_owned(),
+        "    carries 0 routes of its own there".to_owned(),
+    ]
+}
+
+fn rules(limit: u32) -> Vec<String> {
+    vec![
+        "    RateLimitPolicy.kuadrant.io".to_owned(),
+        format!("      limits#all of RateLimitPolicy {SHOP}/limits"),
+        format!("        {{\"rates\":[{{\"limit\":{limit},\"window\":\"10s\"}}]}}"),
+    ]
+}
+
+fn unknown() -> Vec<String> {
+    let lines = [
+        "Not known:",
+        "  the clusters' own routes: an answer ends at the listener",
+        "  the clusters' own policies, but for those that a cluster's words name",
+        "  policies on routes: they stay on the hub",
+    ];
+    lines.map(str::to_owned).to_vec()
+}
+
+/// Waits until so many spokes enforce the policy.
+async fn enforced(demo: &Demo, spokes: usize) -> Result<Fold> {
+    let what = format!("{spokes} spokes enforce the policy");
+    look::folded(&demo.hub()?, &what, &sync::differing(), |fold| {
+        let numbers = (fold.summary.clusters, fold.summary.enforced, fold.summary.pending);
+        ensure!(numbers == (SPOKES.len(), spokes, 0), "it says {:?}", fold.summary);
+        Ok(())
+    })
+    .await
+}
+
+/// Asks, prints the answer, and holds each line of it against what is `expected`.
+fn asked(demo: &Demo, report: &Report, expected: &[String]) -> Result<()> {
+    report.say(&format!("policy-sync {}", ARGUMENTS.join(" ")));
+    let output =
+        Command::new(demo.program()).args(ARGUMENTS).arg("--kubeconfig").arg(demo.kubeconfig()).output()?;
+    let (answer, error) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success() && error.is_empty(), "it ended with {}: {error}{answer}", output.status);
+    for line in answer.lines() {
+        report.say(format!("   {line}").trim_end());
+    }
+    let lines: Vec<&str> = answer.lines().collect();
+    for (found, expected) in lines.iter().zip(expected) {
+        ensure!(found == expected, "it says {found:?}, not {expected:?}");
+    }
+    ensure!(lines.len() == expected.len(), "it has {} lines, not {}", lines.len(), expected.len());
+    report.seen("each line is as it should be");
+    Ok(())
+}

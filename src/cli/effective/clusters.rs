@@ -1,0 +1,116 @@
+//! What is in force on the clusters of a hub.
+
+use anyhow::anyhow;
+
+use super::text::rules;
+use super::{Arguments, Format};
+use crate::api::names::ClusterName;
+use crate::cli::hub::HubArguments;
+use crate::cli::output::{self, print, say_each};
+use crate::cli::topology::lines;
+use crate::cli::{Answer, manifests, names, plan, progress};
+use crate::report::{Across, across, across_files};
+use crate::sync::dry_run::Severity;
+use crate::topology::Request;
+use crate::topology::show::{ClusterAnswer, ClustersReport, Scope};
+
+/// How many clusters are named.
+const NAMED: usize = 10;
+
+pub(super) async fn run(
+    hub: &HubArguments,
+    arguments: &Arguments,
+    scope: &Scope,
+    request: Option<Request>,
+) -> anyhow::Result<Answer> {
+    let world = &arguments.world;
+    world.check()?;
+    names(&[("--cluster", arguments.cluster.as_ref())])?;
+    let (settings, controller) = (world.settings.settings()?, world.settings.controller()?);
+    let cluster = arguments.cluster.as_deref().map(ClusterName::from);
+    let mut is_fine = true;
+    let Across { objects, fleet, faults, absent } = if world.filenames.is_empty() {
+        let _waiting = progress::begin();
+        let client = hub.client(hub.config().await?)?;
+        across(&client, &controller, &settings, cluster.as_ref()).await?
+    } else {
+        let manifests = manifests::read(&world.filenames)?;
+        let (mirror, mut diagnostics) =
+            plan::mirror(manifests, world.namespace.as_deref().unwrap_or("default"), &controller);
+        diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        is_fine = diagnostics.is_empty();
+        say_each(&diagnostics);
+        let across = across_files(&mirror, &settings, cluster.as_ref());
+        across.ok_or_else(|| {
+            anyhow!("no ManagedCluster {} is given", arguments.cluster.as_deref().unwrap_or_default())
+        })?
+    };
+    say_each(&faults);
+    let report = ClustersReport::new(&objects, &fleet, scope, request, absent);
+    match arguments.output {
+        Format::Text => print(&lines(&text(&report)))?,
+        Format::Json => output::print_json(&report)?,
+        Format::Yaml => print(&output::yaml(&serde_json::to_value(&report)?)?)?,
+    }
+    Ok(if is_fine && faults.is_empty() && !report.answers.is_empty() { Answer::Fine } else { Answer::No })
+}
+
+/// A paragraph for each listener and group of clusters, and what is not known.
+fn text(report: &ClustersReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    for answer in &report.answers {
+        lines.extend(of_answer(answer));
+        lines.push(String::new());
+    }
+    if report.answers.is_empty() {
+        let none = if report.request.is_some() {
+            "On no cluster a listener takes this request."
+        } else {
+            "No Gateway is on a cluster."
+        };
+        lines.extend([none.to_owned(), String::new()]);
+    }
+    lines.push("Not known:".to_owned());
+    lines.extend(report.unknown.iter().map(|text| format!("  {text}")));
+    lines
+}
+
+fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
+    let named: Vec<&str> = answer.clusters.iter().take(NAMED).map(|cluster| &*cluster.0).collect();
+    let more = match answer.clusters.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
+    let uncertain = if answer.certain { "" } else { ", as far as is known" };
+    let mut lines = vec![
+        format!("On {}{more}{uncertain}:", named.join(", ")),
+        format!("  {}", nodes.join(" > ")),
+        format!("    hosts: {}", answer.hostnames.join(", ")),
+    ];
+    if let Some(until) = &answer.gateway.until {
+        lines.push(format!("    the Gateway only serves on there, until {until}"));
+    }
+    if let Some((word, text)) = &answer.gateway.reason {
+        lines.push(format!("    the Gateway: {word}: {text}"));
+    }
+    if let Some(attached) = answer.attached_routes {
+        let routes = if attached == 1 { "route of its own" } else { "routes of its own" };
+        lines.push(format!("    carries {attached} {routes} there"));
+    }
+    if answer.effective.is_empty() {
+        lines.push("    no policy of the hub is in force".to_owned());
+    }
+    lines.extend(answer.effective.iter().flat_map(rules).map(|line| format!("  {line}")));
+    for (policy, there) in &answer.policies {
+        let mut line = format!("    {}: {}", policy.words, there.state.words());
+        if let Some((word, text)) = &there.reason {
+            line = format!("{line}: {word}: {text}");
+        }
+        if !there.differs.is_empty() {
+            line = format!("{line}; its overrides there change {}", there.differs.join(", "));
+        }
+        lines.push(line);
+    }
+    lines
+}

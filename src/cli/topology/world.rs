@@ -1,0 +1,190 @@
+//! Where objects come from: files, or a cluster; as the API server would take them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::bail;
+
+use crate::api::names::{ControllerName, ObjectKey};
+use crate::api::object::HubObject;
+use crate::cli::manifests::{self, Manifest, NoObject, Place};
+use crate::hub::HubClient;
+use crate::report::{ClusterObjects, ClusterQuery, cluster_objects};
+use crate::sync::desired::watches;
+use crate::sync::kinds::CLASSES;
+use crate::sync::{ClassParams, OfflineMirror};
+use crate::topology::locator::{GATEWAY_CLASS, Kind, KindRef, Locator};
+use crate::topology::objects::{Role, kind_of, role};
+use crate::topology::rules::Told;
+use crate::topology::show::{self, ObjectFault};
+use crate::topology::{Facts, Graph, Objects};
+
+/// ConfigMaps, which hold parameters.
+const CONFIG_MAP: KindRef<'static> = KindRef { group: "", kind: "ConfigMap" };
+
+/// What files or a cluster have.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct World {
+    objects: Objects,
+    /// Of files: where each object stands, by its locator.
+    places: BTreeMap<String, Place>,
+    faults: Vec<ObjectFault>,
+    /// Of a cluster: what may not be read of it, and what it does not serve.
+    unread: Vec<String>,
+    unserved: Option<BTreeSet<Kind>>,
+}
+
+/// What files have of parameters.
+#[derive(Default)]
+struct Parameters {
+    classes: Vec<HubObject>,
+    config_maps: BTreeMap<ObjectKey, Manifest>,
+}
+
+impl World {
+    /// Reads the objects of all `filenames`; those that name no namespace and need one are in `namespace`.
+    ///
+    /// # Errors
+    ///
+    /// Where a file cannot be read, or two objects are one.
+    pub(in crate::cli) fn of_files(
+        filenames: &[PathBuf],
+        namespace: &str,
+        controller: ControllerName,
+        downstream_prefix: String,
+    ) -> anyhow::Result<Self> {
+        let mut world = Self::default();
+        let mut parameters = Parameters::default();
+        world.objects.downstream_prefix = downstream_prefix;
+        for read in manifests::read_each(filenames)? {
+            match read {
+                Ok(manifest) => {
+                    parameters.take(&manifest, namespace);
+                    world.take(manifest, namespace)?;
+                }
+                Err(NoObject { place, kind, fault }) => {
+                    let object = if kind.is_empty() { "no object".to_owned() } else { kind };
+                    world.fault(object, &place, fault);
+                }
+            }
+        }
+        world.tell(&parameters, controller);
+        Ok(world)
+    }
+
+    /// Reads what a cluster has.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read.
+    pub(in crate::cli) async fn of_cluster(
+        hub: &HubClient,
+        query: ClusterQuery<'_>,
+        downstream_prefix: String,
+    ) -> anyhow::Result<Self> {
+        let ClusterObjects { mut objects, faults, unread, unserved } = cluster_objects(hub, query).await?;
+        objects.downstream_prefix = downstream_prefix;
+        Ok(Self { objects, faults, unread, unserved: Some(unserved), ..Self::default() })
+    }
+
+    /// Takes in what the parameters of the classes of `controller` say of how policies are merged.
+    fn tell(&mut self, parameters: &Parameters, controller: ControllerName) {
+        let mirror = OfflineMirror::new(controller);
+        mirror.list(&CLASSES.all(), &parameters.classes);
+        let wanted = watches::plan(mirror.read().view(OfflineMirror::settled()));
+        for source in wanted.keys() {
+            if let Some(manifest) = source.object().and_then(|key| parameters.config_maps.get(key)) {
+                mirror.list(source, [&manifest.object]);
+            }
+        }
+        let guard = mirror.read();
+        let view = guard.view(OfflineMirror::settled());
+        for (resource, merge) in view.merges() {
+            self.objects.tell(resource, Told::from(&merge));
+        }
+        for (class, row) in view.our_classes() {
+            let given = row.config_map().ok().flatten().and_then(|key| parameters.config_maps.get(&key));
+            if let (Some(manifest), Some(ClassParams::Invalid { fault, .. })) =
+                (given, view.class_params(&class.name))
+            {
+                let object = format!("gatewayclass.gateway.networking.k8s.io:{class}");
+                self.fault(object, &manifest.place, fault.to_string());
+            }
+        }
+    }
+
+    /// What is known of a cluster that has these objects.
+    pub(in crate::cli) fn facts(&self) -> Facts<'_> {
+        self.objects.facts()
+    }
+
+    /// What is wrong with the objects.
+    pub(in crate::cli) fn faults(&self, graph: &Graph<'_>) -> Vec<ObjectFault> {
+        let place = |object: &str| self.places.get(object).map(ToString::to_string);
+        let mut faults = self.faults.clone();
+        faults.extend(show::faults(graph, &place));
+        faults
+    }
+
+    /// What nothing is known of, though something refers to it, and what may not be read.
+    pub(in crate::cli) fn unknown(&self, graph: &Graph<'_>) -> Vec<String> {
+        let missing = graph.unknown().into_iter().filter_map(|kind| match &self.unserved {
+            None => Some(format!("no {} is given", kind.kind)),
+            Some(unserved) if unserved.contains(&kind.to_kind()) => {
+                Some(format!("the cluster has no {kind}"))
+            }
+            Some(_) => None,
+        });
+        let missing =
+            missing.map(|missing| format!("{missing}: those that are referred to stand by their names"));
+        self.unread.iter().cloned().chain(missing).collect()
+    }
+
+    fn take(&mut self, manifest: Manifest, namespace: &str) -> anyhow::Result<()> {
+        let Manifest { place, mut object } = manifest;
+        let role = role(&object);
+        let metadata = &mut object.metadata;
+        match role {
+            Role::None => return Ok(()),
+            Role::Of(false) | Role::Definition => metadata.namespace.clear(),
+            Role::Of(true) | Role::Policy if metadata.namespace.is_empty() => {
+                namespace.clone_into(&mut metadata.namespace);
+            }
+            Role::Of(true) | Role::Policy => {}
+        }
+        let locator = locator(&object).to_string();
+        if let Some(earlier) = self.places.get(&locator) {
+            bail!("{place}: {} {} is there twice, also at {earlier}", object.kind, object.key());
+        }
+        if let Err(fault) = self.objects.take(&object) {
+            self.fault(locator.clone(), &place, fault.to_string());
+        }
+        self.places.insert(locator, place);
+        Ok(())
+    }
+
+    fn fault(&mut self, object: String, place: &Place, message: String) {
+        self.faults.push(ObjectFault { message, object, place: Some(place.to_string()) });
+    }
+}
+
+impl Parameters {
+    fn take(&mut self, Manifest { place, object }: &Manifest, namespace: &str) {
+        let mut object = object.clone();
+        match kind_of(&object) {
+            GATEWAY_CLASS => self.classes.push(object),
+            CONFIG_MAP => {
+                if object.metadata.namespace.is_empty() {
+                    namespace.clone_into(&mut object.metadata.namespace);
+                }
+                self.config_maps.insert(object.key(), Manifest { place: place.clone(), object });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn locator(object: &HubObject) -> Locator<'_> {
+    let metadata = &object.metadata;
+    Locator { kind: kind_of(object), namespace: &metadata.namespace, name: &metadata.name, section: None }
+}

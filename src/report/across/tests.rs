@@ -1,0 +1,177 @@
+//! What is said of clusters, against what `explain` says of the same.
+
+use serde_json::json;
+
+use super::{Across, PolicyState, Surveyor};
+use crate::api::moment::Moment;
+use crate::api::names::{ClusterName, ObjectKey, Origin};
+use crate::sync::explain::{Explanation, Unavailable, explain};
+use crate::sync::tests::answers::{applied, refused};
+use crate::sync::tests::objects::{Object, cluster, gateway, gateway_origin, policy, policy_origin, target};
+use crate::sync::tests::world::{World, shop};
+use crate::topology::clusters::PolicyThere;
+use crate::topology::show::{ClustersReport, Scope};
+
+/// Gateway `web` is on eu-1 and us-1, with a listener, and `limits` targets it.
+fn world() -> World {
+    let clusters = ["ap-1", "eu-1", "us-1"].into_iter().map(|name| cluster(name).label("region", &name[..2]));
+    let web = gateway("web")
+        .placed_on("all")
+        .spec("listeners", json!([{"name": "http", "port": 80, "protocol": "HTTP"}]));
+    clusters.fold(shop(&["eu-1", "us-1"]), World::with).with(web).with(limits())
+}
+
+fn limits() -> Object {
+    policy("limits").targets("web").spec("limits", json!({"all": {"rates": [{"limit": 10}]}}))
+}
+
+fn across(world: &World, unavailable: &Unavailable) -> Across {
+    world.see(|view| {
+        Surveyor { view, settings: &world.settings, unavailable, said: None, cluster: None, of_files: false }
+            .across()
+    })
+}
+
+fn explained(world: &World, unavailable: &Unavailable) -> Explanation {
+    world.see(|view| explain(view, &world.settings, &policy_origin("limits"), "RateLimitPolicy", unavailable))
+}
+
+fn enforced() -> World {
+    world().written().answered("eu-1", &applied().observed(1).condition("Enforced", "True", "Enforced", ""))
+}
+
+/// Worlds in which it fares differently with the policy on eu-1: the word of `explain` for it, and whether it is in force, and that
+/// certain.
+fn fates() -> Vec<(&'static str, World, PolicyState, bool)> {
+    let written = || world().written();
+    let told = |answer| written().answered("eu-1", &answer);
+    let condition = |status: &str, reason: &str| {
+        applied().observed(1).condition("Enforced", status, reason, "in its words")
+    };
+    let selecting = |world: World, region: &str| {
+        world.with(limits().annotation("kuadrant.io/cluster-selector", &format!("region={region}")))
+    };
+    let overriding = |world: World, patch: serde_json::Value| {
+        let overrides = json!([{"clusterSelector": "region=eu", "patch": patch}]).to_string();
+        world.with(limits().annotation("kuadrant.io/cluster-overrides", &overrides))
+    };
+    use PolicyState::{Applied, Enforced, NotInForce};
+    vec![
+        ("Enforced", told(condition("True", "Enforced")), Enforced, true),
+        ("Applied", told(applied()), Applied, true),
+        ("Overridden", told(condition("False", "Overridden")), NotInForce, false),
+        ("NotEnforced", told(condition("False", "Unknown")), NotInForce, true),
+        (
+            "Pending",
+            told(applied().observed(0).condition("Enforced", "True", "Enforced", "")),
+            NotInForce,
+            false,
+        ),
+        ("WaitingForApply", written(), NotInForce, true),
+        ("Refused", told(refused("conflict with \"kubectl\"")), NotInForce, true),
+        ("NotWritten", enforced().with(limits().label("team", "shop")), NotInForce, false),
+        ("NotSelected", selecting(world(), "us"), NotInForce, true),
+        ("NotSelected", selecting(enforced(), "us"), NotInForce, false),
+        ("Frozen", overriding(world(), json!([])), NotInForce, true),
+        ("Frozen", overriding(enforced(), json!([])), NotInForce, false),
+        ("Leaving", enforced().terminating(&policy_origin("limits"), "eu-1"), NotInForce, false),
+    ]
+}
+
+#[test]
+fn each_reason_is_that_of_explain() {
+    let eu = ClusterName::from("eu-1");
+    for (word, world, state, certain) in fates() {
+        for unavailable in [Unavailable::new(), [(eu.clone(), Moment(7_000))].into()] {
+            // The Gateway is there, whatever becomes of the policy.
+            let world = &world;
+            let explained = explained(world, &unavailable);
+            let verdict = &explained.clusters[&eu];
+            assert_eq!(verdict.reasons[0].code, word);
+            let across = across(world, &unavailable);
+            let Some(there) = there_on(&across, &eu) else {
+                // Nothing is written yet, not even the Gateway.
+                assert!(across.fleet.gateways.is_empty(), "{word}: {across:?}");
+                continue;
+            };
+            let is_silent = verdict.reasons.iter().any(|reason| reason.code == "AgentSilent");
+            assert_eq!((there.state, there.certain), (state, certain && !is_silent), "{word}: {there:?}");
+            let said = there.reason.as_ref().map(|(code, _)| *code);
+            let expected = match (state.counts(), is_silent) {
+                (true, true) => Some("AgentSilent"),
+                (true, false) => None,
+                (false, _) => Some(word),
+            };
+            assert_eq!(said, expected, "{word}: {there:?}");
+            if let Some((_, text)) = &there.reason {
+                let reasons = verdict.reasons.iter();
+                assert!(reasons.into_iter().any(|reason| text.starts_with(&reason.text)), "{word}: {text}");
+            }
+        }
+    }
+}
+
+fn there_on<'a>(across: &'a Across, cluster: &ClusterName) -> Option<&'a PolicyThere> {
+    across.fleet.policies.values().next()?.get(cluster)
+}
+
+#[test]
+fn clusters_of_which_the_same_is_to_be_said_stand_together() {
+    let enforced = applied().observed(1).condition("Enforced", "True", "Enforced", "");
+    let world = world().written().answered("eu-1", &enforced).answered("us-1", &enforced);
+    let report = |world: &World| {
+        let Across { objects, fleet, .. } = across(world, &Unavailable::new());
+        let report = ClustersReport::new(&objects, &fleet, &Scope::default(), None, Vec::new());
+        serde_json::to_value(&report).unwrap()
+    };
+    let json = report(&world);
+    assert_eq!(json["answers"].as_array().unwrap().len(), 1, "{json:#}");
+    let answer = &json["answers"][0];
+    assert_eq!(answer["clusters"], json!(["eu-1", "us-1"]));
+    // Of Gateways these answers are none.
+    assert_eq!((&answer["certain"], &answer["gateway"]["state"]), (&json!(false), &json!("placed")));
+    let limit = &answer["effective"]["RateLimitPolicy.kuadrant.io"]["rules"]["limits#all"]["value"];
+    assert_eq!(limit["rates"][0]["limit"], 10);
+
+    let overrides =
+        r#"[{"clusterSelector": "region=us", "patch": {"limits": {"all": {"rates": [{"limit": 5}]}}}}]"#;
+    let world = world.with(limits().annotation("kuadrant.io/cluster-overrides", overrides)).written();
+    let world = world.answered("eu-1", &enforced).answered("us-1", &enforced);
+    let json = report(&world);
+    let answers = json["answers"].as_array().unwrap();
+    let ids: Vec<&serde_json::Value> =
+        answers.iter().map(|answer| &answer["effective"]["RateLimitPolicy.kuadrant.io"]["id"]).collect();
+    assert!(ids.len() == 2 && ids[0] != ids[1], "{json:#}");
+    assert_eq!(answers[1]["policies"][0]["differs"], json!(["/limits/all/rates"]));
+    assert_eq!(answers[0]["policies"][0].get("differs"), None);
+}
+
+#[test]
+fn a_policy_on_another_listener_or_another_gateway_is_not_in_the_answer() {
+    let world = world().with(gateway("api").placed_on("all").spec(
+        "listeners",
+        json!([{"name": "a", "port": 80, "protocol": "HTTP"}, {"name": "b", "port": 81, "protocol": "HTTP"}]),
+    ));
+    let mut on_b = target("api");
+    on_b["sectionName"] = "b".into();
+    let world = world.with(policy("others").spec("targetRef", on_b));
+    let origins = ["web", "api"].map(gateway_origin).into_iter();
+    let origins: Vec<Origin> = origins.chain(["limits", "others"].map(policy_origin)).collect();
+    let world = world.settled(&origins);
+    let Across { objects, fleet, .. } = across(&world, &Unavailable::new());
+    let report = ClustersReport::new(&objects, &fleet, &Scope::default(), None, Vec::new());
+    let json = serde_json::to_value(&report).unwrap();
+    let policies = |answer: &serde_json::Value| answer["policies"].as_array().unwrap().len();
+    let listeners: Vec<(&str, usize)> = json["answers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| {
+            (answer["path"].as_array().unwrap().last().unwrap().as_str().unwrap(), policies(answer))
+        })
+        .collect();
+    let listener = |name: &str| listeners.iter().find(|(id, _)| id.ends_with(name)).unwrap().1;
+    assert_eq!((listener("api#a"), listener("api#b"), listener("web#http")), (0, 1, 1), "{json:#}");
+    let key = ObjectKey::new("shop", "web");
+    assert!(fleet.gateways[&key].contains_key(&ClusterName::from("us-1")));
+}

@@ -1,0 +1,112 @@
+//! What is on the clusters of a hub, as plain data: which Gateways, and which policies, each as it is there.
+//!
+//! Only Gateways travel, and the policies that target them: what is known of a cluster ends at the listener.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::locator::{GATEWAY, Kind};
+use super::rows::{Policy, Target};
+use crate::api::names::{ClusterName, ObjectKey};
+
+/// What is on clusters.
+#[derive(Clone, Debug, Default)]
+pub struct Fleet {
+    /// The Gateways, each with the clusters that it is on.
+    pub gateways: BTreeMap<ObjectKey, BTreeMap<ClusterName, GatewayThere>>,
+    /// The policies that target them, each with how it is on every cluster.
+    pub policies: BTreeMap<(Kind, ObjectKey), BTreeMap<ClusterName, PolicyThere>>,
+}
+
+/// How a Gateway is on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GatewayThere {
+    /// Until when it serves on there in grace, in RFC 3339; none where it is placed.
+    pub until: Option<String>,
+    /// What is not as it should be there, in a word, and in a sentence.
+    pub reason: Option<(&'static str, String)>,
+    /// Whether what is there is what the hub has.
+    pub certain: bool,
+    /// How many routes each listener carries there, as far as the cluster has said.
+    pub attached_routes: BTreeMap<String, i32>,
+}
+
+impl GatewayThere {
+    /// How it is there, in a word.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        if self.until.is_some() { "grace" } else { "placed" }
+    }
+}
+
+/// How a policy is on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PolicyThere {
+    /// Whether it is in force, and who says so.
+    pub state: PolicyState,
+    /// Whether that is certain.
+    pub certain: bool,
+    /// Why it is not in force, or not certainly, in the words of `explain`.
+    pub reason: Option<(&'static str, String)>,
+    /// Its spec there, where the cluster's overrides make it another.
+    pub spec: Option<Arc<str>>,
+    /// The places at which that differs from the hub's, as JSON pointers.
+    pub differs: Vec<String>,
+}
+
+/// Whether a policy is in force on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PolicyState {
+    /// The cluster says so.
+    Enforced,
+    /// It is there, and the cluster says nothing of that.
+    Applied,
+    /// Of files: nothing has answered.
+    Planned,
+    /// It is not.
+    NotInForce,
+}
+
+impl PolicyState {
+    /// Whether it takes part in what is in force.
+    #[must_use]
+    pub fn counts(self) -> bool {
+        self != Self::NotInForce
+    }
+
+    /// The same in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Enforced => "enforced",
+            Self::Applied => "applied",
+            Self::Planned => "planned",
+            Self::NotInForce => "not in force",
+        }
+    }
+}
+
+/// Whether `target` of a policy in `namespace` is the Gateway `key`, or a listener of it. Policies target Gateways of their own
+/// namespace.
+#[must_use]
+pub fn is_target(target: &Target, namespace: &str, key: &ObjectKey) -> bool {
+    let to = target.locator(namespace);
+    to.kind == GATEWAY && to.namespace == namespace && namespace == &*key.namespace && to.name == &*key.name
+}
+
+impl Policy {
+    /// The policy as its copy is where of all Gateways only `key` is looked at: with the references to that alone, and with `spec`
+    /// in place of its own.
+    pub(super) fn copy(&self, own: &ObjectKey, key: &ObjectKey, spec: Option<&Arc<str>>) -> Self {
+        let targets = self.targets.iter().filter(|target| is_target(target, &own.namespace, key));
+        Self {
+            created: self.created,
+            targets: targets.cloned().collect(),
+            spec: spec.unwrap_or(&self.spec).clone(),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Across clusters: of files, and of a hub on which a controller runs and the tests answer for the agents.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use policy_sync_testenv::fixtures::{managed_cluster, namespace, rate_limit_policy};
+use policy_sync_testenv::tenant::Answer;
+use policy_sync_testenv::{Fleet, Tenant};
+use serde_json::{Value, json};
+
+use crate::explain::silence;
+use crate::run::{Ran, command, finish, run};
+
+fn answers(ran: &Ran) -> Result<Vec<Value>> {
+    let json: Value = serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:#?}"))?;
+    json["answers"].as_array().cloned().context("answers")
+}
+
+#[test]
+fn of_files_it_says_what_each_cluster_would_get() -> Result<()> {
+    let ran = run(&["effective", "-f", "shop", "--clusters"]);
+    let text = "\
+On eu-1:
+  GatewayClass synced > Gateway shop/web > listener http
+    hosts: *
+    RateLimitPolicy.kuadrant.io
+      limits#all of RateLimitPolicy shop/limits
+        {\"rates\":[{\"limit\":10,\"window\":\"10s\"}]}
+    TimeoutPolicy.policies.example.com
+      /request of TimeoutPolicy shop/timeouts
+        \"5s\"
+    RateLimitPolicy shop/limits: planned
+    TimeoutPolicy shop/timeouts: planned
+
+On us-1:
+  GatewayClass synced > Gateway shop/web > listener http
+    hosts: *
+    RateLimitPolicy.kuadrant.io
+      limits#all of RateLimitPolicy shop/limits
+        {\"rates\":[{\"limit\":5,\"window\":\"10s\"}]}
+    RateLimitPolicy shop/limits: planned; its overrides there change /limits/all/rates
+    TimeoutPolicy shop/timeouts: not in force: NotSelected: its annotation kuadrant.io/cluster-selector, \"region=eu\", does not select the cluster's labels
+
+Not known:
+  the clusters' own routes: an answer ends at the listener
+  the clusters' own policies, but for those that a cluster's words name
+  policies on routes: they stay on the hub
+";
+    ensure!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()) == (0, text, ""), "{ran:#?}");
+    let of_one = run(&["effective", "-f", "shop", "--cluster", "us-1", "-o", "json"]);
+    let all = answers(&run(&["effective", "-f", "shop", "--clusters", "-o", "json"]))?;
+    ensure!(answers(&of_one)? == all[1..], "{of_one:#?}");
+    ensure!(all[1]["certain"] == true && all[1]["policies"][0]["state"] == "planned", "{all:#?}");
+    Ok(())
+}
+
+#[test]
+fn what_is_asked_for_wrongly_is_refused() {
+    for (arguments, says) in [
+        (&["--cluster", "nope"][..], "no ManagedCluster nope is given"),
+        (&["--cluster", "Nope!"], "--cluster \"Nope!\" is no name of Kubernetes"),
+        (&["--cluster", "eu-1", "--clusters"], "cannot be used with"),
+        (&["--clusters", "--route", "httproute/a"], "cannot be used with"),
+        (&["--clusters", "--host", "a b"], "--host"),
+        (&["--clusters", "--gateway", "A_B"], "--gateway"),
+    ] {
+        let ran = run(&[&["effective", "-f", "shop"], arguments].concat());
+        assert!(
+            ran.code == 2 && ran.stdout.is_empty() && ran.stderr.contains(says),
+            "{arguments:?}: {ran:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_request_and_names_choose_listeners() -> Result<()> {
+    let count = |arguments: &[&str]| -> Result<(i32, usize)> {
+        let ran = run(&[&["effective", "-f", "shop", "--clusters", "-o", "json"], arguments].concat());
+        Ok((ran.code, answers(&ran)?.len()))
+    };
+    ensure!(count(&["--host", "a.example.com", "--path", "/cart"])? == (0, 2));
+    ensure!(count(&["--port", "81"])? == (1, 0));
+    ensure!(count(&["--gateway", "web"])? == (0, 2) && count(&["--gateway", "api"])? == (1, 0));
+    ensure!(count(&["-n", "shop"])? == (0, 2) && count(&["-n", "other"])? == (1, 0));
+    ensure!(count(&["--policy", "timeoutpolicy/timeouts"])? == (0, 2));
+    ensure!(count(&["--policy", "ratelimitpolicy/other"])? == (1, 0));
+    let ran = run(&["effective", "-f", "shop", "--clusters", "--path", "/cart"]);
+    ensure!(
+        ran.stdout.contains("which route answers: path, method, headers and query choose among routes"),
+        "{ran:#?}"
+    );
+    Ok(())
+}
+
+fn asked(tenant: &Tenant<'_>, arguments: &[&str]) -> Ran {
+    let mut command =
+        command(&["effective", "--controller-name", &tenant.controller_name(), "-n", tenant.name()]);
+    command.args(arguments).arg("--kubeconfig").arg(tenant.hub().kubeconfig());
+    finish(command, "")
+}
+
+/// The answer for `cluster`, by both ways, which say the same.
+fn on(tenant: &Tenant<'_>, cluster: &str) -> Result<Value> {
+    let of_all = answers(&asked(tenant, &["--clusters", "-o", "json"]))?;
+    let is_of =
+        |answer: &&Value| answer["clusters"].as_array().into_iter().flatten().any(|name| name == cluster);
+    let found = of_all.iter().find(is_of).with_context(|| format!("{of_all:#?}"))?;
+    let mut of_one = answers(&asked(tenant, &["--cluster", cluster, "-o", "json"]))?;
+    let mut one = of_one.pop().context("an answer")?;
+    one["clusters"] = found["clusters"].clone();
+    ensure!(one == *found, "of one {one:#}\nof all {found:#}");
+    Ok(one)
+}
+
+#[tokio::test]
+async fn of_a_hub_it_says_what_clusters_have_said() -> Result<()> {
+    let fleet = Fleet::shared_hub().await?;
+    let (name, cluster) = ("across", "across-1");
+    let tenant =
+        Tenant::new(fleet.hub(), Path::new(env!("CARGO_BIN_EXE_policy-sync")), name, &[cluster]).await?;
+    tenant.apply(&namespace(cluster)).await?;
+    tenant.apply(&managed_cluster(cluster, &Default::default())).await?;
+    let _controller = tenant.controller().await?;
+    let limits = rate_limit_policy(name, "limits", "web");
+    tenant.apply(&limits).await?;
+    let work = tenant.until_work(cluster, "ratelimitpolicy-limits", |_| true).await?;
+    let enforced = Answer::applied().condition("Enforced", "True", "Enforced", "").observed(1, 1);
+    tenant.answer(&work, &enforced).await?;
+    tenant.until_work(cluster, "gateway-web", |_| true).await?;
+    tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    let answer = on(&tenant, cluster)?;
+    let limit = &answer["effective"]["RateLimitPolicy.kuadrant.io"]["rules"]["limits#all"]["value"]["rates"]
+        [0]["limit"];
+    ensure!(*limit == 10 && answer["policies"][0]["state"] == "enforced", "{answer:#}");
+    ensure!(answer["gateway"]["reason"] == "WaitingForApply" && answer["certain"] == false, "{answer:#}");
+
+    let overridden = Answer::applied()
+        .condition("Enforced", "False", "Overridden", "by kuadrant-across/local")
+        .observed(1, 1);
+    tenant.answer(&work, &overridden).await?;
+    tenant.until_folded(&limits, |_, summary| summary.overridden == 1).await?;
+    let answer = on(&tenant, cluster)?;
+    let policy = &answer["policies"][0];
+    ensure!(
+        answer["effective"] == json!({})
+            && policy["state"] == "notInForce"
+            && policy["reason"] == "Overridden",
+        "{answer:#}"
+    );
+    ensure!(
+        policy["message"].as_str().is_some_and(|text| text.ends_with("by kuadrant-across/local")),
+        "{answer:#}"
+    );
+
+    tenant.answer(&work, &enforced).await?;
+    tenant.until_folded(&limits, |_, summary| summary.enforced == 1).await?;
+    silence(&tenant, cluster, "Unknown").await?;
+    let answer = on(&tenant, cluster)?;
+    let policy = &answer["policies"][0];
+    ensure!(
+        policy["state"] == "enforced" && policy["reason"] == "AgentSilent" && answer["certain"] == false,
+        "{answer:#}"
+    );
+    let since = "because it is silent (since 2026-01-02T00:00:00Z)";
+    ensure!(policy["message"].as_str().is_some_and(|text| text.ends_with(since)), "{answer:#}");
+    let ran = asked(&tenant, &["--cluster", "us-1"]);
+    let says = format!(
+        "Gateway {name}/web is not on cluster us-1: NotPlaced: Placement {name}/all, which places Gateway"
+    );
+    ensure!(ran.code == 1 && ran.stdout.contains(&says), "{ran:#?}");
+    let ran = asked(&tenant, &["--cluster", "no-such-cluster"]);
+    ensure!(ran.code == 2 && ran.stderr.contains("has no ManagedCluster no-such-cluster"), "{ran:#?}");
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! Of a hub and of a spoke, by lists of a real API server.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use policy_sync_testenv::apply::apply;
+use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::fixtures::{gateway_class, namespace};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries};
+use serde_json::{Value, json};
+
+use crate::run::{Ran, command, finish};
+use crate::status::reader;
+
+const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
+
+/// A cluster, a hub with all kinds of routes; definitions of policies in `labelled` have GEP-713's label.
+async fn cluster(name: &str, side: Side, labelled: &[(&str, &str)]) -> Result<ControlPlane> {
+    let binaries = binaries::ensure().await?;
+    let mut crds = crds::for_side(side, &binaries)?;
+    if side == Side::Hub {
+        crds.extend(crds::more_routes(&binaries)?);
+    }
+    let label = |crd: &Crd| {
+        let mut value = crd.value().clone();
+        // Published ones have the label already.
+        value["metadata"]["labels"].as_object_mut().map(|labels| labels.remove(POLICY_LABEL));
+        if let Some((_, label)) = labelled.iter().find(|(name, _)| *name == crd.name()) {
+            value["metadata"]["labels"][POLICY_LABEL] = (*label).into();
+        }
+        Crd::new(value)
+    };
+    let crds = crds.iter().map(label).collect::<Result<Vec<Crd>>>()?;
+    ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await
+}
+
+fn object(kind: &str, (namespace, name): (&str, &str), spec: Value) -> Value {
+    let group = match kind {
+        "Service" => "v1",
+        "RateLimitPolicy" => "kuadrant.io/v1",
+        "TimeoutPolicy" => "policies.example.com/v1alpha1",
+        "ReferenceGrant" => "gateway.networking.k8s.io/v1beta1",
+        _ => "gateway.networking.k8s.io/v1",
+    };
+    json!({"apiVersion": group, "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+}
+
+fn targets(kind: &str, name: &str) -> Value {
+    json!({"group": "gateway.networking.k8s.io", "kind": kind, "name": name})
+}
+
+/// What a hub has: a Gateway for routes of namespaces with a label, a route to a Service of another namespace, and policies.
+fn objects() -> Vec<Value> {
+    let mut class = gateway_class("multi", "kuadrant.io/policy-sync", Some(("infra", "params")));
+    class["spec"]["description"] = "of ours".into();
+    let params = json!({"policiesToSync": [
+        {"group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies"},
+        {"group": "policies.example.com", "version": "v1alpha1", "resource": "timeoutpolicies",
+         "merge": {"level": "route", "rules": [".request"]}}]});
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "params", "namespace": "infra"}, "data": {"params": params.to_string()}});
+    let mut shop = namespace("shop");
+    shop["metadata"]["labels"]["team"] = "shop".into();
+    let listener = json!({"name": "http", "port": 80, "protocol": "HTTP", "hostname": "*.example.com",
+        "allowedRoutes": {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "shop"}}}}});
+    let parents = json!([{"name": "web", "namespace": "infra"}]);
+    let rules = json!([{"backendRefs": [{"name": "api", "namespace": "backends", "port": 8080}]}]);
+    let set = |listener: &str| json!({"group": "gateway.networking.k8s.io", "kind": "ListenerSet", "name": "more", "sectionName": listener});
+    let route = |name: &str| json!({"parentRefs": parents, "hostnames": [format!("{name}.example.com")], "rules": rules});
+    let limits = json!({"all": {"rates": [{"limit": 10, "window": "10s"}]}});
+    vec![
+        shop,
+        namespace("infra"),
+        namespace("backends"),
+        class,
+        config_map,
+        object(
+            "Gateway",
+            ("infra", "web"),
+            json!({"gatewayClassName": "multi", "listeners": [listener],
+            "allowedListeners": {"namespaces": {"from": "All"}}}),
+        ),
+        object(
+            "ListenerSet",
+            ("shop", "more"),
+            json!({"parentRef": {"name": "web", "namespace": "infra"},
+            "listeners": [{"name": "raw", "port": 9000, "protocol": "TCP"}, {"name": "tls", "port": 9443, "protocol": "TLS",
+                "hostname": "tls.example.com", "tls": {"mode": "Passthrough"}}]}),
+        ),
+        object(
+            "GRPCRoute",
+            ("shop", "calls"),
+            json!({"parentRefs": parents, "hostnames": ["calls.example.com"], "rules": rules}),
+        ),
+        object("TCPRoute", ("shop", "raw"), json!({"parentRefs": [set("raw")], "rules": rules})),
+        object(
+            "TLSRoute",
+            ("shop", "through"),
+            json!({"parentRefs": [set("tls")], "hostnames": ["tls.example.com"], "rules": rules}),
+        ),
+        object("HTTPRoute", ("shop", "shop"), route("shop")),
+        object("HTTPRoute", ("backends", "other"), route("other")),
+        object("Service", ("backends", "api"), json!({"ports": [{"name": "http", "port": 8080}]})),
+        object(
+            "ReferenceGrant",
+            ("backends", "shop"),
+            json!({"from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "shop"}],
+                   "to": [{"group": "", "kind": "Service"}]}),
+        ),
+        object(
+            "RateLimitPolicy",
+            ("infra", "ceiling"),
+            json!({"targetRef": targets("Gateway", "web"),
+            "overrides": {"strategy": "merge", "limits": limits}}),
+        ),
+        object(
+            "RateLimitPolicy",
+            ("shop", "own"),
+            json!({"targetRef": targets("HTTPRoute", "shop"), "limits": {"mine": {"rates": [{"limit": 1, "window": "1s"}]}}}),
+        ),
+        object(
+            "TimeoutPolicy",
+            ("shop", "timeouts"),
+            json!({"targetRefs": [targets("HTTPRoute", "shop")], "request": "5s"}),
+        ),
+    ]
+}
+
+fn asked(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+    let mut command = command(arguments);
+    command.arg("--kubeconfig").arg(kubeconfig);
+    finish(command, "")
+}
+
+async fn all(client: &Client, objects: &[Value]) -> Result<()> {
+    for object in objects {
+        apply(client, object).await.with_context(|| object.to_string())?;
+    }
+    Ok(())
+}
+
+fn json_of(ran: &Ran) -> Result<Value> {
+    serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:#?}"))
+}
+
+/// Without what every cluster has.
+fn without_its_own(mut json: Value) -> Value {
+    if let Some(nodes) = json.get_mut("nodes").and_then(Value::as_array_mut) {
+        nodes.retain(|node| node["namespace"] != "default");
+    }
+    if let Some(links) = json.get_mut("links").and_then(Value::as_array_mut) {
+        links.retain(|link| !link[0].as_str().is_some_and(|from| from.contains(":default/")));
+    }
+    json
+}
+
+#[tokio::test]
+async fn a_hub_says_what_files_of_its_objects_say_and_what_may_not_be_read_is_one_line() -> Result<()> {
+    let hub = cluster("topology-hub", Side::Hub, &[]).await?;
+    let objects = objects();
+    all(&hub.client()?, &objects).await?;
+    let files = tempfile::NamedTempFile::with_suffix(".json")?;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    std::fs::write(files.path(), list.to_string())?;
+    let file = files.path().to_str().context("a path")?;
+    for command in [
+        &["topology"][..],
+        &["effective"],
+        &["effective", "--host", "shop.example.com"],
+        &["topology", "--gateway", "web"],
+    ] {
+        let of_hub = asked(hub.kubeconfig(), &[command, &["-o", "json"]].concat());
+        let of_files = finish(crate::run::command(&[command, &["-o", "json", "-f", file]].concat()), "");
+        ensure!(
+            of_hub.stderr == of_files.stderr && of_hub.code == of_files.code,
+            "{of_hub:#?} {of_files:#?}"
+        );
+        let [hub, files] = [&of_hub, &of_files].map(json_of);
+        let (hub, files) = (without_its_own(hub?), files?);
+        ensure!(hub == files, "{command:?}: of the hub {hub:#}\nof files {files:#}");
+    }
+    let ran = asked(hub.kubeconfig(), &["topology"]);
+    ensure!(
+        ran.code == 1 && ran.stdout.contains("NotAllowedByListeners") && ran.stderr.is_empty(),
+        "{ran:#?}"
+    );
+    ensure!(
+        ran.stdout.contains(
+            "HTTPRoute shop/shop: shop.example.com [RateLimitPolicy shop/own, TimeoutPolicy shop/timeouts]"
+        ),
+        "{ran:#?}"
+    );
+
+    // A developer of one namespace sees what that has, and a line says what not.
+    let rights = [
+        (None, "gateway.networking.k8s.io", "gatewayclasses"),
+        (Some("shop"), "gateway.networking.k8s.io", "*"),
+        (Some("shop"), "kuadrant.io", "*"),
+        (Some("infra"), "", "configmaps"),
+    ];
+    let developer = reader(&hub, "developer", &rights).await;
+    let ran = asked(&developer, &["topology", "-n", "shop"]);
+    let says = "cannot list CustomResourceDefinition, Gateway, ListenerSet, GRPCRoute, HTTPRoute, TCPRoute, TLSRoute, UDPRoute, RateLimitPolicy, TimeoutPolicy, Service, ReferenceGrant on the hub at";
+    ensure!(ran.code == 0 && ran.stderr.lines().count() == 1 && ran.stderr.starts_with(says), "{ran:#?}");
+    ensure!(
+        ran.stdout.contains("Gateway infra/web (not known)")
+            && ran.stdout.contains("HTTPRoute shop/shop: shop.example.com [RateLimitPolicy shop/own]"),
+        "{ran:#?}"
+    );
+    ensure!(!ran.stdout.contains("Not attached") && !ran.stdout.contains("TimeoutPolicy"), "{ran:#?}");
+    let ran = asked(&developer, &["topology"]);
+    ensure!(
+        ran.code == 0 && ran.stderr.trim_end().ends_with(": name a namespace that you may read with -n"),
+        "{ran:#?}"
+    );
+    // Who may read nothing at all sees that.
+    let nobody = reader(&hub, "nobody", &[]).await;
+    let ran = asked(&nobody, &["topology"]);
+    ensure!(
+        ran.code == 0 && ran.stdout == "There are no Gateways.\n" && ran.stderr.contains("cannot list"),
+        "{ran:#?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_spoke_shows_its_routes_its_policies_and_whose_copies_are_there() -> Result<()> {
+    let labelled =
+        [("ratelimitpolicies.kuadrant.io", "inherited"), ("timeoutpolicies.policies.example.com", "direct")];
+    let spoke = cluster("topology-spoke", Side::Spoke, &labelled).await?;
+    let mut gateway = object(
+        "Gateway",
+        ("kuadrant-shop", "web"),
+        json!({"gatewayClassName": "istio",
+        "listeners": [{"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}]}),
+    );
+    gateway["metadata"]["labels"] = json!({"kuadrant.io/managed": "true"});
+    let limits = json!({"all": {"rates": [{"limit": 10, "window": "10s"}]}});
+    let mut copy = object(
+        "RateLimitPolicy",
+        ("kuadrant-shop", "limits"),
+        json!({"targetRef": targets("Gateway", "web"), "limits": limits}),
+    );
+    copy["metadata"]["annotations"] = json!({"kuadrant.io/policy-synced": "shop/limits"});
+    let route = json!({"parentRefs": [{"name": "web", "namespace": "kuadrant-shop"}], "rules": [{"backendRefs": [{"name": "api", "port": 80}]}]});
+    let objects = [
+        namespace("kuadrant-shop"),
+        namespace("apps"),
+        gateway_class("istio", "istio.io/gateway-controller", None),
+        gateway,
+        copy,
+        object("HTTPRoute", ("apps", "own"), route),
+        object("Service", ("apps", "api"), json!({"ports": [{"port": 80}]})),
+        object(
+            "RateLimitPolicy",
+            ("apps", "local"),
+            json!({"targetRef": targets("HTTPRoute", "own"), "limits": limits}),
+        ),
+        object(
+            "TimeoutPolicy",
+            ("apps", "timeouts"),
+            json!({"targetRefs": [targets("HTTPRoute", "own")], "request": "5s"}),
+        ),
+        // A kind of policies whose definition has no label is not known to be one.
+        json!({"apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy", "metadata": {"name": "a", "namespace": "apps"}, "spec": {"targetRef": targets("HTTPRoute", "own"), "rules": {"authentication": {"anyone": {"anonymous": {}}}}}}),
+    ];
+    all(&spoke.client()?, &objects).await?;
+    let ran = asked(spoke.kubeconfig(), &["topology"]);
+    ensure!(ran.code == 0 && ran.stderr.is_empty(), "{ran:#?}");
+    let tree = "\
+GatewayClass istio
+└─ Gateway kuadrant-shop/web (copy of the hub's shop/web) [RateLimitPolicy kuadrant-shop/limits (copy of the hub's shop/limits)]
+   └─ listener http: HTTP 80 *
+      └─ HTTPRoute apps/own [RateLimitPolicy apps/local, TimeoutPolicy apps/timeouts]
+         └─ rule rule-1
+            └─ Service apps/api 80
+";
+    ensure!(ran.stdout == tree, "{}", ran.stdout);
+    let json = json_of(&asked(spoke.kubeconfig(), &["topology", "-o", "json"]))?;
+    let named = |list: &str, name: &str| {
+        let items = json[list].as_array().into_iter().flatten();
+        items.into_iter().find(|item| item["id"].as_str().is_some_and(|id| id.ends_with(name))).cloned()
+    };
+    ensure!(
+        named("nodes", ":kuadrant-shop/web").is_some_and(|node| node["origin"] == "shop/web"),
+        "{json:#}"
+    );
+    ensure!(
+        named("policies", ":kuadrant-shop/limits").is_some_and(|policy| policy["origin"] == "shop/limits"),
+        "{json:#}"
+    );
+    ensure!(
+        named("policies", ":apps/local").is_some_and(|policy| policy.get("origin").is_none()),
+        "{json:#}"
+    );
+    let direct =
+        json!({"TimeoutPolicy.policies.example.com": "timeoutpolicy.policies.example.com:apps/timeouts"});
+    ensure!(named("nodes", ":apps/own").is_some_and(|node| node["direct"] == direct), "{json:#}");
+    // Another prefix of namespaces has other copies.
+    let ran = asked(spoke.kubeconfig(), &["topology", "--downstream-namespace-prefix", "mine-"]);
+    ensure!(ran.stdout.contains("Gateway kuadrant-shop/web [RateLimit"), "{ran:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_without_gateways_says_so() -> Result<()> {
+    let plain = ControlPlane::start(ControlPlaneOptions::named("topology-plain")).await?;
+    for command in ["topology", "effective"] {
+        let ran = asked(plain.kubeconfig(), &[command]);
+        ensure!(ran.code == 2 && ran.stdout.is_empty(), "{ran:#?}");
+        ensure!(ran.stderr.contains("has no GatewayClasses: Gateway API is not installed"), "{ran:#?}");
+    }
+    Ok(())
+}
