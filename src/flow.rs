@@ -27,6 +27,7 @@ use crate::sync::write::{PolicySync, PolicySyncOptions};
 use crate::sync::{Mirror, Settings, triggers};
 use crate::tasks::{Ended, Tasks};
 use crate::telemetry::metrics::Metrics;
+use crate::topology::stored::Stored;
 
 /// What the flow from watch to apply needs.
 pub struct Flow {
@@ -58,6 +59,8 @@ pub struct Flow {
     pub remediation: Option<Remediation>,
     /// What audits what stands; none where nothing loads any policies.
     pub auditing: Option<Auditing>,
+    /// What keeps what is attached to what; none where nobody wants it.
+    pub topology: Option<Stored>,
     /// What registers webhooks, and where that is counted; none where there are none.
     pub registration: Option<(Registration, RegistrationMetrics)>,
 }
@@ -69,8 +72,12 @@ impl Flow {
         let (stop, tasks) = (stop.child_token(), self.tasks);
         let queue = Arc::new(Queue::new(self.status_window, self.metrics.clone()));
         let (affected, answered, leads) = (queue.clone(), self.hub_metrics.clone(), self.leadership.clone());
+        let topology = self.topology.clone();
         let feed = Feed::new(self.mirror.clone(), self.controller, self.clock, move |changes| {
             affected.affect(triggers::affected(changes));
+            if let Some(topology) = &topology {
+                topology.affected(changes);
+            }
             if leads.leads() {
                 answered.answered(changes);
             }
@@ -102,6 +109,10 @@ impl Flow {
             let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
             auditing.start(client, leadership, &metrics, &tasks, stop)
         });
+        let storing = self.topology.map(|topology| {
+            let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
+            topology.start(client, self.mirror.clone(), leadership, &metrics, &tasks, stop)
+        });
         let sources = loaded.map(|(loaded, _)| Sources { loaded, covered: covering });
         let registering = self.registration.zip(sources).map(|((registration, _), sources)| {
             let (client, leadership, stop) = (self.client.clone(), leadership.clone(), stop.clone());
@@ -128,9 +139,10 @@ impl Flow {
             let registering = tasks.clone().watch("webhook queue", OptionFuture::from(registering));
             let remediating = tasks.clone().watch("placement queue", OptionFuture::from(remediating));
             let auditing = tasks.clone().watch("audit queue", OptionFuture::from(auditing));
+            let storing = tasks.clone().watch("topology queue", OptionFuture::from(storing));
             let syncing = tasks.clone().watch("queue", worker.run(stop.clone()));
-            let mut working =
-                std::pin::pin!(futures::future::join5(syncing, loading, registering, remediating, auditing));
+            let others = futures::future::join5(loading, registering, remediating, auditing, storing);
+            let mut working = std::pin::pin!(futures::future::join(syncing, others));
             let ended = tokio::select! {
                 _ = &mut working => true,
                 () = tasks.ended() => false,

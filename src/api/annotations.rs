@@ -22,6 +22,8 @@ pub enum Place {
     Works,
     /// On reports of audits.
     Reports,
+    /// On the ConfigMap that says what is attached to what.
+    Topology,
 }
 
 /// A label or an annotation.
@@ -92,6 +94,10 @@ keys! {
     WORK_FOR = "kuadrant.io/work-for", Label, Works;
     /// On a report: a hash of what it says.
     REPORTED = "kuadrant.io/reported", Annotation, Reports;
+    /// On a ConfigMap: that it says what is attached to what, in its key `topology`.
+    TOPOLOGY = "kuadrant.io/topology", Label, Topology;
+    /// On that ConfigMap: how much of it there is: `full`, `routes`, `listeners`, `gateways` or `first <n> of <m>`.
+    TOPOLOGY_DETAIL = "kuadrant.io/topology-detail", Annotation, Topology;
     /// On a work.
     MANAGED_BY = "app.kubernetes.io/managed-by", Label, Works;
 }

@@ -38,6 +38,7 @@ use crate::sync::metrics::HubMetrics;
 use crate::tasks::Tasks;
 use crate::telemetry::logs;
 use crate::telemetry::metrics::Metrics;
+use crate::topology::stored::{self, Stored, TopologyMetrics};
 
 /// The longest window: whoever waits longer for a status believes that it is not written.
 const STATUS_WINDOW_LIMIT: Duration = Duration::from_secs(600);
@@ -89,6 +90,18 @@ pub struct Arguments {
     webhooks: WebhookArguments,
     #[command(flatten)]
     exempt: ExemptArguments,
+    /// Keep what is attached to what in the ConfigMap `topology` of the controller's namespace, and in metrics. It takes the rights to
+    /// list and watch routes, ListenerSets, Services, Namespaces and ReferenceGrants; of what may not be listed nothing is said.
+    #[arg(
+        long,
+        default_value_t = false,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = clap::ArgAction::Set,
+        value_name = "BOOL"
+    )]
+    topology: bool,
     /// Batch changes of the spokes' status for this long.
     #[arg(long, default_value = "1s", value_parser = status_window, value_name = "DURATION")]
     status_window: Duration,
@@ -193,6 +206,12 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         }
         None => None,
     };
+    let topology = if arguments.topology {
+        let own = TopologyMetrics::new(&metrics).context("cannot set metrics up")?;
+        Some(Stored::new(controller.clone(), stored::Settings::new(&namespace), clock, &metrics, own))
+    } else {
+        None
+    };
     let (elector, leadership) = arguments.election.stand(&client, &controller, namespace, clock);
     let flow = Flow {
         client,
@@ -209,6 +228,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
         rego,
         remediation,
         auditing,
+        topology,
         registration,
     };
     let answering = match (prepared, &flow.rego) {

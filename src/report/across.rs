@@ -22,7 +22,7 @@ use crate::topology::clusters::{Fleet, GatewayThere, PolicyState, PolicyThere, i
 use crate::topology::locator::Kind;
 use crate::topology::rows;
 use crate::topology::show::ObjectFault;
-use crate::topology::{Objects, lent};
+use crate::topology::{Lent, Objects};
 
 /// What is on clusters.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ struct Surveyor<'s> {
 
 impl Surveyor<'_> {
     fn across(&self) -> Across {
-        let (objects, faults) = lent(self.view);
+        let (objects, faults) = Lent::new(self.view).read();
         let mut fleet = Fleet::default();
         let mut absent = Vec::new();
         for key in objects.gateways().keys() {

@@ -20,12 +20,12 @@ use crate::api::object::HubObject;
 use crate::api::params::Role;
 use crate::hub::{Extent, HubClient, HubError};
 use crate::sync::kinds::GATEWAY_API;
-use crate::topology::Objects;
 use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, Locator, SERVICE};
-use crate::topology::objects::{GRANT, NAMESPACE, Needs, kind_of};
+use crate::topology::objects::{GRANT, NAMESPACE, kind_of};
 use crate::topology::rows::RouteKind;
 use crate::topology::rules::Told;
 use crate::topology::show::ObjectFault;
+use crate::topology::{Needs, Objects};
 
 /// The objects of a cluster, as far as a topology reads them.
 #[derive(Debug, Default)]

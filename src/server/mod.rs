@@ -33,6 +33,7 @@ use crate::rego::loading::{Loaded, RegoMetrics};
 use crate::sync::Mirror;
 use crate::sync::metrics::HubMetrics;
 use crate::telemetry::metrics::Metrics;
+use crate::topology::stored::Stored;
 
 /// How many connections wait to be taken: an API server opens one for each review, all at once where many objects are written.
 const BACKLOG: i32 = 1_024;
@@ -48,6 +49,7 @@ pub struct Served {
     rego: Option<(Loaded, RegoMetrics)>,
     registered: Option<(Registered, RegistrationMetrics)>,
     remediated: Option<Remediated>,
+    topology: Option<Stored>,
 }
 
 impl Served {
@@ -61,6 +63,7 @@ impl Served {
             leadership: flow.leadership.clone(),
             clock: flow.clock,
             rego: flow.rego.as_ref().map(|(loading, metrics)| (loading.loaded(), metrics.clone())),
+            topology: flow.topology.clone(),
             remediated: flow.remediation.as_ref().map(Remediation::remediated),
             registered: flow
                 .registration
@@ -89,6 +92,9 @@ impl Served {
             if let Some((registered, metrics)) = &self.registered {
                 and(registered.watches());
                 registered.measure(metrics);
+            }
+            if let Some(topology) = &self.topology {
+                and(topology.watches());
             }
             if let Some(remediated) = &self.remediated {
                 remediated.measure();

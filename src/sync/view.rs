@@ -382,8 +382,13 @@ impl<'m> View<'m> {
 
     /// All policies, in no order.
     pub fn policies(&self) -> impl Iterator<Item = (Origin, &'m Policy)> {
+        self.policy_rows().map(|(origin, policy)| (origin, &**policy))
+    }
+
+    /// All policies, in no order, for what outlives this look at the mirror.
+    pub fn policy_rows(&self) -> impl Iterator<Item = (Origin, &'m Arc<Policy>)> {
         self.tables.resources(&POLICIES).flat_map(|(kind, table)| {
-            table.iter().map(|(key, policy)| (Origin::new(kind.clone(), key.clone()), &**policy))
+            table.iter().map(|(key, policy)| (Origin::new(kind.clone(), key.clone()), policy))
         })
     }
 

@@ -50,7 +50,41 @@ pub struct Facts<'f> {
     pub downstream_prefix: &'f str,
 }
 
+/// What else has to be known of a cluster, as objects refer to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Services.
+    pub services: bool,
+    /// Namespaces, which are chosen by their labels.
+    pub namespaces: bool,
+    /// ReferenceGrants, because something refers to another namespace.
+    pub grants: bool,
+}
+
 impl<'f> Facts<'f> {
+    /// What else has to be known, as what is known refers to it.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        let backends = self.routes.iter().flat_map(|rows| &rows.objects).flat_map(|(key, route)| {
+            let backends = route.rules.iter().flat_map(|rule| &rule.backends);
+            backends.map(move |backend| (&key.namespace, backend.locator(&key.namespace)))
+        });
+        let targets = self.policies.iter().flat_map(|(_, key, policy)| {
+            let targets = policy.targets.iter();
+            targets.map(move |target| (&key.namespace, target.locator(&key.namespace)))
+        });
+        let mut needs = Needs::default();
+        for (own, to) in backends.chain(targets) {
+            needs.services |= to.kind == SERVICE;
+            needs.grants |= !to.namespace.is_empty() && **own != *to.namespace;
+        }
+        let of_gateways = self.gateways.objects.iter().flat_map(|(_, gateway)| &gateway.listeners);
+        let of_sets = self.sets.objects.iter().flat_map(|(_, set)| &set.listeners);
+        needs.namespaces = of_gateways.chain(of_sets).any(|listener| listener.namespaces.selects())
+            || self.gateways.objects.iter().any(|(_, gateway)| gateway.sets.selects());
+        needs
+    }
+
     /// The routes of a kind.
     #[must_use]
     pub fn routes_of(&self, kind: RouteKind) -> &Rows<'f, Route> {

@@ -184,11 +184,31 @@ impl<'f> Graph<'f> {
     #[must_use]
     pub fn unknown(&self) -> Vec<KindRef<'f>> {
         let leaves = self.objects.iter().filter(|object| matches!(object.row, ObjectRow::Leaf(_)));
-        let kinds = leaves.map(|object| object.locator.kind).filter(|kind| is_of_graph(*kind));
+        let kinds = leaves.map(|object| object.locator.kind).filter(|kind| is_of_graph(*kind).is_some());
         let mut kinds: Vec<KindRef<'f>> = kinds.collect();
         kinds.sort();
         kinds.dedup();
         kinds
+    }
+
+    /// What `node` is, in a word: `HTTPRoute`, of sections `Listener`, `HTTPRouteRule` or `ServicePort`; `Other` where it is of a kind
+    /// that the graph has only where something refers to it.
+    #[must_use]
+    pub fn nature(&self, node: NodeId) -> &'static str {
+        let Object { locator, row } = self.object(node);
+        let is_section = self.is_section(node);
+        match row {
+            ObjectRow::Class(_) => "GatewayClass",
+            ObjectRow::Gateway(_) | ObjectRow::Set(_) if is_section => "Listener",
+            ObjectRow::Gateway(_) => "Gateway",
+            ObjectRow::Set(_) => "ListenerSet",
+            ObjectRow::Route(kind, _) if is_section => kind.rule(),
+            ObjectRow::Route(kind, _) => kind.kind().kind,
+            ObjectRow::Service(_) if is_section => "ServicePort",
+            ObjectRow::Service(_) => "Service",
+            ObjectRow::Leaf(_) if is_section => "OtherSection",
+            ObjectRow::Leaf(_) => is_of_graph(locator.kind).map_or("Other", |kind| kind.kind),
+        }
     }
 
     /// All routes.

@@ -62,11 +62,12 @@ pub const UDP_ROUTE: KindRef<'static> = of_gateway_api("UDPRoute");
 /// Services.
 pub const SERVICE: KindRef<'static> = KindRef { group: "", kind: "Service" };
 
-/// Whether the graph has objects of this kind by themselves, and not only where something refers to them.
+/// The kind, where the graph has objects of it by themselves, and not only where something refers to them.
 #[must_use]
-pub fn is_of_graph(kind: KindRef<'_>) -> bool {
+pub fn is_of_graph(kind: KindRef<'_>) -> Option<KindRef<'static>> {
     [GATEWAY_CLASS, GATEWAY, LISTENER_SET, GRPC_ROUTE, HTTP_ROUTE, TCP_ROUTE, TLS_ROUTE, UDP_ROUTE, SERVICE]
-        .contains(&kind)
+        .into_iter()
+        .find(|known| *known == kind)
 }
 
 impl KindRef<'_> {

@@ -6,7 +6,7 @@
 //!
 //! Everything here is a function of [`Facts`]: plain rows, which the mirror of a hub lends as well as files do. No client, no
 //! clock, no await. A *node* is an object or a section of one (a listener, a route's rule, a Service's port), a *stack* the
-//! policies of one kind along a path.
+//! policies of one kind along a path. Only `stored` is otherwise: the capability that keeps what comes of it on a hub.
 
 mod attachment;
 pub mod clusters;
@@ -25,12 +25,13 @@ mod request;
 pub mod rows;
 pub mod rules;
 pub mod show;
+pub mod stored;
 
 pub use effective::{Effective, EffectiveId, Entry, Folds};
-pub use facts::{Facts, Rows};
+pub use facts::{Facts, Needs, Rows};
 pub use fault::Fault;
 pub use graph::{Graph, NodeId};
-pub use lent::lent;
+pub use lent::Lent;
 pub use objects::Objects;
 pub use paths::Path;
 pub use policies::{AttachedTarget, PolicyNode};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::facts::{Facts, Rows};
+use super::facts::{Facts, Needs, Rows};
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
 use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service};
 use super::rules::{Manner, Told};
@@ -52,17 +52,6 @@ struct Definition {
     plural: Arc<str>,
     /// Whether its policies are direct.
     direct: bool,
-}
-
-/// What else has to be known of a cluster, as objects refer to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// Services.
-    pub services: bool,
-    /// Namespaces, which are chosen by their labels.
-    pub namespaces: bool,
-    /// ReferenceGrants, because something refers to another namespace.
-    pub grants: bool,
 }
 
 /// What an object is to a graph.
@@ -127,24 +116,7 @@ impl Objects {
     /// What else has to be known of a cluster that has these objects.
     #[must_use]
     pub fn needs(&self) -> Needs {
-        let backends = self.routes.iter().flatten().flat_map(|(key, route)| {
-            let backends = route.rules.iter().flat_map(|rule| &rule.backends);
-            backends.map(move |backend| (&key.namespace, backend.locator(&key.namespace)))
-        });
-        let targets = self.policies.iter().flat_map(|((_, key), policy)| {
-            let targets = policy.targets.iter();
-            targets.map(move |target| (&key.namespace, target.locator(&key.namespace)))
-        });
-        let mut needs = Needs::default();
-        for (own, to) in backends.chain(targets) {
-            needs.services |= to.kind == SERVICE;
-            needs.grants |= !to.namespace.is_empty() && **own != *to.namespace;
-        }
-        let of_gateways = self.gateways.values().flat_map(|gateway| &gateway.listeners);
-        let mut listeners = of_gateways.chain(self.sets.values().flat_map(|set| &set.listeners));
-        needs.namespaces = listeners.any(|listener| listener.namespaces.selects())
-            || self.gateways.values().any(|gateway| gateway.sets.selects());
-        needs
+        self.facts().needs()
     }
 
     /// The Gateways.

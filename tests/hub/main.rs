@@ -19,6 +19,7 @@ mod schemas;
 mod secrets;
 mod settling;
 mod stories;
+mod topology;
 mod writing;
 
 use std::collections::BTreeSet;

@@ -25,13 +25,14 @@ struct Documented {
 }
 
 fn documented() -> Vec<Documented> {
-    // What is there with policies in Rego alone is held against the page where these are tested.
-    let of_rego = ["rego_", "placement_", "webhook_", "certificate_", "opa_", "audit_", "violations`"];
-    let is_of_rego = |row: &str| {
+    // What is there with policies in Rego alone, or with --topology, is held against the page where these are tested.
+    let of_others =
+        ["rego_", "placement_", "webhook_", "certificate_", "opa_", "audit_", "violations`", "topology_"];
+    let is_of_others = |row: &str| {
         let name = row.strip_prefix("| `policy_sync_");
-        name.is_some_and(|name| of_rego.iter().any(|prefix| name.starts_with(prefix)))
+        name.is_some_and(|name| of_others.iter().any(|prefix| name.starts_with(prefix)))
     };
-    let rows = PAGE.lines().filter(|line| line.starts_with("| `") && !is_of_rego(line));
+    let rows = PAGE.lines().filter(|line| line.starts_with("| `") && !is_of_others(line));
     let cells = |row: &'static str| row.split('|').map(str::trim).collect::<Vec<_>>();
     rows.map(cells)
         .map(|cells| Documented {

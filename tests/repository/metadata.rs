@@ -43,6 +43,7 @@ fn every_label_and_annotation_is_documented() {
             Place::Placed => "By the controller, on what policies place",
             Place::Copies => "On copies, on the spokes",
             Place::Works => "On ManifestWorks",
+            Place::Topology => "By the controller, on the ConfigMap of the topology",
             Place::Reports => "By the controller, on reports of audits",
         };
         let known = ALL.iter().filter(|(found, ..)| found == place);

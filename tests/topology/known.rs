@@ -1,9 +1,9 @@
 //! What of a cluster is known, of which not everything may be listed.
 
 use policy_sync::topology::locator::{GATEWAY, HTTP_ROUTE, KindRef};
-use policy_sync::topology::objects::{GRANT, NAMESPACE, Needs};
+use policy_sync::topology::objects::{GRANT, NAMESPACE};
 use policy_sync::topology::show::{Scope, TopologyReport};
-use policy_sync::topology::{Graph, Objects};
+use policy_sync::topology::{Graph, Needs, Objects};
 use serde_json::{Value, json};
 
 use crate::shorthand::{hub_object, object};

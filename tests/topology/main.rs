@@ -8,4 +8,5 @@ mod merging;
 mod order;
 mod requests;
 mod shorthand;
+mod stored;
 mod worlds;

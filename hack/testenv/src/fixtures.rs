@@ -5,6 +5,7 @@
 mod hub;
 mod policies;
 mod resources;
+pub mod topology;
 
 pub use self::hub::{
     gateway, gateway_class, https_gateway, managed_cluster, namespace, params_config_map, placement,

@@ -36,6 +36,7 @@ pub fn flow(client: Client, name: &str, clock: Clock) -> Result<Flow> {
         rego: None,
         remediation: None,
         auditing: None,
+        topology: None,
         registration: None,
     })
 }

@@ -13,6 +13,7 @@ mod answer;
 mod definitions;
 mod feed;
 mod follow;
+mod plurals;
 mod supervisor;
 
 pub use answer::ANSWERED_WITHIN;
@@ -20,4 +21,5 @@ pub(crate) use answer::answered;
 pub use definitions::Definitions;
 pub use feed::Feed;
 pub use follow::{FollowError, Followed};
+pub(crate) use plurals::look_up_plurals;
 pub use supervisor::{Follow, Supervisor};

@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::discovery::look_up;
 use super::key::Key;
 use super::loaded::{Kept, Loaded, Shared};
 use super::loader::Loader;
@@ -21,7 +20,7 @@ use super::triggers;
 use crate::api::names::ControllerName;
 use crate::clock::Clock;
 use crate::hub::Wanted;
-use crate::hub::watch::{Feed, Supervisor};
+use crate::hub::watch::{Feed, Supervisor, look_up_plurals};
 use crate::reconcile::{Events, Expectations, Leadership, Queue, Repeats, Requests, Worker};
 use crate::rego::confined::Check;
 use crate::rego::external::External;
@@ -84,7 +83,7 @@ impl Loading {
         let mut supervisor = Supervisor::new(client.clone(), feed.clone(), tasks.clone());
         let definitions = supervisor.definitions();
         let aliases = shared.settings.aliases.clone();
-        supervisor.spawn(look_up(looked_up, aliases, client.clone(), feed, definitions));
+        supervisor.spawn(look_up_plurals(looked_up, aliases, client.clone(), feed, definitions));
         supervisor.spawn(tell_again(shared.clone(), queue.clone()));
         supervisor.spawn(watch_again(shared.kept.subscribe(), queue.clone()));
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));

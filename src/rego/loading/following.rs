@@ -160,8 +160,8 @@ mod tests {
 
     use super::*;
     use crate::api::names::GroupVersionResource;
-    use crate::rego::loading::kinds::found;
-    use crate::rego::loading::rows::Served;
+    use crate::hub::served::Served;
+    use crate::hub::served::found;
     use crate::rego::loading::tests::{Hub, NOW};
 
     #[test]

@@ -2,11 +2,11 @@
 
 use super::loaded::Gated;
 use super::plan;
-use super::rows::Served;
 use super::settings::Settings;
 use super::verdict::Verdicts;
 use super::view::View;
 use crate::api::rego_policy::Enforcement;
+use crate::hub::served::Served;
 use crate::rego::asked::ADMISSION;
 use crate::rego::review::Denies;
 use crate::rego::snapshot::{Gates, Snapshot};

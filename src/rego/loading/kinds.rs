@@ -1,10 +1,11 @@
 //! The registry: what is watched for Rego, and what is kept of it.
 
-use super::rows::{Carrier, Document, Served};
+use super::rows::{Carrier, Document};
 use super::settings::Settings;
-use crate::api::names::{GroupResource, ObjectKey};
+use crate::api::names::GroupResource;
 use crate::api::rego_policy::{GROUP, PLURAL};
-use crate::hub::{Change, Family, Kind, Scope, Source};
+pub(super) use crate::hub::served::{SERVED, served_key};
+use crate::hub::{Family, Kind, Scope, Source};
 
 /// ConfigMaps of the policy namespaces.
 pub(super) static CONFIG_MAPS: Kind<Carrier> = Kind::new("", "v1", "configmaps");
@@ -12,8 +13,6 @@ pub(super) static CONFIG_MAPS: Kind<Carrier> = Kind::new("", "v1", "configmaps")
 pub(super) static REGO_POLICIES: Kind<Carrier> = Kind::new(GROUP, "v1alpha1", PLURAL);
 /// Objects of the kinds that modules read, whole.
 pub(super) static DOCUMENTS: Family<Document> = Family::new("documents").with_text();
-/// What plurals are on this hub.
-pub(super) static SERVED: Family<Served> = Family::found_out("served kinds");
 
 /// The ConfigMaps of one policy namespace.
 #[must_use]
@@ -36,15 +35,4 @@ pub(super) fn carriers(settings: &Settings) -> impl Iterator<Item = Source> {
 #[must_use]
 pub(super) fn rego_policies() -> String {
     REGO_POLICIES.gvr().kind.to_string()
-}
-
-/// The key of what is known of `plural`.
-#[must_use]
-pub(super) fn served_key(plural: &str) -> ObjectKey {
-    ObjectKey::new("", plural)
-}
-
-/// It was found out what `plural` is.
-pub(super) fn found(plural: &str, served: Served) -> Change {
-    Change::found(SERVED.all(), served_key(plural), served)
 }

@@ -4,12 +4,11 @@
 //! ```text
 //! kinds ─▶ rows ─▶ index ─▶ View ──▶ plan: candidates, kinds to watch, what is told ──▶ loader ─▶ hub (the leader)
 //!            ▲                                                                           │ ╰─▶ Snapshot (each replica)
-//!   discovery (what a plural is)                                          settle (checks in a process of their own)
+//!   hub (what a plural is)                                                settle (checks in a process of their own)
 //! ```
 //!
 //! It has a mirror of its own: documents are many and large, and the sync must not wait for them.
 
-mod discovery;
 mod flow;
 mod following;
 mod gating;

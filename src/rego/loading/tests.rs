@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::index::Index;
-use super::kinds::{config_maps, documents, found};
-use super::rows::Served;
+use super::kinds::{config_maps, documents};
 use super::settings::Settings;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupVersionResource};
 use crate::api::object::{HubObject, WithText};
+use crate::hub::served::{Served, found};
 use crate::hub::{Mirror, Source};
 
 /// The policy namespace.

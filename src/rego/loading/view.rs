@@ -7,11 +7,12 @@ use regorus::Value;
 use super::index::Index;
 use super::key::CarrierKey;
 use super::kinds::{self, CONFIG_MAPS, DOCUMENTS, REGO_POLICIES, SERVED, documents, served_key};
-use super::rows::{Carrier, Document, Served};
+use super::rows::{Carrier, Document};
 use super::settings::Settings;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupResource, GroupVersionResource, ObjectKey};
 use crate::api::rego_policy::PLURAL;
+use crate::hub::served::Served;
 use crate::hub::{FailureKind, Source, Tables};
 
 /// The mirror at one moment.

@@ -51,6 +51,18 @@ impl RouteKind {
         }
     }
 
+    /// What a rule of such a route is called.
+    #[must_use]
+    pub const fn rule(self) -> &'static str {
+        match self {
+            Self::Grpc => "GRPCRouteRule",
+            Self::Http => "HTTPRouteRule",
+            Self::Tcp => "TCPRouteRule",
+            Self::Tls => "TLSRouteRule",
+            Self::Udp => "UDPRouteRule",
+        }
+    }
+
     /// The kind of routes that objects name so.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {

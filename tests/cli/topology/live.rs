@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use kube::Client;
 use policy_sync_testenv::apply::apply;
 use policy_sync_testenv::crds::{self, Crd, Side};
+use policy_sync_testenv::fixtures::topology::{object, objects, targets};
 use policy_sync_testenv::fixtures::{gateway_class, namespace};
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, binaries};
 use serde_json::{Value, json};
@@ -33,98 +34,6 @@ async fn cluster(name: &str, side: Side, labelled: &[(&str, &str)]) -> Result<Co
     };
     let crds = crds.iter().map(label).collect::<Result<Vec<Crd>>>()?;
     ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await
-}
-
-fn object(kind: &str, (namespace, name): (&str, &str), spec: Value) -> Value {
-    let group = match kind {
-        "Service" => "v1",
-        "RateLimitPolicy" => "kuadrant.io/v1",
-        "TimeoutPolicy" => "policies.example.com/v1alpha1",
-        "ReferenceGrant" => "gateway.networking.k8s.io/v1beta1",
-        _ => "gateway.networking.k8s.io/v1",
-    };
-    json!({"apiVersion": group, "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec})
-}
-
-fn targets(kind: &str, name: &str) -> Value {
-    json!({"group": "gateway.networking.k8s.io", "kind": kind, "name": name})
-}
-
-/// What a hub has: a Gateway for routes of namespaces with a label, a route to a Service of another namespace, and policies.
-fn objects() -> Vec<Value> {
-    let mut class = gateway_class("multi", "kuadrant.io/policy-sync", Some(("infra", "params")));
-    class["spec"]["description"] = "of ours".into();
-    let params = json!({"policiesToSync": [
-        {"group": "kuadrant.io", "version": "v1", "resource": "ratelimitpolicies"},
-        {"group": "policies.example.com", "version": "v1alpha1", "resource": "timeoutpolicies",
-         "merge": {"level": "route", "rules": [".request"]}}]});
-    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "params", "namespace": "infra"}, "data": {"params": params.to_string()}});
-    let mut shop = namespace("shop");
-    shop["metadata"]["labels"]["team"] = "shop".into();
-    let listener = json!({"name": "http", "port": 80, "protocol": "HTTP", "hostname": "*.example.com",
-        "allowedRoutes": {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "shop"}}}}});
-    let parents = json!([{"name": "web", "namespace": "infra"}]);
-    let rules = json!([{"backendRefs": [{"name": "api", "namespace": "backends", "port": 8080}]}]);
-    let set = |listener: &str| json!({"group": "gateway.networking.k8s.io", "kind": "ListenerSet", "name": "more", "sectionName": listener});
-    let route = |name: &str| json!({"parentRefs": parents, "hostnames": [format!("{name}.example.com")], "rules": rules});
-    let limits = json!({"all": {"rates": [{"limit": 10, "window": "10s"}]}});
-    vec![
-        shop,
-        namespace("infra"),
-        namespace("backends"),
-        class,
-        config_map,
-        object(
-            "Gateway",
-            ("infra", "web"),
-            json!({"gatewayClassName": "multi", "listeners": [listener],
-            "allowedListeners": {"namespaces": {"from": "All"}}}),
-        ),
-        object(
-            "ListenerSet",
-            ("shop", "more"),
-            json!({"parentRef": {"name": "web", "namespace": "infra"},
-            "listeners": [{"name": "raw", "port": 9000, "protocol": "TCP"}, {"name": "tls", "port": 9443, "protocol": "TLS",
-                "hostname": "tls.example.com", "tls": {"mode": "Passthrough"}}]}),
-        ),
-        object(
-            "GRPCRoute",
-            ("shop", "calls"),
-            json!({"parentRefs": parents, "hostnames": ["calls.example.com"], "rules": rules}),
-        ),
-        object("TCPRoute", ("shop", "raw"), json!({"parentRefs": [set("raw")], "rules": rules})),
-        object(
-            "TLSRoute",
-            ("shop", "through"),
-            json!({"parentRefs": [set("tls")], "hostnames": ["tls.example.com"], "rules": rules}),
-        ),
-        object("HTTPRoute", ("shop", "shop"), route("shop")),
-        object("HTTPRoute", ("backends", "other"), route("other")),
-        object("Service", ("backends", "api"), json!({"ports": [{"name": "http", "port": 8080}]})),
-        object(
-            "ReferenceGrant",
-            ("backends", "shop"),
-            json!({"from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "shop"}],
-                   "to": [{"group": "", "kind": "Service"}]}),
-        ),
-        object(
-            "RateLimitPolicy",
-            ("infra", "ceiling"),
-            json!({"targetRef": targets("Gateway", "web"),
-            "overrides": {"strategy": "merge", "limits": limits}}),
-        ),
-        object(
-            "RateLimitPolicy",
-            ("shop", "own"),
-            json!({"targetRef": targets("HTTPRoute", "shop"), "limits": {"mine": {"rates": [{"limit": 1, "window": "1s"}]}}}),
-        ),
-        object(
-            "TimeoutPolicy",
-            ("shop", "timeouts"),
-            json!({"targetRefs": [targets("HTTPRoute", "shop")], "request": "5s"}),
-        ),
-    ]
 }
 
 fn asked(kubeconfig: &Path, arguments: &[&str]) -> Ran {

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use regorus::Value;
 
 use super::kinds::{self, documents};
-use super::rows::Served;
 use super::settings::Settings;
 use super::verdict::Verdicts;
 use super::view::{KindState, View};
 use crate::api::moment::Moment;
 use crate::api::names::GroupResource;
 use crate::hub::Wanted;
+use crate::hub::served::Served;
 use crate::rego::bundle::Bundle;
 use crate::rego::fault::Faults;
 use crate::rego::module::ModuleId;

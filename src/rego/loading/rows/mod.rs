@@ -2,9 +2,7 @@
 
 mod carrier;
 mod document;
-mod served;
 
 pub(super) use carrier::{Carrier, STATUS, Told};
 pub(super) use document::Document;
 pub(crate) use document::document;
-pub(super) use served::Served;

@@ -1,8 +1,8 @@
 use super::*;
 use crate::api::names::GroupVersionResource;
+use crate::hub::served::Served;
 use crate::hub::{Change, Failure, FailureKind};
 use crate::rego::loading::kinds::documents;
-use crate::rego::loading::rows::Served;
 use crate::rego::loading::tests::{Hub, NOW, object, settings};
 use crate::rego::module::{ModuleId, Text};
 

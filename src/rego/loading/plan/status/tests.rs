@@ -6,9 +6,9 @@ use serde_json::json;
 use super::*;
 use crate::api::names::ObjectKey;
 use crate::api::rego_policy::Enforcement;
+use crate::hub::served::Served;
 use crate::rego::fault::Place;
 use crate::rego::loading::kinds::REGO_POLICIES;
-use crate::rego::loading::rows::Served;
 use crate::rego::loading::tests::{Hub, NOW, POLICIES, policy};
 use crate::rego::settle::{Awaited, InForce};
 

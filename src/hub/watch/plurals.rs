@@ -11,12 +11,11 @@ use kube::runtime::watcher::DefaultBackoff;
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::kinds::{SERVED, found, served_key};
-use super::rows::Served;
+use super::{Definitions, Feed, answered};
 use crate::api::names::GroupVersionResource;
 use crate::api::text::with_causes;
 use crate::hub::Change;
-use crate::hub::watch::{Definitions, Feed, answered};
+use crate::hub::served::{SERVED, Served, found, served_key};
 
 /// How often it is looked again at what the hub serves without a CustomResourceDefinition.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -26,7 +25,7 @@ const MISSING: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(50);
 
 /// Finds out what each of `wanted` is, until the sender of it is gone.
-pub(super) async fn look_up(
+pub(crate) async fn look_up_plurals(
     mut wanted: watch::Receiver<BTreeSet<String>>,
     aliases: BTreeMap<String, String>,
     client: Client,

@@ -1,0 +1,163 @@
+//! Starts what keeps the topology.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::index::Index;
+use super::key::Key;
+use super::kinds::plurals;
+use super::metrics::TopologyMetrics;
+use super::storer::{Storer, name};
+use super::watches;
+use crate::api::names::{ControllerName, ObjectKey};
+use crate::clock::Clock;
+use crate::hub::watch::{Feed, Supervisor, look_up_plurals};
+use crate::hub::{Changed, Mirror};
+use crate::reconcile::{Expectations, Leadership, Queue, Requests, Worker};
+use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, POLICIES};
+use crate::sync::{self, Changes};
+use crate::tasks::Tasks;
+use crate::telemetry::metrics::Metrics;
+use crate::topology::Needs;
+
+/// What changes within this time is taken together.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Where the topology is kept.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The ConfigMap.
+    pub(super) config_map: ObjectKey,
+}
+
+impl Settings {
+    /// In the ConfigMap `topology` of `namespace`.
+    #[must_use]
+    pub fn new(namespace: &str) -> Self {
+        Self { config_map: ObjectKey::new(namespace, name()) }
+    }
+}
+
+/// What keeps the topology, not started yet. Clones are the same.
+#[derive(Clone)]
+pub struct Stored {
+    settings: Settings,
+    controller: ControllerName,
+    clock: Clock,
+    mirror: Arc<Mirror<Index>>,
+    queue: Arc<Queue<Key>>,
+    metrics: TopologyMetrics,
+}
+
+impl std::fmt::Debug for Stored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stored").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Stored {
+    /// What keeps the topology of `controller` as `settings` say.
+    #[must_use]
+    pub fn new(
+        controller: ControllerName,
+        settings: Settings,
+        clock: Clock,
+        metrics: &Metrics,
+        own: TopologyMetrics,
+    ) -> Self {
+        Self {
+            settings,
+            mirror: Arc::new(Mirror::new(controller.clone())),
+            controller,
+            clock,
+            queue: Arc::new(Queue::new(WINDOW, metrics.clone())),
+            metrics: own,
+        }
+    }
+
+    /// Takes in what has changed of what the sync watches.
+    pub(crate) fn affected(&self, changes: &Changes<'_>) {
+        let is_read = |changed: &Changed| match changed {
+            Changed::Everything => true,
+            Changed::Object { source, .. } | Changed::Listed(source) | Changed::Forgotten(source) => {
+                source.is(&CLASSES) || source.is(&GATEWAYS) || source.is(&POLICIES) || source.is(&CONFIG_MAPS)
+            }
+            Changed::Failing { .. } => false,
+        };
+        if changes.iter().any(is_read) {
+            self.queue.affect([Key]);
+        }
+    }
+
+    /// Whether each source is up, by its resource.
+    #[must_use]
+    pub fn watches(&self) -> BTreeMap<String, bool> {
+        let guard = self.mirror.read();
+        let view = guard.view(self.clock.now());
+        // What is watched only where something refers to it is up where it was listed.
+        let all = Needs { services: true, namespaces: true, grants: true };
+        let sources = watches::plan(view, all, &self.settings.config_map).into_keys();
+        let of_always = watches::plan(view, Needs::default(), &self.settings.config_map);
+        let sources = sources.filter(|source| of_always.contains_key(source) || view.is_settled(source));
+        sources.map(|source| (source.label(), view.is_up(&source))).collect()
+    }
+
+    /// Starts it. What is returned works until `stop`, and then ends what is in hand.
+    pub(crate) fn start(
+        self,
+        client: Client,
+        sync: Arc<sync::Mirror>,
+        leadership: Leadership,
+        metrics: &Metrics,
+        tasks: &Tasks,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        let Self { settings, controller, clock, mirror, queue, metrics: own } = self;
+        let affects = queue.clone();
+        let feed = Feed::new(mirror.clone(), controller.clone(), clock, move |changes| {
+            if changes.iter().next().is_some() {
+                affects.affect([Key]);
+            }
+        });
+        let (wanted, watched) = watch::channel(Default::default());
+        let (plurals, looked_up) = watch::channel(plurals().collect());
+        let mut supervisor = Supervisor::new(client.clone(), feed.clone(), tasks.clone());
+        let definitions = supervisor.definitions();
+        let looking = look_up_plurals(looked_up, BTreeMap::new(), client.clone(), feed, definitions);
+        supervisor.spawn(async move {
+            // They are looked up for as long as this runs.
+            let _plurals = plurals;
+            looking.await;
+        });
+        tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
+        let storer = Storer {
+            settings,
+            controller,
+            sync,
+            mirror,
+            clock,
+            wanted: wanted.clone(),
+            requests: Requests::new(client, leadership.clone()),
+            leadership: leadership.clone(),
+            queue: queue.clone(),
+            written: Expectations::default(),
+            last: Default::default(),
+            metrics: own,
+        };
+        queue.affect([Key]);
+        let working = Worker::new(storer, queue, leadership, metrics.clone(), tasks.clone()).run(stop);
+        async move {
+            working.await;
+            // Watches end with it.
+            drop(wanted);
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,24 @@
+//! What is attached to what, kept on a hub for whoever looks: a ConfigMap and metrics.
+//!
+//! ```text
+//! sync's mirror (classes, Gateways, policies) ─┐
+//!                                              ├─▶ facts ─▶ graph ─▶ text ─▶ the ConfigMap
+//! own mirror (routes, Services, …) ────────────┘     ╰─▶ what else is to be watched
+//! ```
+//!
+//! Any change of a row is one key, taken at most once a second, and on a thread that gives way to all else. The graph is built anew
+//! each time and dropped after use.
+
+mod flow;
+mod index;
+mod key;
+mod kinds;
+mod metrics;
+mod rows;
+mod storer;
+mod text;
+mod watches;
+
+pub use flow::{Settings, Stored};
+pub use metrics::TopologyMetrics;
+pub use text::{LIMIT, Text, text};

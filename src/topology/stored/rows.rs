@@ -1,0 +1,113 @@
+//! What is kept of each object: what the graph reads of it, or why that cannot be read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, TOPOLOGY_DETAIL};
+use crate::api::json::Hash;
+use crate::api::names::ControllerName;
+use crate::api::object::HubObject;
+use crate::hub::{Pruned, Row};
+use crate::topology::fault::Fault;
+use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service};
+
+/// What the graph reads of an object, or why that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Read<T>(pub(super) Result<Arc<T>, Fault>);
+
+impl<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static> Row for Read<T> {}
+
+impl Pruned for Read<ListenerSet> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        Self(ListenerSet::read(object).map(Arc::new))
+    }
+}
+
+impl Pruned for Read<Service> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        Self(Service::read(object).map(Arc::new))
+    }
+}
+
+impl Pruned for Read<Grant> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        Self(Grant::read(object).map(Arc::new))
+    }
+}
+
+impl Pruned for Read<Namespace> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        Self(Ok(Arc::new(Namespace::read(object))))
+    }
+}
+
+/// A kind of routes, as a type.
+pub(super) trait OfKind: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The kind.
+    const KIND: RouteKind;
+}
+
+macro_rules! kinds {
+    ($($name:ident = $kind:ident),+) => {
+        $(
+            #[doc = concat!("Routes of the kind ", stringify!($kind), ".")]
+            #[derive(Clone, Debug, PartialEq)]
+            pub(super) struct $name;
+
+            impl OfKind for $name {
+                const KIND: RouteKind = RouteKind::$kind;
+            }
+        )+
+    };
+}
+
+kinds!(OfGrpc = Grpc, OfHttp = Http, OfTcp = Tcp, OfTls = Tls, OfUdp = Udp);
+
+/// A route of a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RouteRow<K> {
+    /// What is read of it.
+    pub(super) read: Result<Arc<Route>, Fault>,
+    kind: PhantomData<K>,
+}
+
+impl<K: OfKind> Row for RouteRow<K> {}
+
+impl<K: OfKind> Pruned for RouteRow<K> {
+    fn prune(object: &HubObject, _: &ControllerName) -> Self {
+        Self { read: Route::read(K::KIND, object).map(Arc::new), kind: PhantomData }
+    }
+}
+
+/// The ConfigMap that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredText {
+    /// Unique over time.
+    pub(super) uid: String,
+    /// Whether it is this controller's own.
+    pub(super) is_ours: bool,
+    /// The hash of what it says.
+    pub(super) text: Hash,
+    /// How much it says that it says.
+    pub(super) detail: String,
+}
+
+impl Row for StoredText {}
+
+impl Pruned for StoredText {
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        let metadata = &object.metadata;
+        let is = |key: &str, value: &str| metadata.labels.get(key).is_some_and(|found| found == value);
+        let data: BTreeMap<String, String> = object.data_as();
+        Self {
+            uid: metadata.uid.clone(),
+            is_ours: is(MANAGED_BY, MANAGED_BY_US)
+                && is(CONTROLLER, controller.hash())
+                && is(TOPOLOGY, "true"),
+            text: Hash::of_text(data.get(super::text::KEY).map(String::as_str).unwrap_or_default()),
+            detail: metadata.annotations.get(TOPOLOGY_DETAIL).cloned().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! `--topology`: what is attached to what, in a ConfigMap of a hub of its own.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube::api::{DynamicObject, Patch};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::certificates::User;
+use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::fixtures::topology::objects;
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Controller, binaries, wait};
+use serde_json::{Value, json};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
+const STORED: &str = "policy_sync_topology_stored";
+
+async fn hub(name: &str) -> Result<ControlPlane> {
+    let binaries = binaries::ensure().await?;
+    let mut crds = crds::for_side(Side::Hub, &binaries)?;
+    crds.extend(crds::more_routes(&binaries)?);
+    let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await?;
+    for object in objects() {
+        apply(&hub.client()?, &object).await?;
+    }
+    Ok(hub)
+}
+
+async fn controller(hub: &ControlPlane) -> Result<Controller> {
+    Controller::start(Path::new(BINARY), hub, &["--topology"]).await
+}
+
+/// The object of this kind and name that the hub has.
+fn named(kind: &str, name: &str) -> Result<Value> {
+    let is_it = |object: &Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    objects().into_iter().find(is_it).with_context(|| format!("{kind} {name}"))
+}
+
+fn config_map() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "topology", "namespace": "default"}})
+}
+
+/// What the command prints of the same hub.
+fn printed(hub: &ControlPlane) -> Result<String> {
+    let output = Command::new(BINARY)
+        .args(["topology", "-o", "dot", "--kubeconfig"])
+        .arg(hub.kubeconfig())
+        .output()?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Waits until the ConfigMap says what the command prints.
+async fn until_stored(hub: &ControlPlane) -> Result<DynamicObject> {
+    let (maps, name) = api_for(&hub.client()?, &config_map()).await?;
+    let printed = printed(hub)?;
+    wait::until("the topology is stored", LIMIT, || async {
+        let found = maps.get(&name).await?;
+        let text = found.data["data"]["topology"].as_str().unwrap_or_default();
+        ensure!(text == printed, "it says {text}\nand the command {printed}");
+        Ok(found)
+    })
+    .await
+}
+
+async fn until_metric(
+    controller: &Controller,
+    name: &str,
+    labels: &[(&str, &str)],
+    value: f64,
+) -> Result<()> {
+    wait::until(&format!("{name} is {value}"), LIMIT, || async {
+        let metrics = controller.metrics().await?;
+        let found = metrics.value(name, labels)?;
+        ensure!((found - value).abs() < 0.5, "it is {found}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_config_map_says_what_the_command_prints_and_a_restart_writes_nothing() -> Result<()> {
+    let hub = hub("topology-stored").await?;
+    let client = hub.client()?;
+    let first = controller(&hub).await?;
+    let found = until_stored(&hub).await?;
+    let labels = found.labels();
+    ensure!(labels.get("kuadrant.io/topology").is_some_and(|value| value == "true"), "{labels:?}");
+    ensure!(found.annotations()["kuadrant.io/topology-detail"] == "full", "{:?}", found.annotations());
+    let text = found.data["data"]["topology"].as_str().context("a text")?;
+    for node in [
+        "tcproute.gateway.networking.k8s.io:shop/raw#rule-1",
+        "service:backends/api#http",
+        "ratelimitpolicy.kuadrant.io:shop/own",
+    ] {
+        ensure!(text.contains(&format!("\"{node}\"")), "{text}");
+    }
+    until_metric(&first, STORED, &[], 1.0).await?;
+    let metrics = first.metrics().await?;
+    metrics.lint().await?;
+    ensure!(metrics.value("policy_sync_topology_nodes", &[("kind", "HTTPRoute")])? > 1.5, "{metrics}");
+    let refused = [("reason", "NotAllowedByListeners")];
+    ensure!(metrics.value("policy_sync_topology_unattached", &refused)? > 0.5, "{metrics}");
+    for resource in [
+        "httproutes.gateway.networking.k8s.io",
+        "services",
+        "namespaces",
+        "referencegrants.gateway.networking.k8s.io",
+    ] {
+        ensure!(
+            metrics.value("policy_sync_watch_up", &[("resource", resource)])? > 0.5,
+            "{resource}: {metrics}"
+        );
+    }
+    let page = include_str!("../../docs/metrics.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `policy_sync_topology_")?.split_once('`'));
+    let documented: BTreeSet<String> = rows.map(|(name, _)| format!("policy_sync_topology_{name}")).collect();
+    let served = metrics.names().into_iter().filter(|name| name.starts_with("policy_sync_topology_"));
+    let served: BTreeSet<String> = served.map(str::to_owned).collect();
+    // What there is none of has no series.
+    ensure!(
+        served.is_subset(&documented) && documented.len() - served.len() <= 1,
+        "{served:?} {documented:?}"
+    );
+
+    // One route less; what was said before is said no more.
+    let route = named("HTTPRoute", "shop")?;
+    let (routes, _) = api_for(&client, &route).await?;
+    let before = found.resource_version();
+    routes.delete("shop", &Default::default()).await?;
+    let after = until_stored(&hub).await?;
+    ensure!(after.resource_version() != before, "it was not written");
+    first.terminate().await?;
+
+    let second = controller(&hub).await?;
+    until_metric(&second, STORED, &[], 1.0).await?;
+    second.settled(&hub).await?;
+    let writes = second.writes(&hub)?;
+    let of_topology = writes.iter().filter(|write| write.object().resource == "configmaps").count();
+    ensure!(of_topology == 0, "a restart wrote {writes:#?}");
+    let still = until_stored(&hub).await?;
+    ensure!(still.resource_version() == after.resource_version(), "{still:?}");
+
+    // Somebody writes into it: it is put back.
+    let (maps, name) = api_for(&client, &config_map()).await?;
+    maps.patch(&name, &Default::default(), &Patch::Merge(json!({"data": {"topology": "digraph {}"}})))
+        .await?;
+    until_stored(&hub).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_config_map_of_somebody_else_stays_as_it_is() -> Result<()> {
+    let hub = hub("topology-foreign").await?;
+    let mut theirs = config_map();
+    theirs["data"] = json!({"topology": "theirs"});
+    apply(&hub.client()?, &theirs).await?;
+    let controller = controller(&hub).await?;
+    let said = || async {
+        let log = controller.log()?;
+        ensure!(log.contains("is not this controller's own"), "{log}");
+        Ok(())
+    };
+    wait::until("it is told", LIMIT, said).await?;
+    until_metric(&controller, STORED, &[], 0.0).await?;
+    let (maps, name) = api_for(&hub.client()?, &config_map()).await?;
+    ensure!(maps.get(&name).await?.data["data"]["topology"] == "theirs");
+    // Once it goes, there is room.
+    maps.delete(&name, &Default::default()).await?;
+    until_stored(&hub).await?;
+    until_metric(&controller, STORED, &[], 1.0).await
+}
+
+#[tokio::test]
+async fn what_may_not_be_listed_is_unknown_and_all_else_goes_on() -> Result<()> {
+    let hub = hub("topology-rights").await?;
+    let client = hub.client()?;
+    let user = User::new("narrow");
+    let group = "rbac.authorization.k8s.io";
+    // All that the sync needs, HTTPRoutes, and the ConfigMap; no other kind of routes, no Services.
+    let rules = json!([
+        {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses", "gateways", "httproutes", "gatewayclasses/status", "gateways/status"], "verbs": ["*"]},
+        {"apiGroups": ["cluster.open-cluster-management.io", "work.open-cluster-management.io", "kuadrant.io", "policies.example.com", "apiextensions.k8s.io", "authorization.k8s.io", "events.k8s.io", "coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]},
+    ]);
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "narrow"}, "rules": rules});
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "narrow"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "narrow"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "narrow"}]});
+    for object in [role, binding] {
+        apply(&client, &object).await?;
+    }
+    let mut controller = Controller::launch(Path::new(BINARY), &hub, &["--topology"], Some(user))?;
+    controller.ready().await?;
+    controller.leads().await?;
+    until_metric(&controller, STORED, &[], 1.0).await?;
+    let (maps, name) = api_for(&client, &config_map()).await?;
+    let found = maps.get(&name).await?;
+    let text = found.data["data"]["topology"].as_str().context("a text")?;
+    ensure!(
+        text.contains("httproute.gateway.networking.k8s.io:shop/shop\"")
+            && text.contains("\"service:backends/api\""),
+        "{text}"
+    );
+    ensure!(!text.contains("tcproute."), "{text}");
+    let metrics = controller.metrics().await?;
+    ensure!(metrics.value("policy_sync_topology_unknown_kinds", &[])? > 0.5, "{metrics}");
+    ensure!(metrics.value("policy_sync_watch_up", &[("resource", "services")])? < 0.5, "{metrics}");
+    // The class is served all the same.
+    let (classes, name) = api_for(&client, &named("GatewayClass", "multi")?).await?;
+    wait::until("the class is accepted", LIMIT, || async {
+        let class = classes.get(&name).await?;
+        let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is_true = |condition: &Value| condition["type"] == "Accepted" && condition["status"] == "True";
+        ensure!(conditions.iter().any(is_true), "{conditions:?}");
+        Ok(())
+    })
+    .await
+}

@@ -1,0 +1,79 @@
+//! The text that is stored: as much detail as fits.
+
+use policy_sync::topology::Graph;
+use policy_sync::topology::stored::text;
+use serde_json::{Value, json};
+
+use crate::shorthand::objects;
+
+/// A world of some Gateways with routes and policies.
+fn world(gateways: usize) -> Vec<Value> {
+    (0..gateways)
+        .flat_map(|number| {
+            let (gateway, route) = (format!("gateway-{number:03}"), format!("route-{number:03}"));
+            [
+                json!({"Gateway": gateway, "listeners": [{}, {"name": "b", "port": 81}]}),
+                json!({"HTTPRoute": route, "parents": [gateway], "rules": [{"backends": ["api:80"]}, {"backends": ["api:80"]}]}),
+                json!({"RateLimitPolicy": format!("{route}-limits"), "target": format!("HTTPRoute/{route}"), "limits": {"x": {}}}),
+                json!({"AuthPolicy": format!("{gateway}-auth"), "target": format!("Gateway/{gateway}"), "rules": {}}),
+            ]
+        })
+        .chain([json!({"GatewayClass": "istio"}), json!({"Service": "api", "ports": [{"port": 80}]})])
+        .collect()
+}
+
+#[test]
+fn as_much_detail_as_fits() {
+    let objects = objects(&world(20));
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let whole = text(&graph, usize::MAX);
+    assert_eq!(whole.detail.to_string(), "full");
+    let mut details: Vec<String> = Vec::new();
+    let mut last = usize::MAX;
+    for limit in (0..=whole.dot.len()).rev().step_by(50) {
+        let found = text(&graph, limit);
+        assert!(found.dot.len() <= limit.max(60), "{limit}: {} bytes", found.dot.len());
+        assert!(found.dot.len() <= last, "less room, more text");
+        last = found.dot.len();
+        assert!(found.dot.starts_with("strict digraph {\n") && found.dot.ends_with("}\n"));
+        if details.last() != Some(&found.detail.to_string()) {
+            details.push(found.detail.to_string());
+        }
+    }
+    assert_eq!(details[..4], ["full", "routes", "listeners", "gateways"]);
+    assert!(details[4].starts_with("first ") && details[4].ends_with(" of 20"), "{details:?}");
+    assert_eq!(details.last().map(String::as_str), Some("first 0 of 20"));
+    let numbers = details[4..].iter().map(|detail| detail.split(' ').nth(1).unwrap().parse().unwrap());
+    let numbers: Vec<usize> = numbers.collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] > pair[1]), "{numbers:?}");
+}
+
+#[test]
+fn each_detail_says_what_it_says() {
+    let objects = objects(&world(3));
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let mut limit = usize::MAX;
+    let mut next = || {
+        let found = text(&graph, limit);
+        limit = found.dot.len() - 1;
+        found
+    };
+    let full = next().dot;
+    for part in ["#rule-2\"", "\"service:shop/api#80\"", "[style=dashed]", "ServicePort\\n"] {
+        assert!(full.contains(part), "{part}: {full}");
+    }
+    let routes = next().dot;
+    assert!(!routes.contains("#rule-") && !routes.contains("service:"), "{routes}");
+    assert!(routes.contains("route-001\"") && routes.contains("ratelimitpolicy."), "{routes}");
+    let listeners = next().dot;
+    assert!(!listeners.contains("httproute.") && !listeners.contains("ratelimitpolicy."), "{listeners}");
+    assert!(listeners.contains("Listener\\nshop/gateway-001#http\\nroutes: 1"), "{listeners}");
+    let gateways = next();
+    assert_eq!(gateways.detail.to_string(), "gateways");
+    assert!(!gateways.dot.contains('#') && gateways.dot.contains("authpolicy."), "{}", gateways.dot);
+    let two = next();
+    assert_eq!(two.detail.to_string(), "first 2 of 3");
+    assert!(two.dot.contains("gateway-001\"") && !two.dot.contains("gateway-002"), "{}", two.dot);
+}
