@@ -361,10 +361,11 @@ impl Params {
 }
 
 impl Merge {
-    /// The names of each path of its rules. One that cannot be read is left out.
+    /// Each path of its rules without its first dot, and the names in it. One that cannot be read is left out.
     #[must_use]
-    pub fn rule_paths(&self) -> Vec<Vec<String>> {
-        self.rules.iter().filter_map(|path| names(path).ok()).collect()
+    pub fn rule_paths(&self) -> Vec<(String, Vec<String>)> {
+        let read = |path: &String| Some((path.trim_start_matches('.').to_owned(), names(path).ok()?));
+        self.rules.iter().filter_map(read).collect()
     }
 
     /// What is wrong with its paths: where in the list, and what.

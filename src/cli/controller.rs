@@ -94,7 +94,7 @@ pub struct Arguments {
     /// list and watch routes, ListenerSets, Services, Namespaces and ReferenceGrants; of what may not be listed nothing is said.
     #[arg(
         long,
-        default_value_t = false,
+        default_value_t = true,
         default_missing_value = "true",
         num_args = 0..=1,
         require_equals = true,
@@ -208,7 +208,8 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     };
     let topology = if arguments.topology {
         let own = TopologyMetrics::new(&metrics).context("cannot set metrics up")?;
-        Some(Stored::new(controller.clone(), stored::Settings::new(&namespace), clock, &metrics, own))
+        let stored = stored::Settings::new(arguments.election.namespace(&namespace));
+        Some(Stored::new(controller.clone(), stored, clock, &metrics, own))
     } else {
         None
     };

@@ -12,7 +12,7 @@ use crate::api::rego_policy;
 const LABEL: (&str, &str) = ("openpolicyagent.org/webhook", "ignore");
 
 /// How the names of our own ClusterRoles, and of their bindings, end in the manifests.
-const ROLES: [&str; 6] = ["", "-policies", "-policy-kinds", "-rego", "-tls-secrets", "-viewer"];
+const ROLES: [&str; 7] = ["", "-policies", "-policy-kinds", "-rego", "-tls-secrets", "-topology", "-viewer"];
 /// The group of both.
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// Who the API server is to itself: it keeps an address for each Service, for one.

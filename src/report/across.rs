@@ -8,20 +8,24 @@ use serde_json::Value;
 
 use crate::api::annotations::CLUSTER_OVERRIDES;
 use crate::api::json::pointer;
-use crate::api::names::{CLUSTER, ClusterName, ControllerName, ObjectKey, Origin};
+use crate::api::names::{CLUSTER, ClusterName, ControllerName, GroupResource, ObjectKey, Origin};
+use crate::api::params::Role;
 use crate::api::schema::Schema;
 use crate::clock::Clock;
 use crate::hub::HubClient;
-use crate::sync::desired::eligibility::{KindEligibility, of_kind};
+use crate::sync::desired::eligibility::{KindEligibility, of_gateway, of_kind, of_target};
 use crate::sync::desired::overrides::{Chosen, Overrides};
 use crate::sync::dry_run::{self, ReadError, WorksOf};
-use crate::sync::explain::{Explanation, Reason, Said, Unavailable, Verdict, When, explain, explain_as_said};
+use crate::sync::explain::{Explanation, Reason, Unavailable, Verdict, When, explain_on};
+use crate::sync::rows::kind::KindInfo;
 use crate::sync::rows::policy::Policy;
-use crate::sync::{OfflineMirror, Settings, View};
-use crate::topology::clusters::{Fleet, GatewayThere, PolicyState, PolicyThere, is_target};
-use crate::topology::locator::Kind;
+use crate::sync::{ClassParams, OfflineMirror, Settings, View};
+use crate::topology::clusters::{
+    Fleet, GatewayThere, PolicyOn, PolicyState, PolicyThere, Variant, is_target,
+};
+use crate::topology::locator::{GATEWAY, Kind, Locator};
 use crate::topology::rows;
-use crate::topology::show::ObjectFault;
+use crate::topology::show::{ObjectFault, Scope};
 use crate::topology::{Lent, Objects};
 
 /// What is on clusters.
@@ -33,115 +37,171 @@ pub struct Across {
     pub fleet: Fleet,
     /// Objects that are not as the API has them.
     pub faults: Vec<ObjectFault>,
-    /// The Gateways that are not on the cluster that was asked for, each with why not.
-    pub absent: Vec<String>,
+    /// What is not known, or not in the answer: Gateways that are not on the cluster that was asked for, or leave one, and kinds of
+    /// policies that cannot be read.
+    pub unknown: Vec<String>,
 }
 
-/// Reads what is on `cluster`, or on all. How policies fare on all, their annotations say; on one, its works.
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct AcrossQuery<'q> {
+    /// How plans are made.
+    pub settings: &'q Settings,
+    /// Of which cluster, where it is one.
+    pub cluster: Option<&'q ClusterName>,
+    /// Of which Gateways.
+    pub scope: &'q Scope,
+}
+
+/// Reads what is on clusters.
 ///
 /// # Errors
 ///
-/// Where the hub cannot be read.
+/// Where the hub cannot be read, or has no such cluster.
 pub async fn across(
     hub: &HubClient,
     controller: &ControllerName,
-    settings: &Settings,
-    cluster: Option<&ClusterName>,
+    query: AcrossQuery<'_>,
 ) -> Result<Across, ReadError> {
-    let works = cluster.map_or(WorksOf::Gateways, |cluster| WorksOf::Cluster(cluster.clone()));
+    let works = query.cluster.map_or(WorksOf::All, |cluster| WorksOf::Cluster(cluster.clone()));
     let found = dry_run::read_with(hub, controller, &works).await?;
     let guard = found.mirror.read();
     let view = guard.view(Clock::start().now());
-    if let Some(cluster) = cluster.filter(|cluster| view.cluster(cluster).is_none()) {
+    if let Some(cluster) = query.cluster.filter(|cluster| view.cluster(cluster).is_none()) {
         return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
     }
-    let said = |origin: &Origin| found.said(origin);
-    let said: Option<&dyn Fn(&Origin) -> Said> = if cluster.is_none() { Some(&said) } else { None };
-    let surveyor =
-        Surveyor { view, settings, unavailable: &found.unavailable, said, cluster, of_files: false };
-    Ok(surveyor.across())
+    Ok(Surveyor { view, query, unavailable: &found.unavailable, of_files: false }.across())
 }
 
 /// The same of what files have, to which nothing has answered; `None` where they have no such cluster.
 #[must_use]
-pub fn across_files(
-    mirror: &OfflineMirror,
-    settings: &Settings,
-    cluster: Option<&ClusterName>,
-) -> Option<Across> {
+pub fn across_files(mirror: &OfflineMirror, query: AcrossQuery<'_>) -> Option<Across> {
     let guard = mirror.read();
     let view = guard.view(OfflineMirror::settled());
-    if cluster.is_some_and(|cluster| view.cluster(cluster).is_none()) {
+    if query.cluster.is_some_and(|cluster| view.cluster(cluster).is_none()) {
         return None;
     }
-    let unavailable = Unavailable::new();
-    let surveyor =
-        Surveyor { view, settings, unavailable: &unavailable, said: None, cluster, of_files: true };
-    Some(surveyor.across())
+    Some(Surveyor { view, query, unavailable: &Unavailable::new(), of_files: true }.across())
 }
 
 struct Surveyor<'s> {
     view: View<'s>,
-    settings: &'s Settings,
+    query: AcrossQuery<'s>,
     unavailable: &'s Unavailable,
-    /// What annotations of policies say, where works are not read.
-    said: Option<&'s dyn Fn(&Origin) -> Said>,
-    /// The one cluster that is asked for.
-    cluster: Option<&'s ClusterName>,
     of_files: bool,
 }
 
 impl Surveyor<'_> {
     fn across(&self) -> Across {
         let (objects, faults) = Lent::new(self.view).read();
-        let mut fleet = Fleet::default();
-        let mut absent = Vec::new();
-        for key in objects.gateways().keys() {
+        let mut across = Across { objects, fleet: Fleet::default(), faults, unknown: Vec::new() };
+        let scope = self.query.scope;
+        let asked = |key: &&ObjectKey| scope.has_gateway(&Locator::of(GATEWAY, key));
+        for key in across.objects.gateways().keys().filter(asked) {
             let explanation = self.explain(&Origin::Gateway(key.clone()), "Gateway");
             let there = self.gateway(key, &explanation);
-            if let (true, Some(cluster)) = (there.is_empty(), self.cluster) {
-                absent.push(why_absent(key, cluster, &explanation));
-            }
+            across.unknown.extend(self.absent(key, &explanation, there.is_empty()));
             if !there.is_empty() {
-                fleet.gateways.insert(key.clone(), there);
+                across.fleet.gateways.insert(key.clone(), there);
             }
         }
+        self.unread_kinds(&mut across);
+        let mut kinds: BTreeMap<GroupResource, Option<KindInfo>> = BTreeMap::new();
         for (origin, row) in self.view.policies() {
-            let (KindEligibility::Listed(_, info) | KindEligibility::Frozen(_, Some(info))) =
-                of_kind(self.view, origin.kind())
-            else {
-                continue;
-            };
+            let info = kinds.entry(origin.kind().clone()).or_insert_with_key(|kind| info(self.view, kind));
+            let Some(info) = info else { continue };
             let kind = Kind { group: origin.kind().group.clone(), kind: info.kind.clone() };
             let key = (kind, origin.object().clone());
-            let Some(policy) = objects.policies().get(&key) else { continue };
-            let clusters = clusters_of(&fleet, &key.1, policy);
+            let Some(policy) = across.objects.policies().get(&key) else { continue };
+            let mut on = PolicyOn {
+                gateways: self.gateways_of(&across.fleet, &origin, policy),
+                ..PolicyOn::default()
+            };
+            let of_gateways = on.gateways.iter().filter_map(|gateway| across.fleet.gateways.get(gateway));
+            let clusters: BTreeSet<ClusterName> = of_gateways.flat_map(BTreeMap::keys).cloned().collect();
             if clusters.is_empty() {
                 continue;
             }
             let explanation = self.explain(&origin, &info.kind);
             let mut variants = Variants::new(row, policy, info.schema.as_deref());
-            let there = clusters.into_iter().filter_map(|cluster| {
-                let verdict = explanation.clusters.get(&cluster)?;
-                let there = self.policy(verdict, || variants.on(self.view, &cluster));
-                Some((cluster, there))
-            });
-            let there = there.collect();
-            fleet.policies.insert(key, there);
+            for cluster in clusters {
+                let Some(verdict) = explanation.clusters.get(&cluster) else { continue };
+                let there = self.policy(&origin, &cluster, verdict, || variants.on(self.view, &cluster));
+                on.clusters.insert(cluster, there);
+            }
+            across.fleet.policies.insert(key, on);
         }
-        Across { objects, fleet, faults, absent }
+        across
     }
 
     fn explain(&self, origin: &Origin, kind: &str) -> Explanation {
-        let Self { view, settings, unavailable, .. } = *self;
-        let mut explanation = match self.said.filter(|_| origin.as_gateway().is_none()) {
-            Some(said) => explain_as_said(view, settings, origin, kind, unavailable, said(origin)),
-            None => explain(view, settings, origin, kind, unavailable),
+        let AcrossQuery { settings, cluster, .. } = self.query;
+        explain_on(self.view, settings, (origin, kind), self.unavailable, cluster)
+    }
+
+    /// The Gateways that copies of `policy` refer to.
+    fn gateways_of(&self, fleet: &Fleet, origin: &Origin, policy: &rows::Policy) -> BTreeSet<ObjectKey> {
+        let namespace = &origin.object().namespace;
+        let targets = policy.targets.iter().map(|target| ObjectKey::new(namespace, &target.name));
+        let is_target = |key: &ObjectKey| {
+            fleet.gateways.contains_key(key)
+                && policy.targets.iter().any(|target| is_target(target, namespace, key))
+                && of_target(self.view, key, origin.kind()).is_ours()
         };
-        if let Some(asked) = self.cluster {
-            explanation.clusters.retain(|cluster, _| cluster == asked);
+        targets.filter(is_target).collect()
+    }
+
+    /// Takes in which kinds of policies cannot be read: what they have on the Gateways of classes that list them is not known.
+    fn unread_kinds(&self, across: &mut Across) {
+        let mut unread: BTreeSet<String> = BTreeSet::new();
+        for (key, there) in &mut across.fleet.gateways {
+            let Some(gateway) = self.view.gateway(key) else { continue };
+            let params = self.view.class_params(&gateway.class);
+            let listed =
+                params.iter().filter_map(ClassParams::known).flat_map(|params| params.listed(Role::Policy));
+            let faults: Vec<String> = listed
+                .filter_map(|gvr| match of_kind(self.view, &gvr.kind) {
+                    KindEligibility::Frozen(problem, _) => {
+                        Some(format!("policies of the kind {}: {}", gvr.kind, problem.text()))
+                    }
+                    KindEligibility::Listed(..) | KindEligibility::Unlisted => None,
+                })
+                .collect();
+            if !faults.is_empty() {
+                there.values_mut().for_each(|there| there.certain = false);
+            }
+            unread.extend(faults);
         }
-        explanation
+        across.unknown.extend(unread);
+    }
+
+    /// Why the Gateway `key` is not in the answer, which it is not at all where it `is_nowhere`.
+    fn absent(&self, key: &ObjectKey, explanation: &Explanation, is_nowhere: bool) -> Vec<String> {
+        let origin = Origin::Gateway(key.clone());
+        let leaving = explanation.clusters.iter().filter_map(|(cluster, verdict)| {
+            let is_there = !verdict.state.is_desired() && self.view.work_of(&origin, cluster).is_some();
+            let reason =
+                verdict.reasons.iter().find(|reason| reason.code == "Leaving").filter(|_| is_there)?;
+            let (_, text) = words(reason);
+            Some(format!(
+                "what is in force of Gateway {key} on cluster {cluster}, which it leaves: {}",
+                text.replace(CLUSTER, &cluster.0)
+            ))
+        });
+        let mut texts: Vec<String> = leaving.collect();
+        let is_ours = of_gateway(self.view, key).is_ours() || self.query.scope.gateway.is_some();
+        if let Some(cluster) = self.query.cluster
+            && texts.is_empty()
+            && is_nowhere
+            && is_ours
+        {
+            let reason = explanation.clusters.get(cluster).and_then(|verdict| verdict.reasons.first());
+            if let Some((code, text)) = reason.map(words) {
+                let text = text.replace(CLUSTER, &cluster.0);
+                texts.push(format!("Gateway {key} is not on cluster {cluster}: {code}: {text}"));
+            }
+        }
+        texts
     }
 
     /// The clusters that the Gateway `key` is on.
@@ -156,16 +216,14 @@ impl Surveyor<'_> {
                 Some(When::Until(moment)) if reason.code == "InGrace" => Some(moment.rfc3339()),
                 _ => None,
             });
-            let [first, silent] = [verdict.reasons.first(), silent(verdict)];
             let is_fine = |reason: &&Reason| reason.code == "Programmed" || self.is_planned(reason);
-            let reason = silent.or(first.filter(|reason| !is_fine(reason)));
-            // What is not programmed is there all the same.
-            let certain = reason.is_none_or(|reason| reason.code == "NotProgrammed");
+            let reason = silent(verdict).or(verdict.reasons.first().filter(|reason| !is_fine(reason)));
             let there = GatewayThere {
                 until,
                 reason: reason.map(words),
-                certain,
-                attached_routes: self.attached_routes(key, cluster),
+                // What is not programmed is there all the same.
+                certain: reason.is_none_or(|reason| reason.code == "NotProgrammed"),
+                attached_routes: self.attached_routes(&origin, cluster),
             };
             (cluster.clone(), there)
         });
@@ -177,19 +235,24 @@ impl Surveyor<'_> {
         self.of_files && ["NotWritten", "WaitsForPolicies"].contains(&reason.code)
     }
 
-    /// How many routes the listeners of the Gateway `key` carry on `cluster`, as the Gateway's status says.
-    fn attached_routes(&self, key: &ObjectKey, cluster: &ClusterName) -> BTreeMap<String, i32> {
-        let prefix = format!("{cluster}.");
-        let listeners = self.view.gateway(key).map(|gateway| &gateway.fields.status.listeners);
+    /// How many routes the listeners of the Gateway `origin` carry on `cluster`, as that says.
+    fn attached_routes(&self, origin: &Origin, cluster: &ClusterName) -> BTreeMap<String, i64> {
+        let answer = self.view.work_of(origin, cluster).and_then(|work| work.answer.as_ref());
+        let listeners = answer.and_then(|answer| answer.gateway.as_ref()).map(|gateway| &gateway.listeners);
         let listeners = listeners.into_iter().flatten();
-        let of_cluster = listeners.filter_map(|listener| {
-            Some((listener.name.strip_prefix(&prefix)?.to_owned(), listener.attached_routes))
-        });
-        of_cluster.collect()
+        let counts =
+            listeners.filter_map(|listener| Some((listener.name.to_string(), listener.attached_routes?)));
+        counts.collect()
     }
 
-    /// How a policy is on a cluster where this is to be said of it.
-    fn policy(&self, verdict: &Verdict, variant: impl FnOnce() -> Variant) -> PolicyThere {
+    /// How the policy `origin` is on `cluster`, where this is to be said of it.
+    fn policy(
+        &self,
+        origin: &Origin,
+        cluster: &ClusterName,
+        verdict: &Verdict,
+        variant: impl FnOnce() -> Option<Arc<Variant>>,
+    ) -> PolicyThere {
         let reason = verdict.reasons.first();
         let code = reason.map(|reason| reason.code).unwrap_or_default();
         let state = match code {
@@ -198,35 +261,39 @@ impl Surveyor<'_> {
             _ if reason.is_some_and(|reason| self.is_planned(reason)) => PolicyState::Planned,
             _ => PolicyState::NotInForce,
         };
-        let is_silent = silent(verdict);
+        let silent = silent(verdict);
         let is_known = match code {
             // The cluster's own policy is in force, whose content nobody has told.
             "Overridden" => false,
             // The cluster has judged what is there.
             "NotEnforced" => true,
-            // Works would tell whether an earlier revision is there.
-            "WaitingForApply" | "Untold" if self.said.is_some() => false,
             // Of an earlier revision that may be in force nothing is kept.
-            _ => state.counts() || !verdict.state.is_present(),
+            _ => state.counts() || !self.may_be_there(origin, cluster),
         };
-        let reason = if state.counts() { is_silent } else { reason };
-        let Variant { spec, differs } = if state.counts() { variant() } else { Variant::default() };
         PolicyThere {
             state,
-            certain: is_known && is_silent.is_none(),
-            reason: reason.map(words),
-            spec,
-            differs,
+            certain: is_known && silent.is_none(),
+            reason: if state.counts() { silent } else { reason }.map(words),
+            variant: if state.counts() { variant() } else { None },
         }
+    }
+
+    /// Whether any copy of `origin` may be on `cluster`: its agent has said of one, whichever it was, that it is there.
+    fn may_be_there(&self, origin: &Origin, cluster: &ClusterName) -> bool {
+        self.view.work_of(origin, cluster).is_some_and(|work| {
+            let answer = work.answer.as_ref();
+            work.deleting.is_some()
+                || answer.is_some_and(|answer| answer.applied || answer.revision.is_some())
+        })
     }
 }
 
-/// Why the Gateway `key` is not on `cluster`.
-fn why_absent(key: &ObjectKey, cluster: &ClusterName, explanation: &Explanation) -> String {
-    let reason = explanation.clusters.get(cluster).and_then(|verdict| verdict.reasons.first());
-    let (code, text) = reason.map(words).unwrap_or_default();
-    let text = text.replace(CLUSTER, &cluster.0);
-    format!("Gateway {key} is not on cluster {cluster}: {code}: {text}")
+/// What is known of `kind`, where its policies can be read.
+fn info(view: View<'_>, kind: &GroupResource) -> Option<KindInfo> {
+    match of_kind(view, kind) {
+        KindEligibility::Listed(_, info) | KindEligibility::Frozen(_, Some(info)) => Some(info),
+        KindEligibility::Frozen(_, None) | KindEligibility::Unlisted => None,
+    }
 }
 
 /// That the agent is silent.
@@ -244,27 +311,12 @@ fn words(reason: &Reason) -> (&'static str, String) {
     (reason.code, format!("{}{when}", reason.text))
 }
 
-/// The clusters of the Gateways that `policy`, which is `key`, targets.
-fn clusters_of(fleet: &Fleet, key: &ObjectKey, policy: &rows::Policy) -> BTreeSet<ClusterName> {
-    let is_on =
-        |gateway: &ObjectKey| policy.targets.iter().any(|target| is_target(target, &key.namespace, gateway));
-    let gateways = fleet.gateways.iter().filter(|(gateway, _)| is_on(gateway));
-    gateways.flat_map(|(_, clusters)| clusters.keys().cloned()).collect()
-}
-
-/// A policy's spec on a cluster, where overrides make it another.
-#[derive(Clone, Debug, Default)]
-struct Variant {
-    spec: Option<Arc<str>>,
-    differs: Vec<String>,
-}
-
 /// A policy's specs on clusters, each made once.
 struct Variants<'p> {
     base: Value,
     overrides: Overrides,
     schema: Option<&'p Schema>,
-    made: BTreeMap<Chosen, Variant>,
+    made: BTreeMap<Chosen, Option<Arc<Variant>>>,
 }
 
 impl<'p> Variants<'p> {
@@ -279,20 +331,21 @@ impl<'p> Variants<'p> {
         }
     }
 
-    /// The spec on `cluster`.
-    fn on(&mut self, view: View<'_>, cluster: &ClusterName) -> Variant {
-        let chosen =
-            view.labels(cluster).map(|labels| self.overrides.choice().chosen(labels)).unwrap_or_default();
+    /// The spec on `cluster`, where that is not the hub's.
+    fn on(&mut self, view: View<'_>, cluster: &ClusterName) -> Option<Arc<Variant>> {
+        let chosen = view.labels(cluster).map(|labels| self.overrides.choice().chosen(labels))?;
         if chosen.is_empty() {
-            return Variant::default();
+            return None;
         }
         let Self { base, overrides, schema, made } = self;
+        let number = made.len();
         let make = |chosen: &Chosen| {
-            // What the schema refuses is frozen as well.
-            let patched = overrides.patched(base.clone(), chosen, *schema).unwrap_or_else(|_| base.clone());
+            // What the schema refuses is frozen, and in force nowhere.
+            let patched = overrides.patched(base.clone(), chosen, *schema).ok()?;
             let mut differs = Vec::new();
             differences("", base, &patched, &mut differs);
-            Variant { spec: Some(patched.to_string().into()), differs }
+            let spec = patched.to_string().into();
+            (!differs.is_empty()).then(|| Arc::new(Variant { number, spec, differs }))
         };
         made.entry(chosen).or_insert_with_key(make).clone()
     }

@@ -78,16 +78,13 @@ pub async fn explain(
     if !is_known && origin.as_gateway().is_none() {
         found.mirror.list(&source, [&object]);
     }
-    let mut explanation = {
+    let explanation = {
         let guard = found.mirror.read();
         let view = guard.view(Clock::start().now());
-        explain::explain(view, settings, &origin, &kind.kind, &found.unavailable)
+        explain::explain_on(view, settings, (&origin, &kind.kind), &found.unavailable, cluster)
     };
-    if let Some(cluster) = cluster {
-        explanation.clusters.retain(|name, _| name == cluster);
-        if explanation.clusters.is_empty() {
-            return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
-        }
+    if let Some(cluster) = cluster.filter(|_| explanation.clusters.is_empty()) {
+        return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
     }
     Ok(ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some()))
 }

@@ -3,17 +3,23 @@
 use super::copy::CopyRow;
 use super::gateway::{GatewayRow, GatewayWork};
 use super::policy::PolicyRow;
+use crate::api::annotations::WORK_FOR;
+use crate::api::names::ControllerName;
 use crate::api::{gateway, work};
 use crate::hub::{Family, Kind};
-use crate::sync::kinds::{of_controller, of_gateways};
+use crate::sync::kinds::of_controller;
 
 /// Gateways.
 pub(super) static GATEWAYS: Kind<GatewayRow> = Kind::new(gateway::GROUP, "v1", "gateways");
 /// Their works, on all clusters.
 pub(super) static GATEWAY_WORKS: Kind<GatewayWork> =
-    Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_gateways);
+    Kind::new(work::GROUP, "v1", "manifestworks").with_labels(for_gateways);
 /// All works of the controller, on one cluster.
 pub(super) static COPIES: Kind<CopyRow> =
     Kind::new(work::GROUP, "v1", "manifestworks").with_labels(of_controller);
 /// Policies, of which annotations say all that is shown.
 pub(super) static POLICIES: Family<PolicyRow> = Family::new("policies").of_metadata();
+
+fn for_gateways(controller: &ControllerName) -> String {
+    format!("{},{WORK_FOR}=gateway", of_controller(controller))
+}

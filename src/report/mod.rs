@@ -29,7 +29,7 @@ mod topology;
 mod waits;
 mod watch;
 
-pub use across::{Across, across, across_files};
+pub use across::{Across, AcrossQuery, across, across_files};
 pub use copy::CopyReport;
 pub use differences::{Differences, Differs};
 pub use explanation::{ExplainError, Group, ObjectExplanation, explain};

@@ -23,7 +23,7 @@ use crate::sync::kinds::GATEWAY_API;
 use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, Locator, SERVICE};
 use crate::topology::objects::{GRANT, NAMESPACE, kind_of};
 use crate::topology::rows::RouteKind;
-use crate::topology::rules::Told;
+use crate::topology::rules::Configured;
 use crate::topology::show::ObjectFault;
 use crate::topology::{Needs, Objects};
 
@@ -136,7 +136,7 @@ impl Reader<'_> {
         let labelled = || served.iter().filter(is_labelled).cloned().collect();
         let Some(listed) = listed else { return Ok(labelled()) };
         for (resource, merge) in &listed.merges {
-            self.found.objects.tell(resource.clone(), Told::from(merge));
+            self.found.objects.configure(resource.clone(), Configured::from(merge));
         }
         let fault = |message| ObjectFault { message, object: "parameters".to_owned(), place: None };
         self.found.faults.extend(listed.faults.into_iter().map(fault));

@@ -11,7 +11,6 @@
 mod change;
 mod eligibility;
 mod explanation;
-mod heard;
 mod policy;
 mod present;
 mod resource;
@@ -31,8 +30,6 @@ use crate::sync::{Problem, Settings, View, desired, diff, status};
 
 pub use crate::api::names::CLUSTER;
 pub use explanation::{Explanation, Reason, State, Step, Verdict, When};
-use heard::Heard;
-pub use heard::Said;
 
 /// Since when the agents of which clusters are not heard of, as far as that is known.
 pub type Unavailable = BTreeMap<ClusterName, Moment>;
@@ -46,24 +43,31 @@ pub fn explain(
     kind: &str,
     unavailable: &Unavailable,
 ) -> Explanation {
-    Explainer::new(view, settings, origin, kind, unavailable).explanation()
+    explain_on(view, settings, (origin, kind), unavailable, None)
 }
 
-/// The same of a policy whose works were not read, by what its annotations say of clusters.
+/// The same on `cluster` alone, where one is named.
 #[must_use]
-pub fn explain_as_said(
+pub fn explain_on(
     view: View<'_>,
     settings: &Settings,
-    origin: &Origin,
-    kind: &str,
+    (origin, kind): (&Origin, &str),
     unavailable: &Unavailable,
-    said: Said,
+    cluster: Option<&ClusterName>,
 ) -> Explanation {
-    let mut explainer = Explainer::new(view, settings, origin, kind, unavailable);
-    explainer.heard = Heard::Annotations { all: said.all };
-    explainer.works.clear();
-    explainer.entries = said.entries.into_iter().map(|entry| (entry.cluster.clone(), entry)).collect();
-    explainer.explanation()
+    let explainer = Explainer::new(view, settings, origin, kind, unavailable);
+    let steps = match origin {
+        Origin::Gateway(key) => explainer.gateway_steps(key),
+        Origin::Object(..) => match explainer.role {
+            Role::Policy => explainer.policy_steps(),
+            Role::Resource => explainer.resource_steps(),
+        },
+    };
+    let known = view.clusters().map(|(name, _)| name);
+    let clusters = known.chain(explainer.entries.keys().cloned());
+    let clusters = clusters.filter(|found| cluster.is_none_or(|cluster| cluster == found));
+    let clusters = clusters.map(|cluster| (cluster.clone(), explainer.verdict(&cluster, &steps))).collect();
+    Explanation { steps, clusters }
 }
 
 /// Which objects to change for `problem` of the Gateway or the policy `origin` to end.
@@ -100,7 +104,6 @@ struct Explainer<'v> {
     foreign: Vec<Problem>,
     entries: BTreeMap<ClusterName, Synced>,
     works: BTreeMap<&'v ClusterName, &'v Work>,
-    heard: Heard,
     unavailable: &'v Unavailable,
 }
 
@@ -192,27 +195,12 @@ impl<'v> Explainer<'v> {
                 .collect(),
             works: view.works_of(origin).map(|(_, cluster, work)| (cluster, work)).collect(),
             plan,
-            heard: Heard::Works,
             unavailable,
         }
     }
 }
 
 impl Explainer<'_> {
-    fn explanation(&self) -> Explanation {
-        let steps = match self.origin {
-            Origin::Gateway(key) => self.gateway_steps(key),
-            Origin::Object(..) => match self.role {
-                Role::Policy => self.policy_steps(),
-                Role::Resource => self.resource_steps(),
-            },
-        };
-        let known = self.view.clusters().map(|(name, _)| name);
-        let clusters = known.chain(self.entries.keys().cloned());
-        let clusters = clusters.map(|cluster| (cluster.clone(), self.verdict(&cluster, &steps))).collect();
-        Explanation { steps, clusters }
-    }
-
     fn verdict(&self, cluster: &ClusterName, steps: &[Step]) -> Verdict {
         let (desired, mut in_sync, mut reasons) = match self.plan.outcomes.get(cluster) {
             None | Some(Outcome::Kept(Kept::Following)) => (false, false, self.absent(cluster, steps)),
@@ -229,13 +217,17 @@ impl Explainer<'_> {
                 (true, in_sync, [reason].into_iter().chain(self.share(cluster)).collect())
             }
         };
+        let work = self.works.get(cluster);
         reasons.extend(self.in_grace(cluster).filter(|_| desired));
-        if let Some(since) = self.unavailable.get(cluster).filter(|_| self.has_work(cluster)) {
+        if let Some(since) = self.unavailable.get(cluster).filter(|_| work.is_some()) {
             let reason = Reason::new("AgentSilent", "what its agent said may be over, because it is silent");
             reasons.push(reason.change(format!("the agent of cluster {CLUSTER}")).when(When::Since(*since)));
             in_sync = false;
         }
-        Verdict { state: State::new(desired, self.has_copy(cluster), in_sync), reasons }
+        let present = work.is_some_and(|work| {
+            work.deleting.is_some() || work.answer.as_ref().is_some_and(|answer| answer.applied)
+        });
+        Verdict { state: State::new(desired, present, in_sync), reasons }
     }
 
     /// Why it is not to be there.
@@ -258,9 +250,8 @@ impl Explainer<'_> {
             // Should a step be missing here, that is no reason to claim anything.
             reasons.push(Reason::new("NotPlanned", "it is not planned to be there"));
         }
-        if self.has_work(cluster) {
-            let deleting = self.works.get(cluster).and_then(|work| work.deleting);
-            reasons.push(match deleting {
+        if let Some(work) = self.works.get(cluster) {
+            reasons.push(match work.deleting {
                 Some(since) => Reason::new("Leaving", "its agent has not finished removing it")
                     .when(When::Since(since))
                     .change(format!("the agent of cluster {CLUSTER}")),

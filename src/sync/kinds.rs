@@ -61,12 +61,6 @@ pub fn of_controller(controller: &ControllerName) -> String {
     format!("{}={}", annotations::CONTROLLER, controller.hash())
 }
 
-/// The same of those that are for Gateways.
-#[must_use]
-pub fn of_gateways(controller: &ControllerName) -> String {
-    format!("{},{}=gateway", of_controller(controller), annotations::WORK_FOR)
-}
-
 /// The objects of `kind`, which parameters list as what `role` says.
 #[must_use]
 pub fn objects(role: Role, kind: &PolicyKind) -> Source {

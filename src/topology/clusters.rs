@@ -2,7 +2,8 @@
 //!
 //! Only Gateways travel, and the policies that target them: what is known of a cluster ends at the listener.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -16,8 +17,17 @@ use crate::api::names::{ClusterName, ObjectKey};
 pub struct Fleet {
     /// The Gateways, each with the clusters that it is on.
     pub gateways: BTreeMap<ObjectKey, BTreeMap<ClusterName, GatewayThere>>,
-    /// The policies that target them, each with how it is on every cluster.
-    pub policies: BTreeMap<(Kind, ObjectKey), BTreeMap<ClusterName, PolicyThere>>,
+    /// The policies that target them.
+    pub policies: BTreeMap<(Kind, ObjectKey), PolicyOn>,
+}
+
+/// Where a policy is.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyOn {
+    /// The Gateways that its copies refer to: of those that it targets, those whose class takes its kind.
+    pub gateways: BTreeSet<ObjectKey>,
+    /// How it is on every cluster of these.
+    pub clusters: BTreeMap<ClusterName, PolicyThere>,
 }
 
 /// How a Gateway is on a cluster.
@@ -30,7 +40,7 @@ pub struct GatewayThere {
     /// Whether what is there is what the hub has.
     pub certain: bool,
     /// How many routes each listener carries there, as far as the cluster has said.
-    pub attached_routes: BTreeMap<String, i32>,
+    pub attached_routes: BTreeMap<String, i64>,
 }
 
 impl GatewayThere {
@@ -51,9 +61,40 @@ pub struct PolicyThere {
     /// Why it is not in force, or not certainly, in the words of `explain`.
     pub reason: Option<(&'static str, String)>,
     /// Its spec there, where the cluster's overrides make it another.
-    pub spec: Option<Arc<str>>,
-    /// The places at which that differs from the hub's, as JSON pointers.
+    pub variant: Option<Arc<Variant>>,
+}
+
+/// A spec of a policy that is not the hub's.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// Which of the policy's it is: two of one number are equal.
+    pub number: usize,
+    /// The spec, as JSON.
+    pub spec: Arc<str>,
+    /// The places at which it differs from the hub's, as JSON pointers.
     pub differs: Vec<String>,
+}
+
+impl PartialEq for Variant {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Variant {}
+
+impl Hash for Variant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl PolicyThere {
+    /// The places at which its spec differs from the hub's.
+    #[must_use]
+    pub fn differs(&self) -> &[String] {
+        self.variant.as_ref().map_or(&[], |variant| &variant.differs)
+    }
 }
 
 /// Whether a policy is in force on a cluster.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, Locator};
 use super::objects::Objects;
 use super::rows::{Gateway, Policy};
-use super::rules::Told;
+use super::rules::Configured;
 use super::show::ObjectFault;
 use crate::api::moment::Moment;
 use crate::api::names::{GroupResource, ObjectKey};
@@ -86,7 +86,7 @@ impl Lent {
             }
         }
         for (resource, merge) in &self.merges {
-            objects.tell(resource.clone(), Told::from(merge));
+            objects.configure(resource.clone(), Configured::from(merge));
         }
         (objects, faults)
     }

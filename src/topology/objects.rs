@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::facts::{Facts, Needs, Rows};
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
 use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service};
-use super::rules::{Manner, Told};
+use super::rules::{Configured, Manner};
 use crate::api::gateway::{GROUP, POLICY_LABEL, is_direct};
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::api::object::HubObject;
@@ -37,7 +37,7 @@ pub struct Objects {
     policies: BTreeMap<(Kind, ObjectKey), Policy>,
     definitions: BTreeMap<Kind, Definition>,
     /// What parameters say of kinds, the first of a kind.
-    told: Vec<(GroupResource, Told)>,
+    configured: Vec<(GroupResource, Configured)>,
     /// The kinds of which these are all objects; of files, what they have tells.
     listed: Option<BTreeSet<Kind>>,
     /// What names of namespaces with copies of a hub begin with.
@@ -109,8 +109,8 @@ impl Objects {
     }
 
     /// Takes in how policies of a kind are merged. What was said of it before holds.
-    pub fn tell(&mut self, resource: GroupResource, told: Told) {
-        self.told.push((resource, told));
+    pub fn configure(&mut self, resource: GroupResource, configured: Configured) {
+        self.configured.push((resource, configured));
     }
 
     /// What else has to be known of a cluster that has these objects.
@@ -137,7 +137,7 @@ impl Objects {
         Self {
             classes: self.classes.clone(),
             definitions: self.definitions.clone(),
-            told: self.told.clone(),
+            configured: self.configured.clone(),
             listed: self.listed.clone(),
             ..Self::default()
         }
@@ -249,7 +249,7 @@ impl Objects {
         kinds.dedup();
         for kind in kinds {
             let definition = self.definitions.get(kind);
-            let is_told = |resource: &GroupResource| {
+            let is_meant = |resource: &GroupResource| {
                 *resource.group == *kind.group
                     && definition.map_or_else(
                         || resource.is_plural_of(&kind.kind),
@@ -257,8 +257,8 @@ impl Objects {
                     )
             };
             let is_known = Manner::of(kind.as_ref()) != Manner::Fields;
-            if let Some((_, told)) = self.told.iter().find(|(resource, _)| is_told(resource)) {
-                manners.insert(kind, Manner::Told(told));
+            if let Some((_, configured)) = self.configured.iter().find(|(resource, _)| is_meant(resource)) {
+                manners.insert(kind, Manner::Configured(configured));
             } else if !is_known && definition.is_some_and(|definition| definition.direct) {
                 manners.insert(kind, Manner::Direct);
             }

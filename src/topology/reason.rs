@@ -47,10 +47,34 @@ impl Reason {
     }
 }
 
+impl Reason {
+    /// The word that conditions have for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::BackendNotFound => "BackendNotFound",
+            Self::Conflicted => "Conflicted",
+            Self::Deleting => "Deleting",
+            Self::HostnameConflict => "HostnameConflict",
+            Self::InvalidKind => "InvalidKind",
+            Self::NoMatchingListenerHostname => "NoMatchingListenerHostname",
+            Self::NoMatchingParent => "NoMatchingParent",
+            Self::NotAccepted => "NotAccepted",
+            Self::NotAllowed => "NotAllowed",
+            Self::NotAllowedByListeners => "NotAllowedByListeners",
+            Self::OtherParent => "OtherParent",
+            Self::ParentNotFound => "ParentNotFound",
+            Self::ProtocolConflict => "ProtocolConflict",
+            Self::RefNotPermitted => "RefNotPermitted",
+            Self::TargetNotFound => "TargetNotFound",
+        }
+    }
+}
+
 /// As conditions have it.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
+        f.write_str(self.word())
     }
 }
 

@@ -2,10 +2,10 @@
 
 mod auth;
 mod block;
+mod configured;
 mod fields;
 mod limits;
 mod strategy;
-mod told;
 mod whole;
 
 use serde_json::{Map, Value};
@@ -16,9 +16,9 @@ use super::rows::RouteKind;
 use crate::api::json::Hash;
 use crate::api::params::Level;
 use block::Block;
+pub use configured::Configured;
 pub(super) use fields::has_place_of;
 pub use strategy::Strategy;
-pub use told::Told;
 
 /// The group of Kuadrant's policies.
 const KUADRANT: &str = "kuadrant.io";
@@ -39,7 +39,7 @@ pub enum Manner<'t> {
     /// Field by field, as GEP-713 has it where it says nothing else. That the kind means it so is assumed.
     Fields,
     /// As parameters say it of the kind.
-    Told(&'t Told),
+    Configured(&'t Configured),
 }
 
 impl Manner<'_> {
@@ -61,7 +61,7 @@ impl Manner<'_> {
         match self {
             Self::Auth | Self::Limits => matches!(kind, RouteKind::Http | RouteKind::Grpc),
             Self::TokenLimits => kind == RouteKind::Http,
-            Self::Whole | Self::Direct | Self::Fields | Self::Told(_) => true,
+            Self::Whole | Self::Direct | Self::Fields | Self::Configured(_) => true,
         }
     }
 
@@ -70,7 +70,7 @@ impl Manner<'_> {
     pub fn level(self) -> Level {
         match self {
             Self::Whole => Level::Listener,
-            Self::Told(told) => told.level,
+            Self::Configured(configured) => configured.level,
             Self::Auth | Self::Limits | Self::TokenLimits | Self::Direct | Self::Fields => Level::Rule,
         }
     }
@@ -92,7 +92,7 @@ impl Manner<'_> {
     pub fn has_places(self) -> bool {
         match self {
             Self::Fields => true,
-            Self::Told(told) => told.rules.is_empty(),
+            Self::Configured(configured) => configured.rules.is_empty(),
             Self::Auth | Self::Limits | Self::TokenLimits | Self::Whole | Self::Direct => false,
         }
     }
@@ -150,8 +150,10 @@ impl PolicyRules {
         let rules = match manner {
             Manner::Auth => auth::rules(&block),
             Manner::Limits | Manner::TokenLimits => limits::rules(&block),
-            Manner::Told(told) if !told.rules.is_empty() => told.rules(&block),
-            Manner::Fields | Manner::Told(_) | Manner::Whole | Manner::Direct => Ok(fields::rules(&block)),
+            Manner::Configured(configured) if !configured.rules.is_empty() => configured.rules(&block),
+            Manner::Fields | Manner::Configured(_) | Manner::Whole | Manner::Direct => {
+                Ok(fields::rules(&block))
+            }
         };
         let mut rules = rules.unwrap_or_else(|wrong| {
             faults.push(wrong);

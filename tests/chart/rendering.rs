@@ -82,6 +82,7 @@ fn everything() -> Value {
         },
         // Another release of the shared hub has brought it.
         "crds": { "enabled": false },
+        "topology": { "enabled": false },
         "rbac": {
             "policyKinds": [{ "group": "policies.example.com", "resources": ["timeoutpolicies"] }],
             "tlsSecrets": true,
@@ -262,6 +263,7 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
     // None is rendered that is not set, but the level of logs, and what the controller cannot know.
     let minimal = [
         "--log-level=info",
+        "--topology=true",
         "--policy-namespace=kube-federation-scheduling-policy",
         "--webhook-name=flags-policy-sync",
     ];
@@ -299,7 +301,7 @@ async fn without_rego_nothing_of_it_is_there() -> Result<()> {
         ensure!(!text.contains(word), "there is {word}: {text}");
     }
     let arguments = helm.template(release, &values)?.arguments()?;
-    ensure!(arguments == ["--log-level=info"], "{arguments:?}");
+    ensure!(arguments == ["--log-level=info", "--topology=true"], "{arguments:?}");
     Ok(())
 }
 
@@ -441,7 +443,8 @@ async fn a_long_name_is_cut_for_webhooks() -> Result<()> {
         .flat_map(|role| role["rules"].as_array().into_iter().flatten())
         .filter_map(|rule| rule.get("resourceNames"))
         .collect();
-    ensure!(names == [&json!([name]), &json!([format!("{name}-webhook")])], "{names:?}");
+    let expected = [json!([name]), json!([format!("{name}-webhook")]), json!(["topology"])];
+    ensure!(names == expected.iter().collect::<Vec<_>>(), "{names:?}");
     Ok(())
 }
 
@@ -487,6 +490,7 @@ async fn what_has_no_namespace_is_known_to_be_the_controllers_own() -> Result<()
     let mut values = everything();
     values["fullnameOverride"] = "ours".into();
     values["crds"]["enabled"] = true.into();
+    values["topology"]["enabled"] = true.into();
     let rendered = Helm::alone().await?.template(release, &values)?;
     let exemptions = Exemptions::default().with_own("ours");
     let mut found = BTreeSet::new();

@@ -11,11 +11,11 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use policy_sync::api::annotations::{CLUSTER_SELECTOR, POLICY_SYNC_MESSAGE};
 use policy_sync::api::work::ManifestWork;
-use policy_sync_testenv::apply::{api_for, apply, apply_status, apply_with_status};
+use policy_sync_testenv::apply::{api_for, apply, apply_all, apply_status, apply_with_status};
 use policy_sync_testenv::audit::{Request, all_requests_of};
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::ports::Port;
-use policy_sync_testenv::{ControlPlane, Controller, fixtures, wait};
+use policy_sync_testenv::{ControlPlane, Controller, crds, fixtures, wait};
 use serde_json::{Value, json};
 
 use crate::binary;
@@ -207,6 +207,24 @@ fn fit(rights: &BTreeSet<Right>, requests: &[Request]) -> Result<()> {
     Ok(())
 }
 
+/// Kinds of routes that not every hub has, and a route whose topology takes all that there is to read: a Service of another namespace,
+/// and a listener that chooses namespaces by their labels.
+pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
+    let client = hub.client()?;
+    crds::install(&client, &crds::more_routes(hub.binaries())?).await?;
+    let metadata = json!({ "name": "inner", "namespace": "routes" });
+    let api = "gateway.networking.k8s.io/v1";
+    let selector = json!({ "matchLabels": { "team": "shop" } });
+    let listener = json!({ "name": "http", "port": 80, "protocol": "HTTP",
+        "allowedRoutes": { "namespaces": { "from": "Selector", "selector": selector } } });
+    let gateway = json!({ "apiVersion": api, "kind": "Gateway", "metadata": metadata,
+        "spec": { "gatewayClassName": "of-nobody", "listeners": [listener] } });
+    let backend = json!({ "name": "api", "namespace": "shop", "port": 80 });
+    let route = json!({ "apiVersion": api, "kind": "HTTPRoute", "metadata": metadata,
+        "spec": { "parentRefs": [{ "name": "inner" }], "rules": [{ "backendRefs": [backend] }] } });
+    apply_all(&client, [&fixtures::namespace("routes"), &gateway, &route]).await
+}
+
 /// Lets the controller do what it seldom does. `policy` is not there, `other` is on both clusters.
 pub(crate) async fn use_what_is_seldom_used(hub: &ControlPlane, policy: &Value, other: &Value) -> Result<()> {
     let client = hub.client()?;
@@ -320,6 +338,10 @@ pub(crate) async fn of_the_viewer_suffice(hub: &ControlPlane, rendered: &Rendere
         "explain authpolicy everyone -n shop",
         "explain gateway web -n shop",
         "plan --diff",
+        "topology",
+        "effective",
+        "effective --clusters",
+        "effective --cluster eu-1",
     ] {
         let output = command(arguments).output().await?;
         let said = String::from_utf8_lossy(&output.stderr);

@@ -97,6 +97,7 @@ async fn the_samples_let_a_policy_travel() -> Result<()> {
     apply_with_status(&client, &decision).await?;
     apply_status(&client, &fixtures::placement("shop", "everywhere", 2)).await?;
 
+    rights::route_across_namespaces(hub).await?;
     let port = Port::reserve()?;
     let controller = rights::reviewer(hub, release, &rendered, &port).await?;
 

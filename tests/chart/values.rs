@@ -40,6 +40,7 @@ struct Values {
     rego: Rego,
     opa: Opa,
     placement: Placement,
+    topology: Topology,
     crds: Crds,
     rbac: Rbac,
     service_account: ServiceAccount,
@@ -203,6 +204,12 @@ enum Remediate {
 enum FailurePolicy {
     Fail,
     Ignore,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
+struct Topology {
+    enabled: bool,
 }
 
 #[derive(JsonSchema)]

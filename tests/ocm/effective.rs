@@ -3,12 +3,12 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use policy_sync_testenv::Tenant;
 use policy_sync_testenv::apply::{api_for, apply};
 use policy_sync_testenv::fixtures::{gateway, rate_limit_policy};
+use policy_sync_testenv::{Tenant, wait};
 use serde_json::{Value, json};
 
-use crate::{downstream, tenant, until_copied};
+use crate::{LIMIT, downstream, tenant, until_copied};
 
 const KIND: &str = "RateLimitPolicy.kuadrant.io";
 
@@ -61,8 +61,16 @@ async fn an_override_is_another_id_and_a_policy_of_the_spokes_comes_and_goes() -
     tenant.apply(&limits).await?;
     let us = fleet.spoke("us-1")?.client()?;
     until_copied(&us, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 5).await?;
-    tenant.until_folded(&limits, |_, summary| summary.enforced == 2 && summary.pending == 0).await?;
-    let differing = answers(&tenant, &["--clusters"])?;
+    // The works say it before the annotations do.
+    let differing = wait::until("both clusters enforce what is theirs", LIMIT, || async {
+        let answers = answers(&tenant, &["--clusters"])?;
+        for cluster in ["eu-1", "us-1"] {
+            let state = &on(&answers, cluster)?["policies"][0]["state"];
+            ensure!(state == "enforced", "{cluster}: {answers:#?}");
+        }
+        Ok(answers)
+    })
+    .await?;
     let (of_eu, of_us) = (on(&differing, "eu-1")?, on(&differing, "us-1")?);
     ensure!(id(of_eu) == id(on(&same, "eu-1")?) && id(of_us) != id(of_eu), "{differing:#?}");
     ensure!(of_us["policies"][0]["differs"] == json!(["/limits/all/rates"]), "{of_us:#}");

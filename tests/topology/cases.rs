@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use policy_sync::api::params::Params;
-use policy_sync::topology::rules::Told;
+use policy_sync::topology::rules::Configured;
 use policy_sync::topology::show::{EffectiveReport, Named, Scope, TopologyReport};
 use policy_sync::topology::{Graph, Request};
 use serde::Deserialize;
@@ -148,7 +148,7 @@ fn check(case: &Case) -> Vec<String> {
     let mut objects = objects(&case.objects);
     if let Some(parameters) = &case.parameters {
         for (resource, merge) in Params::parse(&parameters.to_string()).unwrap().merges() {
-            objects.tell(resource, Told::from(merge));
+            objects.configure(resource, Configured::from(merge));
         }
     }
     let facts = objects.facts();

@@ -106,6 +106,10 @@ impl Controller {
         if !arguments.iter().any(|argument| argument.starts_with(LEASE)) {
             all.push(format!("{LEASE}={LEASE_SECONDS}s"));
         }
+        // Controllers of one hub would have one ConfigMap.
+        if !arguments.iter().any(|argument| argument.starts_with("--topology")) {
+            all.push("--topology=false".to_owned());
+        }
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let server = hub.workplace().spawn_with(name, binary, &all, environment)?;
         Ok(Self { server, user, probes, metrics })

@@ -227,7 +227,9 @@ fn how_a_kind_is_merged_is_read() {
     let merge = |text: &str| params(text).unwrap().policies_to_sync.remove(0).merge;
     let read = merge(r#"{"level": "listener", "rules": [".limits", ".rules['x\\.y']"]}"#).unwrap();
     assert_eq!(read.level, Level::Listener);
-    assert_eq!(read.rule_paths(), [vec!["limits"], vec!["rules", "x.y"]]);
+    let paths = [("limits", vec!["limits"]), ("rules['x\\.y']", vec!["rules", "x.y"])];
+    let paths = paths.map(|(path, names)| (path.to_owned(), names.into_iter().map(str::to_owned).collect()));
+    assert_eq!(read.rule_paths(), paths);
     assert!(merge(r#"{"level": "rule"}"#).unwrap().rules.is_empty());
     assert_eq!(merge("null"), None);
     let many: Vec<String> = (0..33).map(|index| format!("\".a{index}\"")).collect();

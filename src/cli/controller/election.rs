@@ -24,7 +24,7 @@ pub(super) struct ElectionArguments {
         value_name = "BOOL"
     )]
     leader_elect: bool,
-    /// The Lease's namespace; otherwise the pod's, or the one of the kubeconfig's context.
+    /// The controller's own namespace, with the Lease and the topology; otherwise the pod's, or the one of the kubeconfig's context.
     #[arg(long, value_name = "NAMESPACE")]
     leader_elect_namespace: Option<String>,
     /// How long after its last renewal the Lease of a leader that is gone is taken over, in whole seconds.
@@ -40,6 +40,11 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
 }
 
 impl ElectionArguments {
+    /// The controller's own namespace, which otherwise is `namespace`.
+    pub(super) fn namespace<'n>(&'n self, namespace: &'n str) -> &'n str {
+        self.leader_elect_namespace.as_deref().unwrap_or(namespace)
+    }
+
     /// The leadership of this process, and the elector that decides it; none where there are no rivals.
     pub(super) fn stand(
         &self,
@@ -52,7 +57,7 @@ impl ElectionArguments {
             return (None, Leadership::always());
         }
         let options = ElectorOptions {
-            namespace: self.leader_elect_namespace.clone().unwrap_or(namespace),
+            namespace: self.namespace(&namespace).to_owned(),
             name: controller.lease(),
             duration: self.leader_elect_lease_duration,
         };

@@ -9,7 +9,7 @@ use crate::cli::hub::HubArguments;
 use crate::cli::output::{self, print, say_each};
 use crate::cli::topology::lines;
 use crate::cli::{Answer, manifests, names, plan, progress};
-use crate::report::{Across, across, across_files};
+use crate::report::{Across, AcrossQuery, across, across_files};
 use crate::sync::dry_run::Severity;
 use crate::topology::Request;
 use crate::topology::show::{ClusterAnswer, ClustersReport, Scope};
@@ -29,10 +29,11 @@ pub(super) async fn run(
     let (settings, controller) = (world.settings.settings()?, world.settings.controller()?);
     let cluster = arguments.cluster.as_deref().map(ClusterName::from);
     let mut is_fine = true;
-    let Across { objects, fleet, faults, absent } = if world.filenames.is_empty() {
+    let query = AcrossQuery { settings: &settings, cluster: cluster.as_ref(), scope };
+    let Across { objects, fleet, faults, unknown } = if world.filenames.is_empty() {
         let _waiting = progress::begin();
         let client = hub.client(hub.config().await?)?;
-        across(&client, &controller, &settings, cluster.as_ref()).await?
+        across(&client, &controller, query).await?
     } else {
         let manifests = manifests::read(&world.filenames)?;
         let (mirror, mut diagnostics) =
@@ -40,19 +41,24 @@ pub(super) async fn run(
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
         is_fine = diagnostics.is_empty();
         say_each(&diagnostics);
-        let across = across_files(&mirror, &settings, cluster.as_ref());
+        let across = across_files(&mirror, query);
         across.ok_or_else(|| {
             anyhow!("no ManagedCluster {} is given", arguments.cluster.as_deref().unwrap_or_default())
         })?
     };
-    say_each(&faults);
-    let report = ClustersReport::new(&objects, &fleet, scope, request, absent);
+    let mut report = ClustersReport::new(&objects, &fleet, scope, request, unknown);
+    report.faults.extend(faults);
+    say_each(&report.faults);
     match arguments.output {
         Format::Text => print(&lines(&text(&report)))?,
         Format::Json => output::print_json(&report)?,
         Format::Yaml => print(&output::yaml(&serde_json::to_value(&report)?)?)?,
     }
-    Ok(if is_fine && faults.is_empty() && !report.answers.is_empty() { Answer::Fine } else { Answer::No })
+    Ok(if is_fine && report.faults.is_empty() && !report.answers.is_empty() {
+        Answer::Fine
+    } else {
+        Answer::No
+    })
 }
 
 /// A paragraph for each listener and group of clusters, and what is not known.
@@ -66,7 +72,7 @@ fn text(report: &ClustersReport) -> Vec<String> {
         let none = if report.request.is_some() {
             "On no cluster a listener takes this request."
         } else {
-            "No Gateway is on a cluster."
+            "Nothing that was asked for is on a cluster."
         };
         lines.extend([none.to_owned(), String::new()]);
     }
@@ -98,7 +104,7 @@ fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
         let routes = if attached == 1 { "route of its own" } else { "routes of its own" };
         lines.push(format!("    carries {attached} {routes} there"));
     }
-    if answer.effective.is_empty() {
+    if answer.policies.iter().all(|(_, there)| !there.state.counts()) {
         lines.push("    no policy of the hub is in force".to_owned());
     }
     lines.extend(answer.effective.iter().flat_map(rules).map(|line| format!("  {line}")));
@@ -107,8 +113,12 @@ fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
         if let Some((word, text)) = &there.reason {
             line = format!("{line}: {word}: {text}");
         }
-        if !there.differs.is_empty() {
-            line = format!("{line}; its overrides there change {}", there.differs.join(", "));
+        let differs = there.differs();
+        if !differs.is_empty() {
+            let named = differs[..differs.len().min(NAMED)].join(", ");
+            let more = differs.len().saturating_sub(NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            line = format!("{line}; its overrides there change {named}{more}");
         }
         lines.push(line);
     }

@@ -15,7 +15,7 @@ use crate::sync::kinds::CLASSES;
 use crate::sync::{ClassParams, OfflineMirror};
 use crate::topology::locator::{GATEWAY_CLASS, Kind, KindRef, Locator};
 use crate::topology::objects::{Role, kind_of, role};
-use crate::topology::rules::Told;
+use crate::topology::rules::Configured;
 use crate::topology::show::{self, ObjectFault};
 use crate::topology::{Facts, Graph, Objects};
 
@@ -59,7 +59,7 @@ impl World {
         for read in manifests::read_each(filenames)? {
             match read {
                 Ok(manifest) => {
-                    parameters.take(&manifest, namespace);
+                    parameters.take(&manifest, namespace)?;
                     world.take(manifest, namespace)?;
                 }
                 Err(NoObject { place, kind, fault }) => {
@@ -68,7 +68,7 @@ impl World {
                 }
             }
         }
-        world.tell(&parameters, controller);
+        world.configure(&parameters, controller);
         Ok(world)
     }
 
@@ -88,7 +88,7 @@ impl World {
     }
 
     /// Takes in what the parameters of the classes of `controller` say of how policies are merged.
-    fn tell(&mut self, parameters: &Parameters, controller: ControllerName) {
+    fn configure(&mut self, parameters: &Parameters, controller: ControllerName) {
         let mirror = OfflineMirror::new(controller);
         mirror.list(&CLASSES.all(), &parameters.classes);
         let wanted = watches::plan(mirror.read().view(OfflineMirror::settled()));
@@ -100,7 +100,7 @@ impl World {
         let guard = mirror.read();
         let view = guard.view(OfflineMirror::settled());
         for (resource, merge) in view.merges() {
-            self.objects.tell(resource, Told::from(&merge));
+            self.objects.configure(resource, Configured::from(&merge));
         }
         for (class, row) in view.our_classes() {
             let given = row.config_map().ok().flatten().and_then(|key| parameters.config_maps.get(&key));
@@ -169,18 +169,23 @@ impl World {
 }
 
 impl Parameters {
-    fn take(&mut self, Manifest { place, object }: &Manifest, namespace: &str) {
-        let mut object = object.clone();
-        match kind_of(&object) {
-            GATEWAY_CLASS => self.classes.push(object),
+    fn take(&mut self, Manifest { place, object }: &Manifest, namespace: &str) -> anyhow::Result<()> {
+        match kind_of(object) {
+            GATEWAY_CLASS => self.classes.push(object.clone()),
             CONFIG_MAP => {
+                let mut object = object.clone();
                 if object.metadata.namespace.is_empty() {
                     namespace.clone_into(&mut object.metadata.namespace);
                 }
-                self.config_maps.insert(object.key(), Manifest { place: place.clone(), object });
+                let key = object.key();
+                if let Some(earlier) = self.config_maps.get(&key) {
+                    bail!("{place}: ConfigMap {key} is there twice, also at {}", earlier.place);
+                }
+                self.config_maps.insert(key, Manifest { place: place.clone(), object });
             }
             _ => {}
         }
+        Ok(())
     }
 }
 

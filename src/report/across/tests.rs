@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::{Across, PolicyState, Surveyor};
+use super::{Across, AcrossQuery, PolicyState, Surveyor};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
 use crate::sync::explain::{Explanation, Unavailable, explain};
+use crate::sync::rows::kind::Resolution;
 use crate::sync::tests::answers::{applied, refused};
 use crate::sync::tests::objects::{Object, cluster, gateway, gateway_origin, policy, policy_origin, target};
 use crate::sync::tests::world::{World, shop};
@@ -27,8 +28,8 @@ fn limits() -> Object {
 
 fn across(world: &World, unavailable: &Unavailable) -> Across {
     world.see(|view| {
-        Surveyor { view, settings: &world.settings, unavailable, said: None, cluster: None, of_files: false }
-            .across()
+        let query = AcrossQuery { settings: &world.settings, cluster: None, scope: &Scope::default() };
+        Surveyor { view, query, unavailable, of_files: false }.across()
     })
 }
 
@@ -38,6 +39,21 @@ fn explained(world: &World, unavailable: &Unavailable) -> Explanation {
 
 fn enforced() -> World {
     world().written().answered("eu-1", &applied().observed(1).condition("Enforced", "True", "Enforced", ""))
+}
+
+/// The policy has changed, and its work with it.
+fn updated(world: World) -> World {
+    let limits = limits().spec("limits", json!({"all": {"rates": [{"limit": 100}]}}));
+    world.with(limits.metadata("generation", json!(2))).written()
+}
+
+/// Its agent could not apply what it has now; what it says of the copy is still of the one before.
+fn refusing(world: World) -> World {
+    world.edited(&policy_origin("limits"), "eu-1", |work| {
+        let generation = work["metadata"]["generation"].clone();
+        work["status"]["conditions"] = json!([{"type": "Applied", "status": "False", "reason": "AppliedManifestWorkFailed",
+            "message": "no", "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    })
 }
 
 /// Worlds in which it fares differently with the policy on eu-1: the word of `explain` for it, and whether it is in force, and that
@@ -68,7 +84,11 @@ fn fates() -> Vec<(&'static str, World, PolicyState, bool)> {
             false,
         ),
         ("WaitingForApply", written(), NotInForce, true),
-        ("Refused", told(refused("conflict with \"kubectl\"")), NotInForce, true),
+        // An earlier revision is there, and an earlier one may be where the cluster refuses this one.
+        ("WaitingForApply", updated(enforced()), NotInForce, false),
+        ("Refused", refusing(updated(enforced())), NotInForce, false),
+        // A copy is there, whichever it is.
+        ("Refused", told(refused("conflict with \"kubectl\"")), NotInForce, false),
         ("NotWritten", enforced().with(limits().label("team", "shop")), NotInForce, false),
         ("NotSelected", selecting(world(), "us"), NotInForce, true),
         ("NotSelected", selecting(enforced(), "us"), NotInForce, false),
@@ -112,7 +132,7 @@ fn each_reason_is_that_of_explain() {
 }
 
 fn there_on<'a>(across: &'a Across, cluster: &ClusterName) -> Option<&'a PolicyThere> {
-    across.fleet.policies.values().next()?.get(cluster)
+    across.fleet.policies.values().next()?.clusters.get(cluster)
 }
 
 #[test]
@@ -174,4 +194,46 @@ fn a_policy_on_another_listener_or_another_gateway_is_not_in_the_answer() {
     assert_eq!((listener("api#a"), listener("api#b"), listener("web#http")), (0, 1, 1), "{json:#}");
     let key = ObjectKey::new("shop", "web");
     assert!(fleet.gateways[&key].contains_key(&ClusterName::from("us-1")));
+}
+
+#[test]
+fn a_gateway_whose_class_does_not_list_the_kind_has_no_policies_of_it() {
+    let listener = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
+    let api = gateway("api").placed_on("all").of_class("other").spec("listeners", listener);
+    let world = world()
+        .class("other", &json!({"policiesToSync": []}))
+        .with(api)
+        .with(policy("limits").targets_all(&["web", "api"]).spec("limits", json!({"all": {}})));
+    let origins = [gateway_origin("web"), gateway_origin("api"), policy_origin("limits")];
+    let world = world.settled(&origins);
+    let Across { objects, fleet, .. } = across(&world, &Unavailable::new());
+    assert_eq!(fleet.gateways.len(), 2);
+    let report = ClustersReport::new(&objects, &fleet, &Scope::default(), None, Vec::new());
+    let of = |name: &str| {
+        let is_of = |answer: &&crate::topology::show::ClusterAnswer| answer.path[1].id.ends_with(name);
+        report.answers.iter().find(is_of).unwrap().policies.len()
+    };
+    assert_eq!((of("shop/web"), of("shop/api")), (1, 0));
+}
+
+#[test]
+fn a_kind_that_cannot_be_read_makes_its_gateways_uncertain() {
+    let enforced = enforced();
+    let world =
+        enforced.resolution("ratelimitpolicies", Resolution::UnknownVersion("the hub serves v2".to_owned()));
+    let Across { fleet, unknown, .. } = across(&world, &Unavailable::new());
+    let there = &fleet.gateways[&ObjectKey::new("shop", "web")][&ClusterName::from("eu-1")];
+    assert!(!there.certain, "{there:?}");
+    assert!(
+        unknown.iter().any(|text| text.starts_with("policies of the kind ratelimitpolicies.kuadrant.io: ")),
+        "{unknown:?}"
+    );
+}
+
+#[test]
+fn a_gateway_that_leaves_is_told() {
+    let world = enforced().with(gateway("web").placed_on("all").deleting());
+    let Across { fleet, unknown, .. } = across(&world, &Unavailable::new());
+    assert!(fleet.gateways.is_empty() || !fleet.gateways.contains_key(&ObjectKey::new("shop", "web")));
+    assert!(unknown.iter().any(|text| text.contains("on cluster eu-1, which it leaves: ")), "{unknown:?}");
 }

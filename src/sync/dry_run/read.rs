@@ -20,8 +20,8 @@ use crate::hub::{Extent, HubClient, HubError, Source, Wanted};
 use crate::sync::OfflineMirror;
 use crate::sync::definitions::told;
 use crate::sync::desired::watches;
-use crate::sync::explain::{Said, Unavailable};
-use crate::sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, of_controller, of_gateways, role_of};
+use crate::sync::explain::Unavailable;
+use crate::sync::kinds::{CLUSTERS, GATEWAYS, REQUIRED, WORKS, needed, of_controller, role_of};
 use crate::sync::rows::Strings;
 use crate::sync::rows::gateway_fields::GatewayFields;
 use crate::sync::rows::kind::Resolution;
@@ -50,8 +50,6 @@ pub enum WorksOf {
     All,
     /// Those of one cluster.
     Cluster(ClusterName),
-    /// Those of Gateways. How policies fare their annotations say.
-    Gateways,
 }
 
 /// A hub as it was read.
@@ -153,18 +151,11 @@ async fn list_works(
     controller: &ControllerName,
     works: &WorksOf,
 ) -> Result<Vec<HubObject>, HubError> {
-    let mut labels = of_controller(controller);
-    let mut namespace = "";
-    let mut what = format!("list {}", gvr.kind);
-    match works {
-        WorksOf::All => {}
-        WorksOf::Cluster(cluster) => {
-            namespace = &cluster.0;
-            what = format!("{what} of cluster {cluster}");
-        }
-        WorksOf::Gateways => labels = of_gateways(controller),
-    }
-    client.objects(gvr, namespace, Some(&labels), Extent::Whole, &what).await
+    let (namespace, what) = match works {
+        WorksOf::All => ("", format!("list {}", gvr.kind)),
+        WorksOf::Cluster(cluster) => (&*cluster.0, format!("list {} of cluster {cluster}", gvr.kind)),
+    };
+    client.objects(gvr, namespace, Some(&of_controller(controller)), Extent::Whole, &what).await
 }
 
 async fn list(
@@ -182,12 +173,6 @@ async fn definition(client: &HubClient, name: &str) -> Result<Option<CustomResou
 }
 
 impl HubSnapshot {
-    /// What the annotations of the policy `origin` say of its clusters.
-    #[must_use]
-    pub fn said(&self, origin: &Origin) -> Said {
-        self.annotations.get(origin).map(Said::read).unwrap_or_default()
-    }
-
     /// Keeps those annotations of `object` that are ours.
     fn annotated(&mut self, origin: Origin, object: HubObject, is_ours: impl Fn(&str) -> bool) {
         let ours = object.metadata.annotations.into_iter().filter(|(key, _)| is_ours(key));

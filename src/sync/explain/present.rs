@@ -1,35 +1,15 @@
 //! How something is on a cluster where it is to be: whether its work is written, and what its agent says of it.
 
-use super::heard::Heard;
 use super::{CLUSTER, Explainer, Reason, When};
 use crate::api::annotations::{Synced, SyncedCondition};
 use crate::api::names::{ClusterName, Origin};
 use crate::sync::desired::{PlannedWork, Waiting};
 use crate::sync::named::NAMED;
-use crate::sync::rows::work::Work;
 use crate::sync::status::gateway::lacks;
 
 impl Explainer<'_> {
     /// Whether it is in sync on `cluster`, which is to have `planned`, and why.
     pub(super) fn present(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
-        match self.heard {
-            Heard::Works => self.by_work(cluster, planned),
-            Heard::Annotations { all } => match self.entries.get(cluster) {
-                Some(entry) if entry.deleting => (false, before()),
-                Some(entry) => self.by_entry(entry, None),
-                None if all => {
-                    let text = "its annotations do not name the cluster yet";
-                    (false, Reason::new("NotWritten", text).change(CONTROLLER))
-                }
-                None => {
-                    let text = "its annotations do not say how it fares there";
-                    (false, Reason::new("Untold", text).change(self.regarding.clone()))
-                }
-            },
-        }
-    }
-
-    fn by_work(&self, cluster: &ClusterName, planned: &PlannedWork) -> (bool, Reason) {
         if let Some(problem) = self.foreign.iter().find(|problem| problem.is_foreign_work(cluster)) {
             let reason = Reason::new("ForeignWork", problem.text().replace(&*cluster.0, CLUSTER));
             return (false, reason.change(format!("ManifestWork {CLUSTER}/{}", planned.name)));
@@ -37,21 +17,24 @@ impl Explainer<'_> {
         let work = format!("ManifestWork {CLUSTER}/{}", planned.name);
         let Some(found) = self.works.get(cluster) else {
             let text = format!("the controller has not created {work} yet");
-            return (false, Reason::new("NotWritten", text).change(CONTROLLER));
+            return (
+                false,
+                Reason::new("NotWritten", text).change("the controller: does it run, and may it write?"),
+            );
         };
         if let Some(since) = found.deleting {
-            return (false, before().when(When::Since(since)));
+            let text = "its agent has not finished removing what was there before";
+            let reason = Reason::new("Leaving", text).when(When::Since(since));
+            return (false, reason.change(format!("the agent of cluster {CLUSTER}")));
         }
         if found.content.spec != planned.content.spec {
             let text = format!("the controller has not brought {work} up to date yet");
-            return (false, Reason::new("NotWritten", text).change(CONTROLLER));
+            return (
+                false,
+                Reason::new("NotWritten", text).change("the controller: does it run, and may it write?"),
+            );
         }
         let Some(entry) = self.entries.get(cluster) else { return (false, waiting()) };
-        self.by_entry(entry, Some(found))
-    }
-
-    /// By what a cluster says, of a Gateway with its work.
-    fn by_entry(&self, entry: &Synced, found: Option<&Work>) -> (bool, Reason) {
         if let Some(message) = entry.message.as_ref().filter(|_| !entry.applied) {
             let text = format!("its agent could not apply it: {message}");
             return (
@@ -63,7 +46,7 @@ impl Explainer<'_> {
             return (false, waiting());
         }
         match self.origin {
-            Origin::Gateway(_) => match found.and_then(lacks) {
+            Origin::Gateway(_) => match lacks(found) {
                 None => (true, Reason::new("Programmed", "it is programmed there")),
                 Some(text) => (false, self.not_in_force("NotProgrammed", &format!("not programmed: {text}"))),
             },
@@ -133,14 +116,6 @@ impl Explainer<'_> {
         let copy = format!("{} on cluster {CLUSTER}", self.copy);
         Reason::new(code, format!("it is applied, and {why}")).change(self.regarding.clone()).change(copy)
     }
-}
-
-/// Who writes what is missing.
-const CONTROLLER: &str = "the controller: does it run, and may it write?";
-
-fn before() -> Reason {
-    let text = "its agent has not finished removing what was there before";
-    Reason::new("Leaving", text).change(format!("the agent of cluster {CLUSTER}"))
 }
 
 fn waiting() -> Reason {

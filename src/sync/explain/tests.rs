@@ -1,7 +1,6 @@
 //! Why something is on a cluster or is not: each step of the decision has a sentence, and an object to change.
 
 mod gateways;
-mod heard;
 mod present;
 mod resources;
 

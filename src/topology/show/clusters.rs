@@ -1,6 +1,6 @@
 //! What is in force on the clusters of a hub: clusters of which the same is to be said stand together.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use serde::Serialize;
@@ -8,9 +8,9 @@ use serde::ser::Serializer;
 use serde_json::{Value, json};
 
 use super::effective::json_of;
-use super::{InForce, Named, Scope};
+use super::{InForce, Named, ObjectFault, Scope};
 use crate::api::names::{CLUSTER, ClusterName, ObjectKey};
-use crate::topology::clusters::{Fleet, GatewayThere, PolicyThere, is_target};
+use crate::topology::clusters::{Fleet, GatewayThere, PolicyOn, PolicyThere, is_target};
 use crate::topology::effective::Folds;
 use crate::topology::graph::{Graph, NodeId};
 use crate::topology::locator::{GATEWAY, Kind, Locator};
@@ -40,6 +40,9 @@ pub struct ClustersReport {
     pub request: Option<Request>,
     /// What is not known.
     pub unknown: Vec<String>,
+    /// What is wrong with policies, as they are on clusters.
+    #[serde(skip)]
+    pub faults: BTreeSet<ObjectFault>,
     /// Whether several policies of a kind are in force on one target.
     #[serde(skip)]
     has_equals: bool,
@@ -63,7 +66,7 @@ pub struct ClusterAnswer {
     /// The policies on the Gateway and the listener, each with how it is there.
     pub policies: Vec<(Named, PolicyThere)>,
     /// How many routes the listener carries there, as far as the clusters say.
-    pub attached_routes: Option<i32>,
+    pub attached_routes: Option<i64>,
 }
 
 /// A policy on a Gateway.
@@ -71,7 +74,7 @@ struct OnGateway<'o> {
     kind: &'o Kind,
     key: &'o ObjectKey,
     row: &'o Policy,
-    there: &'o BTreeMap<ClusterName, PolicyThere>,
+    on: &'o PolicyOn,
 }
 
 impl ClustersReport {
@@ -85,7 +88,8 @@ impl ClustersReport {
         request: Option<Request>,
         unknown: Vec<String>,
     ) -> Self {
-        let mut report = Self { answers: Vec::new(), request, unknown, has_equals: false };
+        let mut report =
+            Self { answers: Vec::new(), request, unknown, faults: BTreeSet::new(), has_equals: false };
         for (key, clusters) in &fleet.gateways {
             if scope.has_gateway(&Locator::of(GATEWAY, key)) {
                 report.gateway(objects, fleet, scope, (key, clusters));
@@ -125,9 +129,8 @@ impl ClustersReport {
             .policies()
             .iter()
             .filter_map(|((kind, own), row)| {
-                let is_on = row.targets.iter().any(|target| is_target(target, &own.namespace, key));
-                let there = fleet.policies.get(&(kind.clone(), own.clone())).filter(|_| is_on)?;
-                Some(OnGateway { kind, key: own, row, there })
+                let on = fleet.policies.get(&(kind.clone(), own.clone()))?;
+                on.gateways.contains(key).then_some(OnGateway { kind, key: own, row, on })
             })
             .collect();
         for listener in listeners.into_iter().filter_map(|node| graph.listener(node)) {
@@ -144,7 +147,7 @@ impl ClustersReport {
             }
             for group in groups(&on, clusters, &listener.name) {
                 self.has_equals |= group.has_equals(key);
-                self.answers.extend(group.answer(&base, key, &listener.name));
+                self.answers.extend(group.answer(&base, key, &listener.name, &mut self.faults));
             }
         }
     }
@@ -155,7 +158,7 @@ struct Group<'o> {
     clusters: Vec<ClusterName>,
     gateway: &'o GatewayThere,
     on: Vec<(&'o OnGateway<'o>, &'o PolicyThere)>,
-    attached_routes: Option<i32>,
+    attached_routes: Option<i64>,
 }
 
 /// The `clusters` of a Gateway, those of which the same is to be said of its `listener` together.
@@ -169,7 +172,8 @@ fn groups<'o>(
     for (cluster, gateway) in clusters {
         let attached_routes = gateway.attached_routes.get(listener).copied();
         let GatewayThere { until, reason, certain, .. } = gateway;
-        let there: Vec<Option<&PolicyThere>> = on.iter().map(|policy| policy.there.get(cluster)).collect();
+        let there: Vec<Option<&PolicyThere>> =
+            on.iter().map(|policy| policy.on.clusters.get(cluster)).collect();
         let on: Vec<(&OnGateway<'_>, &PolicyThere)> =
             on.iter().zip(&there).filter_map(|(policy, there)| Some((*policy, (*there)?))).collect();
         let place = *places.entry((until, reason, certain, attached_routes, there)).or_insert_with(|| {
@@ -195,14 +199,21 @@ impl Group<'_> {
     }
 
     /// What is in force at `listener` of the Gateway `key`, which is all that `base` has.
-    fn answer(&self, base: &Objects, key: &ObjectKey, listener: &str) -> Option<ClusterAnswer> {
+    fn answer(
+        &self,
+        base: &Objects,
+        key: &ObjectKey,
+        listener: &str,
+        faults: &mut BTreeSet<ObjectFault>,
+    ) -> Option<ClusterAnswer> {
         let mut objects = base.clone();
         for (policy, there) in self.on.iter().filter(|(_, there)| there.state.counts()) {
-            let copy = policy.row.copy(policy.key, key, there.spec.as_ref());
+            let copy = policy.row.copy(policy.key, key, there.variant.as_ref().map(|variant| &variant.spec));
             objects.put_policy(policy.kind.clone(), policy.key.clone(), copy);
         }
         let facts = objects.facts();
         let graph = Graph::build(&facts);
+        faults.extend(super::faults(&graph, &|_| None));
         let mut folds = Folds::new(&graph);
         let found = graph.walk(&mut folds, &mut |path, _| {
             let ends = path.nodes.last().and_then(|node| graph.listener(*node));
@@ -214,7 +225,14 @@ impl Group<'_> {
         });
         let ControlFlow::Break((nodes, hostnames, effective)) = found else { return None };
         let policies = self.on.iter().map(|(policy, there)| {
-            (Named::object(Locator::of(policy.kind.as_ref(), policy.key)), self.worded((*there).clone()))
+            let locator = Locator::of(policy.kind.as_ref(), policy.key);
+            let mut there = self.worded((*there).clone());
+            // One that is there, and that its target will not have, says why.
+            let void = graph.policies().iter().find(|policy| policy.locator == locator);
+            if let Some((reason, text)) = void.and_then(|policy| policy.void.as_ref()) {
+                there.reason.get_or_insert_with(|| (reason.word(), text.clone()));
+            }
+            (Named::object(locator), there)
         });
         Some(ClusterAnswer {
             path: nodes.into_iter().map(|node| Named::on_path(&graph, node)).collect(),
@@ -262,8 +280,8 @@ impl Serialize for ClusterAnswer {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);
         let policies = self.policies.iter().map(|(policy, there)| {
             let mut json = json!({"policy": policy.id, "state": there.state});
-            if !there.differs.is_empty() {
-                json["differs"] = json!(there.differs);
+            if !there.differs().is_empty() {
+                json["differs"] = json!(there.differs());
             }
             with_reason(json, there.reason.as_ref())
         });

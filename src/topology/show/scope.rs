@@ -31,7 +31,8 @@ impl Scope {
     }
 
     /// Whether the Gateway `locator` is asked for.
-    pub(super) fn has_gateway(&self, locator: &Locator<'_>) -> bool {
+    #[must_use]
+    pub fn has_gateway(&self, locator: &Locator<'_>) -> bool {
         self.gateway.as_ref().is_none_or(|name| name == locator.name) && self.is_in(locator)
     }
 

@@ -14,7 +14,7 @@ use super::index::Index;
 use super::key::Key;
 use super::kinds::plurals;
 use super::metrics::TopologyMetrics;
-use super::storer::{Storer, name};
+use super::storer::Storer;
 use super::watches;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::clock::Clock;
@@ -30,6 +30,9 @@ use crate::topology::Needs;
 /// What changes within this time is taken together.
 const WINDOW: Duration = Duration::from_secs(1);
 
+/// The name of the ConfigMap.
+const NAME: &str = "topology";
+
 /// Where the topology is kept.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -41,7 +44,7 @@ impl Settings {
     /// In the ConfigMap `topology` of `namespace`.
     #[must_use]
     pub fn new(namespace: &str) -> Self {
-        Self { config_map: ObjectKey::new(namespace, name()) }
+        Self { config_map: ObjectKey::new(namespace, NAME) }
     }
 }
 

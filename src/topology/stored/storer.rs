@@ -37,8 +37,6 @@ use crate::topology::{Facts, Graph, Lent};
 
 /// The shortest time between two writes.
 const AT_MOST_EVERY: Duration = Duration::from_secs(10);
-/// The last name of the field manager where the ConfigMap is created.
-const NAME: &str = "topology";
 
 /// Builds the topology, and keeps the ConfigMap.
 pub(super) struct Storer {
@@ -101,6 +99,10 @@ impl Capability for Storer {
     }
 
     /// Each process watches, so that the next leader knows all at once; only the leader builds and writes.
+    fn is_for_followers(&self, _: &Key) -> bool {
+        true
+    }
+
     fn leadership_changed(&self) {
         *self.last.lock() = Last::default();
         self.metrics.forget();
@@ -114,7 +116,8 @@ impl Capability for Storer {
             return Ok(());
         }
         let Some(work) = self.snapshot() else { return Ok(()) };
-        let built = match aside("topology", move || work.build()).await {
+        let leads = self.leadership.leads();
+        let built = match aside("topology", move || work.build(leads)).await {
             Ok(Some(built)) => built,
             // What is missing is a change once it is there.
             Ok(None) => return Ok(()),
@@ -242,8 +245,8 @@ struct Work {
 }
 
 impl Work {
-    /// Builds the topology; `None` while something of it is not known yet.
-    fn build(self) -> Option<Built> {
+    /// Has watched what the topology takes, and builds it where this process `leads`; `None` while something of it is not known yet.
+    fn build(self, leads: bool) -> Option<Built> {
         let began = Instant::now();
         let Self { settings, lent, rows, mirror, clock, wanted } = self;
         let (objects, mut faults) = lent.read();
@@ -262,7 +265,7 @@ impl Work {
             });
             (is_settled, view.stored(&settings.config_map).cloned())
         };
-        if !is_settled {
+        if !is_settled || !leads {
             return None;
         }
         let graph = Graph::build(&facts);
@@ -270,9 +273,4 @@ impl Work {
         let text = text(&graph, LIMIT);
         Some(Built { counts, hash: Hash::of_text(&text.dot), text, stored, took: began.elapsed() })
     }
-}
-
-/// The name of the ConfigMap.
-pub(super) const fn name() -> &'static str {
-    NAME
 }

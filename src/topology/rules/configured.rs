@@ -10,24 +10,23 @@ use crate::topology::fault::Fault;
 
 /// What parameters say of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Configured {
     /// The most specific that its policies may lie on.
     pub level: Level,
-    /// The fields that hold rules, each by the names on the way to it. Where there are none, each field is a rule.
-    pub rules: Vec<Vec<String>>,
+    /// The fields that hold rules, each with the names on the way to it. Where there are none, each field is a rule.
+    pub rules: Vec<(String, Vec<String>)>,
 }
 
-impl From<&Merge> for Told {
+impl From<&Merge> for Configured {
     fn from(merge: &Merge) -> Self {
         Self { level: merge.level, rules: merge.rule_paths() }
     }
 }
 
-impl Told {
+impl Configured {
     pub(super) fn rules(&self, block: &Block<'_>) -> Result<Vec<PolicyRule>, Fault> {
         let mut rules = Vec::new();
-        for path in &self.rules {
-            let key = path.join(".");
+        for (key, path) in &self.rules {
             match find(block, path)? {
                 Some(Value::Object(entries)) => {
                     rules.extend(
