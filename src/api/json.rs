@@ -46,7 +46,13 @@ fn settled(number: &Number) -> Option<Number> {
 /// The [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901) of the field `key` of what is at `place`.
 #[must_use]
 pub fn pointer(place: &str, key: &str) -> String {
-    format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"))
+    format!("{place}/{}", pointer_token(key))
+}
+
+/// `key` as a part of a JSON pointer.
+#[must_use]
+pub fn pointer_token(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 /// A 128-bit hash of a JSON value: the same for the same meaning, whatever the order of keys or the form of numbers.

@@ -148,6 +148,12 @@ impl GroupVersionResource {
         Self { kind: GroupResource::new(group, resource), version: version.into() }
     }
 
+    /// CustomResourceDefinitions.
+    #[must_use]
+    pub fn definitions() -> Self {
+        Self::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    }
+
     /// `group/version`, of the core group the version alone.
     #[must_use]
     pub fn api_version(&self) -> String {

@@ -5,6 +5,7 @@ mod text;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use super::Answer;
 use super::hub::HubArguments;
@@ -106,6 +107,17 @@ enum Format {
     Yaml,
 }
 
+impl Format {
+    /// Prints `report`, for people as the lines of `text`.
+    fn print<R: Serialize>(self, report: &R, text: impl FnOnce(&R) -> Vec<String>) -> anyhow::Result<()> {
+        match self {
+            Self::Text => print(&lines(&text(report))),
+            Self::Json => output::print_json(report),
+            Self::Yaml => print(&output::yaml(&serde_json::to_value(report)?)?),
+        }
+    }
+}
+
 /// Prints which rules are in force.
 ///
 /// # Errors
@@ -129,11 +141,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     let faults = world.faults(&graph);
     say_each(&faults);
     let report = EffectiveReport::new(&graph, &scope, request, unknown);
-    match arguments.output {
-        Format::Text => print(&lines(&text::lines(&report)))?,
-        Format::Json => output::print_json(&report)?,
-        Format::Yaml => print(&output::yaml(&serde_json::to_value(&report)?)?)?,
-    }
+    arguments.output.print(&report, text::lines)?;
     Ok(if faults.is_empty() && !report.answers.is_empty() { Answer::Fine } else { Answer::No })
 }
 

@@ -151,7 +151,7 @@ impl Reader<'_> {
 
     /// The labels of definitions of policies, by the names of these.
     async fn labels(&mut self) -> Result<BTreeMap<String, String>, HubError> {
-        let gvr = GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        let gvr = GroupVersionResource::definitions();
         let what = format!("list {}", gvr.kind);
         match self.hub.objects(&gvr, "", Some(POLICY_LABEL), Extent::Metadata, &what).await {
             Ok(definitions) => {

@@ -2,20 +2,17 @@
 
 use anyhow::anyhow;
 
+use super::Arguments;
 use super::text::rules;
-use super::{Arguments, Format};
 use crate::api::names::ClusterName;
 use crate::cli::hub::HubArguments;
-use crate::cli::output::{self, print, say_each};
-use crate::cli::topology::lines;
+use crate::cli::output::say_each;
+use crate::cli::text::named;
 use crate::cli::{Answer, manifests, names, plan, progress};
 use crate::report::{Across, AcrossQuery, across, across_files};
 use crate::sync::dry_run::Severity;
 use crate::topology::Request;
 use crate::topology::show::{ClusterAnswer, ClustersReport, Scope};
-
-/// How many clusters are named.
-const NAMED: usize = 10;
 
 pub(super) async fn run(
     hub: &HubArguments,
@@ -49,11 +46,7 @@ pub(super) async fn run(
     let mut report = ClustersReport::new(&objects, &fleet, scope, request, unknown);
     report.faults.extend(faults);
     say_each(&report.faults);
-    match arguments.output {
-        Format::Text => print(&lines(&text(&report)))?,
-        Format::Json => output::print_json(&report)?,
-        Format::Yaml => print(&output::yaml(&serde_json::to_value(&report)?)?)?,
-    }
+    arguments.output.print(&report, text)?;
     Ok(if is_fine && report.faults.is_empty() && !report.answers.is_empty() {
         Answer::Fine
     } else {
@@ -82,15 +75,11 @@ fn text(report: &ClustersReport) -> Vec<String> {
 }
 
 fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
-    let named: Vec<&str> = answer.clusters.iter().take(NAMED).map(|cluster| &*cluster.0).collect();
-    let more = match answer.clusters.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let clusters: Vec<&str> = answer.clusters.iter().map(|cluster| &*cluster.0).collect();
     let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
     let uncertain = if answer.certain { "" } else { ", as far as is known" };
     let mut lines = vec![
-        format!("On {}{more}{uncertain}:", named.join(", ")),
+        format!("On {}{uncertain}:", named(&clusters)),
         format!("  {}", nodes.join(" > ")),
         format!("    hosts: {}", answer.hostnames.join(", ")),
     ];
@@ -115,10 +104,7 @@ fn of_answer(answer: &ClusterAnswer) -> Vec<String> {
         }
         let differs = there.differs();
         if !differs.is_empty() {
-            let named = differs[..differs.len().min(NAMED)].join(", ");
-            let more = differs.len().saturating_sub(NAMED);
-            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            line = format!("{line}; its overrides there change {named}{more}");
+            line = format!("{line}; its overrides there change {}", named(differs));
         }
         lines.push(line);
     }

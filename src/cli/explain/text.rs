@@ -2,12 +2,9 @@
 
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
-use crate::cli::text::printable;
+use crate::cli::text::{named, printable};
 use crate::report::{Group, ObjectExplanation};
 use crate::sync::explain::{CLUSTER, Reason, State, When};
-
-/// How many clusters of a group are named.
-const NAMED: usize = 10;
 
 /// The sentences.
 pub(super) fn text(explanation: &ObjectExplanation) -> String {
@@ -32,11 +29,7 @@ pub(super) fn text(explanation: &ObjectExplanation) -> String {
 }
 
 fn of_group(group: &Group) -> String {
-    let named: Vec<&str> = group.clusters.iter().take(NAMED).map(|cluster| &*cluster.0).collect();
-    let more = match group.clusters.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let clusters: Vec<&str> = group.clusters.iter().map(|cluster| &*cluster.0).collect();
     let how = match group.verdict.state {
         State::InSync => "On",
         State::OutOfSync => "Not as it should be on",
@@ -44,7 +37,7 @@ fn of_group(group: &Group) -> String {
         State::Missing | State::Absent => "Not on",
     };
     let one = group.clusters.first().filter(|_| group.clusters.len() == 1);
-    let mut text = format!("\n{}\n", printable(&format!("{how} {}{more}:", named.join(", "))));
+    let mut text = format!("\n{}\n", printable(&format!("{how} {}:", named(&clusters))));
     for reason in &group.verdict.reasons {
         text.push_str("- ");
         text.push_str(&sentence(reason, one));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regorus::Value;
 use serde_json::{Value as Json, json};
 
-use crate::api::json::Hash;
+use crate::api::json::{Hash, pointer_token};
 use crate::rego::module::{ModuleId, Text};
 
 /// What our modules are called in OPA: nobody else's are touched.
@@ -116,7 +116,7 @@ fn differ(before: &Value, after: &Value, path: &mut String, depth: usize, patch:
     let at = |key: &Value, path: &mut String| {
         path.truncate(length);
         path.push('/');
-        path.push_str(&token(key));
+        path.push_str(&pointer_token(key.as_string().map(|key| &**key).unwrap_or_default()));
     };
     for (key, _) in old.iter().filter(|(key, _)| !new.contains_key(key)) {
         at(key, path);
@@ -130,12 +130,6 @@ fn differ(before: &Value, after: &Value, path: &mut String, depth: usize, patch:
         }
     }
     path.truncate(length);
-}
-
-/// `key` as a part of a JSON Pointer.
-fn token(key: &Value) -> String {
-    let text = key.as_string().map(ToString::to_string).unwrap_or_default();
-    text.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ async fn list(
 }
 
 async fn definition(client: &HubClient, name: &str) -> Result<Option<CustomResourceDefinition>, HubError> {
-    let gvr = GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let gvr = GroupVersionResource::definitions();
     client.get(&gvr, &ObjectKey::new("", name), &format!("get CustomResourceDefinition {name}")).await
 }
 

@@ -7,6 +7,7 @@ use super::objects::{
     class, cluster, config_map, decision, gateway, gateway_origin, placement, policy, policy_origin, target,
 };
 use super::world::{World, shop};
+use crate::api::json::pointer;
 use crate::api::names::{ClusterName, ObjectKey};
 use crate::sync::desired::tests::idempotence::any_json;
 use crate::sync::desired::{access, watches};
@@ -59,7 +60,7 @@ fn broken(mut value: Value, place: usize, with: Value) -> Value {
         all.push(path.to_owned());
         match value {
             Value::Object(fields) => fields.iter().for_each(|(key, value)| {
-                places(value, &format!("{path}/{}", key.replace('~', "~0").replace('/', "~1")), all);
+                places(value, &pointer(path, key), all);
             }),
             Value::Array(items) => {
                 items.iter().enumerate().for_each(|(n, value)| places(value, &format!("{path}/{n}"), all));

@@ -164,9 +164,8 @@ fn policy(view: View<'_>, origin: &Origin, reads: &mut BTreeSet<Read>) {
                 view.kind(gvr).is_some_and(|state| state.resolution == Resolution::Gone)
             };
             if versions(view, origin.kind()).iter().any(|(gvr, _)| gone(gvr)) {
-                let definitions =
-                    GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-                reads.insert(Read::Absent(definitions, ObjectKey::new("", &origin.kind().to_string())));
+                let definition = ObjectKey::new("", &origin.kind().to_string());
+                reads.insert(Read::Absent(GroupVersionResource::definitions(), definition));
             }
         }
         KindEligibility::Frozen(..) => {}
