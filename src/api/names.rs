@@ -294,6 +294,13 @@ impl ControllerName {
         format!("policy-sync-{}", self.hash)
     }
 
+    /// The field manager under which we write on the hub which policies affect what: by itself, because an apply takes away what
+    /// the last one had and it has not.
+    #[must_use]
+    pub fn topology_field_manager(&self) -> String {
+        format!("policy-sync-topology-{}", self.hash)
+    }
+
     /// The Lease that the processes of this controller stand for.
     #[must_use]
     pub fn lease(&self) -> String {

@@ -68,6 +68,20 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// How many names a line of text has.
+const NAMED: usize = 10;
+
+/// The first of `names`, and how many more.
+#[must_use]
+pub fn named(names: &[impl AsRef<str>]) -> String {
+    let first: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
+    let more = match names.len() - first.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    first.join(", ") + &more
+}
+
 /// `number` with its digits in groups: `33,554,432`.
 #[must_use]
 pub fn grouped(number: usize) -> String {

@@ -102,6 +102,18 @@ pub struct Arguments {
         value_name = "BOOL"
     )]
     topology: bool,
+    /// With `--topology`: have each route say in its status, for each of its Gateways that is this controller's, whether it is attached
+    /// there, and which policies affect it. Where not, what was said before is taken away.
+    #[arg(
+        long,
+        default_value_t = true,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = clap::ArgAction::Set,
+        value_name = "BOOL"
+    )]
+    route_status: bool,
     /// Batch changes of the spokes' status for this long.
     #[arg(long, default_value = "1s", value_parser = status_window, value_name = "DURATION")]
     status_window: Duration,
@@ -208,7 +220,7 @@ pub async fn run(hub: &HubArguments, arguments: Arguments) -> anyhow::Result<Ans
     };
     let topology = if arguments.topology {
         let own = TopologyMetrics::new(&metrics).context("cannot set metrics up")?;
-        let stored = stored::Settings::new(arguments.election.namespace(&namespace));
+        let stored = stored::Settings::new(arguments.election.namespace(&namespace), arguments.route_status);
         Some(Stored::new(controller.clone(), stored, clock, &metrics, own))
     } else {
         None

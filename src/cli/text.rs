@@ -20,20 +20,6 @@ pub fn printable(text: &str) -> String {
     printable
 }
 
-/// How many names a line of text has.
-const NAMED: usize = 10;
-
-/// The first of `names`, and how many more.
-#[must_use]
-pub fn named(names: &[impl AsRef<str>]) -> String {
-    let first: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
-    let more = match names.len() - first.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    first.join(", ") + &more
-}
-
 /// JSON text with the control characters escaped that JSON itself lets pass: DEL, those of Latin-1 and those above.
 #[must_use]
 pub fn printable_json(json: &str) -> String {

@@ -229,6 +229,12 @@ impl<'f> Graph<'f> {
         })
     }
 
+    /// The object that the section `node` is of.
+    pub(super) fn holder(&self, node: NodeId) -> NodeId {
+        let before = (0..=node.index()).rev().map(NodeId::new);
+        before.into_iter().find(|node| !self.is_section(*node)).unwrap_or(node)
+    }
+
     /// The place in its object of the section `node`.
     pub(super) fn place(&self, node: NodeId) -> usize {
         self.nodes[node.index()].section.unwrap_or_default().into()

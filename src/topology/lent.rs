@@ -1,6 +1,6 @@
 //! What the sync's view of a hub lends: classes, Gateways, and the policies of the kinds that parameters list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, Locator};
@@ -9,11 +9,40 @@ use super::rows::{Gateway, Policy};
 use super::rules::Configured;
 use super::show::ObjectFault;
 use crate::api::moment::Moment;
-use crate::api::names::{GroupResource, ObjectKey};
+use crate::api::names::{GroupResource, ObjectKey, Origin};
 use crate::api::params::Merge;
+use crate::hub::Changed;
 use crate::sync::View;
-use crate::sync::desired::eligibility::{KindEligibility, of_kind};
-use crate::sync::rows::{RawSpec, policy};
+use crate::sync::desired::eligibility::{KindEligibility, of_gateway, of_kind};
+use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, POLICIES};
+use crate::sync::rows::{RawSpec, gateway, policy};
+
+/// Whether what a view lends may be another after `changed`, which `view` shows.
+pub(super) fn bears_on(view: View<'_>, changed: &Changed) -> bool {
+    if let Some((key, Some(before))) = changed.object_of(&GATEWAYS) {
+        fn read(row: &gateway::Gateway) -> impl PartialEq + '_ {
+            (&row.uid, row.generation, &row.class, row.deleting, row.created, &row.spec)
+        }
+        // Whether it is ours may turn on what stands in it where its class is gone.
+        let is_of_class = view.class_params(&before.class).is_some();
+        return !is_of_class || view.gateway(key).is_none_or(|now| read(now) != read(before));
+    }
+    if let Some((key, Some(before))) = changed.object_of(&POLICIES) {
+        fn read(row: &policy::Policy) -> impl PartialEq + '_ {
+            (&row.uid, row.created, row.deleting, row.refused, &row.spec)
+        }
+        let Changed::Object { source, .. } = changed else { return true };
+        let now = source.resource().and_then(|kind| view.policy(&Origin::new(kind.clone(), key.clone())));
+        return now.is_none_or(|now| read(now) != read(before));
+    }
+    match changed {
+        Changed::Everything => true,
+        Changed::Object { source, .. } | Changed::Listed(source) | Changed::Forgotten(source) => {
+            source.is(&CLASSES) || source.is(&GATEWAYS) || source.is(&POLICIES) || source.is(&CONFIG_MAPS)
+        }
+        Changed::Failing { .. } => false,
+    }
+}
 
 /// What a view lends, to be read while the mirror goes on.
 #[derive(Debug)]
@@ -25,6 +54,16 @@ pub struct Lent {
     /// The policies, each with the place of its kind.
     policies: Vec<(usize, ObjectKey, Arc<policy::Policy>)>,
     merges: Vec<(GroupResource, Merge)>,
+    ours: HashMap<ObjectKey, OurGateway>,
+}
+
+/// A Gateway of this controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OurGateway {
+    /// Unique over time.
+    pub uid: Arc<str>,
+    /// Changes with the spec.
+    pub generation: i64,
 }
 
 impl Lent {
@@ -37,7 +76,12 @@ impl Lent {
             kinds: Vec::new(),
             policies: Vec::new(),
             merges: view.merges(),
+            ours: HashMap::new(),
         };
+        let ours = view.gateways().filter(|(key, _)| of_gateway(view, key).is_ours());
+        let our_gateway =
+            |row: &gateway::Gateway| OurGateway { uid: row.uid.clone(), generation: row.generation };
+        lent.ours.extend(ours.map(|(key, row)| (key.clone(), our_gateway(row))));
         let gateways = view.gateways();
         lent.gateways.extend(gateways.map(|(key, row)| (key.clone(), row.created, row.spec.clone())));
         let mut places: BTreeMap<GroupResource, Option<usize>> = BTreeMap::new();
@@ -57,6 +101,11 @@ impl Lent {
             }
         }
         lent
+    }
+
+    /// Takes the Gateways of this controller.
+    pub fn take_ours(&mut self) -> HashMap<ObjectKey, OurGateway> {
+        std::mem::take(&mut self.ours)
     }
 
     /// The objects, and those of them that are not as the API has them, which are left out.

@@ -26,12 +26,13 @@ pub mod rows;
 pub mod rules;
 pub mod show;
 pub mod stored;
+pub mod told;
 
 pub use effective::{Effective, EffectiveId, Entry, Folds};
 pub use facts::{Facts, Needs, Rows};
 pub use fault::Fault;
 pub use graph::{Graph, NodeId};
-pub use lent::Lent;
+pub use lent::{Lent, OurGateway};
 pub use objects::Objects;
 pub use paths::Path;
 pub use policies::{AttachedTarget, PolicyNode};

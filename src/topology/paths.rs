@@ -53,6 +53,14 @@ impl<'f> Graph<'f> {
         ControlFlow::Continue(())
     }
 
+    /// Adds to `stack` the policies on `node` that go on below it, the oldest first.
+    pub(super) fn push_policies(&self, node: NodeId, stack: &mut Vec<u32>) {
+        let depth = stack.len();
+        let goes_on = |number: &u32| !self.policy(*number).manner.is_direct();
+        stack.extend(self.policy_numbers(node).filter(goes_on));
+        stack[depth..].sort_by_cached_key(|number| self.policy(*number).age());
+    }
+
     /// Whether requests come to `node`: it is no backend.
     fn is_on_paths(&self, node: NodeId) -> bool {
         match &self.object(node).row {
@@ -91,7 +99,7 @@ impl<'f> Walk<'_, 'f> {
     ) -> ControlFlow<B> {
         let (graph, depth) = (self.graph, self.stack.len());
         self.nodes.push(node);
-        self.push_policies(node);
+        graph.push_policies(node, &mut self.stack);
         above.listener = above.listener.or_else(|| graph.listener(node));
         if let ObjectRow::Route(kind, route) = graph.object(node).row {
             above.route = Some((kind, route));
@@ -109,15 +117,6 @@ impl<'f> Walk<'_, 'f> {
         self.stack.truncate(depth);
         self.folded.retain(|(length, ..)| *length <= depth);
         ControlFlow::Continue(())
-    }
-
-    /// Those that go on below `node`, the oldest first.
-    fn push_policies(&mut self, node: NodeId) {
-        let depth = self.stack.len();
-        let graph = self.graph;
-        let goes_on = |number: &u32| !graph.policy(*number).manner.is_direct();
-        self.stack.extend(graph.policy_numbers(node).filter(goes_on));
-        self.stack[depth..].sort_by_cached_key(|number| graph.policy(*number).age());
     }
 
     fn folded(&mut self, route: Option<RouteKind>, folds: &mut Folds<'_, 'f>) -> Rc<[EffectiveId]> {

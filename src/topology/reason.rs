@@ -85,6 +85,8 @@ pub struct Unattached<'f> {
     pub from: Locator<'f>,
     /// To what.
     pub to: Locator<'f>,
+    /// Of a route: the port of listeners that its reference names.
+    pub port: Option<u16>,
     /// Why not.
     pub reason: Reason,
     /// The same in a sentence.

@@ -264,6 +264,7 @@ async fn the_controller_takes_every_flag_that_is_rendered() -> Result<()> {
     let minimal = [
         "--log-level=info",
         "--topology=true",
+        "--route-status=true",
         "--policy-namespace=kube-federation-scheduling-policy",
         "--webhook-name=flags-policy-sync",
     ];
@@ -301,7 +302,7 @@ async fn without_rego_nothing_of_it_is_there() -> Result<()> {
         ensure!(!text.contains(word), "there is {word}: {text}");
     }
     let arguments = helm.template(release, &values)?.arguments()?;
-    ensure!(arguments == ["--log-level=info", "--topology=true"], "{arguments:?}");
+    ensure!(arguments == ["--log-level=info", "--topology=true", "--route-status=true"], "{arguments:?}");
     Ok(())
 }
 

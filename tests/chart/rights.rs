@@ -222,7 +222,17 @@ pub(crate) async fn route_across_namespaces(hub: &ControlPlane) -> Result<()> {
     let backend = json!({ "name": "api", "namespace": "shop", "port": 80 });
     let route = json!({ "apiVersion": api, "kind": "HTTPRoute", "metadata": metadata,
         "spec": { "parentRefs": [{ "name": "inner" }], "rules": [{ "backendRefs": [backend] }] } });
-    apply_all(&client, [&fixtures::namespace("routes"), &gateway, &route]).await
+    apply_all(&client, [&fixtures::namespace("routes"), &gateway, &route]).await?;
+    // Of each kind one that refers to the controller's own Gateway: its status says that it does not attach.
+    for kind in ["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"] {
+        let rules = json!([{ "backendRefs": [backend] }]);
+        let mut spec = json!({ "parentRefs": [{ "name": "web", "namespace": "shop" }], "rules": rules });
+        if kind == "TLSRoute" {
+            spec["hostnames"] = json!(["tls.example.com"]);
+        }
+        apply(&client, &fixtures::topology::object(kind, ("routes", "outer"), spec)).await?;
+    }
+    Ok(())
 }
 
 /// Lets the controller do what it seldom does. `policy` is not there, `other` is on both clusters.

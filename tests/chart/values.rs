@@ -210,6 +210,7 @@ enum FailurePolicy {
 #[schemars(rename_all = "camelCase", deny_unknown_fields, inline)]
 struct Topology {
     enabled: bool,
+    route_status: bool,
 }
 
 #[derive(JsonSchema)]

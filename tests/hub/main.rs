@@ -15,6 +15,7 @@ mod placement;
 mod refusals;
 mod resources;
 mod restored;
+mod route_status;
 mod schemas;
 mod secrets;
 mod settling;

@@ -9,4 +9,5 @@ mod order;
 mod requests;
 mod shorthand;
 mod stored;
+mod told;
 mod worlds;

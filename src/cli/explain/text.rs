@@ -2,7 +2,8 @@
 
 use crate::api::moment::Moment;
 use crate::api::names::ClusterName;
-use crate::cli::text::{named, printable};
+use crate::api::text::named;
+use crate::cli::text::printable;
 use crate::report::{Group, ObjectExplanation};
 use crate::sync::explain::{CLUSTER, Reason, State, When};
 

@@ -47,7 +47,7 @@ impl<'f> Builder<'f> {
         for Taken { route, words, listeners } in taken {
             let stays = |listener: &&NodeId| !turned_away.contains(&(**listener, route));
             if !listeners.is_empty() && !listeners.iter().any(|listener| stays(&listener)) {
-                self.turn_away(words.from, words.to, Reason::Conflicted, words.conflicted());
+                self.refuse(&words, Reason::Conflicted, words.conflicted());
             }
             listeners.iter().filter(stays).for_each(|listener| self.link(*listener, route));
         }
@@ -63,13 +63,13 @@ impl<'f> Builder<'f> {
     /// The listeners that take a route by one reference, unless another route is there first. Where there are none, it is told, or
     /// linked to what nothing is known of.
     fn try_parent(&mut self, in_force: &HashSet<NodeId>, node: NodeId, words: &Words<'f>) -> Vec<NodeId> {
-        let Words { from, to, parent, .. } = *words;
+        let Words { to, parent, .. } = *words;
         if let Parent::Other(_) = parent.parent {
-            self.turn_away(from, to, Reason::OtherParent, words.other_parent());
+            self.refuse(words, Reason::OtherParent, words.other_parent());
             return Vec::new();
         }
         let Some(found) = self.find(to) else {
-            self.turn_away(from, to, Reason::ParentNotFound, words.not_found());
+            self.refuse(words, Reason::ParentNotFound, words.not_found());
             return Vec::new();
         };
         if let ObjectRow::Leaf(_) = self.graph.object(found).row {
@@ -91,14 +91,19 @@ impl<'f> Builder<'f> {
         }
         match furthest {
             Step::Attached => {}
-            Step::Hosts => self.turn_away(from, to, Reason::NoMatchingListenerHostname, words.no_host()),
-            Step::Allowed => self.turn_away(from, to, Reason::NotAllowedByListeners, words.not_allowed()),
+            Step::Hosts => self.refuse(words, Reason::NoMatchingListenerHostname, words.no_host()),
+            Step::Allowed => self.refuse(words, Reason::NotAllowedByListeners, words.not_allowed()),
             Step::Meant => {
                 let any = self.graph.sections(found).next().is_some();
-                self.turn_away(from, to, Reason::NoMatchingParent, words.no_listener(any));
+                self.refuse(words, Reason::NoMatchingParent, words.no_listener(any));
             }
         }
         attached
+    }
+
+    fn refuse(&mut self, words: &Words<'f>, reason: Reason, message: String) {
+        let Words { from, to, parent, .. } = *words;
+        self.turn_away_from((to, parent.port), from, reason, message);
     }
 
     /// How far a route gets at the listener `section`.
@@ -107,10 +112,8 @@ impl<'f> Builder<'f> {
         let Some(listener) = self.graph.listener(section).filter(|_| in_force.contains(&section)) else {
             return Step::Meant;
         };
-        let is_meant = parent.section.as_ref().is_none_or(|name| *name == listener.name)
-            && parent.port.is_none_or(|port| port == listener.port);
         let labels = || self.labels.of(from.namespace);
-        if !is_meant {
+        if !parent.means(listener) {
             Step::Meant
         } else if !carries(listener, *kind)
             || !listener.namespaces.allows(to.namespace, from.namespace, labels)

@@ -126,7 +126,18 @@ impl<'f> Builder<'f> {
         reason: Reason,
         message: String,
     ) {
-        self.graph.unattached.push(Unattached { from, to, reason, message });
+        self.turn_away_from((to, None), from, reason, message);
+    }
+
+    /// The same from listeners of one port.
+    pub(in crate::topology) fn turn_away_from(
+        &mut self,
+        (to, port): (Locator<'f>, Option<u16>),
+        from: Locator<'f>,
+        reason: Reason,
+        message: String,
+    ) {
+        self.graph.unattached.push(Unattached { from, to, port, reason, message });
     }
 
     pub(in crate::topology) fn finish(
@@ -140,7 +151,8 @@ impl<'f> Builder<'f> {
         self.graph.policies = policies;
         let unattached = &mut self.graph.unattached;
         unattached.sort_by_cached_key(|item| (item.from.to_string(), item.to.to_string(), item.reason));
-        unattached.dedup();
+        // Of two references that differ in nothing that is told of them, one is told.
+        unattached.dedup_by(|later, kept| *later == Unattached { port: later.port, ..kept.clone() });
         self.graph
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::Listener;
 use super::wire::{self, Group, KindName, Name, Port};
 use crate::topology::locator::{GATEWAY, Kind, KindRef, LISTENER_SET, Locator, Section};
 
@@ -31,7 +32,8 @@ impl Parent {
 }
 
 /// A reference to a parent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Written")]
 pub struct ParentReference {
     /// Of what kind it is.
     pub parent: Parent,
@@ -52,6 +54,13 @@ impl ParentReference {
         let namespace = self.namespace.as_deref().unwrap_or(own);
         let section = self.section.as_deref().map(Section::Named);
         Locator { kind: self.parent.kind(), namespace, name: &self.name, section }
+    }
+
+    /// Whether `listener`, which its parent has, is one of those that it means.
+    #[must_use]
+    pub fn means(&self, listener: &Listener) -> bool {
+        self.section.as_ref().is_none_or(|name| *name == listener.name)
+            && self.port.is_none_or(|port| port == listener.port)
     }
 }
 

@@ -15,17 +15,17 @@ use super::key::Key;
 use super::kinds::plurals;
 use super::metrics::TopologyMetrics;
 use super::storer::Storer;
+use super::telling::{Teller, Telling, Turn};
 use super::watches;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::clock::Clock;
+use crate::hub::Mirror;
 use crate::hub::watch::{Feed, Supervisor, look_up_plurals};
-use crate::hub::{Changed, Mirror};
 use crate::reconcile::{Expectations, Leadership, Queue, Requests, Worker};
-use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, POLICIES};
 use crate::sync::{self, Changes};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
-use crate::topology::Needs;
+use crate::topology::{Needs, lent};
 
 /// What changes within this time is taken together.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -38,13 +38,16 @@ const NAME: &str = "topology";
 pub struct Settings {
     /// The ConfigMap.
     pub(super) config_map: ObjectKey,
+    /// Whether routes say what they are attached to; where not, what they said is taken away.
+    pub(super) route_status: bool,
 }
 
 impl Settings {
-    /// In the ConfigMap `topology` of `namespace`.
+    /// In the ConfigMap `topology` of `namespace`, in the statuses of Gateways, and, where there is to be a `route_status`, of
+    /// routes.
     #[must_use]
-    pub fn new(namespace: &str) -> Self {
-        Self { config_map: ObjectKey::new(namespace, NAME) }
+    pub fn new(namespace: &str, route_status: bool) -> Self {
+        Self { config_map: ObjectKey::new(namespace, NAME), route_status }
     }
 }
 
@@ -56,6 +59,8 @@ pub struct Stored {
     clock: Clock,
     mirror: Arc<Mirror<Index>>,
     queue: Arc<Queue<Key>>,
+    telling: Arc<Telling>,
+    turns: Arc<Queue<Turn>>,
     metrics: TopologyMetrics,
 }
 
@@ -75,8 +80,11 @@ impl Stored {
         metrics: &Metrics,
         own: TopologyMetrics,
     ) -> Self {
+        let turns = Arc::new(Queue::new(Duration::ZERO, metrics.clone()));
         Self {
             settings,
+            telling: Arc::new(Telling::new(turns.clone(), own.clone())),
+            turns,
             mirror: Arc::new(Mirror::new(controller.clone())),
             controller,
             clock,
@@ -87,14 +95,7 @@ impl Stored {
 
     /// Takes in what has changed of what the sync watches.
     pub(crate) fn affected(&self, changes: &Changes<'_>) {
-        let is_read = |changed: &Changed| match changed {
-            Changed::Everything => true,
-            Changed::Object { source, .. } | Changed::Listed(source) | Changed::Forgotten(source) => {
-                source.is(&CLASSES) || source.is(&GATEWAYS) || source.is(&POLICIES) || source.is(&CONFIG_MAPS)
-            }
-            Changed::Failing { .. } => false,
-        };
-        if changes.iter().any(is_read) {
+        if changes.iter().any(|changed| lent::bears_on(changes.view(), changed)) {
             self.queue.affect([Key]);
         }
     }
@@ -122,10 +123,16 @@ impl Stored {
         tasks: &Tasks,
         stop: CancellationToken,
     ) -> BoxFuture<'static, ()> {
-        let Self { settings, controller, clock, mirror, queue, metrics: own } = self;
-        let affects = queue.clone();
+        let Self { settings, controller, clock, mirror, queue, telling, turns, metrics: own } = self;
+        let (affects, brought) = (queue.clone(), telling.clone());
         let feed = Feed::new(mirror.clone(), controller.clone(), clock, move |changes| {
-            if changes.iter().next().is_some() {
+            let view = changes.view();
+            // Each is looked at: one change may bring many.
+            let others = changes.iter().filter(|changed| match view.says(changed) {
+                Some((key, said)) => !brought.brings(&key, said),
+                None => true,
+            });
+            if others.count() > 0 {
                 affects.affect([Key]);
             }
         });
@@ -140,6 +147,8 @@ impl Stored {
             looking.await;
         });
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
+        let requests = Requests::new(client.clone(), leadership.clone());
+        let teller = Teller::new(controller.clone(), mirror.clone(), clock, requests, telling.clone());
         let storer = Storer {
             settings,
             controller,
@@ -153,11 +162,14 @@ impl Stored {
             written: Expectations::default(),
             last: Default::default(),
             metrics: own,
+            telling,
         };
         queue.affect([Key]);
+        let telling =
+            Worker::new(teller, turns, leadership.clone(), metrics.clone(), tasks.clone()).run(stop.clone());
         let working = Worker::new(storer, queue, leadership, metrics.clone(), tasks.clone()).run(stop);
         async move {
-            working.await;
+            futures::future::join(working, telling).await;
             // Watches end with it.
             drop(wanted);
         }

@@ -4,15 +4,18 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::kinds::{self, SERVICES};
+use super::kinds::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, SERVICES, TCP_ROUTES, TLS_ROUTES, UDP_ROUTES};
 use super::rows::{OfGrpc, OfHttp, OfKind, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
+use super::standing::{GatewayStanding, Standing};
+use super::telling::Key;
+use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::hub::served::{SERVED, Served, served_key};
-use crate::hub::{self, AnyRow, Line, Row, Source, Tables};
+use crate::hub::{self, AnyRow, Changed, Family, Line, Row, Source, Tables};
 use crate::topology::locator::{KindRef, LISTENER_SET, Locator, SERVICE};
 use crate::topology::objects::{GRANT, NAMESPACE};
-use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, Service};
+use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service};
 use crate::topology::show::ObjectFault;
 use crate::topology::{Facts, Fault, Rows};
 
@@ -109,10 +112,51 @@ impl<'m> View<'m> {
         self.0.row(&kinds::config_map(key), key)
     }
 
+    /// What a Gateway says of the policies that affect it.
+    pub(super) fn gateway(&self, key: &ObjectKey) -> Option<&'m GatewayStanding> {
+        self.0.get(&GATEWAYS, key)
+    }
+
+    /// The Gateway or the route that `changed`, and the hash of what it says now, where it is as before in all else.
+    pub(super) fn says(&self, changed: &Changed) -> Option<(Key, Hash)> {
+        self.gateway_says(changed)
+            .or_else(|| self.route_says(&HTTP_ROUTES, changed))
+            .or_else(|| self.route_says(&GRPC_ROUTES, changed))
+            .or_else(|| self.route_says(&TCP_ROUTES, changed))
+            .or_else(|| self.route_says(&TLS_ROUTES, changed))
+            .or_else(|| self.route_says(&UDP_ROUTES, changed))
+    }
+
+    fn gateway_says(&self, changed: &Changed) -> Option<(Key, Hash)> {
+        let (key, before) = changed.object_of(&GATEWAYS)?;
+        let now = self.gateway(key)?;
+        before.is_some_and(|before| before.is_as(now)).then(|| (Key::Gateway(key.clone()), now.said()))
+    }
+
+    fn route_says<K: OfKind>(
+        &self,
+        kind: &'static Family<RouteRow<K>>,
+        changed: &Changed,
+    ) -> Option<(Key, Hash)> {
+        let (key, before) = changed.object_of(kind)?;
+        let now: &RouteRow<K> = self.0.row(&kinds::source(K::KIND), key)?;
+        let is_as_before = before.is_some_and(|before| before.is_as(now));
+        is_as_before.then(|| (Key::Route(K::KIND, key.clone()), now.standing.said))
+    }
+
     /// All that is known, for a graph that is built while the mirror goes on.
     pub(super) fn rows(&self) -> OwnRows {
         let mut faults = Vec::new();
+        let gateways = self.0.rows(&GATEWAYS);
+        let mut standings = Vec::new();
+        self.standings::<OfGrpc>(&mut standings);
+        self.standings::<OfHttp>(&mut standings);
+        self.standings::<OfTcp>(&mut standings);
+        self.standings::<OfTls>(&mut standings);
+        self.standings::<OfUdp>(&mut standings);
         OwnRows {
+            gateways: gateways.map(|(key, row)| (key.clone(), row.clone())).collect(),
+            standings,
             sets: self.taken(&kinds::sets(), LISTENER_SET, &mut faults),
             services: self.taken(&SERVICES.all(), SERVICE, &mut faults),
             namespaces: self.taken(&kinds::namespaces(), NAMESPACE, &mut faults),
@@ -130,6 +174,12 @@ impl<'m> View<'m> {
 
     fn routes<K: OfKind>(&self, faults: &mut Vec<ObjectFault>) -> Taken<Route> {
         self.take(&kinds::source(K::KIND), K::KIND.kind(), |row: &RouteRow<K>| row.read.as_ref(), faults)
+    }
+
+    fn standings<K: OfKind>(&self, standings: &mut Vec<(RouteKind, ObjectKey, Standing)>) {
+        let table = self.0.table::<RouteRow<K>>(&kinds::source(K::KIND));
+        let rows = table.into_iter().flat_map(hub::Table::iter);
+        standings.extend(rows.map(|(key, row)| (K::KIND, key.clone(), row.standing)));
     }
 
     fn taken<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static>(
@@ -175,6 +225,10 @@ impl<T> Taken<T> {
 /// All that the mirror knows.
 #[derive(Debug)]
 pub(super) struct OwnRows {
+    /// What Gateways say of the policies that affect them.
+    pub(super) gateways: Vec<(ObjectKey, GatewayStanding)>,
+    /// What routes say of their parents.
+    pub(super) standings: Vec<(RouteKind, ObjectKey, Standing)>,
     sets: Taken<ListenerSet>,
     services: Taken<Service>,
     namespaces: Taken<Namespace>,

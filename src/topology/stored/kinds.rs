@@ -1,6 +1,7 @@
 //! The registry: what is watched beside what the sync watches.
 
 use super::rows::{OfGrpc, OfHttp, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
+use super::standing::GatewayStanding;
 use crate::api::gateway::GROUP;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::hub::{Family, Kind, Source};
@@ -24,6 +25,8 @@ pub(super) static GRANTS: Family<Read<Grant>> = Family::new("referencegrants");
 pub(super) static SERVICES: Kind<Read<Service>> = Kind::new("", "v1", "services");
 /// Namespaces, while a listener chooses by their labels.
 pub(super) static NAMESPACES: Family<Read<Namespace>> = Family::new("namespaces").of_metadata();
+/// Gateways, as they say which policies affect them.
+pub(super) static GATEWAYS: Kind<GatewayStanding> = Kind::new(GROUP, "v1", "gateways");
 /// The ConfigMap.
 pub(super) static CONFIG_MAPS: Kind<StoredText> = Kind::new("", "v1", "configmaps");
 

@@ -20,6 +20,7 @@ pub struct TopologyMetrics {
     unknown: IntGauge,
     unreadable: IntGauge,
     stored: IntGauge,
+    pending: IntGauge,
     build: Histogram,
 }
 
@@ -59,6 +60,10 @@ impl TopologyMetrics {
                 "policy_sync_topology_stored",
                 "Whether the ConfigMap topology says what is attached to what: 0 where it is somebody else's.",
             )?,
+            pending: made.gauge(
+                "policy_sync_topology_status_writes_pending",
+                "Gateways and routes whose status does not say yet what they are attached to, and which policies affect them.",
+            )?,
             build: made.histogram(
                 "policy_sync_topology_build_seconds",
                 "How long the topology took to build, whenever something of it changed.",
@@ -90,6 +95,10 @@ impl TopologyMetrics {
         self.unknown.set(gauge_value(counts.unknown));
         self.unreadable.set(gauge_value(counts.unreadable));
         self.build.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn pending(&self, count: usize) {
+        self.pending.set(gauge_value(count));
     }
 
     pub(super) fn stored(&self, is_stored: bool) {

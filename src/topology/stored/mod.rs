@@ -9,13 +9,17 @@
 //! Any change of a row is one key, taken at most once a second, and on a thread that gives way to all else. The graph is built anew
 //! each time and dropped after use.
 
+mod differs;
 mod flow;
 mod index;
 mod key;
 mod kinds;
 mod metrics;
+mod pace;
 mod rows;
+mod standing;
 mod storer;
+mod telling;
 mod text;
 mod watches;
 

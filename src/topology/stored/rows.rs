@@ -5,6 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::standing::Standing;
 use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, TOPOLOGY_DETAIL};
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
@@ -70,14 +71,25 @@ kinds!(OfGrpc = Grpc, OfHttp = Http, OfTcp = Tcp, OfTls = Tls, OfUdp = Udp);
 pub(super) struct RouteRow<K> {
     /// What is read of it.
     pub(super) read: Result<Arc<Route>, Fault>,
+    /// What it says of its parents.
+    pub(super) standing: Standing,
     kind: PhantomData<K>,
 }
 
 impl<K: OfKind> Row for RouteRow<K> {}
 
+impl<K: OfKind> RouteRow<K> {
+    /// Whether `other` differs in nothing but what is said of its parents.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        let key = |row: &Self| (row.standing.uid, row.standing.generation, row.standing.others);
+        key(self) == key(other) && self.read == other.read
+    }
+}
+
 impl<K: OfKind> Pruned for RouteRow<K> {
-    fn prune(object: &HubObject, _: &ControllerName) -> Self {
-        Self { read: Route::read(K::KIND, object).map(Arc::new), kind: PhantomData }
+    fn prune(object: &HubObject, controller: &ControllerName) -> Self {
+        let read = Route::read(K::KIND, object).map(Arc::new);
+        Self { read, standing: Standing::of(object, controller), kind: PhantomData }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The capability that builds the topology, and keeps the ConfigMap.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +13,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::differs::differing;
 use super::flow::Settings;
 use super::index::{Index, OwnRows};
 use super::key::Key;
 use super::kinds::{CONFIG_MAPS, config_map};
 use super::metrics::{Counts, TopologyMetrics};
 use super::rows::StoredText;
+use super::telling::{self, Pending, Telling};
 use super::text::{KEY, LIMIT, Text, text};
 use super::watches;
 use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, TOPOLOGY_DETAIL};
@@ -52,6 +54,7 @@ pub(super) struct Storer {
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) last: Mutex<Last>,
     pub(super) metrics: TopologyMetrics,
+    pub(super) telling: Arc<Telling>,
 }
 
 /// What this process has done last.
@@ -87,6 +90,7 @@ struct Built {
     text: Text,
     hash: Hash,
     stored: Option<StoredText>,
+    told: HashMap<telling::Key, Pending>,
     took: Duration,
 }
 
@@ -117,7 +121,7 @@ impl Capability for Storer {
         }
         let Some(work) = self.snapshot() else { return Ok(()) };
         let leads = self.leadership.leads();
-        let built = match aside("topology", move || work.build(leads)).await {
+        let mut built = match aside("topology", move || work.build(leads)).await {
             Ok(Some(built)) => built,
             // What is missing is a change once it is there.
             Ok(None) => return Ok(()),
@@ -131,6 +135,7 @@ impl Capability for Storer {
             return Ok(());
         }
         self.metrics.built(&built.counts, built.took);
+        self.telling.replace(std::mem::take(&mut built.told));
         self.store(key, &built).await
     }
 }
@@ -248,7 +253,8 @@ impl Work {
     /// Has watched what the topology takes, and builds it where this process `leads`; `None` while something of it is not known yet.
     fn build(self, leads: bool) -> Option<Built> {
         let began = Instant::now();
-        let Self { settings, lent, rows, mirror, clock, wanted } = self;
+        let Self { settings, mut lent, rows, mirror, clock, wanted } = self;
+        let ours = lent.take_ours();
         let (objects, mut faults) = lent.read();
         let mut facts: Facts<'_> = objects.facts();
         rows.lend(&mut facts);
@@ -271,6 +277,7 @@ impl Work {
         let graph = Graph::build(&facts);
         let counts = Counts::of(&graph, faults.len());
         let text = text(&graph, LIMIT);
-        Some(Built { counts, hash: Hash::of_text(&text.dot), text, stored, took: began.elapsed() })
+        let told = differing(&graph, &rows, &ours, settings.route_status);
+        Some(Built { counts, hash: Hash::of_text(&text.dot), text, stored, told, took: began.elapsed() })
     }
 }

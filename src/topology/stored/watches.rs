@@ -1,7 +1,7 @@
 //! What to watch: what the hub serves of routes, and beside it what these refer to.
 
 use super::index::View;
-use super::kinds::{self, CONFIG_MAPS, SERVICES};
+use super::kinds::{self, CONFIG_MAPS, GATEWAYS, SERVICES};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 use crate::hub::Wanted;
 use crate::topology::Needs;
@@ -9,7 +9,8 @@ use crate::topology::rows::RouteKind;
 
 /// What to watch where the graph has these `needs`; the ConfigMap is `stored`.
 pub(super) fn plan(view: View<'_>, needs: Needs, stored: &ObjectKey) -> Wanted {
-    let mut wanted = Wanted::from([(kinds::config_map(stored), CONFIG_MAPS.gvr())]);
+    let config_map = (kinds::config_map(stored), CONFIG_MAPS.gvr());
+    let mut wanted = Wanted::from([config_map, (GATEWAYS.all(), GATEWAYS.gvr())]);
     let mut served = RouteKind::ALL.map(kinds::source).to_vec();
     served.push(kinds::sets());
     if needs.grants {

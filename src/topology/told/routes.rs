@@ -1,0 +1,273 @@
+//! Of routes: for each reference to a parent whether it attaches there, whether its backends are found, and which policies are in
+//! force on the way.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::{AFFECTED_LIMIT, Affecting, Conditions, Said};
+use crate::api::json::Hash;
+use crate::api::text::{capped, named};
+use crate::topology::effective::Folds;
+use crate::topology::graph::{Graph, NodeId, ObjectRow};
+use crate::topology::locator::Locator;
+use crate::topology::reason::Unattached;
+use crate::topology::rows::{Parent, ParentReference, Route, RouteKind};
+
+/// The most bytes of a message that repeats what others wrote.
+const MESSAGE_LIMIT: usize = 4096;
+
+/// What a route says of one of its references to parents.
+#[derive(Clone, Debug)]
+pub struct EntryTold {
+    /// The place of the reference in the route.
+    pub reference: usize,
+    /// What it says, which other routes may say as well.
+    pub conditions: Arc<Conditions>,
+}
+
+/// What routes say of the parents that are ours.
+#[derive(Debug)]
+pub struct RoutesTold<'g, 'f> {
+    graph: &'g Graph<'f>,
+    folds: Folds<'g, 'f>,
+    /// The parents that are ours: Gateways, and ListenerSets of these.
+    parents: HashMap<Locator<'f>, NodeId>,
+    /// The listeners that carry each route.
+    carriers: HashMap<NodeId, Vec<NodeId>>,
+    /// The policies above each listener that carries routes, the least specific first: the place of it among those that there are.
+    above: HashMap<NodeId, usize>,
+    stacks: Vec<Vec<u32>>,
+    refused: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
+    /// What routes without policies of their own say, by what there is above them.
+    known: HashMap<(RouteKind, Vec<usize>), Arc<[Said]>>,
+    shared: HashMap<Hash, Arc<Conditions>>,
+}
+
+impl<'g, 'f> RoutesTold<'g, 'f> {
+    /// What routes of `graph` say of the Gateways that `is_ours`.
+    #[must_use]
+    pub fn new(graph: &'g Graph<'f>, is_ours: impl Fn(Locator<'f>) -> bool) -> Self {
+        let mut told = Self {
+            graph,
+            folds: Folds::new(graph),
+            parents: HashMap::new(),
+            carriers: HashMap::new(),
+            above: HashMap::new(),
+            stacks: Vec::new(),
+            refused: HashMap::new(),
+            known: HashMap::new(),
+            shared: HashMap::new(),
+        };
+        for item in graph.unattached() {
+            told.refused.entry(item.from.with(None)).or_default().push(item);
+        }
+        told.find_parents(is_ours);
+        told.find_carriers();
+        told
+    }
+
+    fn find_parents(&mut self, is_ours: impl Fn(Locator<'f>) -> bool) {
+        for node in self.graph.object_nodes() {
+            let locator = self.graph.locator(node);
+            let gateway = match self.graph.object(node).row {
+                ObjectRow::Gateway(_) => locator,
+                ObjectRow::Set(set) if set.parent.parent == Parent::Gateway => {
+                    set.parent.locator(locator.namespace).with(None)
+                }
+                _ => continue,
+            };
+            if is_ours(gateway) {
+                self.parents.insert(locator, node);
+            }
+        }
+    }
+
+    fn find_carriers(&mut self) {
+        let graph = self.graph;
+        let is_class = |node: &NodeId| matches!(graph.object(*node).row, ObjectRow::Class(_));
+        let is_route = |node: &NodeId| matches!(graph.object(*node).row, ObjectRow::Route(..));
+        let classes: HashMap<Locator<'f>, NodeId> =
+            graph.object_nodes().filter(is_class).map(|node| (graph.locator(node), node)).collect();
+        let mut places: HashMap<Vec<u32>, usize> = HashMap::new();
+        for (gateway, listener) in graph.listeners() {
+            let routes: Vec<NodeId> = graph.links(listener).filter(is_route).collect();
+            if routes.is_empty() {
+                continue;
+            }
+            let mut stack = Vec::new();
+            if let ObjectRow::Gateway(row) = graph.object(gateway).row
+                && let Some(class) = classes.get(&row.class_locator())
+            {
+                graph.push_policies(*class, &mut stack);
+            }
+            graph.push_policies(gateway, &mut stack);
+            let holder = graph.holder(listener);
+            if holder != gateway {
+                graph.push_policies(holder, &mut stack);
+            }
+            graph.push_policies(listener, &mut stack);
+            let place = *places.entry(stack.clone()).or_insert_with(|| {
+                self.stacks.push(stack);
+                self.stacks.len() - 1
+            });
+            self.above.insert(listener, place);
+            for route in routes {
+                self.carriers.entry(route).or_default().push(listener);
+            }
+        }
+    }
+
+    /// Each route with what it says: nothing where no parent of it is ours.
+    pub fn each(mut self, mut visit: impl FnMut(Locator<'f>, &'f Route, Vec<EntryTold>)) {
+        for node in self.graph.object_nodes() {
+            if let ObjectRow::Route(kind, route) = self.graph.object(node).row {
+                let told = self.route(node, kind, route);
+                visit(self.graph.locator(node), route, told);
+            }
+        }
+    }
+
+    fn route(&mut self, node: NodeId, kind: RouteKind, route: &'f Route) -> Vec<EntryTold> {
+        let locator = self.graph.locator(node);
+        let mut entries: Vec<EntryTold> = Vec::new();
+        for (place, parent) in route.parents.iter().enumerate() {
+            let to = parent.locator(locator.namespace);
+            let Some(holder) = self.parents.get(&to.with(None)).copied() else { continue };
+            // The API lets no two be the same.
+            if route.parents[..place].contains(parent) {
+                continue;
+            }
+            let carriers = self.carriers.get(&node).into_iter().flatten().copied();
+            let carriers: Vec<NodeId> = carriers
+                .filter(|listener| {
+                    let row = self.graph.listener(*listener);
+                    self.graph.holder(*listener) == holder && row.is_some_and(|row| parent.means(row))
+                })
+                .collect();
+            let mut said = vec![self.accepted(locator, to, parent, carriers.len()), self.resolved(locator)];
+            said.extend(self.affected(node, kind, &carriers).iter().cloned());
+            let conditions = self.share(said);
+            entries.push(EntryTold { reference: place, conditions });
+        }
+        entries
+    }
+
+    /// What is said before by another route stands once.
+    fn share(&mut self, said: Vec<Said>) -> Arc<Conditions> {
+        let conditions = Conditions::from(said);
+        self.shared.entry(conditions.hash).or_insert_with(|| Arc::new(conditions)).clone()
+    }
+
+    fn accepted(
+        &self,
+        from: Locator<'f>,
+        to: Locator<'f>,
+        parent: &ParentReference,
+        listeners: usize,
+    ) -> Said {
+        let name = "Accepted".to_owned();
+        let what = format!("{} {}", to.kind.kind, to.object());
+        if listeners > 0 {
+            let on = if listeners == 1 { "1 listener".to_owned() } else { format!("{listeners} listeners") };
+            let message = format!(
+                "attached to {on} of {what}; routes are not delivered to clusters: apply them there as well"
+            );
+            return Said { name, status: "True", reason: "Accepted", message };
+        }
+        let refused = || {
+            let all = self.refused.get(&from).into_iter().flatten();
+            all.filter(|item| item.from == from && item.to == to)
+        };
+        let same_port = refused().find(|item| item.port == parent.port);
+        let (reason, message) = match same_port.or_else(|| refused().next()) {
+            Some(item) => (item.reason.word(), capped(&item.message, MESSAGE_LIMIT).into_owned()),
+            None => ("NoMatchingParent", format!("{what} has no listener in force")),
+        };
+        Said { name, status: "False", reason, message }
+    }
+
+    /// Whether all backends of a route are there, and may be referred to.
+    fn resolved(&self, route: Locator<'f>) -> Said {
+        let name = "ResolvedRefs".to_owned();
+        let all = self.refused.get(&route).into_iter().flatten();
+        let of_rules: Vec<&&Unattached<'f>> = all.filter(|item| item.from != route).collect();
+        let Some(first) = of_rules.first() else {
+            let message = "all backends that are known of are there".to_owned();
+            return Said { name, status: "True", reason: "ResolvedRefs", message };
+        };
+        let messages: BTreeSet<&str> = of_rules.iter().map(|item| &*item.message).collect();
+        let message = named(&messages.into_iter().collect::<Vec<_>>());
+        Said {
+            name,
+            status: "False",
+            reason: first.reason.word(),
+            message: capped(&message, MESSAGE_LIMIT).into_owned(),
+        }
+    }
+
+    /// The policies along the ways from these listeners to the route.
+    fn affected(&mut self, route: NodeId, kind: RouteKind, listeners: &[NodeId]) -> Arc<[Said]> {
+        let mut above: Vec<usize> =
+            listeners.iter().filter_map(|listener| self.above.get(listener)).copied().collect();
+        above.sort_unstable();
+        above.dedup();
+        let graph = self.graph;
+        let has_own = [route]
+            .into_iter()
+            .chain(graph.sections(route))
+            .any(|node| graph.policy_numbers(node).next().is_some());
+        if has_own {
+            return self.fold(route, kind, &above);
+        }
+        if let Some(known) = self.known.get(&(kind, above.clone())) {
+            return known.clone();
+        }
+        let said = self.fold(route, kind, &above);
+        self.known.insert((kind, above), said.clone());
+        said
+    }
+
+    fn fold(&mut self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[Said]> {
+        let graph = self.graph;
+        let mut affecting = Affecting::default();
+        let mut below: BTreeSet<Vec<u32>> = BTreeSet::new();
+        let mut of_route = Vec::new();
+        graph.push_policies(route, &mut of_route);
+        for rule in graph.sections(route) {
+            let mut stack = of_route.clone();
+            graph.push_policies(rule, &mut stack);
+            below.insert(stack);
+        }
+        if below.is_empty() {
+            below.insert(of_route);
+        }
+        for place in above {
+            for below in &below {
+                let stack = [self.stacks[*place].as_slice(), below].concat();
+                for id in self.folds.along(&stack, Some(kind)) {
+                    let effective = self.folds.get(id);
+                    let of = affecting.of_kind(effective.kind.kind);
+                    of.in_force.extend(&effective.sources);
+                    of.stacked.extend(self.folds.stack(id));
+                }
+            }
+        }
+        // What is in force at its target alone.
+        for node in [route].into_iter().chain(graph.sections(route)).filter(|_| !above.is_empty()) {
+            for number in graph.policy_numbers(node).filter(|number| graph.policy(*number).manner.is_direct())
+            {
+                affecting.of_kind(graph.policy(number).locator.kind.kind).in_force.insert(number);
+            }
+        }
+        let said = affecting.conditions(AFFECTED_LIMIT, |of| {
+            let lost: BTreeSet<u32> = of.stacked.difference(&of.in_force).copied().collect();
+            let parts = [("in force", &of.in_force), ("not in force", &lost)];
+            let parts = parts.into_iter().filter(|(_, policies)| !policies.is_empty());
+            let parts: Vec<String> = parts
+                .map(|(what, policies)| format!("{what}: {}", named(&graph.names_of(policies))))
+                .collect();
+            parts.join("; ")
+        });
+        said.into()
+    }
+}

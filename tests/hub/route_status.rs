@@ -1,0 +1,338 @@
+//! What Gateways and routes of a hub say in their statuses: what they attach to, and which policies affect them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use policy_sync_testenv::apply::{api_for, apply};
+use policy_sync_testenv::crds::{self, Side};
+use policy_sync_testenv::fixtures::topology::{object, objects, targets};
+use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Controller, binaries, wait};
+use serde_json::{Value, json};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
+const OURS: &str = "kuadrant.io/policy-sync";
+const THEIRS: &str = "example.com/theirs";
+const PENDING: &str = "policy_sync_topology_status_writes_pending";
+
+async fn hub(name: &str) -> Result<ControlPlane> {
+    let binaries = binaries::ensure().await?;
+    let mut crds = crds::for_side(Side::Hub, &binaries)?;
+    crds.extend(crds::more_routes(&binaries)?);
+    let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await?;
+    for object in objects() {
+        apply(&hub.client()?, &object).await?;
+    }
+    Ok(hub)
+}
+
+async fn found(
+    hub: &ControlPlane,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<(Api<DynamicObject>, DynamicObject)> {
+    let (api, _) = api_for(&hub.client()?, &object(kind, (namespace, name), json!({}))).await?;
+    let found = api.get(name).await?;
+    Ok((api, found))
+}
+
+/// The entries of `controller` in a route's status.
+fn entries<'r>(route: &'r DynamicObject, controller: &str) -> Vec<&'r Value> {
+    let parents = route.data["status"]["parents"].as_array().into_iter().flatten();
+    parents.filter(|entry| entry["controllerName"] == controller).collect()
+}
+
+fn condition<'e>(of: &'e Value, name: &str) -> Option<&'e Value> {
+    of["conditions"].as_array()?.iter().find(|condition| condition["type"] == name)
+}
+
+/// `<status> <reason>` of a condition.
+fn verdict(of: &Value, name: &str) -> String {
+    let word = |field: &str| {
+        let condition = condition(of, name).map(|condition| &condition[field]);
+        condition.and_then(Value::as_str).unwrap_or("-").to_owned()
+    };
+    format!("{} {}", word("status"), word("reason"))
+}
+
+/// Waits until the one entry of ours in a route's status is as `is` has it.
+async fn until(
+    hub: &ControlPlane,
+    kind: &str,
+    name: &str,
+    is: impl Fn(&Value) -> Result<()>,
+) -> Result<DynamicObject> {
+    wait::until(&format!("the status of {kind} {name}"), LIMIT, || async {
+        let (_, route) = found(hub, kind, namespace_of(name), name).await?;
+        let ours = entries(&route, OURS);
+        ensure!(ours.len() == 1, "{}", route.data["status"]);
+        is(ours[0])?;
+        Ok(route)
+    })
+    .await
+}
+
+fn namespace_of(name: &str) -> &'static str {
+    if name == "other" { "backends" } else { "shop" }
+}
+
+async fn nothing_waits(controller: &Controller) -> Result<()> {
+    wait::until("nothing is to be written", LIMIT, || async {
+        let waits = controller.metrics().await?.value(PENDING, &[])?;
+        ensure!(waits < 0.5, "{waits} statuses wait");
+        Ok(())
+    })
+    .await
+}
+
+/// The statuses of routes, and of Gateways by the topology, that the controller has written.
+fn written(controller: &Controller, hub: &ControlPlane) -> Result<Vec<String>> {
+    let writes = controller.writes(hub)?;
+    let of_routes = writes.iter().filter(|write| write.object().resource.ends_with("routes"));
+    Ok(of_routes.map(|write| write.object().name.clone()).collect())
+}
+
+#[tokio::test]
+async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Result<()> {
+    let hub = hub("route-status").await?;
+    let controller = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
+    for (kind, name, accepted, resolved) in [
+        ("HTTPRoute", "shop", "True Accepted", "True ResolvedRefs"),
+        ("HTTPRoute", "other", "False NotAllowedByListeners", "True ResolvedRefs"),
+        ("GRPCRoute", "calls", "True Accepted", "False RefNotPermitted"),
+        ("TCPRoute", "raw", "True Accepted", "False RefNotPermitted"),
+        ("TLSRoute", "through", "True Accepted", "False RefNotPermitted"),
+    ] {
+        until(&hub, kind, name, |entry| {
+            let said = (verdict(entry, "Accepted"), verdict(entry, "ResolvedRefs"));
+            ensure!(said == (accepted.to_owned(), resolved.to_owned()), "{kind} {name}: {entry}");
+            Ok(())
+        })
+        .await?;
+    }
+    let route = until(&hub, "HTTPRoute", "shop", |entry| {
+        let limits = condition(entry, "policysync.kuadrant.io/RateLimitPolicyAffected").context("none")?;
+        ensure!(limits["message"] == "in force: infra/ceiling, shop/own", "{limits}");
+        let timeouts = condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected").context("none")?;
+        ensure!(timeouts["message"] == "in force: shop/timeouts", "{timeouts}");
+        ensure!(limits["observedGeneration"] == 1, "{limits}");
+        Ok(())
+    })
+    .await?;
+    ensure!(entries(&route, OURS)[0]["parentRef"] == route.data["spec"]["parentRefs"][0], "{route:?}");
+    let (_, gateway) = found(&hub, "Gateway", "infra", "web").await?;
+    let affected = condition(&gateway.data["status"], "policysync.kuadrant.io/RateLimitPolicyAffected");
+    ensure!(affected.context("none")?["message"] == "affected by infra/ceiling", "{gateway:?}");
+    nothing_waits(&controller).await?;
+
+    // A limit is a value: nothing is written for it but what the policy itself costs.
+    controller.settled(&hub).await?;
+    let before = written(&controller, &hub)?;
+    let (policies, _) = found(&hub, "RateLimitPolicy", "shop", "own").await?;
+    let limits = json!({"spec": {"limits": {"mine": {"rates": [{"limit": 7, "window": "1s"}]}}}});
+    policies.patch("own", &PatchParams::default(), &Patch::Merge(limits)).await?;
+    // What comes after it is written after it.
+    let (_, other) = found(&hub, "HTTPRoute", "backends", "other").await?;
+    ensure!(verdict(entries(&other, OURS)[0], "Accepted").starts_with("False"), "{other:?}");
+    let (namespaces, _) = api_for(
+        &hub.client()?,
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "backends"}}),
+    )
+    .await?;
+    let label = json!({"metadata": {"labels": {"team": "shop"}}});
+    namespaces.patch("backends", &PatchParams::default(), &Patch::Merge(label)).await?;
+    until(&hub, "HTTPRoute", "other", |entry| {
+        ensure!(verdict(entry, "Accepted") == "True Accepted", "{entry}");
+        Ok(())
+    })
+    .await?;
+    controller.settled(&hub).await?;
+    let more = written(&controller, &hub)?[before.len()..].to_vec();
+    ensure!(more == ["other"], "one route was attached, and {more:?} were written");
+
+    // Whose policy goes, its condition goes.
+    policies.delete("own", &Default::default()).await?;
+    until(&hub, "HTTPRoute", "shop", |entry| {
+        let limits = condition(entry, "policysync.kuadrant.io/RateLimitPolicyAffected").context("none")?;
+        ensure!(limits["message"] == "in force: infra/ceiling", "{limits}");
+        Ok(())
+    })
+    .await?;
+    let (ceilings, _) = found(&hub, "RateLimitPolicy", "infra", "ceiling").await?;
+    ceilings.delete("ceiling", &Default::default()).await?;
+    until(&hub, "HTTPRoute", "shop", |entry| {
+        ensure!(condition(entry, "policysync.kuadrant.io/RateLimitPolicyAffected").is_none(), "{entry}");
+        Ok(())
+    })
+    .await?;
+    wait::until("the Gateway says nothing of it", LIMIT, || async {
+        let (_, gateway) = found(&hub, "Gateway", "infra", "web").await?;
+        let status = &gateway.data["status"];
+        ensure!(condition(status, "policysync.kuadrant.io/RateLimitPolicyAffected").is_none(), "{status}");
+        ensure!(condition(status, "Accepted").is_some(), "the sync's own stays: {status}");
+        Ok(())
+    })
+    .await?;
+    nothing_waits(&controller).await?;
+    controller.settled(&hub).await?;
+    controller.terminate().await?;
+
+    // A restart writes nothing.
+    let second = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
+    wait::until("the topology is stored", LIMIT, || async {
+        let stored = second.metrics().await?.value("policy_sync_topology_stored", &[])?;
+        ensure!(stored > 0.5);
+        Ok(())
+    })
+    .await?;
+    nothing_waits(&second).await?;
+    second.settled(&hub).await?;
+    let writes = second.writes(&hub)?;
+    ensure!(writes.is_empty(), "a restart wrote {writes:#?}");
+    second.terminate().await?;
+
+    // Without them, what was said is taken away.
+    let third = Controller::start(Path::new(BINARY), &hub, &["--topology", "--route-status=false"]).await?;
+    for (kind, name) in [("HTTPRoute", "shop"), ("TCPRoute", "raw"), ("GRPCRoute", "calls")] {
+        wait::until(&format!("{kind} {name} says nothing"), LIMIT, || async {
+            let (_, route) = found(&hub, kind, "shop", name).await?;
+            ensure!(entries(&route, OURS).is_empty(), "{}", route.data["status"]);
+            Ok(())
+        })
+        .await?;
+    }
+    nothing_waits(&third).await
+}
+
+/// Another controller that says of each route that it has handled it so many times.
+async fn another(routes: &Api<DynamicObject>, times: usize) -> Result<usize> {
+    let mut conflicts = 0;
+    for time in 0..times {
+        loop {
+            let route = routes.get("shop").await?;
+            let mut parents: Vec<Value> =
+                route.data["status"]["parents"].as_array().into_iter().flatten().cloned().collect();
+            parents.retain(|entry| entry["controllerName"] != THEIRS);
+            let said = json!({"type": "Accepted", "status": "True", "reason": "Handled", "message": format!("{time} times"),
+                "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            parents.insert(0, json!({"controllerName": THEIRS, "parentRef": {"name": "theirs", "port": 8443}, "conditions": [said]}));
+            let version = route.metadata.resource_version;
+            let patch = json!({"metadata": {"resourceVersion": version}, "status": {"parents": parents}});
+            match routes.patch_status("shop", &PatchParams::default(), &Patch::Merge(patch)).await {
+                Ok(_) => break,
+                Err(kube::Error::Api(error)) if error.code == 409 => conflicts += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(conflicts)
+}
+
+#[tokio::test]
+async fn a_second_controller_writes_the_same_list_at_the_same_time_and_nothing_is_lost() -> Result<()> {
+    let hub = hub("route-status-two").await?;
+    let _controller = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
+    let (routes, _) = found(&hub, "HTTPRoute", "shop", "shop").await?;
+    let (policies, _) = api_for(&hub.client()?, &object("TimeoutPolicy", ("shop", "x"), json!({}))).await?;
+    // Ours changes with the policies on the route, which come and go meanwhile.
+    let comes_and_goes = async {
+        for number in 0..10 {
+            let name = format!("again-{number}");
+            let policy = object(
+                "TimeoutPolicy",
+                ("shop", &name),
+                json!({"targetRefs": [targets("HTTPRoute", "shop")], "request": "1s"}),
+            );
+            apply(&hub.client()?, &policy).await?;
+            until(&hub, "HTTPRoute", "shop", |entry| {
+                let affected =
+                    condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected").context("none")?;
+                ensure!(affected["message"].as_str().is_some_and(|text| text.contains(&name)), "{affected}");
+                Ok(())
+            })
+            .await?;
+            policies.delete(&name, &Default::default()).await?;
+        }
+        anyhow::Ok(())
+    };
+    let (ours, theirs) = tokio::join!(comes_and_goes, another(&routes, 400));
+    ours?;
+    theirs?;
+    let route = until(&hub, "HTTPRoute", "shop", |entry| {
+        let affected = condition(entry, "policysync.kuadrant.io/TimeoutPolicyAffected").context("none")?;
+        ensure!(affected["message"] == "in force: shop/timeouts", "{affected}");
+        Ok(())
+    })
+    .await?;
+    let theirs = entries(&route, THEIRS);
+    ensure!(theirs.len() == 1, "{}", route.data["status"]);
+    ensure!(theirs[0]["conditions"][0]["message"] == "399 times", "{}", theirs[0]);
+    ensure!(theirs[0]["parentRef"]["port"] == 8443, "as it was: {}", theirs[0]);
+
+    // Ours is taken away by somebody: it is put back.
+    let only_theirs = json!({"status": {"parents": theirs}});
+    routes.patch_status("shop", &PatchParams::default(), &Patch::Merge(only_theirs)).await?;
+    until(&hub, "HTTPRoute", "shop", |entry| {
+        ensure!(verdict(entry, "Accepted") == "True Accepted", "{entry}");
+        Ok(())
+    })
+    .await?;
+
+    // Others have taken all the room: what they say stays, and nothing is tried again and again.
+    let entry = |number: usize| {
+        let mut entry = theirs[0].clone();
+        entry["parentRef"]["name"] = format!("theirs-{number}").into();
+        entry
+    };
+    let all: Vec<Value> = (0..32).map(entry).collect();
+    routes
+        .patch_status("shop", &PatchParams::default(), &Patch::Merge(json!({"status": {"parents": all}})))
+        .await?;
+    nothing_waits(&_controller).await?;
+    let (_, route) = found(&hub, "HTTPRoute", "shop", "shop").await?;
+    let names: BTreeSet<&str> =
+        entries(&route, THEIRS).into_iter().filter_map(|entry| entry["parentRef"]["name"].as_str()).collect();
+    ensure!(names.len() == 32 && entries(&route, OURS).is_empty(), "{}", route.data["status"]);
+    Ok(())
+}
+
+/// Somebody who may do all that the sync needs, and may not write the status of routes.
+#[tokio::test]
+async fn who_may_not_write_what_routes_say_says_so_and_goes_on() -> Result<()> {
+    let hub = hub("route-status-rights").await?;
+    let group = "rbac.authorization.k8s.io";
+    let rules = json!([
+        {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses", "gateways", "httproutes", "gatewayclasses/status", "gateways/status"], "verbs": ["*"]},
+        {"apiGroups": ["cluster.open-cluster-management.io", "work.open-cluster-management.io", "kuadrant.io", "policies.example.com", "apiextensions.k8s.io", "authorization.k8s.io", "events.k8s.io", "coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["configmaps", "services", "namespaces"], "verbs": ["*"]},
+    ]);
+    let user = policy_sync_testenv::certificates::User::new("mute");
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "mute"}, "rules": rules});
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "mute"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "mute"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "mute"}]});
+    for object in [role, binding] {
+        apply(&hub.client()?, &object).await?;
+    }
+    let mut controller = Controller::launch(Path::new(BINARY), &hub, &["--topology"], Some(user))?;
+    controller.ready().await?;
+    wait::until("it is told", LIMIT, || async {
+        let log = controller.log()?;
+        let told = log.lines().filter(|line| line.contains("may not write what it is attached to")).count();
+        ensure!(told == 1, "told {told} times");
+        let waits = controller.metrics().await?.value(PENDING, &[])?;
+        ensure!(waits > 1.5, "{waits}");
+        let stored = controller.metrics().await?.value("policy_sync_topology_stored", &[])?;
+        ensure!(stored > 0.5, "not stored");
+        Ok(())
+    })
+    .await?;
+    let (_, gateway) = found(&hub, "Gateway", "infra", "web").await?;
+    ensure!(condition(&gateway.data["status"], "policysync.kuadrant.io/RateLimitPolicyAffected").is_some());
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! What Gateways and routes say: conditions, as the graph has them.
+
+use std::collections::BTreeMap;
+
+use policy_sync::topology::locator::{GATEWAY, Locator};
+use policy_sync::topology::told::{RoutesTold, Said, affected};
+use policy_sync::topology::{Facts, Graph};
+use serde_json::{Value, json};
+
+use crate::shorthand::objects;
+
+fn line(said: &Said) -> String {
+    let name = said.name.trim_start_matches("policysync.kuadrant.io/");
+    format!("{name}={} {}: {}", said.status, said.reason, said.message)
+}
+
+/// What each route says of each of its references, where the Gateway `ours` is ours.
+fn routes(facts: &Facts<'_>, ours: &str) -> BTreeMap<String, Vec<Vec<String>>> {
+    let graph = Graph::build(facts);
+    let mut told = BTreeMap::new();
+    let is_ours = |locator: Locator<'_>| locator.kind == GATEWAY && locator.name == ours;
+    RoutesTold::new(&graph, is_ours).each(|locator, _, entries| {
+        let entries = entries.iter().map(|entry| entry.conditions.said.iter().map(line).collect());
+        told.insert(locator.name.to_owned(), entries.collect());
+    });
+    told
+}
+
+fn route(world: &[Value], name: &str) -> Vec<Vec<String>> {
+    let objects = objects(world);
+    routes(&objects.facts(), "web").remove(name).unwrap_or_default()
+}
+
+fn gateway(world: &[Value], room: usize) -> Vec<String> {
+    let objects = objects(world);
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let node = graph.nodes().find(|node| graph.locator(*node).kind == GATEWAY).unwrap();
+    affected(&graph, node, room).iter().map(line).collect()
+}
+
+const STAYS: &str = "routes are not delivered to clusters: apply them there as well";
+const RESOLVED: &str = "ResolvedRefs=True ResolvedRefs: all backends that are known of are there";
+
+#[test]
+fn a_route_says_of_each_parent_of_ours_whether_it_attaches_there() {
+    let world = [
+        json!({"Gateway": "web", "listeners": [{"hostname": "*.a.io"}, {"name": "b", "port": 81, "hostname": "*.b.io"}]}),
+        json!({"Gateway": "theirs"}),
+        json!({"HTTPRoute": "both", "parents": ["web", "theirs"]}),
+        json!({"HTTPRoute": "nowhere", "parents": ["web#c", "none"]}),
+        json!({"HTTPRoute": "host", "parents": ["web#b"], "hostnames": ["x.a.io"]}),
+        json!({"HTTPRoute": "theirs", "parents": ["theirs"]}),
+    ];
+    let attached =
+        |what: &str| format!("Accepted=True Accepted: attached to {what} of Gateway shop/web; {STAYS}");
+    let one = |said: &[&str]| vec![said.iter().map(|said| (*said).to_owned()).collect::<Vec<_>>()];
+    assert_eq!(route(&world, "both"), one(&[&attached("2 listeners"), RESOLVED]));
+    let none = "Accepted=False NoMatchingParent: Gateway shop/web has no listener \"c\" that is in force";
+    assert_eq!(route(&world, "nowhere"), one(&[none, RESOLVED]));
+    let host =
+        "Accepted=False NoMatchingListenerHostname: listener \"b\" of Gateway shop/web has no host of x.a.io";
+    assert_eq!(route(&world, "host"), one(&[host, RESOLVED]));
+    assert!(route(&world, "theirs").is_empty());
+}
+
+#[test]
+fn references_that_differ_in_their_port_have_an_answer_each() {
+    let world = [
+        json!({"Gateway": "web", "listeners": [{}]}),
+        json!({"HTTPRoute": "r", "parents": ["web:80", "web:81", "web:82", "web:80"]}),
+    ];
+    let said = route(&world, "r");
+    let accepted: Vec<&str> = said.iter().map(|entry| &*entry[0]).collect();
+    assert_eq!(accepted.len(), 3, "of one that is there twice, one: {accepted:?}");
+    assert!(accepted[0].starts_with("Accepted=True"), "{accepted:?}");
+    assert!(accepted[1].contains("no listener on port 81"), "{accepted:?}");
+    assert!(accepted[2].contains("no listener on port 82"), "{accepted:?}");
+}
+
+#[test]
+fn a_listener_set_of_our_gateway_is_ours() {
+    let world = [
+        json!({"Gateway": "web", "allowedListeners": {"namespaces": {"from": "All"}}}),
+        json!({"ListenerSet": "more", "parent": "web", "listeners": [{"port": 81}]}),
+        json!({"HTTPRoute": "r", "parents": ["ListenerSet/more"]}),
+        json!({"AuthPolicy": "on-set", "target": "ListenerSet/more", "rules": {"authentication": {"a": {}}}}),
+        json!({"AuthPolicy": "on-top", "target": "Gateway/web", "rules": {"authentication": {"b": {}}}}),
+    ];
+    let said = route(&world, "r");
+    assert!(said[0][0].contains("attached to 1 listener of ListenerSet shop/more"), "{said:?}");
+    let of = "AuthPolicyAffected=True Affected: in force: shop/on-set; not in force: shop/on-top";
+    assert_eq!(said[0][2], of);
+}
+
+#[test]
+fn a_backend_that_is_not_there_is_told() {
+    let world = [
+        json!({"Gateway": "web", "listeners": [{}]}),
+        json!({"Service": "api", "ports": [{"port": 80}]}),
+        json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": ["api:80"]}, {"backends": ["api:81", "none:80"]}]}),
+    ];
+    let said = route(&world, "r");
+    let missing = "ResolvedRefs=False BackendNotFound: Service shop/api has no port 81, Service shop/none does not exist";
+    assert_eq!(said[0][1], missing);
+}
+
+#[test]
+fn the_policies_of_all_ways_to_a_route_are_named_without_their_values() {
+    let limits = |limit: u32| json!({"x": {"rates": [{"limit": limit, "window": "1s"}]}});
+    let world = |limit: u32| {
+        vec![
+            json!({"Gateway": "web", "listeners": [{"name": "a"}, {"name": "b", "port": 81}]}),
+            json!({"HTTPRoute": "r", "parents": ["web#a", "web#b"], "rules": [{"name": "one"}, {"name": "two"}]}),
+            json!({"TCPRoute": "raw", "parents": ["web#a"]}),
+            json!({"RateLimitPolicy": "top", "target": "Gateway/web", "limits": limits(limit)}),
+            json!({"RateLimitPolicy": "a", "target": "Gateway/web#a", "limits": limits(limit)}),
+            json!({"RateLimitPolicy": "rule", "target": "HTTPRoute/r#two", "limits": limits(limit)}),
+        ]
+    };
+    let said = route(&world(1), "r");
+    let of = |said: &[String]| said[2].clone();
+    assert_eq!(
+        of(&said[0]),
+        "RateLimitPolicyAffected=True Affected: in force: shop/a, shop/rule; not in force: shop/top"
+    );
+    assert_eq!(of(&said[1]), "RateLimitPolicyAffected=True Affected: in force: shop/rule, shop/top");
+    assert_eq!(route(&world(2), "r"), said, "a limit is nothing that is said");
+}
+
+#[test]
+fn direct_policies_are_said_where_they_lie() {
+    let definition = json!({"CustomResourceDefinition": "retries.x.io", "labels": {"gateway.networking.k8s.io/policy": "direct"},
+        "group": "x.io", "names": {"kind": "Retry", "plural": "retries"}});
+    let world = [
+        definition,
+        json!({"Gateway": "web", "listeners": [{}]}),
+        json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"name": "one"}]}),
+        json!({"HTTPRoute": "s", "parents": ["web"]}),
+        json!({"Retry.x.io": "here", "target": "HTTPRoute/r#one", "times": 3}),
+        json!({"Retry.x.io": "above", "target": "Gateway/web", "times": 3}),
+    ];
+    assert_eq!(route(&world, "r")[0][2..], ["RetryAffected=True Affected: in force: shop/here".to_owned()]);
+    assert_eq!(
+        route(&world, "s")[0].len(),
+        2,
+        "what is in force at the Gateway alone is none of the route's"
+    );
+    assert_eq!(gateway(&world, 6), ["RetryAffected=True Affected: affected by shop/above"]);
+}
+
+#[test]
+fn a_gateway_names_its_policies_and_those_of_its_listeners() {
+    let policy = |name: &str, target: &str| json!({"AuthPolicy": name, "target": target, "rules": {"authentication": {"a": {}}}});
+    let mut world = vec![
+        json!({"Gateway": "web", "listeners": [{"name": "a"}, {"name": "b", "port": 81}]}),
+        policy("all", "Gateway/web"),
+        policy("one", "Gateway/web#b"),
+        policy("lost", "Gateway/web#c"),
+    ];
+    assert_eq!(
+        gateway(&world, 6),
+        ["AuthPolicyAffected=True Affected: affected by shop/all, shop/one on listener b"]
+    );
+    world.extend((0..12).map(|number| policy(&format!("p{number:02}"), "Gateway/web")));
+    let said = gateway(&world, 6).remove(0);
+    assert!(said.ends_with("shop/p07 and 4 more"), "{said}");
+}
+
+#[test]
+fn the_last_condition_counts_the_kinds_for_which_there_is_no_room() {
+    let mut world =
+        vec![json!({"Gateway": "web", "listeners": [{}]}), json!({"HTTPRoute": "r", "parents": ["web"]})];
+    for kind in ["A", "B", "C", "D", "E", "F", "G", "H"] {
+        world.push(json!({format!("{kind}.x.io"): "p", "target": "Gateway/web", "a": 1}));
+    }
+    let said = gateway(&world, 6);
+    assert_eq!(said.len(), 6);
+    assert_eq!(said[5], "FAffected=True Affected: affected by shop/p; and policies of 2 more kinds: G, H");
+    let of_route = &route(&world, "r")[0];
+    assert_eq!(of_route.len(), 8);
+    assert_eq!(of_route[7], "FAffected=True Affected: in force: shop/p; and policies of 2 more kinds: G, H");
+    assert!(gateway(&world, 0).is_empty(), "others have taken all the room");
+}
+
+#[test]
+fn kinds_of_two_groups_that_share_a_name_stand_with_their_groups() {
+    let world = [
+        json!({"Gateway": "web", "listeners": [{}]}),
+        json!({"A.x.io": "p", "target": "Gateway/web", "a": 1}),
+        json!({"A.y.io": "p", "target": "Gateway/web", "a": 1}),
+    ];
+    assert_eq!(gateway(&world, 6), ["AAffected=True Affected: affected by shop/p (x.io), shop/p (y.io)"]);
+}
