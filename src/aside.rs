@@ -5,6 +5,7 @@ use std::{io, thread};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tracing::debug;
 
 use crate::api::text::with_causes;
@@ -40,6 +41,21 @@ pub(crate) async fn aside<T: Send + 'static>(
         let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
     })?;
     told.await.ok().and_then(Result::ok).ok_or(Ended::Panicked)
+}
+
+/// The same for work that waits for nothing and nobody. Where time is paused, as in tests, it stands still meanwhile, as it does
+/// for all that keeps a thread of the runtime.
+///
+/// # Errors
+///
+/// As those of [`aside`].
+pub(crate) async fn computed_aside<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Ended> {
+    let (name, runtime) = (name.to_owned(), Handle::current());
+    let waiting = spawn_blocking(move || runtime.block_on(aside(&name, work)));
+    waiting.await.unwrap_or(Err(Ended::Panicked))
 }
 
 /// Has this thread give way to others. Elsewhere than on Linux that would be said of the whole process.

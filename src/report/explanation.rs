@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::served::ServedKind;
+use super::topology::{ClusterObjects, ClusterQuery, cluster_objects};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use crate::api::object::HubObject;
@@ -13,6 +14,9 @@ use crate::hub::{HubClient, HubError};
 use crate::sync::dry_run::{self, ReadError};
 use crate::sync::explain::{self, Explanation, Reason, State, Step, Verdict, When};
 use crate::sync::{OfflineMirror, Settings};
+use crate::topology::Graph;
+use crate::topology::locator::KindRef;
+use crate::topology::show::PolicyReport;
 
 /// What there is to say of an object.
 #[derive(Clone, Debug)]
@@ -27,6 +31,8 @@ pub struct ObjectExplanation {
     pub groups: Vec<Group>,
     /// Whether it is about one cluster that was asked for.
     pub one: bool,
+    /// Of a policy: where it is in force on the hub's own graph.
+    pub on_hub: Option<PolicyReport>,
 }
 
 /// Clusters of which the same is to be said.
@@ -86,7 +92,26 @@ pub async fn explain(
     if let Some(cluster) = cluster.filter(|_| explanation.clusters.is_empty()) {
         return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
     }
-    Ok(ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some()))
+    let on_hub =
+        if origin.as_gateway().is_none() { on_hub(hub, controller, kind, &object).await? } else { None };
+    let explanation = ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some());
+    Ok(ObjectExplanation { on_hub, ..explanation })
+}
+
+/// Where the policy `object` is in force among what the hub has of routes; `None` where it is no policy.
+async fn on_hub(
+    hub: &HubClient,
+    controller: &ControllerName,
+    kind: &ServedKind,
+    object: &HubObject,
+) -> Result<Option<PolicyReport>, HubError> {
+    let namespace = Some(object.metadata.namespace.as_str());
+    let ClusterObjects { objects, unread, .. } =
+        cluster_objects(hub, ClusterQuery { controller, namespace, hint: "" }).await?;
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let kind = KindRef { group: &kind.gvr.kind.group, kind: &kind.kind };
+    Ok(PolicyReport::new(&graph, kind, &object.key(), unread))
 }
 
 impl ObjectExplanation {
@@ -105,7 +130,7 @@ impl ObjectExplanation {
             let state = group.verdict.state;
             (state != State::InSync, !state.is_desired())
         });
-        Self { origin, kind: kind.to_owned(), steps: explanation.steps, groups, one }
+        Self { origin, kind: kind.to_owned(), steps: explanation.steps, groups, one, on_hub: None }
     }
 
     /// Whether it is there and in force: on the cluster that was asked for, or on each that it is for.
@@ -139,7 +164,7 @@ impl ObjectExplanation {
                 "clusters": group.clusters,
             })
         };
-        json!({
+        let mut json = json!({
             "kind": self.kind,
             "resource": self.origin.kind().to_string(),
             "namespace": self.origin.object().namespace,
@@ -147,7 +172,11 @@ impl ObjectExplanation {
             "inSync": self.in_sync(),
             "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
             "groups": self.groups.iter().map(group).collect::<Vec<_>>(),
-        })
+        });
+        if let Some(on_hub) = &self.on_hub {
+            json["onHub"] = json!(on_hub);
+        }
+        json
     }
 }
 

@@ -3,6 +3,7 @@
 mod clusters;
 pub mod dot;
 mod effective;
+mod policy;
 mod scope;
 mod topology;
 pub mod tree;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 pub use clusters::{ClusterAnswer, ClustersReport};
 pub use effective::{Answer, Chosen, EffectiveReport, InForce, RuleInForce};
+pub use policy::{Fate, Instead, OnPaths, PolicyReport};
 pub use scope::Scope;
 pub use topology::TopologyReport;
 

@@ -25,4 +25,5 @@ mod settling;
 mod sweep;
 mod taken_back;
 mod telling;
+mod topology;
 mod watches;

@@ -246,14 +246,10 @@ fn sampled(plans: Vec<Plan>, share: usize, seed: &str) -> Vec<Plan> {
     sampled.collect()
 }
 
-/// Runs the share of `plans` that [`SHARE`] says, `least` at least, or those that [`CHOSEN`] names.
-pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, least: usize) -> Result<()> {
-    let plans: Vec<Plan> = match env::var(CHOSEN) {
-        Ok(part) => {
-            let all = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
-            ensure!(!named(&all, &part).is_empty(), "{}", none_named(&part));
-            named(&plans, &part)
-        }
+/// Of `plans` the share that [`SHARE`] says, or those that [`CHOSEN`] names.
+pub(crate) fn chosen(plans: Vec<Plan>) -> Result<Vec<Plan>> {
+    match env::var(CHOSEN) {
+        Ok(part) => Ok(named(&plans, &part)),
         Err(VarError::NotUnicode(part)) => bail!("{}", none_named(&part.to_string_lossy())),
         Err(VarError::NotPresent) => {
             let share = match env::var(SHARE) {
@@ -262,11 +258,23 @@ pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, least: usize) -> Re
             };
             let all = plans.len();
             let plans = sampled(plans, share, &env::var(SEED).unwrap_or_default());
-            println!("of {all} plans one of {share} of each kind");
-            ensure!(plans.len() >= least, "there are only {} plans", plans.len());
-            plans
+            println!("{} of {all} plans, one of {share} of each kind", plans.len());
+            Ok(plans)
         }
+    }
+}
+
+/// Runs the share of `plans` that [`SHARE`] says, `least` at least, or those that [`CHOSEN`] names.
+pub(crate) fn sweep(faultless: &Faultless, plans: Vec<Plan>, least: usize) -> Result<()> {
+    let is_named = if let Ok(part) = env::var(CHOSEN) {
+        let all = [faultless.faults.request_plans(), faultless.faults.event_plans()].concat();
+        ensure!(!named(&all, &part).is_empty(), "{}", none_named(&part));
+        true
+    } else {
+        false
     };
+    let plans = chosen(plans)?;
+    ensure!(is_named || plans.len() >= least, "there are only {} plans", plans.len());
     each(&plans, |plan| judge(faultless, plan, None).map(|(fault, _)| fault))
 }
 
@@ -293,7 +301,7 @@ pub(crate) fn sweep_beside_attackers(faultless: &Faultless, share: usize) -> Res
 }
 
 /// Judges each of the plans, several at a time.
-fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Sync) -> Result<()> {
+pub(crate) fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Sync) -> Result<()> {
     println!("{} plans", plans.len());
     let next = AtomicUsize::new(0);
     let failed: Mutex<Vec<(String, String)>> = Mutex::default();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cases;
+mod in_force;
 mod known;
 mod merging;
 mod order;

@@ -27,7 +27,7 @@ use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, T
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
 use crate::api::text::with_causes;
-use crate::aside::aside;
+use crate::aside::computed_aside;
 use crate::clock::Clock;
 use crate::hub::{self, Wanted};
 use crate::reconcile::{
@@ -121,7 +121,7 @@ impl Capability for Storer {
         }
         let Some(work) = self.snapshot() else { return Ok(()) };
         let leads = self.leadership.leads();
-        let mut built = match aside("topology", move || work.build(leads)).await {
+        let mut built = match computed_aside("topology", move || work.build(leads)).await {
             Ok(Some(built)) => built,
             // What is missing is a change once it is there.
             Ok(None) => return Ok(()),
@@ -178,9 +178,9 @@ impl Storer {
         }
         let wait = {
             let last = self.last.lock();
-            last.written.and_then(|written| AT_MOST_EVERY.checked_sub(written.elapsed()))
+            last.written.map(|written| AT_MOST_EVERY.saturating_sub(written.elapsed()))
         };
-        if let Some(wait) = wait {
+        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
             self.queue.add_after(*key, wait);
             return Ok(());
         }

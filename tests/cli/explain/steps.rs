@@ -1,6 +1,7 @@
 //! Each step of the decision has its sentence, and the object to change; and changing it helps.
 
 use anyhow::{Result, ensure};
+use policy_sync_testenv::fixtures::topology::{object, targets};
 use policy_sync_testenv::fixtures::{gateway, gateway_class, params_config_map, rate_limit_policy};
 use policy_sync_testenv::tenant::{Answer, LIMIT, all_kinds, auth_policies, rate_limit_policies};
 use policy_sync_testenv::wait;
@@ -311,5 +312,39 @@ async fn a_gateway_that_waits_for_its_policies_says_so() -> Result<()> {
     tenant.answer(&work, &Answer::applied()).await?;
     until(&tenant, &["gateway", "web"], "ex-waits", 1, "Its agent has not applied it yet.").await?;
     controller.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn where_a_policy_is_in_force_among_the_hubs_routes_is_told() -> Result<()> {
+    let tenant = tenant("explain-routes", &["ex-routes"], &["ex-routes"]).await?;
+    let name = tenant.name();
+    tenant.apply(&rate_limit_policy(name, "limits", "web")).await?;
+    let on_hub = || -> Result<Value> {
+        let arguments = [&LIMITS[..], &["-o", "json"]].concat();
+        let ran = explain_as(tenant.hub().kubeconfig(), &tenant, &arguments);
+        Ok(serde_json::from_str::<Value>(&ran.stdout)?["onHub"]["fates"].take())
+    };
+    let listener = format!("gateway.gateway.networking.k8s.io:{name}/web#http");
+    let expected = json!([{"at": [listener], "fate": "InForce", "paths": 1}]);
+    ensure!(on_hub()? == expected, "{}", on_hub()?);
+    let route =
+        object("HTTPRoute", (name, "orders"), json!({"parentRefs": [{"name": "web"}], "rules": [{}]}));
+    tenant.apply(&route).await?;
+    let limits = json!({"own": {"rates": [{"limit": 1, "window": "1s"}]}});
+    let own = object(
+        "RateLimitPolicy",
+        (name, "own"),
+        json!({"targetRef": targets("HTTPRoute", "orders"), "limits": limits}),
+    );
+    tenant.apply(&own).await?;
+    let found = on_hub()?;
+    ensure!(found[0]["fate"] == "Lost", "{found}");
+    ensure!(
+        found[0]["at"] == json!([format!("httproute.gateway.networking.k8s.io:{name}/orders#rule-1")]),
+        "{found}"
+    );
+    let policies = json!([format!("ratelimitpolicy.kuadrant.io:{name}/own")]);
+    ensure!(found[0]["instead"]["policies"] == policies, "{found}");
     Ok(())
 }

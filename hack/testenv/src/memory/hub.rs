@@ -33,6 +33,15 @@ impl MemoryServer {
         Ok(server)
     }
 
+    /// Serves HTTPRoutes as well.
+    ///
+    /// # Errors
+    ///
+    /// Where the definition cannot be made.
+    pub fn define_routes(&self) -> Result<()> {
+        self.define(&gateway_api("httproutes", "HTTPRoute", "Namespaced", "v1")?)
+    }
+
     /// Serves the kind that `definition` defines, as if that had been installed long ago.
     ///
     /// # Errors

@@ -100,3 +100,68 @@ fn no_text_of_others_moves_the_cursor() {
         "{sentences}"
     );
 }
+
+#[test]
+fn where_a_policy_is_in_force_among_the_hubs_routes_stands_before_the_clusters() {
+    let world = shop(&[]).with(policy("limits").targets("web"));
+    let at = |words: &[&str]| {
+        words.iter().map(|words| Named { id: (*words).into(), words: (*words).into() }).collect()
+    };
+    let instead = |keys: &[&str]| Instead {
+        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+        policies: at(&["RateLimitPolicy shop/own"]),
+    };
+    let fate = |fate, paths, words: &[&str]| OnPaths { fate, paths, at: at(words) };
+    let report = PolicyReport {
+        void: None,
+        fates: vec![
+            fate(Fate::InForce, 1, &["HTTPRoute shop/a rule-1"]),
+            fate(
+                Fate::InPart(instead(&["limits#a", "limits#b"])),
+                2,
+                &["HTTPRoute shop/b rule-1", "HTTPRoute shop/b rule-2"],
+            ),
+            fate(
+                Fate::Lost(instead(&["limits#a", "limits#b", "limits#c"])),
+                1,
+                &["HTTPRoute shop/\u{1b}[2J rule-1"],
+            ),
+        ],
+        unknown: vec!["what may not be listed".to_owned()],
+    };
+    let told = |report: PolicyReport| {
+        told_of(&world, &Unavailable::new(), |explanation| {
+            let explanation = ObjectExplanation { on_hub: Some(report), ..explanation.clone() };
+            (text(&explanation), explanation.json())
+        })
+    };
+    let (sentences, json) = told(report);
+    insta::assert_snapshot!(sentences, @r"
+    RateLimitPolicy shop/limits is for 0 of 0 clusters, and as it should be on 0.
+
+    - GatewayClass multi lists ratelimitpolicies.kuadrant.io.
+    - It targets Gateway shop/web of GatewayClass multi, which Placement shop/all places on 0 clusters.
+
+    Among the hub's own routes, which stay there:
+    - In force on 1 path: HTTPRoute shop/a rule-1.
+    - In force in part on 2 paths: HTTPRoute shop/b rule-1, HTTPRoute shop/b rule-2; instead of its limits#a, limits#b: RateLimitPolicy shop/own.
+    - Not in force on 1 path: HTTPRoute shop/\u{1b}[2J rule-1; instead of it: RateLimitPolicy shop/own.
+    - Not known: what may not be listed.
+    ");
+    assert_eq!(json["onHub"]["fates"][2]["fate"], "Lost");
+    let void = PolicyReport {
+        void: Some(("TargetNotFound", "Gateway shop/none does not exist".into())),
+        ..PolicyReport::default()
+    };
+    let (sentences, json) = told(void);
+    assert!(
+        sentences.contains("- It does not count: Gateway shop/none does not exist (TargetNotFound).\n"),
+        "{sentences}"
+    );
+    assert_eq!(json["onHub"]["counts"], false);
+    let (sentences, _) = told(PolicyReport::default());
+    assert!(
+        sentences.contains("- No listener and no route is on a path through what it targets.\n"),
+        "{sentences}"
+    );
+}
