@@ -26,6 +26,10 @@ needs_c_compiler() {
 }
 
 # Of which completion is tested; script is a terminal.
+needs_graphviz() {
+    command -v dot >/dev/null || missing "dot is missing: on Debian and Ubuntu, apt-get install graphviz"
+}
+
 needs_shells() {
     local command
     for command in bash zsh fish script; do

@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod hub;
-mod topology;
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -19,7 +18,7 @@ use policy_sync::sync::{diff, status};
 use policy_sync::topology::{Folds, Graph, Objects};
 
 use hub::{Hub, origin};
-use topology::World;
+use policy_sync_benchmark::topology::{World, take};
 
 const POLICIES: usize = 100;
 const CLUSTERS: usize = 100;
@@ -65,7 +64,7 @@ fn middle(criterion: &mut Criterion) {
 fn graph(criterion: &mut Criterion) {
     for objects in [1_000, 10_000, 100_000] {
         let world = World::new(objects);
-        let rows = world.objects();
+        let rows = world.objects().unwrap();
         let facts = rows.facts();
         let build = || {
             let graph = Graph::build(&facts);
@@ -82,7 +81,7 @@ fn graph(criterion: &mut Criterion) {
         assert_eq!(build(), objects * 7 / 10 * 2 * 3 + gateways);
         let read = || {
             let mut rows = Objects::default();
-            world.routes.iter().for_each(|route| topology::take(&mut rows, route));
+            world.routes.iter().for_each(|route| take(&mut rows, route).unwrap());
             rows
         };
         measure(criterion, &format!("read the routes of {objects} objects"), objects, || {
@@ -97,7 +96,7 @@ fn graph(criterion: &mut Criterion) {
         .bytes_max;
         let kept = {
             let mut rows = None;
-            let kept = allocation_counter::measure(|| rows = Some(world.objects())).bytes_current;
+            let kept = allocation_counter::measure(|| rows = Some(world.objects().unwrap())).bytes_current;
             drop(rows);
             kept
         };

@@ -28,6 +28,7 @@ fn options(row: Row, folder: &Path) -> Options {
         idle: Duration::from_secs(1),
         policies_in_rego: false,
         documents: 60,
+        objects: 40,
         turns: 1,
         rate: 20,
         load: 1,

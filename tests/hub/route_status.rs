@@ -155,6 +155,32 @@ async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Re
     let more = written(&controller, &hub)?[before.len()..].to_vec();
     ensure!(more == ["other"], "one route was attached, and {more:?} were written");
 
+    // What somebody writes over ours is put back; what is theirs stays, whatever it is called.
+    let (gateways, found_gateway) = found(&hub, "Gateway", "infra", "web").await?;
+    let mut conditions = found_gateway.data["status"]["conditions"].as_array().context("conditions")?.clone();
+    let of_ours = "policysync.kuadrant.io/RateLimitPolicyAffected";
+    let theirs = json!({"type": "policysync.kuadrant.io/NobodysAffected", "status": "True", "reason": "R", "message": "theirs",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    for condition in &mut conditions {
+        if condition["type"] == of_ours {
+            condition["message"] = "no policy at all".into();
+        }
+    }
+    conditions.push(theirs.clone());
+    let patch = json!({"status": {"conditions": conditions}});
+    gateways.patch_status("web", &PatchParams::default(), &Patch::Merge(patch)).await?;
+    wait::until("the Gateway says it again", LIMIT, || async {
+        let (_, gateway) = found(&hub, "Gateway", "infra", "web").await?;
+        let status = &gateway.data["status"];
+        ensure!(
+            condition(status, of_ours).context("none")?["message"] == "affected by infra/ceiling",
+            "{status}"
+        );
+        ensure!(condition(status, "policysync.kuadrant.io/NobodysAffected") == Some(&theirs), "{status}");
+        Ok(())
+    })
+    .await?;
+
     // Whose policy goes, its condition goes.
     policies.delete("own", &Default::default()).await?;
     until(&hub, "HTTPRoute", "shop", |entry| {

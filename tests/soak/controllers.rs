@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::noise::Noise;
 use crate::users::CONTROLLER;
 use policy_sync_testenv::MemoryServer;
-use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer};
+use policy_sync_testenv::memory::{Asked, EventFate, Fate, Interposer, keep_topology};
 
 /// As whom all of them ask.
 const USER: &str = "controller";
@@ -52,7 +52,8 @@ impl Controllers {
         self.starts += 1;
         let cut = Arc::new(AtomicBool::new(false));
         let connection = Connection { noise: self.noise.clone(), cut: cut.clone() };
-        let flow = self.server.flow_of(USER, CONTROLLER, connection)?;
+        let mut flow = self.server.flow_of(USER, CONTROLLER, connection)?;
+        keep_topology(&mut flow)?;
         let stop = CancellationToken::new();
         drop(flow.start(stop.clone()));
         self.last = Some((cut, stop));

@@ -84,6 +84,7 @@ async fn stay(server: &MemoryServer, users: &Users, before: &BTreeMap<String, Se
 /// Tells what the seed says, in so many rounds; returns the longest that the users had to wait.
 async fn one_seed(seed: u64, rounds: usize, of_mob: &AtomicUsize) -> Result<Duration> {
     let server = MemoryServer::hub()?;
+    server.define_routes()?;
     tokio::spawn(agents(server.clone()));
     let mut users = Users::begin_beside(server.clone(), seed, &[ROGUE]).await?;
     let attack = Attackers::begin(&server, seed, ATTACK_EVERY, &CLUSTERS).await?;

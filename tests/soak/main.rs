@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! seed ─▶ round: actions of users, faults meanwhile, perhaps a crash
-//!           └─▶ faults end ─▶ settled ─▶ are the works those that a simple reckoning expects?
+//!           └─▶ faults end ─▶ settled ─▶ are the works those that a simple reckoning expects, and is the topology told?
 //!                                    └─▶ restart ─▶ does it write nothing?
 //! ```
 //!
@@ -60,6 +60,7 @@ struct Told {
 /// What is not as it should be, with the round and what users did in it.
 async fn told(seed: u64, rounds: usize) -> Result<Told> {
     let server = MemoryServer::hub()?;
+    server.define_routes()?;
     let started = tokio::time::Instant::now();
     tokio::spawn(agents(server.clone()));
     let noise = Noise::new(seed);
@@ -96,6 +97,7 @@ async fn one_round(
     let after = works(server);
     as_expected(&after, users)?;
     not_made_anew(wanted_throughout.keys(), &before, &after)?;
+    users.topology_is_told()?;
 
     a_restart_writes_nothing(server, controllers).await
 }
@@ -105,6 +107,7 @@ async fn act(users: &mut Users, controllers: &mut Controllers) -> Result<BTreeMa
     let mut wanted_throughout = users.expected();
     for _ in 0..users.how_many() {
         users.act().await?;
+        users.act_on_routes().await?;
         let now = users.expected();
         wanted_throughout.retain(|work, _| now.contains_key(work));
         if users.crashes() {

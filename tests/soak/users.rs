@@ -12,7 +12,7 @@ use policy_sync_testenv::MemoryServer;
 use policy_sync_testenv::apply::{api_for, apply, apply_with_status};
 use policy_sync_testenv::fixtures::{
     auth_policy, gateway, gateway_class, managed_cluster, namespace, params_config_map, placement,
-    placement_decision, rate_limit_policy, timeout_policy,
+    placement_decision, rate_limit_policy, timeout_policy, topology,
 };
 use policy_sync_testenv::tenant::{auth_policies, rate_limit_policies, timeout_policies};
 
@@ -24,6 +24,7 @@ const PLACEMENTS: [&str; 2] = ["all", "edge"];
 const GATEWAYS: [&str; 2] = ["web", "api"];
 const KINDS: [Kind; 3] = [Kind::RateLimit, Kind::Auth, Kind::Timeout];
 const NAMES: [&str; 2] = ["one", "two"];
+const ROUTES: [&str; 3] = ["carts", "orders", "search"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -46,6 +47,8 @@ struct Policy {
 pub(crate) struct Users {
     server: MemoryServer,
     dice: Rng,
+    /// Beside it: whatever happens to routes, all else happens as it would.
+    of_routes: Rng,
     /// What each Placement chooses beside what they want.
     beside: &'static [&'static str],
     regions: BTreeMap<&'static str, &'static str>,
@@ -53,6 +56,7 @@ pub(crate) struct Users {
     /// The gateways that there are, with the placement that each is labelled with.
     gateways: BTreeMap<&'static str, Option<&'static str>>,
     policies: BTreeMap<(Kind, &'static str), Policy>,
+    routes: BTreeSet<&'static str>,
     listed: BTreeSet<Kind>,
     class: &'static str,
     valid: bool,
@@ -76,11 +80,13 @@ impl Users {
         let mut users = Self {
             server,
             dice: Rng::with_seed(seed),
+            of_routes: Rng::with_seed(seed),
             beside,
             regions: BTreeMap::new(),
             placements: BTreeMap::new(),
             gateways: BTreeMap::new(),
             policies: BTreeMap::new(),
+            routes: BTreeSet::new(),
             listed: KINDS.into(),
             class: "istio",
             valid: true,
@@ -163,6 +169,21 @@ impl Users {
         }
     }
 
+    /// Has routes come, change and go, which no work depends on.
+    pub(crate) async fn act_on_routes(&mut self) -> Result<()> {
+        match self.of_routes.u8(..6) {
+            0 | 1 => self.write_route().await,
+            2 => self.delete_route().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether what the controller keeps of the topology is that of what they have written.
+    pub(crate) fn topology_is_told(&self) -> Result<()> {
+        self.server
+            .topology_is_told(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
+    }
+
     /// Puts right what would freeze.
     pub(crate) async fn mend(&mut self) -> Result<()> {
         self.valid = true;
@@ -228,6 +249,22 @@ impl Users {
         self.done.push(format!("delete {key:?}"));
         let Some(policy) = self.policies.remove(&key) else { return Ok(()) };
         self.delete(&key.0.object(key.1, &policy)).await
+    }
+
+    async fn write_route(&mut self) -> Result<()> {
+        let dice = &mut self.of_routes;
+        let (name, gateway) = (ROUTES[dice.usize(..ROUTES.len())], GATEWAYS[dice.usize(..GATEWAYS.len())]);
+        let listener = if dice.bool() { "http" } else { "none" };
+        self.done.push(format!("write the route {name} to {gateway}, {listener}"));
+        self.apply(&route(name, gateway, listener)).await?;
+        self.routes.insert(name);
+        Ok(())
+    }
+
+    async fn delete_route(&mut self) -> Result<()> {
+        let Some(name) = self.routes.pop_first() else { return Ok(()) };
+        self.done.push(format!("delete the route {name}"));
+        self.delete(&route(name, "", "")).await
     }
 
     /// Writes a Placement's decisions, then its status, as its controller does.
@@ -299,6 +336,12 @@ impl Users {
             .with_context(|| format!("deleting {name}"))
             .map(drop)
     }
+}
+
+/// A route as the API server has it, which the one in memory does not default.
+fn route(name: &str, gateway: &str, listener: &str) -> Value {
+    let parent = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": gateway, "sectionName": listener});
+    topology::object("HTTPRoute", (SHOP, name), json!({"parentRefs": [parent], "rules": [{}]}))
 }
 
 impl Kind {

@@ -1,5 +1,8 @@
 //! The text that is stored: as much detail as fits.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use policy_sync::topology::Graph;
 use policy_sync::topology::stored::text;
 use serde_json::{Value, json};
@@ -76,4 +79,48 @@ fn each_detail_says_what_it_says() {
     let two = next();
     assert_eq!(two.detail.to_string(), "first 2 of 3");
     assert!(two.dot.contains("gateway-001\"") && !two.dot.contains("gateway-002"), "{}", two.dot);
+}
+
+#[test]
+fn graphviz_draws_every_detail() {
+    let mut world = world(3);
+    world.push(json!({"HTTPRoute": "a.b", "parents": ["gateway-000"], "rules": [{"name": "one"}]}));
+    let objects = objects(&world);
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let (mut limit, mut drawn) = (usize::MAX, Vec::new());
+    loop {
+        let found = text(&graph, limit);
+        let detail = found.detail.to_string();
+        let picture = draw(&found.dot);
+        let gateways = ["gateway-000", "gateway-001", "gateway-002"];
+        let shown = gateways.iter().filter(|name| picture.contains(*name)).count();
+        let expected = detail.strip_prefix("first ").map_or(3, |rest| rest[..1].parse().unwrap());
+        assert_eq!(shown, expected, "{detail}: {picture}");
+        drawn.push(detail.clone());
+        if detail == "first 0 of 3" {
+            break;
+        }
+        limit = found.dot.len() - 1;
+    }
+    assert_eq!(
+        drawn,
+        ["full", "routes", "listeners", "gateways", "first 2 of 3", "first 1 of 3", "first 0 of 3"]
+    );
+}
+
+/// The picture that Graphviz makes of `dot`.
+fn draw(dot: &str) -> String {
+    let mut graphviz = Command::new("dot")
+        .arg("-Tsvg")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("this test needs Graphviz (Debian's package graphviz): {error}"));
+    graphviz.stdin.take().unwrap().write_all(dot.as_bytes()).unwrap();
+    let output = graphviz.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    // That is how it writes a hyphen.
+    String::from_utf8(output.stdout).unwrap().replace("&#45;", "-")
 }

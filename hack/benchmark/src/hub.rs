@@ -55,6 +55,8 @@ pub(super) struct MeasuredHub {
     settled: bool,
     /// The policies in Rego that the controller has, if any.
     pub(super) policed: Option<Policed>,
+    /// Whether the controller keeps the topology.
+    pub(super) topology: bool,
 }
 
 /// A work as the controller stores it, without what the server adds.
@@ -113,6 +115,7 @@ impl MeasuredHub {
             works,
             settled: false,
             policed: None,
+            topology: false,
         };
         hub.set_policies(options.policies).await?;
         Ok(hub)
@@ -163,7 +166,9 @@ impl MeasuredHub {
     }
 
     fn arguments(&self) -> Vec<String> {
-        self.policed.as_ref().map(Policed::arguments).unwrap_or_default()
+        let mut arguments = self.policed.as_ref().map(Policed::arguments).unwrap_or_default();
+        arguments.extend(self.topology.then(|| "--topology".to_owned()));
+        arguments
     }
 
     fn launch_with(&self, more: &[String]) -> Result<Controller> {

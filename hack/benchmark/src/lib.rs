@@ -9,6 +9,7 @@
 //! counts       requests, by the API server's own metrics; usage: memory and processor time of a process
 //! documents    what policies in Rego read; modules: these policies; asking: questions to them, in turn
 //! pace         requests at a rate; allowing: a webhook that only allows
+//! topology     what is attached to what: its objects, and its rows
 //! policed      a controller that loads both from the hub; apps: what is written for its review
 //! row files    one for each row of the table; those of gates in a room of their own
 //! report       the table, and results.json
@@ -50,6 +51,7 @@ mod scrape;
 mod spoke;
 mod storm;
 mod tenants;
+pub mod topology;
 mod usage;
 
 use std::path::PathBuf;
@@ -139,6 +141,18 @@ pub enum Row {
     /// Traffic through both gates while policies change.
     #[value(name = "G7")]
     Traffic,
+    /// What is attached to what, built anew, and how that grows.
+    #[value(name = "T1", alias = "T2")]
+    Rebuild,
+    /// The same on a hub: memory, one change, and what routes say.
+    #[value(name = "T4", aliases = ["T3", "T5"])]
+    Statuses,
+    /// The largest Gateway, as JSON.
+    #[value(name = "T6")]
+    Largest,
+    /// What it costs a hub without routes.
+    #[value(name = "T7")]
+    Beside,
 }
 
 /// What to measure, and on what.
@@ -168,6 +182,8 @@ pub struct Options {
     pub policies_in_rego: bool,
     /// How many objects policies in Rego read.
     pub documents: usize,
+    /// How many objects the topology has.
+    pub objects: usize,
     /// How many turns of questions an engine is asked.
     pub turns: usize,
     /// How many apps are created, or documents changed, a second.
@@ -198,6 +214,9 @@ pub async fn run(options: &Options) -> Result<Vec<Measure>> {
 }
 
 impl Row {
+    /// Those of the topology.
+    pub const OF_TOPOLOGY: [Self; 4] = [Self::Rebuild, Self::Statuses, Self::Largest, Self::Beside];
+
     /// Whether the controller that syncs has policies in Rego meanwhile.
     fn is_policed(self, options: &Options) -> bool {
         match self {
@@ -206,6 +225,7 @@ impl Row {
             Self::Fresh | Self::Moving | Self::Refill => false,
             Self::Admitted | Self::Review | Self::Authorized | Self::Standing => false,
             Self::AuditGrowth | Self::Reports | Self::Traffic => false,
+            Self::Rebuild | Self::Statuses | Self::Largest | Self::Beside => false,
             _ => options.policies_in_rego,
         }
     }
@@ -256,5 +276,9 @@ async fn measure(row: Row, hub: &mut Option<MeasuredHub>, options: &Options) -> 
         Row::AuditGrowth => gates::growth::measure(options).await,
         Row::Reports => gates::reports::measure(hub.await?, options).await,
         Row::Traffic => gates::traffic::measure(hub.await?, options).await,
+        Row::Rebuild => topology::rebuild::measure(options).await,
+        Row::Statuses => topology::statuses::measure(hub.await?, options).await,
+        Row::Largest => topology::command::measure(options).await,
+        Row::Beside => topology::beside::measure(hub.await?, options).await,
     }
 }

@@ -16,6 +16,9 @@ struct Arguments {
     /// Only these rows.
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     only: Vec<Row>,
+    /// Only the rows of the topology.
+    #[arg(long, conflicts_with = "only")]
+    topology: bool,
     /// 1,000 policies in place of 100.
     #[arg(long)]
     full: bool,
@@ -40,6 +43,9 @@ struct Arguments {
     /// How many objects policies in Rego read (R1 to R8, G1 to G6).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     documents: usize,
+    /// How many objects the topology has (T1 to T6).
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    objects: usize,
     /// For how many seconds requests come at a rate (R3, R5, G1, G3, G4; five times as long for G7).
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     load: usize,
@@ -57,9 +63,14 @@ impl Arguments {
             Some(path) => path,
             None => std::env::current_exe().context("finding this program")?.with_file_name("policy-sync"),
         };
+        let rows = match self.only {
+            _ if self.topology => Row::OF_TOPOLOGY.to_vec(),
+            rows if rows.is_empty() => Row::value_variants().to_vec(),
+            rows => rows,
+        };
         Ok(Options {
             controller,
-            rows: if self.only.is_empty() { Row::value_variants().to_vec() } else { self.only },
+            rows,
             policies: self.policies.unwrap_or(if self.full { 1_000 } else { 100 }),
             clusters: self.clusters,
             runs: self.runs.max(1),
@@ -71,6 +82,7 @@ impl Arguments {
             idle: Duration::from_secs(self.idle),
             policies_in_rego: self.policies_in_rego,
             documents: self.documents,
+            objects: self.objects,
             turns: 100,
             rate: 200,
             load: self.load,

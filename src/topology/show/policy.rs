@@ -149,7 +149,7 @@ impl PolicyReport {
 fn at_targets(graph: &Graph<'_>, policy: &PolicyNode<'_>) -> Option<OnPaths> {
     let at = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
     let at: BTreeSet<Named> = at.map(|node| Named::object(graph.locator(*node))).collect();
-    (!at.is_empty()).then(|| OnPaths { fate: Fate::InForce, paths: 0, at })
+    if at.is_empty() { None } else { Some(OnPaths { fate: Fate::InForce, paths: 0, at }) }
 }
 
 /// With its keys in order.

@@ -42,8 +42,10 @@ impl<'g, 'f> TopologyReport<'g, 'f> {
                 used.extend(path.effective);
                 for node in path.nodes {
                     shown[node.index()] = true;
-                    let backends = graph.links(*node).filter(|_| graph.rule(*node).is_some());
-                    backends.for_each(|backend| shown[backend.index()] = true);
+                    // A listener leads to all of its routes: there is no time to look at each for every path.
+                    if graph.rule(*node).is_some() {
+                        graph.links(*node).for_each(|backend| shown[backend.index()] = true);
+                    }
                 }
             }
             ControlFlow::Continue(())

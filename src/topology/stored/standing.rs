@@ -6,12 +6,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::api::gateway::CONDITIONS;
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
-use crate::api::object::HubObject;
+use crate::api::object::{HubObject, ManagedFields};
 use crate::hub::{Pruned, Row};
 use crate::topology::rows::ParentReference;
-use crate::topology::told::{self, AFFECTED, AFFECTED_DOMAIN};
+use crate::topology::told::{self, AFFECTED_DOMAIN};
 
 /// What a route says of its parents, as its status has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,21 +183,25 @@ impl Pruned for GatewayStanding {
             conditions: Vec<Condition>,
         }
         let status: Status = object.status_as();
-        let is_affected = |condition: &Condition| {
-            condition.type_.starts_with(AFFECTED_DOMAIN) && condition.type_.ends_with(AFFECTED)
-        };
-        let (mut ours, others): (Vec<_>, Vec<_>) = status.conditions.into_iter().partition(is_affected);
-        ours.sort_by(|left, right| left.type_.cmp(&right.type_));
-        let is_beside =
-            |condition: &&Condition| !crate::api::gateway::CONDITIONS.contains(&condition.type_.as_str());
         let manager = controller.topology_field_manager();
-        let mut entries = object.metadata.managed_fields.iter();
+        let is_applied = |entry: &&ManagedFields| entry.manager == manager && entry.operation == "Apply";
+        let applied = object.metadata.managed_fields.iter().find(is_applied);
+        let fields =
+            applied.and_then(|entry| entry.fields_v1.as_deref()).map(RawValue::get).unwrap_or_default();
+        // What somebody else has put there is theirs, whatever it is called.
+        let is_ours = |condition: &Condition| {
+            condition.type_.starts_with(AFFECTED_DOMAIN)
+                && fields.contains(&format!(r#""k:{{\"type\":\"{}\"}}""#, condition.type_))
+        };
+        let (mut ours, others): (Vec<_>, Vec<_>) = status.conditions.into_iter().partition(is_ours);
+        ours.sort_by(|left, right| left.type_.cmp(&right.type_));
+        let is_beside = |condition: &&Condition| !CONDITIONS.contains(&condition.type_.as_str());
         Self {
             uid: object.metadata.uid.as_str().into(),
             generation: object.metadata.generation,
             others: others.iter().filter(is_beside).count(),
             conditions: ours.into(),
-            is_ours: entries.any(|entry| entry.manager == manager && entry.operation == "Apply"),
+            is_ours: applied.is_some(),
         }
     }
 }

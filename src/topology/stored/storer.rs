@@ -55,6 +55,8 @@ pub(super) struct Storer {
     pub(super) last: Mutex<Last>,
     pub(super) metrics: TopologyMetrics,
     pub(super) telling: Arc<Telling>,
+    /// The hash of the text that is to stand, and its detail, for whoever sees it come.
+    pub(super) wanted_text: Arc<Mutex<Option<(Hash, String)>>>,
 }
 
 /// What this process has done last.
@@ -158,6 +160,8 @@ impl Storer {
     async fn store(&self, key: &Key, built: &Built) -> Result<(), StoreError> {
         let Built { text, hash, stored, .. } = built;
         let detail = text.detail.to_string();
+        // Also where it stands: what was given up may still be written, and is to be seen then.
+        *self.wanted_text.lock() = Some((*hash, detail.clone()));
         if let Some(found) = stored {
             if !found.is_ours {
                 self.metrics.stored(false);

@@ -27,6 +27,7 @@ mod refusal;
 mod request;
 mod selector;
 mod store;
+mod topology;
 mod watching;
 mod write;
 
@@ -57,6 +58,7 @@ pub use self::agents::agents;
 pub use self::attackers::{Attack, Attackers};
 pub use self::fate::{EventFate, Fate, Faultless, Interposer};
 pub use self::request::Asked;
+pub use self::topology::keep_topology;
 
 use self::kinds::Kind;
 use self::refusal::Refusal;

@@ -1,6 +1,7 @@
 //! A cluster of so many objects: of ten thousand 7,000 are routes of two rules, 2,000 Services of two ports, 950 policies of
 //! three kinds (a tenth on Gateways, a tenth on listeners), the rest Gateways of four listeners, of which three take each route.
 
+use anyhow::{Context, Result, anyhow};
 use policy_sync::api::object::HubObject;
 use policy_sync::topology::Objects;
 use serde_json::{Value, json};
@@ -8,9 +9,12 @@ use serde_json::{Value, json};
 const GROUP: &str = "gateway.networking.k8s.io";
 
 /// The objects' JSON, routes apart.
-pub(crate) struct World {
-    pub(crate) routes: Vec<String>,
-    pub(crate) others: Vec<String>,
+#[derive(Debug)]
+pub struct World {
+    /// Of routes.
+    pub routes: Vec<String>,
+    /// Of all others.
+    pub others: Vec<String>,
 }
 
 fn object(api_version: &str, kind: &str, name: String, spec: Value) -> String {
@@ -79,7 +83,9 @@ fn policy(index: usize, gateways: usize, routes: usize) -> String {
 }
 
 impl World {
-    pub(crate) fn new(objects: usize) -> Self {
+    /// So many objects.
+    #[must_use]
+    pub fn new(objects: usize) -> Self {
         let (routes, services, policies) = (objects * 7 / 10, objects / 5, objects * 95 / 1000);
         let gateways = objects - routes - services - policies;
         let service = |index: usize| {
@@ -101,17 +107,23 @@ impl World {
     }
 
     /// The same as rows.
-    pub(crate) fn objects(&self) -> Objects {
+    ///
+    /// # Errors
+    ///
+    /// Where one cannot be read.
+    pub fn objects(&self) -> Result<Objects> {
         let mut objects = Objects::default();
-        for json in self.routes.iter().chain(&self.others) {
-            take(&mut objects, json);
-        }
-        objects
+        self.routes.iter().chain(&self.others).try_for_each(|json| take(&mut objects, json))?;
+        Ok(objects)
     }
 }
 
 /// Takes the object in that `json` is.
-pub(crate) fn take(objects: &mut Objects, json: &str) {
-    let object: HubObject = serde_json::from_str(json).unwrap();
-    objects.take(&object).unwrap_or_else(|fault| panic!("{json}: {fault}"));
+///
+/// # Errors
+///
+/// Where it cannot be read.
+pub fn take(objects: &mut Objects, json: &str) -> Result<()> {
+    let object: HubObject = serde_json::from_str(json).context("reading an object")?;
+    objects.take(&object).map_err(|fault| anyhow!("{json}: {fault}"))
 }

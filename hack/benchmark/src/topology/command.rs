@@ -1,0 +1,111 @@
+//! T6: one Gateway with as many listeners as it may have, and many routes with as many rules, as JSON.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+
+use crate::Options;
+use crate::report::{Measure, progress};
+use crate::usage::Memory;
+
+const LISTENERS: u16 = 64;
+const RULES: usize = 16;
+/// How many objects a file has.
+const EACH_FILE: usize = 100;
+/// The goals: MiB, and seconds until the first byte, beyond those that reading the files takes.
+const PEAK_GOAL: f64 = 200.0;
+const FIRST_GOAL: f64 = 1.0;
+/// For how long the rest is read: it is gigabytes, and takes no more memory than its beginning.
+const READ_FOR: Duration = Duration::from_secs(60);
+
+/// The most memory, and how soon it begins.
+pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
+    let (folder, routes) = (tempfile::tempdir().context("making a folder")?, options.objects);
+    for (number, list) in world(routes).chunks(EACH_FILE).enumerate() {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": list});
+        let path = folder.path().join(format!("{number:05}.json"));
+        std::fs::write(path, list.to_string()).context("writing a file")?;
+    }
+    let alone = run(options, folder.path(), "nobody").await?;
+    let all = run(options, folder.path(), "web").await?;
+    ensure!(all.bytes > 0, "nothing was printed");
+    progress(&format!("{} MiB of JSON read", all.bytes / 1024 / 1024));
+    let what = format!("topology -o json, {LISTENERS} listeners × {routes} routes × {RULES} rules");
+    let detail = format!(
+        "{:.1} s, of which {:.1} s without a path",
+        all.first.as_secs_f64(),
+        alone.first.as_secs_f64()
+    );
+    let first = all.first.saturating_sub(alone.first).as_secs_f64();
+    Ok(vec![
+        Measure::at_most("T6", format!("{what}: peak"), all.peak, "MiB", PEAK_GOAL),
+        Measure::at_most(
+            "T6",
+            format!("{what}: first byte, after the files were read"),
+            first,
+            "s",
+            FIRST_GOAL,
+        )
+        .detail(detail),
+    ])
+}
+
+struct Printed {
+    first: Duration,
+    bytes: usize,
+    peak: f64,
+}
+
+/// Prints the topology of what is in `folder`, as far as the Gateway `gateway` has it.
+async fn run(options: &Options, folder: &Path, gateway: &str) -> Result<Printed> {
+    let mut command = Command::new(&options.controller);
+    command.args(["topology", "-o", "json", "--gateway", gateway, "-f"]).arg(folder);
+    let began = Instant::now();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .context("starting the command")?;
+    let pid = child.id().context("it has ended")?;
+    let mut out = child.stdout.take().context("no output")?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut bytes = out.read(&mut buffer).await.context("reading")?;
+    let first = began.elapsed();
+    let mut peak = Memory::of_process(pid)?.peak;
+    let begun = Instant::now();
+    while begun.elapsed() < READ_FOR {
+        match out.read(&mut buffer).await.context("reading")? {
+            0 => break,
+            more => bytes += more,
+        }
+        // Once it has ended, nothing is known of it.
+        peak = Memory::of_process(pid).map_or(peak, |memory| peak.max(memory.peak));
+    }
+    child.kill().await.ok();
+    Ok(Printed { first, bytes, peak })
+}
+
+fn world(routes: usize) -> Vec<Value> {
+    let object = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": {"name": name, "namespace": "shop"}, "spec": spec});
+    let listener =
+        |number: u16| json!({"name": format!("l{number}"), "port": 1000 + number, "protocol": "HTTP"});
+    let listeners: Vec<Value> = (0..LISTENERS).map(listener).collect();
+    let rule =
+        |number: usize| json!({"matches": [{"path": {"type": "PathPrefix", "value": format!("/{number}")}}]});
+    let rules: Vec<Value> = (0..RULES).map(rule).collect();
+    let gateway = object("Gateway", "web", json!({"gatewayClassName": "c", "listeners": listeners}));
+    let route = |number: usize| {
+        object(
+            "HTTPRoute",
+            &format!("route-{number}"),
+            json!({"parentRefs": [{"name": "web"}], "rules": rules}),
+        )
+    };
+    [gateway].into_iter().chain((0..routes).map(route)).collect()
+}
