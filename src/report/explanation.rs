@@ -9,6 +9,7 @@ use super::topology::{ClusterObjects, ClusterQuery, cluster_objects};
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use crate::api::object::HubObject;
+use crate::api::text::with_causes;
 use crate::clock::Clock;
 use crate::hub::{HubClient, HubError};
 use crate::sync::dry_run::{self, ReadError};
@@ -93,7 +94,7 @@ pub async fn explain(
         return Err(hub.lacks(format!("ManagedCluster {cluster}")).into());
     }
     let on_hub =
-        if origin.as_gateway().is_none() { on_hub(hub, controller, kind, &object).await? } else { None };
+        if origin.as_gateway().is_none() { on_hub(hub, controller, kind, &object).await } else { None };
     let explanation = ObjectExplanation::new(origin, &kind.kind, explanation, cluster.is_some());
     Ok(ObjectExplanation { on_hub, ..explanation })
 }
@@ -104,14 +105,21 @@ async fn on_hub(
     controller: &ControllerName,
     kind: &ServedKind,
     object: &HubObject,
-) -> Result<Option<PolicyReport>, HubError> {
+) -> Option<PolicyReport> {
     let namespace = Some(object.metadata.namespace.as_str());
-    let ClusterObjects { objects, unread, .. } =
-        cluster_objects(hub, ClusterQuery { controller, namespace, hint: "" }).await?;
+    let read = cluster_objects(hub, ClusterQuery { controller, namespace, hint: "" }).await;
+    // What is said of clusters does not depend on it.
+    let (objects, unread) = match read {
+        Ok(ClusterObjects { objects, unread, .. }) => (objects, unread),
+        Err(error) => {
+            let unknown = vec![with_causes(&error)];
+            return Some(PolicyReport { unknown, ..PolicyReport::default() });
+        }
+    };
     let facts = objects.facts();
     let graph = Graph::build(&facts);
     let kind = KindRef { group: &kind.gvr.kind.group, kind: &kind.kind };
-    Ok(PolicyReport::new(&graph, kind, &object.key(), unread))
+    PolicyReport::new(&graph, kind, &object.key(), unread)
 }
 
 impl ObjectExplanation {

@@ -343,6 +343,12 @@ impl<'m> View<'m> {
         if role == Some(Role::Resource) || role.is_none() && of_resources { resources } else { policies }
     }
 
+    /// Whether it is known what there is of `source`, or that this cannot be known for now.
+    #[must_use]
+    pub fn is_settled(&self, source: &Source) -> bool {
+        self.synced(source).is_some() || self.tables.failure(source).is_some_and(|failing| failing.lasting)
+    }
+
     /// Whether the objects of `kind` have been listed whole, so that one that is not here does not exist.
     #[must_use]
     pub fn policies_synced(&self, kind: &PolicyKind) -> bool {

@@ -235,6 +235,12 @@ impl<'f> Graph<'f> {
         before.into_iter().find(|node| !self.is_section(*node)).unwrap_or(node)
     }
 
+    /// Whether `node` is a section of the object `holder`.
+    pub(super) fn is_of(&self, node: NodeId, holder: NodeId) -> bool {
+        let first = holder.index() + 1;
+        (first..first + self.object(holder).row.sections()).contains(&node.index())
+    }
+
     /// The place in its object of the section `node`.
     pub(super) fn place(&self, node: NodeId) -> usize {
         self.nodes[node.index()].section.unwrap_or_default().into()

@@ -10,12 +10,12 @@ use super::rules::Configured;
 use super::show::ObjectFault;
 use crate::api::moment::Moment;
 use crate::api::names::{GroupResource, ObjectKey, Origin};
-use crate::api::params::Merge;
+use crate::api::params::{Merge, Role};
 use crate::hub::Changed;
-use crate::sync::View;
 use crate::sync::desired::eligibility::{KindEligibility, of_gateway, of_kind};
 use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, POLICIES};
 use crate::sync::rows::{RawSpec, gateway, policy};
+use crate::sync::{ClassParams, View};
 
 /// Whether what a view lends may be another after `changed`, which `view` shows.
 pub(super) fn bears_on(view: View<'_>, changed: &Changed) -> bool {
@@ -67,6 +67,24 @@ pub struct OurGateway {
 }
 
 impl Lent {
+    /// Whether all that `view` is to lend has been read, or cannot be read for now: what is about to be read would change what objects
+    /// say twice.
+    #[must_use]
+    pub fn is_read(view: View<'_>) -> bool {
+        let is_read =
+            |params: Option<ClassParams>| !matches!(params, Some(ClassParams::Unread { fault: None, .. }));
+        let of_classes = view.our_classes().into_keys().all(|class| is_read(view.class_params(&class.name)));
+        let listing = view.listing();
+        let mut kinds = listing.iter().flat_map(|(_, params)| params.listed(Role::Policy));
+        view.ready()
+            && of_classes
+            && kinds.all(|gvr| match of_kind(view, &gvr.kind) {
+                KindEligibility::Listed(..) => view.is_settled(&view.source_of(&gvr.kind)),
+                KindEligibility::Frozen(problem, _) => !problem.passes(),
+                KindEligibility::Unlisted => true,
+            })
+    }
+
     /// What `view` lends.
     #[must_use]
     pub fn new(view: View<'_>) -> Self {

@@ -86,6 +86,8 @@ impl<'f> Affecting<'f> {
             last.message =
                 format!("{}; and policies of {} more kinds: {}", last.message, more.len(), named(&more));
         }
+        // As they are compared.
+        said.sort_by(|left, right| left.name.cmp(&right.name));
         said
     }
 }

@@ -13,6 +13,8 @@ use policy_sync_testenv::fixtures::topology::{object, objects, targets};
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Controller, binaries, wait};
 use serde_json::{Value, json};
 
+use crate::topology::until_stored;
+
 const LIMIT: Duration = Duration::from_secs(60);
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 const OURS: &str = "kuadrant.io/policy-sync";
@@ -205,6 +207,8 @@ async fn routes_of_every_kind_and_gateways_say_what_they_are_attached_to() -> Re
     })
     .await?;
     nothing_waits(&controller).await?;
+    // It is written at most every 10 s.
+    until_stored(&hub).await?;
     controller.settled(&hub).await?;
     controller.terminate().await?;
 

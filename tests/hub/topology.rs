@@ -54,7 +54,7 @@ fn printed(hub: &ControlPlane) -> Result<String> {
 }
 
 /// Waits until the ConfigMap says what the command prints.
-async fn until_stored(hub: &ControlPlane) -> Result<DynamicObject> {
+pub(crate) async fn until_stored(hub: &ControlPlane) -> Result<DynamicObject> {
     let (maps, name) = api_for(&hub.client()?, &config_map()).await?;
     let printed = printed(hub)?;
     wait::until("the topology is stored", LIMIT, || async {

@@ -37,7 +37,7 @@ pub(super) fn text(explanation: &ObjectExplanation) -> String {
 fn of_hub(report: &PolicyReport) -> String {
     let mut lines: Vec<String> = report.fates.iter().map(of_paths).collect();
     lines.extend(report.void.as_ref().map(|(reason, text)| format!("It does not count: {text} ({reason})")));
-    if lines.is_empty() {
+    if lines.is_empty() && report.unknown.is_empty() {
         lines.push("No listener and no route is on a path through what it targets".to_owned());
     }
     lines.extend(report.unknown.iter().map(|unknown| format!("Not known: {unknown}")));

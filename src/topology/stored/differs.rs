@@ -49,7 +49,10 @@ fn of_gateways(graph: &Graph<'_>, rows: &OwnRows, ours: &OurGateways, differing:
         let is_said = if conditions.said.is_empty() { !standing.is_ours } else { standing.said() == said };
         if !is_said {
             let told = Told::Gateway(standing.uid.clone(), generation, conditions);
-            differing.insert(Key::Gateway(key.clone()), Pending { told, said, changed: true });
+            differing.insert(
+                Key::Gateway(key.clone()),
+                Pending { told, said, uid: Hash::of_text(&standing.uid), changed: true },
+            );
         }
     }
 }
@@ -63,8 +66,9 @@ fn of_routes(
 ) {
     let mut differs = |key: Key, standing: &Standing, entries: Vec<EntryTold>, said| {
         if standing.said != said {
-            let told = Told::Route(standing.uid, standing.generation, entries);
-            differing.insert(key, Pending { told, said, changed: !standing.is_current });
+            let told = Told::Route(standing.generation, entries);
+            let (uid, changed) = (standing.uid, !standing.is_current);
+            differing.insert(key, Pending { told, said, uid, changed });
         }
     };
     let mut standings: HashMap<Locator<'_>, (Key, &Standing)> = HashMap::new();

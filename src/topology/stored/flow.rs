@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +18,6 @@ use super::rows::StoredText;
 use super::storer::Storer;
 use super::telling::{Teller, Telling, Turn};
 use super::watches;
-use crate::api::json::Hash;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::clock::Clock;
 use crate::hub::Mirror;
@@ -128,22 +126,17 @@ impl Stored {
     ) -> BoxFuture<'static, ()> {
         let Self { settings, controller, clock, mirror, queue, telling, turns, metrics: own } = self;
         let (affects, brought) = (queue.clone(), telling.clone());
-        let wanted_text: Arc<Mutex<Option<(Hash, String)>>> = Arc::default();
-        let (config_map, expected) = (settings.config_map.clone(), wanted_text.clone());
+        let config_map = settings.config_map.clone();
         let feed = Feed::new(mirror.clone(), controller.clone(), clock, move |changes| {
             let view = changes.view();
             // Each is looked at: one change may bring many.
             let others = changes.iter().filter(|changed| match view.says(changed) {
                 Some((key, said)) => !brought.brings(&key, said),
                 None if changed.object_of(&CONFIG_MAPS).is_some() => {
-                    let expected = expected.lock();
-                    let is_written = |StoredText { is_ours, text, detail, .. }: &StoredText| {
-                        *is_ours
-                            && expected
-                                .as_ref()
-                                .is_some_and(|expected| (expected.0, &expected.1) == (*text, detail))
+                    let brings = |StoredText { is_ours, text, detail, .. }: &StoredText| {
+                        *is_ours && brought.brings_text(*text, detail)
                     };
-                    !view.stored(&config_map).is_some_and(is_written)
+                    !view.stored(&config_map).is_some_and(brings)
                 }
                 None => true,
             });
@@ -178,7 +171,6 @@ impl Stored {
             last: Default::default(),
             metrics: own,
             telling,
-            wanted_text,
         };
         queue.affect([Key]);
         let telling =

@@ -95,7 +95,7 @@ impl<'m> View<'m> {
 
     /// Whether it is known of `source` what there is, or that this cannot be known.
     pub(super) fn is_settled(&self, source: &Source) -> bool {
-        self.is_listed(source) || self.0.failure(source).is_some()
+        self.is_listed(source) || self.0.failure(source).is_some_and(|failing| failing.lasting)
     }
 
     fn is_listed(&self, source: &Source) -> bool {
@@ -154,7 +154,12 @@ impl<'m> View<'m> {
         self.standings::<OfTcp>(&mut standings);
         self.standings::<OfTls>(&mut standings);
         self.standings::<OfUdp>(&mut standings);
+        let version_of = |source: Source| self.0.version(&source);
         OwnRows {
+            versions: Versions {
+                gateways: version_of(GATEWAYS.all()),
+                routes: RouteKind::ALL.map(|kind| version_of(kinds::source(kind))),
+            },
             gateways: gateways.map(|(key, row)| (key.clone(), row.clone())).collect(),
             standings,
             sets: self.taken(&kinds::sets(), LISTENER_SET, &mut faults),
@@ -222,9 +227,35 @@ impl<T> Taken<T> {
     }
 }
 
+/// Up to which version each source has been seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Versions {
+    gateways: u64,
+    /// In the order of [`RouteKind::ALL`].
+    routes: [u64; 5],
+}
+
+impl Versions {
+    /// All seen up to `version`.
+    #[cfg(test)]
+    pub(super) fn at(version: u64) -> Self {
+        Self { gateways: version, routes: [version; 5] }
+    }
+
+    /// That of the source of `key`.
+    pub(super) fn of(&self, key: &Key) -> u64 {
+        match key {
+            Key::Gateway(_) => self.gateways,
+            Key::Route(kind, _) => self.routes[*kind as usize],
+        }
+    }
+}
+
 /// All that the mirror knows.
 #[derive(Debug)]
 pub(super) struct OwnRows {
+    /// Which versions of the hub these are of.
+    pub(super) versions: Versions,
     /// What Gateways say of the policies that affect them.
     pub(super) gateways: Vec<(ObjectKey, GatewayStanding)>,
     /// What routes say of their parents.

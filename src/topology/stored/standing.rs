@@ -116,8 +116,10 @@ impl<'o> Entries<'o> {
 
 /// The hash of what a route says of its parents: of each entry its part, `None` where nobody would write it so.
 pub(super) fn said(parts: impl Iterator<Item = Option<Hash>>) -> Hash {
-    let parts: Vec<String> =
+    let mut parts: Vec<String> =
         parts.map(|part| part.map(|part| part.to_string()).unwrap_or_default()).collect();
+    // Whoever writes others' entries may put ours in another order.
+    parts.sort_unstable();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     Hash::of_parts(&parts)
 }

@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 
 use super::differs::differing;
 use super::flow::Settings;
-use super::index::{Index, OwnRows};
+use super::index::{Index, OwnRows, Versions};
 use super::key::Key;
 use super::kinds::{CONFIG_MAPS, config_map};
 use super::metrics::{Counts, TopologyMetrics};
@@ -55,8 +55,6 @@ pub(super) struct Storer {
     pub(super) last: Mutex<Last>,
     pub(super) metrics: TopologyMetrics,
     pub(super) telling: Arc<Telling>,
-    /// The hash of the text that is to stand, and its detail, for whoever sees it come.
-    pub(super) wanted_text: Arc<Mutex<Option<(Hash, String)>>>,
 }
 
 /// What this process has done last.
@@ -93,6 +91,7 @@ struct Built {
     hash: Hash,
     stored: Option<StoredText>,
     told: HashMap<telling::Key, Pending>,
+    versions: Versions,
     took: Duration,
 }
 
@@ -112,6 +111,7 @@ impl Capability for Storer {
     fn leadership_changed(&self) {
         *self.last.lock() = Last::default();
         self.metrics.forget();
+        self.telling.forget();
     }
 
     async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), StoreError> {
@@ -121,28 +121,39 @@ impl Capability for Storer {
             self.queue.add_later(*key);
             return Ok(());
         }
-        let Some(work) = self.snapshot() else { return Ok(()) };
+        self.telling.begin();
+        let Some(work) = self.snapshot() else { return self.give_up(key) };
         let leads = self.leadership.leads();
         let mut built = match computed_aside("topology", move || work.build(leads)).await {
             Ok(Some(built)) => built,
             // What is missing is a change once it is there.
-            Ok(None) => return Ok(()),
+            Ok(None) => return self.give_up(key),
             Err(error) => {
                 warn!(error = with_causes(&error), "the topology cannot be built");
                 self.queue.add_after(*key, AT_MOST_EVERY);
-                return Ok(());
+                return self.give_up(key);
             }
         };
         if !self.leadership.leads() {
-            return Ok(());
+            return self.give_up(key);
         }
         self.metrics.built(&built.counts, built.took);
-        self.telling.replace(std::mem::take(&mut built.told));
+        if self.telling.replace(std::mem::take(&mut built.told), &built.versions) {
+            self.queue.add_later(*key);
+        }
         self.store(key, &built).await
     }
 }
 
 impl Storer {
+    /// Ends where nothing was built; it is built later where the watch has brought something meanwhile.
+    fn give_up(&self, key: &Key) -> Result<(), StoreError> {
+        if self.telling.give_up() {
+            self.queue.add_later(*key);
+        }
+        Ok(())
+    }
+
     /// What the topology is built of, `None` while nothing is planned. The mirrors go on meanwhile: whoever builds gives way to all
     /// others, and must not hold them up.
     fn snapshot(&self) -> Option<Work> {
@@ -150,7 +161,7 @@ impl Storer {
         let lent = {
             let guard = self.sync.read();
             let view = guard.view(now);
-            view.ready().then(|| Lent::new(view))?
+            Lent::is_read(view).then(|| Lent::new(view))?
         };
         let rows = self.mirror.read().view(now).rows();
         let (settings, mirror) = (self.settings.clone(), self.mirror.clone());
@@ -161,7 +172,7 @@ impl Storer {
         let Built { text, hash, stored, .. } = built;
         let detail = text.detail.to_string();
         // Also where it stands: what was given up may still be written, and is to be seen then.
-        *self.wanted_text.lock() = Some((*hash, detail.clone()));
+        self.telling.wants_text(*hash, &detail);
         if let Some(found) = stored {
             if !found.is_ours {
                 self.metrics.stored(false);
@@ -282,6 +293,7 @@ impl Work {
         let counts = Counts::of(&graph, faults.len());
         let text = text(&graph, LIMIT);
         let told = differing(&graph, &rows, &ours, settings.route_status);
-        Some(Built { counts, hash: Hash::of_text(&text.dot), text, stored, told, took: began.elapsed() })
+        let (hash, versions) = (Hash::of_text(&text.dot), rows.versions);
+        Some(Built { counts, hash, text, stored, told, versions, took: began.elapsed() })
     }
 }

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-use super::index::Index;
+use super::index::{Index, Versions};
 use super::kinds::{self, GATEWAYS};
 use super::metrics::TopologyMetrics;
 use super::pace::Pace;
@@ -87,8 +87,8 @@ impl reconcile::Key for Turn {
 pub(super) enum Told {
     /// A Gateway: its uid, its generation, and its conditions.
     Gateway(Arc<str>, i64, Conditions),
-    /// A route: the hash of its uid, its generation, and its entries.
-    Route(Hash, i64, Vec<EntryTold>),
+    /// A route: its generation, and its entries.
+    Route(i64, Vec<EntryTold>),
 }
 
 /// The same, with the hash of it.
@@ -96,6 +96,8 @@ pub(super) enum Told {
 pub(super) struct Pending {
     pub(super) told: Told,
     pub(super) said: Hash,
+    /// Of the object, unique over time.
+    pub(super) uid: Hash,
     /// Whether the object has changed itself, and does not only follow others.
     pub(super) changed: bool,
 }
@@ -103,9 +105,35 @@ pub(super) struct Pending {
 /// What is to be written, as the last graph has it.
 #[derive(Debug)]
 pub(super) struct Telling {
-    pending: Mutex<HashMap<Key, (Pending, State)>>,
+    state: Mutex<Known>,
     queue: Arc<Queue<Turn>>,
     metrics: TopologyMetrics,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// How many graphs there were.
+    build: u64,
+    pending: HashMap<Key, Wanted>,
+    /// The text of the ConfigMap, and its detail, as the last graph has them.
+    text: Option<(Hash, String)>,
+    /// While a graph is built: what the watch has brought of what the one before has written, and this one may not have seen.
+    brought: Option<Brought>,
+}
+
+#[derive(Debug, Default)]
+struct Brought {
+    keys: BTreeSet<Key>,
+    text: bool,
+}
+
+/// What one object is to say.
+#[derive(Clone, Debug)]
+struct Wanted {
+    pending: Pending,
+    /// By which graph.
+    build: u64,
+    state: State,
 }
 
 /// How far it has come.
@@ -113,87 +141,128 @@ pub(super) struct Telling {
 enum State {
     /// It is to be written.
     Waits,
-    /// It was written, and the watch has not brought it yet.
-    Written,
+    /// It was written, and left the object at this version.
+    Written(u64),
+}
+
+impl Wanted {
+    fn is_as(&self, other: &Pending) -> bool {
+        (self.pending.said, self.pending.uid) == (other.said, other.uid)
+    }
 }
 
 impl Telling {
     pub(super) fn new(queue: Arc<Queue<Turn>>, metrics: TopologyMetrics) -> Self {
-        Self { pending: Mutex::default(), queue, metrics }
+        Self { state: Mutex::default(), queue, metrics }
     }
 
-    /// Takes what the last graph has, in place of what the one before had.
-    pub(super) fn replace(&self, told: HashMap<Key, Pending>) {
-        let mut pending = self.pending.lock();
-        let mut known = std::mem::take(&mut *pending);
+    /// Notes that a graph is about to be built, of rows that are read from now on.
+    pub(super) fn begin(&self) {
+        self.state.lock().brought = Some(Brought::default());
+    }
+
+    /// Notes that it was given up; returns whether it has to be built after all.
+    pub(super) fn give_up(&self) -> bool {
+        let brought = self.state.lock().brought.take();
+        brought.is_some_and(|brought| brought.text || !brought.keys.is_empty())
+    }
+
+    /// Takes what the last graph has, in place of what the one before had; it was built of rows of these versions. Returns whether it
+    /// has to be built anew: the watch has brought meanwhile what it has not seen, and nobody else would look at that.
+    pub(super) fn replace(&self, told: HashMap<Key, Pending>, versions: &Versions) -> bool {
+        let mut state = self.state.lock();
+        let brought = state.brought.take().unwrap_or_default();
+        let again = brought.text || brought.keys.iter().any(|key| !told.contains_key(key));
+        state.build += 1;
+        let build = state.build;
+        let mut known = std::mem::take(&mut state.pending);
         let mut new = Vec::new();
-        *pending = told
-            .into_iter()
-            .map(|(key, wanted)| {
-                let state = match known.remove(&key) {
-                    // What waits after a failure waits on.
-                    Some((before, state)) if before.said == wanted.said => state,
-                    _ => {
-                        new.push(Turn { of: key.clone(), changed: wanted.changed });
-                        State::Waits
-                    }
-                };
-                (key, (wanted, state))
-            })
-            .collect();
-        self.count(&pending);
-        drop(pending);
+        let wanted = told.into_iter().map(|(key, pending)| {
+            let before = known.remove(&key).filter(|before| before.is_as(&pending));
+            let state = match before.map(|before| before.state) {
+                // What waits after a failure waits on.
+                Some(State::Waits) => State::Waits,
+                Some(State::Written(version)) if version > versions.of(&key) => State::Written(version),
+                _ => {
+                    new.push(Turn { of: key.clone(), changed: pending.changed });
+                    State::Waits
+                }
+            };
+            (key, Wanted { pending, build, state })
+        });
+        state.pending = wanted.collect();
+        self.count(&state);
+        drop(state);
         self.queue.affect(new);
+        again
     }
 
     /// Forgets all: another process leads, or this one anew.
     pub(super) fn forget(&self) {
-        self.replace(HashMap::new());
+        let mut state = self.state.lock();
+        state.pending = HashMap::new();
+        state.text = None;
+        self.count(&state);
     }
 
-    /// Whether the watch brings what this process has written: then it is done with.
-    pub(super) fn brings(&self, key: &Key, said: Hash) -> bool {
-        let mut pending = self.pending.lock();
-        let Some((wanted, state)) = pending.get(key) else { return false };
-        let is_it = wanted.said == said;
-        // Somebody else has written over it: the next graph has it written anew.
-        if is_it || *state == State::Written {
-            pending.remove(key);
-            self.count(&pending);
+    /// Notes what the ConfigMap is to say.
+    pub(super) fn wants_text(&self, text: Hash, detail: &str) {
+        self.state.lock().text = Some((text, detail.to_owned()));
+    }
+
+    /// Whether the watch brings the ConfigMap as it is to be.
+    pub(super) fn brings_text(&self, text: Hash, detail: &str) -> bool {
+        let mut state = self.state.lock();
+        let is_it = state.text.as_ref().is_some_and(|wanted| (wanted.0, wanted.1.as_str()) == (text, detail));
+        if is_it && let Some(brought) = &mut state.brought {
+            brought.text = true;
         }
         is_it
     }
 
-    fn wanted(&self, key: &Key) -> Option<Pending> {
-        let pending = self.pending.lock();
-        pending.get(key).filter(|(_, state)| *state == State::Waits).map(|(wanted, _)| wanted.clone())
+    /// Whether the watch brings what this process has written: then it is done with.
+    pub(super) fn brings(&self, key: &Key, said: Hash) -> bool {
+        let mut state = self.state.lock();
+        let Some(wanted) = state.pending.get(key) else { return false };
+        let is_it = wanted.pending.said == said;
+        // Somebody else has written over it: the next graph has it written anew.
+        if is_it || wanted.state != State::Waits {
+            state.pending.remove(key);
+            self.count(&state);
+        }
+        if is_it && let Some(brought) = &mut state.brought {
+            brought.keys.insert(key.clone());
+        }
+        is_it
     }
 
-    /// Notes that what `key` says was written so.
-    fn wrote(&self, key: &Key, said: Hash) {
-        let mut pending = self.pending.lock();
-        if let Some((wanted, state)) = pending.get_mut(key)
-            && wanted.said == said
+    fn wanted(&self, key: &Key) -> Option<Wanted> {
+        let state = self.state.lock();
+        state.pending.get(key).filter(|wanted| wanted.state == State::Waits).cloned()
+    }
+
+    /// Notes that what `key` says was written as `wanted` has it, and left the object at `version`.
+    fn wrote(&self, key: &Key, wanted: &Wanted, version: u64) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.pending.get_mut(key)
+            && known.is_as(&wanted.pending)
         {
-            *state = State::Written;
-            self.count(&pending);
+            known.state = State::Written(version);
+            self.count(&state);
         }
     }
 
-    /// Forgets what `key` was to say: it says it, or the graph is about to be built anew.
-    fn settle(&self, key: &Key) {
-        let mut pending = self.pending.lock();
-        pending.remove(key);
-        self.count(&pending);
+    /// Forgets `wanted`: it stands, or the graph is about to be built anew. What a later graph wants stays.
+    fn settle(&self, key: &Key, wanted: &Wanted) {
+        let mut state = self.state.lock();
+        if state.pending.get(key).is_some_and(|known| known.build == wanted.build) {
+            state.pending.remove(key);
+            self.count(&state);
+        }
     }
 
-    fn count(&self, pending: &HashMap<Key, (Pending, State)>) {
-        self.metrics.pending(pending.values().filter(|(_, state)| *state == State::Waits).count());
-    }
-
-    fn everything(&self) -> BTreeSet<Turn> {
-        let pending = self.pending.lock();
-        pending.iter().map(|(key, (wanted, _))| Turn { of: key.clone(), changed: wanted.changed }).collect()
+    fn count(&self, state: &Known) {
+        self.metrics.pending(state.pending.values().filter(|wanted| wanted.state == State::Waits).count());
     }
 }
 
@@ -238,18 +307,19 @@ impl Capability for Teller {
     type Key = Turn;
     type Error = TellError;
 
+    /// What there is to write comes with the next graph.
     fn everything(&self) -> BTreeSet<Turn> {
-        self.telling.everything()
-    }
-
-    fn leadership_changed(&self) {
-        self.telling.forget();
+        BTreeSet::new()
     }
 
     async fn carry_out(&self, Turn { of: key, .. }: &Turn, _slot: Slot) -> Result<(), TellError> {
         let (kind, told) = match key {
             Key::Gateway(gateway) => (None, self.gateway(key, gateway).await),
             Key::Route(kind, route) => {
+                // What another graph has taken back takes no turn from others.
+                if self.telling.wanted(key).is_none() {
+                    return Ok(());
+                }
                 self.pace.turn().await;
                 (Some(*kind), self.route(key, *kind, route).await)
             }
@@ -291,17 +361,17 @@ impl Teller {
     }
 
     async fn gateway(&self, key: &Key, gateway: &ObjectKey) -> Result<(), RequestError> {
-        let Some(Pending { told: Told::Gateway(uid, generation, conditions), said, .. }) =
-            self.telling.wanted(key)
-        else {
+        let Some(wanted) = self.telling.wanted(key) else { return Ok(()) };
+        let Told::Gateway(uid, generation, conditions) = &wanted.pending.told else { return Ok(()) };
+        let standing = self.mirror.read().view(self.clock.now()).gateway(gateway).cloned();
+        let Some(standing) = standing.filter(|standing| standing.uid == *uid) else {
+            self.telling.settle(key, &wanted);
             return Ok(());
         };
-        let standing = self.mirror.read().view(self.clock.now()).gateway(gateway).cloned();
-        let Some(standing) = standing.filter(|standing| standing.uid == uid) else { return Ok(()) };
-        let conditions = self.dated(&conditions.said, generation, &standing.conditions);
-        let request = self.telling_gateway(gateway, &uid, &conditions);
-        apply::apply(&self.requests, &GATEWAYS.gvr(), gateway, &uid, request).await?;
-        self.telling.wrote(key, said);
+        let conditions = self.dated(&conditions.said, *generation, &standing.conditions);
+        let request = self.telling_gateway(gateway, uid, &conditions);
+        let written = apply::apply(&self.requests, &GATEWAYS.gvr(), gateway, uid, request).await?;
+        self.telling.wrote(key, &wanted, written.version());
         debug!(object = %key, "wrote which policies affect it");
         Ok(())
     }
@@ -341,38 +411,43 @@ impl Teller {
     }
 
     async fn route(&self, key: &Key, kind: RouteKind, route: &ObjectKey) -> Result<(), RequestError> {
-        let Some(Pending { told: Told::Route(uid, generation, entries), said, .. }) =
-            self.telling.wanted(key)
-        else {
+        let Some(wanted) = self.telling.wanted(key) else { return Ok(()) };
+        let Pending { told: Told::Route(generation, entries), said, uid, .. } = &wanted.pending else {
             return Ok(());
         };
-        let Some(gvr) =
-            self.mirror.read().view(self.clock.now()).served(&kinds::routes(kind).to_string()).cloned()
-        else {
+        let served =
+            self.mirror.read().view(self.clock.now()).served(&kinds::routes(kind).to_string()).cloned();
+        let Some(gvr) = served else {
+            self.telling.settle(key, &wanted);
             return Ok(());
         };
         let routes = of_kind(&gvr, &route.namespace);
+        let is_gone = |error: &RequestError| error.code() == NOT_FOUND;
         let found =
             match self.requests.read(routes.get(&route.name, &GetParams::default()), Extent::Whole).await {
-                Err(RequestError::Refused(status)) if status.code == NOT_FOUND => {
-                    self.telling.settle(key);
+                Err(error) if is_gone(&error) => {
+                    self.telling.settle(key, &wanted);
                     return Ok(());
                 }
                 found => found?,
             };
         let standing = Entries::read(&found, &self.controller);
-        let is_another = Hash::of_text(&found.metadata.uid) != uid || found.metadata.generation != generation;
+        let is_another =
+            Hash::of_text(&found.metadata.uid) != *uid || found.metadata.generation != *generation;
         // What is there is newer than the graph, which is about to be built anew; or says it already.
-        if is_another || standing.said() == said {
-            self.telling.settle(key);
+        if is_another || standing.said() == *said {
+            self.telling.settle(key, &wanted);
             return Ok(());
         }
-        let written =
-            self.requests.write(self.telling_route(&gvr, &found, &standing, generation, &entries)).await;
-        match written {
-            Ok(_) => {
-                self.telling.wrote(key, said);
+        let request = self.telling_route(&gvr, &found, &standing, *generation, entries);
+        match self.requests.write(request).await {
+            Ok(written) => {
+                self.telling.wrote(key, &wanted, written.version());
                 debug!(object = %key, "wrote what it is attached to");
+                Ok(())
+            }
+            Err(error) if is_gone(&error) => {
+                self.telling.settle(key, &wanted);
                 Ok(())
             }
             Err(RequestError::Refused(status)) if status.code == CONFLICT => Err(RequestError::Stale(status)),
@@ -420,3 +495,6 @@ impl Teller {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

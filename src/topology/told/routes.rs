@@ -29,7 +29,6 @@ pub struct EntryTold {
 #[derive(Debug)]
 pub struct RoutesTold<'g, 'f> {
     graph: &'g Graph<'f>,
-    folds: Folds<'g, 'f>,
     /// The parents that are ours: Gateways, and ListenerSets of these.
     parents: HashMap<Locator<'f>, NodeId>,
     /// The listeners that carry each route.
@@ -49,7 +48,6 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
     pub fn new(graph: &'g Graph<'f>, is_ours: impl Fn(Locator<'f>) -> bool) -> Self {
         let mut told = Self {
             graph,
-            folds: Folds::new(graph),
             parents: HashMap::new(),
             carriers: HashMap::new(),
             above: HashMap::new(),
@@ -141,7 +139,7 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
             let carriers: Vec<NodeId> = carriers
                 .filter(|listener| {
                     let row = self.graph.listener(*listener);
-                    self.graph.holder(*listener) == holder && row.is_some_and(|row| parent.means(row))
+                    self.graph.is_of(*listener, holder) && row.is_some_and(|row| parent.means(row))
                 })
                 .collect();
             let mut said = vec![self.accepted(locator, to, parent, carriers.len()), self.resolved(locator)];
@@ -217,17 +215,24 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
             .chain(graph.sections(route))
             .any(|node| graph.policy_numbers(node).next().is_some());
         if has_own {
-            return self.fold(route, kind, &above);
+            // No other route has these stacks: they are not kept.
+            return self.fold(&mut Folds::new(graph), route, kind, &above);
         }
         if let Some(known) = self.known.get(&(kind, above.clone())) {
             return known.clone();
         }
-        let said = self.fold(route, kind, &above);
+        let said = self.fold(&mut Folds::new(graph), route, kind, &above);
         self.known.insert((kind, above), said.clone());
         said
     }
 
-    fn fold(&mut self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[Said]> {
+    fn fold(
+        &self,
+        folds: &mut Folds<'g, 'f>,
+        route: NodeId,
+        kind: RouteKind,
+        above: &[usize],
+    ) -> Arc<[Said]> {
         let graph = self.graph;
         let mut affecting = Affecting::default();
         let mut below: BTreeSet<Vec<u32>> = BTreeSet::new();
@@ -244,11 +249,11 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
         for place in above {
             for below in &below {
                 let stack = [self.stacks[*place].as_slice(), below].concat();
-                for id in self.folds.along(&stack, Some(kind)) {
-                    let effective = self.folds.get(id);
+                for id in folds.along(&stack, Some(kind)) {
+                    let effective = folds.get(id);
                     let of = affecting.of_kind(effective.kind.kind);
                     of.in_force.extend(&effective.sources);
-                    of.stacked.extend(self.folds.stack(id));
+                    of.stacked.extend(folds.stack(id));
                 }
             }
         }

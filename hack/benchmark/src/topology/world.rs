@@ -86,8 +86,8 @@ impl World {
     /// So many objects.
     #[must_use]
     pub fn new(objects: usize) -> Self {
-        let (routes, services, policies) = (objects * 7 / 10, objects / 5, objects * 95 / 1000);
-        let gateways = objects - routes - services - policies;
+        let (routes, services, policies) = (objects * 7 / 10, (objects / 5).max(1), objects * 95 / 1000);
+        let gateways = objects.saturating_sub(routes + services + policies).max(1);
         let service = |index: usize| {
             let ports = json!([{"name": "http", "port": 80}, {"name": "admin", "port": 81}]);
             object("v1", "Service", format!("service-{index}"), json!({"ports": ports}))
