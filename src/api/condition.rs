@@ -28,9 +28,29 @@ pub fn is_reason(text: &str) -> bool {
         && text.chars().all(inner)
 }
 
-/// When a condition got this status: what is there knows, or it is now.
+/// The condition `name` with this status, reason and message, of an object of this `generation`. Since when it has that status is as
+/// `found` knows, or now.
 #[must_use]
-pub fn transition(found: &[Condition], name: &str, status: &str, now: Moment) -> Time {
+pub fn condition(
+    found: &[Condition],
+    name: &str,
+    (status, reason): (&str, &str),
+    message: String,
+    generation: i64,
+    now: Moment,
+) -> Condition {
+    Condition {
+        type_: name.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: Some(generation),
+        last_transition_time: transition(found, name, status, now),
+    }
+}
+
+/// When a condition got this status: what is there knows, or it is now.
+fn transition(found: &[Condition], name: &str, status: &str, now: Moment) -> Time {
     let same = found.iter().find(|found| found.type_ == name && found.status == status);
     same.map_or_else(|| Time(now.whole_seconds()), |found| found.last_transition_time.clone())
 }

@@ -70,6 +70,14 @@ pub struct ManagedFields {
     pub fields_v1: Option<Box<RawValue>>,
 }
 
+impl ManagedFields {
+    /// Whether they are what `manager` has applied.
+    #[must_use]
+    pub fn are_applied_by(&self, manager: &str) -> bool {
+        self.manager == manager && self.operation == "Apply"
+    }
+}
+
 impl Metadata {
     /// The resource version as a number: comparable within one kind since Kubernetes 1.35, and in practice before.
     #[must_use]

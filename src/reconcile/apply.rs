@@ -2,10 +2,11 @@
 //! object that was deleted in between would be created anew, empty.
 
 use http::Request;
-use kube::api::{GetParams, Patch};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{GetParams, Patch, PatchParams};
 use kube::core::request;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::{RequestError, Requests, of_kind};
 use crate::api::names::{GroupVersionResource, ObjectKey};
@@ -21,6 +22,34 @@ pub(crate) async fn apply(
 ) -> Result<Metadata, RequestError> {
     let get = of_kind(gvr, &key.namespace).get(&key.name, &GetParams::default());
     requests.write_guarded(request, get, |found| found.uid != *uid).await
+}
+
+/// The request that has `conditions` be all that `manager` has applied to the status of the object `key`, which is of this uid.
+///
+/// # Errors
+///
+/// Where it cannot be made.
+pub(crate) fn conditions(
+    manager: &str,
+    (gvr, kind): (&GroupVersionResource, &str),
+    key: &ObjectKey,
+    uid: &str,
+    conditions: &[Condition],
+) -> Result<Request<Vec<u8>>, request::Error> {
+    let mut value = json!({
+        "apiVersion": gvr.api_version(),
+        "kind": kind,
+        "metadata": {"name": key.name, "uid": uid},
+    });
+    if !key.namespace.is_empty() {
+        value["metadata"]["namespace"] = (*key.namespace).into();
+    }
+    // Even an empty status would be one that is the manager's.
+    if !conditions.is_empty() {
+        value["status"] = json!({"conditions": conditions});
+    }
+    let parameters = PatchParams::apply(manager).force();
+    of_kind(gvr, &key.namespace).patch_subresource("status", &key.name, &parameters, &body(&value)?)
 }
 
 /// `value` as the body of an apply. The server reads it as YAML, which allows fewer characters than JSON does; one that a spoke

@@ -346,7 +346,7 @@ impl<'m> View<'m> {
     /// Whether it is known what there is of `source`, or that this cannot be known for now.
     #[must_use]
     pub fn is_settled(&self, source: &Source) -> bool {
-        self.synced(source).is_some() || self.tables.failure(source).is_some_and(|failing| failing.lasting)
+        self.tables.is_settled(source)
     }
 
     /// Whether the objects of `kind` have been listed whole, so that one that is not here does not exist.

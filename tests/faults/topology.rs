@@ -143,7 +143,7 @@ impl Hub {
     async fn until(&self, limit: Duration) -> Result<()> {
         let start = Instant::now();
         while let Err(wrong) = self.is_told() {
-            ensure!(start.elapsed() < limit, "{wrong:#}\nrequests:\n{}", self.requests());
+            ensure!(start.elapsed() < limit, "{wrong:#}\nrequests:\n{}", self.server.log_of(USER));
             sleep(Duration::from_millis(200)).await;
         }
         Ok(())
@@ -163,14 +163,6 @@ impl Hub {
             );
         }
         Ok(())
-    }
-
-    /// What was asked of the hub, and when.
-    fn requests(&self) -> String {
-        let asked = self.server.requests();
-        let asked = asked.iter().filter(|asked| asked.user == USER);
-        let lines = asked.map(|asked| format!("{:>9} ms  {:>3}  {asked}", asked.at.0, asked.code));
-        lines.collect::<Vec<_>>().join("\n")
     }
 
     fn writes(&self) -> usize {
@@ -217,7 +209,7 @@ async fn play(faults: &Faults) -> Result<()> {
     sleep(SOON).await;
     let writes = hub.writes();
     sleep(LIMIT).await;
-    ensure!(hub.writes() == writes, "it goes on writing:\n{}", hub.requests());
+    ensure!(hub.writes() == writes, "it goes on writing:\n{}", hub.server.log_of(USER));
     hub.until(Duration::ZERO).await?;
     stop.cancel();
     Ok(())

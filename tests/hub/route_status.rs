@@ -8,29 +8,17 @@ use anyhow::{Context, Result, ensure};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use policy_sync_testenv::apply::{api_for, apply};
-use policy_sync_testenv::crds::{self, Side};
-use policy_sync_testenv::fixtures::topology::{object, objects, targets};
-use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Controller, binaries, wait};
+use policy_sync_testenv::fixtures::topology::{object, targets};
+use policy_sync_testenv::{ControlPlane, Controller, wait};
 use serde_json::{Value, json};
 
-use crate::topology::until_stored;
+use crate::topology::{hub, launch_as, until_stored};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 const OURS: &str = "kuadrant.io/policy-sync";
 const THEIRS: &str = "example.com/theirs";
 const PENDING: &str = "policy_sync_topology_status_writes_pending";
-
-async fn hub(name: &str) -> Result<ControlPlane> {
-    let binaries = binaries::ensure().await?;
-    let mut crds = crds::for_side(Side::Hub, &binaries)?;
-    crds.extend(crds::more_routes(&binaries)?);
-    let hub = ControlPlane::start(ControlPlaneOptions { crds, ..ControlPlaneOptions::named(name) }).await?;
-    for object in objects() {
-        apply(&hub.client()?, &object).await?;
-    }
-    Ok(hub)
-}
 
 async fn found(
     hub: &ControlPlane,
@@ -266,7 +254,7 @@ async fn another(routes: &Api<DynamicObject>, times: usize) -> Result<usize> {
 #[tokio::test]
 async fn a_second_controller_writes_the_same_list_at_the_same_time_and_nothing_is_lost() -> Result<()> {
     let hub = hub("route-status-two").await?;
-    let _controller = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
+    let controller = Controller::start(Path::new(BINARY), &hub, &["--topology"]).await?;
     let (routes, _) = found(&hub, "HTTPRoute", "shop", "shop").await?;
     let (policies, _) = api_for(&hub.client()?, &object("TimeoutPolicy", ("shop", "x"), json!({}))).await?;
     // Ours changes with the policies on the route, which come and go meanwhile.
@@ -323,7 +311,7 @@ async fn a_second_controller_writes_the_same_list_at_the_same_time_and_nothing_i
     routes
         .patch_status("shop", &PatchParams::default(), &Patch::Merge(json!({"status": {"parents": all}})))
         .await?;
-    nothing_waits(&_controller).await?;
+    nothing_waits(&controller).await?;
     let (_, route) = found(&hub, "HTTPRoute", "shop", "shop").await?;
     let names: BTreeSet<&str> =
         entries(&route, THEIRS).into_iter().filter_map(|entry| entry["parentRef"]["name"].as_str()).collect();
@@ -335,22 +323,7 @@ async fn a_second_controller_writes_the_same_list_at_the_same_time_and_nothing_i
 #[tokio::test]
 async fn who_may_not_write_what_routes_say_says_so_and_goes_on() -> Result<()> {
     let hub = hub("route-status-rights").await?;
-    let group = "rbac.authorization.k8s.io";
-    let rules = json!([
-        {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses", "gateways", "httproutes", "gatewayclasses/status", "gateways/status"], "verbs": ["*"]},
-        {"apiGroups": ["cluster.open-cluster-management.io", "work.open-cluster-management.io", "kuadrant.io", "policies.example.com", "apiextensions.k8s.io", "authorization.k8s.io", "events.k8s.io", "coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
-        {"apiGroups": [""], "resources": ["configmaps", "services", "namespaces"], "verbs": ["*"]},
-    ]);
-    let user = policy_sync_testenv::certificates::User::new("mute");
-    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "mute"}, "rules": rules});
-    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "mute"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "mute"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": "mute"}]});
-    for object in [role, binding] {
-        apply(&hub.client()?, &object).await?;
-    }
-    let mut controller = Controller::launch(Path::new(BINARY), &hub, &["--topology"], Some(user))?;
-    controller.ready().await?;
+    let controller = launch_as(&hub, "mute", &["configmaps", "services", "namespaces"]).await?;
     wait::until("it is told", LIMIT, || async {
         let log = controller.log()?;
         let told = log.lines().filter(|line| line.contains("may not write what it is attached to")).count();

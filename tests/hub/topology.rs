@@ -19,7 +19,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 const STORED: &str = "policy_sync_topology_stored";
 
-async fn hub(name: &str) -> Result<ControlPlane> {
+/// A hub with what a topology is made of.
+pub(crate) async fn hub(name: &str) -> Result<ControlPlane> {
     let binaries = binaries::ensure().await?;
     let mut crds = crds::for_side(Side::Hub, &binaries)?;
     crds.extend(crds::more_routes(&binaries)?);
@@ -32,6 +33,27 @@ async fn hub(name: &str) -> Result<ControlPlane> {
 
 async fn controller(hub: &ControlPlane) -> Result<Controller> {
     Controller::start(Path::new(BINARY), hub, &["--topology"]).await
+}
+
+/// A controller that keeps the topology as `name`, who may do all that the sync needs, HTTPRoutes included, and with `core` of the core
+/// group; neither other kinds of routes, nor the status of any.
+pub(crate) async fn launch_as(hub: &ControlPlane, name: &str, core: &[&str]) -> Result<Controller> {
+    let group = "rbac.authorization.k8s.io";
+    let rules = json!([
+        {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses", "gateways", "httproutes", "gatewayclasses/status", "gateways/status"], "verbs": ["*"]},
+        {"apiGroups": ["cluster.open-cluster-management.io", "work.open-cluster-management.io", "kuadrant.io", "policies.example.com", "apiextensions.k8s.io", "authorization.k8s.io", "events.k8s.io", "coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": core, "verbs": ["*"]},
+    ]);
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": name}]});
+    for object in [role, binding] {
+        apply(&hub.client()?, &object).await?;
+    }
+    let mut controller = Controller::launch(Path::new(BINARY), hub, &["--topology"], Some(User::new(name)))?;
+    controller.ready().await?;
+    Ok(controller)
 }
 
 /// The object of this kind and name that the hub has.
@@ -178,23 +200,8 @@ async fn a_config_map_of_somebody_else_stays_as_it_is() -> Result<()> {
 async fn what_may_not_be_listed_is_unknown_and_all_else_goes_on() -> Result<()> {
     let hub = hub("topology-rights").await?;
     let client = hub.client()?;
-    let user = User::new("narrow");
-    let group = "rbac.authorization.k8s.io";
-    // All that the sync needs, HTTPRoutes, and the ConfigMap; no other kind of routes, no Services.
-    let rules = json!([
-        {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses", "gateways", "httproutes", "gatewayclasses/status", "gateways/status"], "verbs": ["*"]},
-        {"apiGroups": ["cluster.open-cluster-management.io", "work.open-cluster-management.io", "kuadrant.io", "policies.example.com", "apiextensions.k8s.io", "authorization.k8s.io", "events.k8s.io", "coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]},
-    ]);
-    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "narrow"}, "rules": rules});
-    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "narrow"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "narrow"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": "narrow"}]});
-    for object in [role, binding] {
-        apply(&client, &object).await?;
-    }
-    let mut controller = Controller::launch(Path::new(BINARY), &hub, &["--topology"], Some(user))?;
-    controller.ready().await?;
+    // No Services and Namespaces.
+    let controller = launch_as(&hub, "narrow", &["configmaps"]).await?;
     controller.leads().await?;
     until_metric(&controller, STORED, &[], 1.0).await?;
     let (maps, name) = api_for(&client, &config_map()).await?;

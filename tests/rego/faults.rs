@@ -160,7 +160,7 @@ impl Hub {
         loop {
             let wrong = self.wrong(expected);
             let Some(wrong) = wrong else { return Ok(()) };
-            ensure!(start.elapsed() < limit, "{wrong}\nrequests:\n{}", self.requests());
+            ensure!(start.elapsed() < limit, "{wrong}\nrequests:\n{}", self.server.log_of(USER));
             sleep(Duration::from_millis(200)).await;
         }
     }
@@ -216,14 +216,6 @@ impl Hub {
             }
         }
         None
-    }
-
-    /// What was asked of the hub, and when.
-    fn requests(&self) -> String {
-        let asked = self.server.requests();
-        let asked = asked.iter().filter(|asked| asked.user == USER);
-        let lines = asked.map(|asked| format!("{:>9} ms  {:>3}  {asked}", asked.at.0, asked.code));
-        lines.collect::<Vec<_>>().join("\n")
     }
 
     fn writes(&self) -> usize {
@@ -331,7 +323,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     hub.until(&expected, SOON).await?;
     let writes = hub.writes();
     sleep(LIMIT).await;
-    ensure!(hub.writes() == writes, "it goes on writing:\n{}", hub.requests());
+    ensure!(hub.writes() == writes, "it goes on writing:\n{}", hub.server.log_of(USER));
     hub.until(&expected, Duration::ZERO).await?;
     if !to_the_end {
         stop.cancel();
@@ -343,7 +335,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     hub.act(Act::Unpolicy("places"), &mut expected).await?;
     hub.until(&expected, LIMIT).await?;
     sleep(2 * SOON).await;
-    ensure!(!keeps(), "it is still kept:\n{}", hub.requests());
+    ensure!(!keeps(), "it is still kept:\n{}", hub.server.log_of(USER));
     stop.cancel();
     Ok(())
 }

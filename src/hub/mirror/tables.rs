@@ -93,6 +93,12 @@ impl Tables {
         needed.iter().all(|line| self.synced(&Source::from(*line)).is_some())
     }
 
+    /// Whether it is known what there is of `source`, or that this cannot be known for now.
+    #[must_use]
+    pub fn is_settled(&self, source: &Source) -> bool {
+        self.synced(source).is_some() || self.failure(source).is_some_and(|failing| failing.lasting)
+    }
+
     /// What cannot be listed or watched, and why.
     #[must_use]
     pub fn failing(&self) -> BTreeMap<&Source, &str> {

@@ -46,7 +46,7 @@ impl GatewayFields {
         let applied = metadata
             .managed_fields
             .iter()
-            .rfind(|entry| entry.subresource == "status" && owners::is_ours(entry, field_manager));
+            .rfind(|entry| entry.subresource == "status" && entry.are_applied_by(field_manager));
         let in_status =
             applied.map_or(Value::Null, |entry| owners::fields(entry, "f:status")["f:status"].take());
         Self {

@@ -38,7 +38,7 @@ impl Owners {
             let keys = keys.iter().filter_map(Value::as_object).flat_map(|fields| fields.keys());
             let keys = keys.filter_map(|key| key.strip_prefix("f:")).filter(|key| wanted(key));
             let keys: BTreeSet<Arc<str>> = keys.map(Into::into).collect();
-            if is_ours(entry, field_manager) {
+            if entry.are_applied_by(field_manager) {
                 owners.ours.extend(keys);
             } else if !keys.is_empty() {
                 // Whoever updates under this controller's name is no other controller.
@@ -50,11 +50,6 @@ impl Owners {
         }
         owners
     }
-}
-
-/// Whether an entry of `managedFields` is what the controller has applied that writes as `field_manager`.
-pub(super) fn is_ours(entry: &ManagedFields, field_manager: &str) -> bool {
-    entry.manager == field_manager && entry.operation == "Apply"
 }
 
 /// The fields that an entry of `managedFields` owns, null where its text does not contain `about`: most entries own none of

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::reason::{ClassAccepted, PoliciesResolved};
-use crate::api::condition::transition;
+use crate::api::condition::condition;
 use crate::api::names::ObjectKey;
 use crate::api::params::Params;
 use crate::api::text::capped;
@@ -55,13 +55,8 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
             said(ClassAccepted::Accepted, accepted, PoliciesResolved::Kinds(reason), message)
         }
     };
-    let wanted = wanted.map(|(condition, (status, reason), message)| Condition {
-        type_: condition.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        observed_generation: Some(class.generation),
-        last_transition_time: transition(&class.conditions, condition, status, view.now),
+    let wanted = wanted.map(|(name, said, message)| {
+        condition(&class.conditions, name, said, message, class.generation, view.now)
     });
     let settled = wanted.iter().all(|condition| class.conditions.contains(condition));
     (!settled).then(|| ClassStatus { uid: class.uid.clone(), conditions: wanted.into() })

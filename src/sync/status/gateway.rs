@@ -23,7 +23,7 @@ use super::contest::Contest;
 use super::fare::Fare;
 use super::reason::{GatewayAccepted, GatewayProgrammed};
 use super::{Notice, NoticeReason, answer, notice};
-use crate::api::condition::transition;
+use crate::api::condition::condition;
 use crate::api::gateway::GatewayStatus;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ObjectKey, Origin};
@@ -135,15 +135,9 @@ fn parting(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>> {
         return Some(Vec::new());
     }
     let name = "Programmed";
-    let (status, reason) = GatewayProgrammed::ClassGone.words();
-    let programmed = Condition {
-        type_: name.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message: format!("GatewayClass {} does not exist", gateway.class),
-        observed_generation: Some(gateway.generation),
-        last_transition_time: transition(&fields.status.conditions, name, status, view.now),
-    };
+    let (said, message) =
+        (GatewayProgrammed::ClassGone.words(), format!("GatewayClass {} does not exist", gateway.class));
+    let programmed = condition(&fields.status.conditions, name, said, message, gateway.generation, view.now);
     let settled = fields.owned_status.iter().eq([&name]) && fields.status.conditions.contains(&programmed);
     (!settled).then(|| vec![programmed])
 }
@@ -270,15 +264,10 @@ impl StatusBuilder<'_> {
         GatewayStatus { conditions, addresses: items.addresses, listeners: items.listeners }
     }
 
-    fn condition(&self, name: &str, ((status, reason), message): ((&str, &str), String)) -> Condition {
-        Condition {
-            type_: name.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message: capped(&message, MESSAGE_LIMIT).into_owned(),
-            observed_generation: Some(self.gateway.generation),
-            last_transition_time: transition(&self.gateway.fields.status.conditions, name, status, self.now),
-        }
+    fn condition(&self, name: &str, (said, message): ((&str, &str), String)) -> Condition {
+        let Gateway { fields, generation, .. } = self.gateway;
+        let message = capped(&message, MESSAGE_LIMIT).into_owned();
+        condition(&fields.status.conditions, name, said, message, *generation, self.now)
     }
 
     fn accepted(&self, left_out: &[String]) -> ((&'static str, &'static str), String) {

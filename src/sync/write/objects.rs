@@ -109,14 +109,7 @@ pub fn parting(
     uid: &str,
     conditions: &[Condition],
 ) -> Result<Request<Vec<u8>>, request::Error> {
-    let mut body = gateway_body(gateway, uid);
-    // Even an empty status would be one that is ours.
-    if !conditions.is_empty() {
-        body["status"] = json!({"conditions": conditions});
-    }
-    let params = PatchParams::apply(manager).force();
-    let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
-    gateways.patch_subresource("status", &gateway.name, &params, &apply::body(&body)?)
+    apply::conditions(manager, (&GATEWAYS.gvr(), "Gateway"), gateway, uid, conditions)
 }
 
 fn gateway_body(gateway: &ObjectKey, uid: &str) -> Value {
@@ -152,15 +145,7 @@ pub(super) async fn class_status(
     conditions: &[Condition],
 ) -> Result<u64, WriteError> {
     let gvr = CLASSES.gvr();
-    let body = json!({
-        "apiVersion": gvr.api_version(),
-        "kind": "GatewayClass",
-        "metadata": {"name": class.name, "uid": uid},
-        "status": {"conditions": conditions},
-    });
-    let params = PatchParams::apply(manager).force();
-    let request = apply::body(&body)
-        .and_then(|body| of_kind(&gvr, "").patch_subresource("status", &class.name, &params, &body));
+    let request = apply::conditions(manager, (&gvr, "GatewayClass"), class, uid, conditions);
     let written = apply::apply(requests, &gvr, class, uid, request).await;
     let metadata = written.map_err(|source| WriteError::Request {
         verb: "update",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Named;
 use crate::api::names::ObjectKey;
 use crate::topology::effective::{EffectiveId, Folds};
-use crate::topology::graph::Graph;
+use crate::topology::graph::{Graph, NodeId};
 use crate::topology::locator::{KindRef, Locator};
 use crate::topology::policies::PolicyNode;
 
@@ -129,17 +129,21 @@ impl PolicyReport {
         }
         let number = u32::try_from(place).unwrap_or(u32::MAX);
         let mut folds = Folds::new(graph);
-        let mut fates: BTreeMap<EffectiveId, Fate> = BTreeMap::new();
-        let mut on: BTreeMap<Fate, (u64, BTreeSet<Named>)> = BTreeMap::new();
+        let mut ends: BTreeMap<EffectiveId, (u64, BTreeSet<NodeId>)> = BTreeMap::new();
         let _ = graph.walk::<()>(&mut folds, &mut |path, folds| {
             for id in path.effective.iter().filter(|id| folds.stack(**id).contains(&number)) {
-                let fate = fates.entry(*id).or_insert_with(|| Fate::of(folds, *id, number));
-                let (paths, at) = on.entry(fate.clone()).or_default();
+                let (paths, at) = ends.entry(*id).or_default();
                 *paths += 1;
-                at.extend(path.nodes.last().map(|node| Named::object(graph.locator(*node))));
+                at.extend(path.nodes.last());
             }
             ControlFlow::Continue(())
         });
+        let mut on: BTreeMap<Fate, (u64, BTreeSet<Named>)> = BTreeMap::new();
+        for (id, (more, nodes)) in ends {
+            let (paths, at) = on.entry(Fate::of(&folds, id, number)).or_default();
+            *paths += more;
+            at.extend(nodes.into_iter().map(|node| Named::object(graph.locator(node))));
+        }
         report.fates.extend(on.into_iter().map(|(fate, (paths, at))| OnPaths { fate, paths, at }));
         Some(report)
     }

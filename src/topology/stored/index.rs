@@ -95,7 +95,7 @@ impl<'m> View<'m> {
 
     /// Whether it is known of `source` what there is, or that this cannot be known.
     pub(super) fn is_settled(&self, source: &Source) -> bool {
-        self.is_listed(source) || self.0.failure(source).is_some_and(|failing| failing.lasting)
+        self.0.is_settled(source)
     }
 
     fn is_listed(&self, source: &Source) -> bool {

@@ -1,9 +1,10 @@
-//! What is attached to what, kept on a hub for whoever looks: a ConfigMap and metrics.
+//! What is attached to what, kept on a hub for whoever looks: a ConfigMap, metrics, and the statuses of Gateways and routes.
 //!
 //! ```text
 //! sync's mirror (classes, Gateways, policies) ─┐
 //!                                              ├─▶ facts ─▶ graph ─▶ text ─▶ the ConfigMap
-//! own mirror (routes, Services, …) ────────────┘     ╰─▶ what else is to be watched
+//! own mirror (routes, Services, …) ────────────┘     │         ╰─▶ what differs of statuses ─▶ a queue of its own
+//!                                                    ╰─▶ what else is to be watched
 //! ```
 //!
 //! Any change of a row is one key, taken at most once a second, and on a thread that gives way to all else. The graph is built anew

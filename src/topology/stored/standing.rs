@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::api::gateway::CONDITIONS;
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
-use crate::api::object::{HubObject, ManagedFields};
+use crate::api::object::HubObject;
 use crate::hub::{Pruned, Row};
 use crate::topology::rows::ParentReference;
 use crate::topology::told::{self, AFFECTED_DOMAIN};
@@ -186,8 +186,7 @@ impl Pruned for GatewayStanding {
         }
         let status: Status = object.status_as();
         let manager = controller.topology_field_manager();
-        let is_applied = |entry: &&ManagedFields| entry.manager == manager && entry.operation == "Apply";
-        let applied = object.metadata.managed_fields.iter().find(is_applied);
+        let applied = object.metadata.managed_fields.iter().find(|entry| entry.are_applied_by(&manager));
         let fields =
             applied.and_then(|entry| entry.fields_v1.as_deref()).map(RawValue::get).unwrap_or_default();
         // What somebody else has put there is theirs, whatever it is called.

@@ -25,7 +25,7 @@ use super::kinds::{self, GATEWAYS};
 use super::metrics::TopologyMetrics;
 use super::pace::Pace;
 use super::standing::Entries;
-use crate::api::condition::transition;
+use crate::api::condition::condition;
 use crate::api::json::Hash;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::api::object::HubObject;
@@ -369,8 +369,9 @@ impl Teller {
             return Ok(());
         };
         let conditions = self.dated(&conditions.said, *generation, &standing.conditions);
-        let request = self.telling_gateway(gateway, uid, &conditions);
-        let written = apply::apply(&self.requests, &GATEWAYS.gvr(), gateway, uid, request).await?;
+        let (gvr, manager) = (GATEWAYS.gvr(), self.controller.topology_field_manager());
+        let request = apply::conditions(&manager, (&gvr, "Gateway"), gateway, uid, &conditions);
+        let written = apply::apply(&self.requests, &gvr, gateway, uid, request).await?;
         self.telling.wrote(key, &wanted, written.version());
         debug!(object = %key, "wrote which policies affect it");
         Ok(())
@@ -379,35 +380,10 @@ impl Teller {
     /// `said` as conditions, as far as they are no others since when they are: `found` knows.
     fn dated(&self, said: &[Said], generation: i64, found: &[Condition]) -> Vec<Condition> {
         let now = self.clock.now();
-        let dated = said.iter().map(|said| Condition {
-            type_: said.name.clone(),
-            status: said.status.to_owned(),
-            reason: said.reason.to_owned(),
-            message: said.message.clone(),
-            observed_generation: Some(generation),
-            last_transition_time: transition(found, &said.name, said.status, now),
+        let dated = said.iter().map(|Said { name, status, reason, message }| {
+            condition(found, name, (status, reason), message.clone(), generation, now)
         });
         dated.collect()
-    }
-
-    fn telling_gateway(
-        &self,
-        gateway: &ObjectKey,
-        uid: &str,
-        conditions: &[Condition],
-    ) -> Result<Request<Vec<u8>>, request::Error> {
-        let mut body = json!({
-            "apiVersion": GATEWAYS.gvr().api_version(),
-            "kind": "Gateway",
-            "metadata": {"name": gateway.name, "namespace": gateway.namespace, "uid": uid},
-        });
-        // Even an empty status would be one that is ours.
-        if !conditions.is_empty() {
-            body["status"] = json!({"conditions": conditions});
-        }
-        let parameters = PatchParams::apply(&self.controller.topology_field_manager()).force();
-        let gateways = of_kind(&GATEWAYS.gvr(), &gateway.namespace);
-        gateways.patch_subresource("status", &gateway.name, &parameters, &apply::body(&body)?)
     }
 
     async fn route(&self, key: &Key, kind: RouteKind, route: &ObjectKey) -> Result<(), RequestError> {

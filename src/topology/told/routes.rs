@@ -215,25 +215,20 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
             .chain(graph.sections(route))
             .any(|node| graph.policy_numbers(node).next().is_some());
         if has_own {
-            // No other route has these stacks: they are not kept.
-            return self.fold(&mut Folds::new(graph), route, kind, &above);
+            return self.fold(route, kind, &above);
         }
         if let Some(known) = self.known.get(&(kind, above.clone())) {
             return known.clone();
         }
-        let said = self.fold(&mut Folds::new(graph), route, kind, &above);
+        let said = self.fold(route, kind, &above);
         self.known.insert((kind, above), said.clone());
         said
     }
 
-    fn fold(
-        &self,
-        folds: &mut Folds<'g, 'f>,
-        route: NodeId,
-        kind: RouteKind,
-        above: &[usize],
-    ) -> Arc<[Said]> {
+    fn fold(&self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[Said]> {
         let graph = self.graph;
+        // They are not kept: no other route has these stacks.
+        let mut folds = Folds::new(graph);
         let mut affecting = Affecting::default();
         let mut below: BTreeSet<Vec<u32>> = BTreeSet::new();
         let mut of_route = Vec::new();

@@ -164,6 +164,15 @@ impl MemoryServer {
         self.0.asked.lock().clone()
     }
 
+    /// What `user` has asked so far, a line each: when, and with which answer.
+    #[must_use]
+    pub fn log_of(&self, user: &str) -> String {
+        let requests = self.requests();
+        let asked = requests.iter().filter(|asked| asked.user == user);
+        let lines = asked.map(|asked| format!("{:>9} ms  {:>3}  {asked}", asked.at.0, asked.code));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     /// How many requests so far are such.
     #[must_use]
     pub fn count(&self, is_such: impl Fn(&Asked) -> bool) -> usize {

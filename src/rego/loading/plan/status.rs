@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::denials::affected;
-use crate::api::condition::transition;
+use crate::api::condition::condition;
 use crate::api::moment::Moment;
 use crate::api::text::capped;
 use crate::rego::asked::PLACEMENT;
@@ -203,14 +203,8 @@ impl Fare {
         for note in &self.notes {
             let _ = write!(message, "\n{note}");
         }
-        Condition {
-            type_: LOADED.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message: capped(&message, MESSAGE).into_owned(),
-            observed_generation: Some(generation),
-            last_transition_time: transition(before, LOADED, status, now),
-        }
+        let message = capped(&message, MESSAGE).into_owned();
+        condition(before, LOADED, (status, reason), message, generation, now)
     }
 
     fn told_as_warnings(&self) -> impl Iterator<Item = &Fault> {

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Reported;
+use crate::api::condition::condition;
 use crate::api::condition::is_reason;
-use crate::api::condition::transition;
 use crate::api::gateway::{
     ADDRESSES_LIMIT, Address, KINDS_LIMIT, LISTENERS_LIMIT, ListenerStatus, MULTI_CLUSTER_HOSTNAME_ADDRESS,
     MULTI_CLUSTER_IP_ADDRESS, RouteKind,
@@ -110,13 +110,8 @@ impl Items {
     ) -> Vec<Condition> {
         let there = hub.fields.status.listeners.iter().find(|there| there.name == name);
         let there = there.map_or(&[][..], |there| &there.conditions);
-        let condition = |condition_type: &str, status: &str, reason: &str, message: &str| Condition {
-            type_: condition_type.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message: message.to_owned(),
-            observed_generation: Some(hub.generation),
-            last_transition_time: transition(there, condition_type, status, now),
+        let condition = |condition_type: &str, status: &str, reason: &str, message: &str| {
+            condition(there, condition_type, (status, reason), message.to_owned(), hub.generation, now)
         };
         let mut conditions = Vec::new();
         let reported = listener.conditions.iter().filter(|condition| current && !condition.status.is_empty());
