@@ -52,9 +52,10 @@ fn policy(number: usize) -> Value {
     policy
 }
 
+/// Without an address of its own: a cluster has not so many.
 fn service(number: usize) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": format!("service-{number}"), "namespace": NAMESPACE},
-        "spec": {"ports": [{"name": "http", "port": 80}, {"name": "admin", "port": 81}]}})
+        "spec": {"clusterIP": "None", "ports": [{"name": "http", "port": 80}, {"name": "admin", "port": 81}]}})
 }
 
 /// What one change came to.
