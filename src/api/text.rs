@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::fmt::Write;
 
 const CUT: &str = "…";
 /// The most characters of a text that a fault repeats.
@@ -50,6 +51,27 @@ pub fn one_line(text: &str) -> String {
         }
     }
     line
+}
+
+/// `text` with everything escaped that moves a cursor, ends a line, or changes the order of what is read.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || reorders(c) {
+            // Writing to a String cannot fail.
+            let _ = write!(printable, "{}", c.escape_default());
+        } else {
+            printable.push(c);
+        }
+    }
+    printable
+}
+
+/// Whether `c` is one of the line and paragraph separators, marks and overrides of direction, and characters without width.
+#[must_use]
+pub fn reorders(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// `error` and its causes, the outermost first. Libraries repeat the cause in their own words, or do not: it stands here

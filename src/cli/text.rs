@@ -5,20 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
-/// `text` with everything escaped that moves a cursor, ends a line, or changes the order of what is read.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || reorders(c) {
-            // Writing to a String cannot fail.
-            let _ = write!(printable, "{}", c.escape_default());
-        } else {
-            printable.push(c);
-        }
-    }
-    printable
-}
+pub use crate::api::text::printable;
+use crate::api::text::reorders;
 
 /// JSON text with the control characters escaped that JSON itself lets pass: DEL, those of Latin-1 and those above.
 #[must_use]
@@ -86,11 +74,6 @@ fn marked(text: &str) -> String {
     let by_yaml = |c| matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     let mark = |c: &char| (reorders(*c) && !by_yaml(*c)).then_some(MARK);
     text.chars().flat_map(|c| mark(&c).into_iter().chain([c])).collect()
-}
-
-/// Line and paragraph separators, marks and overrides of direction, and characters without width.
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

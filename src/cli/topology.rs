@@ -13,6 +13,7 @@ use super::text::printable;
 use super::{Answer, progress};
 use crate::report::ClusterQuery;
 use crate::topology::Graph;
+use crate::topology::show::picture::Picture;
 use crate::topology::show::{self, Scope, TopologyReport};
 pub(super) use world::World;
 
@@ -22,7 +23,10 @@ Examples:
   policy-sync topology -n shop
 
   # The same of a folder of manifests, as text for Graphviz
-  policy-sync topology -f shop/ -o dot";
+  policy-sync topology -f shop/ -o dot
+
+  # A picture of what one Gateway leads to
+  policy-sync topology -n shop --gateway web -o svg > web.svg";
 
 /// Which objects there are, and which of them are asked for.
 #[derive(Debug, Args)]
@@ -88,6 +92,8 @@ enum Format {
     Tree,
     /// Text for Graphviz.
     Dot,
+    /// A picture of at most 100 routes, with what is at fault first.
+    Svg,
     /// All of it, for programs.
     Json,
     /// The same as YAML.
@@ -109,6 +115,7 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<An
     match arguments.output {
         Format::Tree => print(&lines(&show::tree::tree(&report)))?,
         Format::Dot => print(&show::dot::dot(&report))?,
+        Format::Svg => print(&show::svg::svg(&Picture::new(&report), &|_| None))?,
         Format::Json => output::print_json(&report)?,
         Format::Yaml => print(&output::yaml(&serde_json::to_value(&report)?)?)?,
     }

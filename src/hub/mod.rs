@@ -18,7 +18,7 @@ pub mod mirror;
 mod pages;
 mod request_timeout;
 mod row;
-pub(crate) mod served;
+pub mod served;
 mod source;
 pub mod watch;
 

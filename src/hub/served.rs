@@ -4,11 +4,11 @@ use super::{Change, Family, Row};
 use crate::api::names::{GroupVersionResource, ObjectKey};
 
 /// What plurals are on this hub.
-pub(crate) static SERVED: Family<Served> = Family::found_out("served kinds");
+pub static SERVED: Family<Served> = Family::found_out("served kinds");
 
 /// What a plural is on this hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Served {
+pub enum Served {
     /// A kind.
     As(GroupVersionResource),
     /// A kind whose objects cannot be listed and watched.
@@ -23,11 +23,12 @@ impl Row for Served {}
 
 /// The key of what is known of `plural`.
 #[must_use]
-pub(crate) fn served_key(plural: &str) -> ObjectKey {
+pub fn served_key(plural: &str) -> ObjectKey {
     ObjectKey::new("", plural)
 }
 
 /// It was found out what `plural` is.
-pub(crate) fn found(plural: &str, served: Served) -> Change {
+#[must_use]
+pub fn found(plural: &str, served: Served) -> Change {
     Change::found(SERVED.all(), served_key(plural), served)
 }

@@ -1,43 +1,55 @@
 //! What was written last, so that the same is not written again and again where somebody else undoes it each time.
 
+use std::hash::Hash;
 use std::time::Duration;
 
 use dashmap::DashMap;
+use parking_lot::Mutex;
 
-use super::Key;
 use crate::api::moment::Moment;
 use crate::shrink::give_back_shared;
 
 /// How long the same waits.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// What was written last of each key, and when.
+/// What was written last of each key, and when. What would not wait any longer is forgotten.
 #[derive(Debug)]
-pub(crate) struct Repeats<K: Key, W>(DashMap<K, (W, Moment)>);
+pub(crate) struct Repeats<K: Eq + Hash, W> {
+    last: DashMap<K, (W, Moment)>,
+    swept: Mutex<Moment>,
+}
 
-impl<K: Key, W> Default for Repeats<K, W> {
+impl<K: Eq + Hash, W> Default for Repeats<K, W> {
     fn default() -> Self {
-        Self(DashMap::new())
+        Self { last: DashMap::new(), swept: Mutex::default() }
     }
 }
 
-impl<K: Key, W: PartialEq> Repeats<K, W> {
+impl<K: Clone + Eq + Hash, W: PartialEq> Repeats<K, W> {
     /// For how long `write` has to wait, where it is what was written last of `key`.
     pub(crate) fn wait(&self, key: &K, write: &W, now: Moment) -> Option<Duration> {
-        let last = self.0.get(key)?;
+        let last = self.last.get(key)?;
         let until = last.1.after(PAUSE);
         (last.0 == *write && until > now).then(|| until.since(now))
     }
 
     /// Notes that `write` was written of `key`.
     pub(crate) fn wrote(&self, key: &K, write: W, now: Moment) {
-        self.0.insert(key.clone(), (write, now));
+        {
+            let mut swept = self.swept.lock();
+            if swept.after(PAUSE) <= now {
+                *swept = now;
+                self.last.retain(|_, (_, at)| at.after(PAUSE) > now);
+                give_back_shared(&self.last);
+            }
+        }
+        self.last.insert(key.clone(), (write, now));
     }
 
     /// Forgets `key`, which is gone.
     pub(crate) fn forget(&self, key: &K) {
-        if self.0.remove(key).is_some() {
-            give_back_shared(&self.0);
+        if self.last.remove(key).is_some() {
+            give_back_shared(&self.last);
         }
     }
 }
@@ -45,35 +57,27 @@ impl<K: Key, W: PartialEq> Repeats<K, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reconcile::Priority;
-
-    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    struct Name(&'static str);
-
-    impl Key for Name {
-        const CATEGORIES: &'static [&'static str] = &["name"];
-
-        fn category(&self) -> &'static str {
-            "name"
-        }
-
-        fn priority(&self) -> Priority {
-            Priority::First
-        }
-    }
 
     #[test]
     fn the_same_waits_and_anything_else_does_not() {
-        let (repeats, key) = (Repeats::default(), Name("a"));
+        let (repeats, key) = (Repeats::default(), "a");
         let now = Moment(1_000);
         assert_eq!(repeats.wait(&key, &1, now), None);
         repeats.wrote(&key, 1, now);
         assert_eq!(repeats.wait(&key, &1, now.after(PAUSE / 2)), Some(PAUSE / 2));
         assert_eq!(repeats.wait(&key, &1, now.after(PAUSE)), None);
         assert_eq!(repeats.wait(&key, &2, now), None, "something else");
-        assert_eq!(repeats.wait(&Name("b"), &1, now), None, "another key");
+        assert_eq!(repeats.wait(&"b", &1, now), None, "another key");
         repeats.forget(&key);
         assert_eq!(repeats.wait(&key, &1, now), None, "it is gone");
-        assert!(repeats.0.is_empty());
+        assert!(repeats.last.is_empty());
+    }
+
+    #[test]
+    fn what_would_not_wait_any_longer_is_forgotten() {
+        let (repeats, now) = (Repeats::default(), Moment(1_000));
+        (0..100).for_each(|key| repeats.wrote(&key, (), now));
+        repeats.wrote(&100, (), now.after(PAUSE));
+        assert_eq!(repeats.last.len(), 1);
     }
 }

@@ -85,6 +85,8 @@ impl Lists {
 pub struct Graph<'f> {
     objects: Vec<Object<'f>>,
     downstream_prefix: &'f str,
+    /// Whether all ReferenceGrants are known.
+    knows_grants: bool,
     nodes: Vec<Node>,
     /// From each node to those that it leads to.
     links: Lists,
@@ -100,6 +102,11 @@ impl<'f> Graph<'f> {
     /// All nodes.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len()).map(NodeId::new)
+    }
+
+    /// Whether all ReferenceGrants are known. Where they are not, everything is taken to be granted.
+    pub(super) fn knows_grants(&self) -> bool {
+        self.knows_grants
     }
 
     /// The nodes of objects.

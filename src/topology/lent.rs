@@ -13,12 +13,14 @@ use crate::api::names::{GroupResource, ObjectKey, Origin};
 use crate::api::params::{Merge, Role};
 use crate::hub::Changed;
 use crate::sync::desired::eligibility::{KindEligibility, of_gateway, of_kind};
+use crate::sync::found::{FOLLOWED, VERSIONS};
 use crate::sync::kinds::{CLASSES, CONFIG_MAPS, GATEWAYS, POLICIES};
 use crate::sync::rows::{RawSpec, gateway, policy};
 use crate::sync::{ClassParams, View};
 
 /// Whether what a view lends may be another after `changed`, which `view` shows.
-pub(super) fn bears_on(view: View<'_>, changed: &Changed) -> bool {
+#[must_use]
+pub fn bears_on(view: View<'_>, changed: &Changed) -> bool {
     if let Some((key, Some(before))) = changed.object_of(&GATEWAYS) {
         fn read(row: &gateway::Gateway) -> impl PartialEq + '_ {
             (&row.uid, row.generation, &row.class, row.deleting, row.created, &row.spec)
@@ -38,7 +40,12 @@ pub(super) fn bears_on(view: View<'_>, changed: &Changed) -> bool {
     match changed {
         Changed::Everything => true,
         Changed::Object { source, .. } | Changed::Listed(source) | Changed::Forgotten(source) => {
-            source.is(&CLASSES) || source.is(&GATEWAYS) || source.is(&POLICIES) || source.is(&CONFIG_MAPS)
+            source.is(&CLASSES)
+                || source.is(&CONFIG_MAPS)
+                || source.is(&FOLLOWED)
+                || source.is(&GATEWAYS)
+                || source.is(&POLICIES)
+                || source.is(&VERSIONS)
         }
         Changed::Failing { .. } => false,
     }

@@ -10,6 +10,7 @@
 
 mod attachment;
 pub mod clusters;
+pub mod conditions;
 mod effective;
 mod facts;
 mod fault;
@@ -26,13 +27,12 @@ pub mod rows;
 pub mod rules;
 pub mod show;
 pub mod stored;
-pub mod told;
 
 pub use effective::{Effective, EffectiveId, Entry, Folds};
 pub use facts::{Facts, Needs, Rows};
 pub use fault::Fault;
 pub use graph::{Graph, NodeId};
-pub use lent::{Lent, OurGateway};
+pub use lent::{Lent, OurGateway, bears_on};
 pub use objects::Objects;
 pub use paths::Path;
 pub use policies::{AttachedTarget, PolicyNode};

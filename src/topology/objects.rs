@@ -1,11 +1,11 @@
 //! Objects of a cluster, taken in one by one: what files and lists come to.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::facts::{Facts, Needs, Rows};
 use super::locator::{GATEWAY, GATEWAY_CLASS, Kind, KindRef, LISTENER_SET, SERVICE};
-use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service};
+use super::rows::{Class, Gateway, Grant, ListenerSet, Namespace, Policy, Route, RouteKind, Service, Shared};
 use super::rules::{Configured, Manner};
 use crate::api::gateway::{GROUP, POLICY_LABEL, is_direct};
 use crate::api::names::{GroupResource, ObjectKey};
@@ -43,7 +43,7 @@ pub struct Objects {
     /// What names of namespaces with copies of a hub begin with.
     pub downstream_prefix: String,
     /// What many routes say, once.
-    texts: HashSet<Arc<str>>,
+    shared: Shared,
 }
 
 /// What the definition of a kind says.
@@ -177,13 +177,7 @@ impl Objects {
             _ => match (RouteKind::named(kind), role(object)) {
                 (Some(route), _) => {
                     let mut row = Route::read(route, object)?;
-                    row.intern(&mut |text| {
-                        if let Some(known) = self.texts.get(&**text) {
-                            *text = known.clone();
-                        } else {
-                            self.texts.insert(text.clone());
-                        }
-                    });
+                    row.share(&mut self.shared);
                     self.routes[route as usize].insert(key, row);
                 }
                 (None, Role::Policy) => {

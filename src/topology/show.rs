@@ -3,8 +3,10 @@
 mod clusters;
 pub mod dot;
 mod effective;
+pub mod picture;
 mod policy;
 mod scope;
+pub mod svg;
 mod topology;
 pub mod tree;
 

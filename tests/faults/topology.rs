@@ -151,7 +151,7 @@ impl Hub {
 
     /// Whether everything says what the hub has, and others' entries are as they were.
     fn is_told(&self) -> Result<()> {
-        self.server.topology_is_told(CONTROLLER, |_| true)?;
+        self.server.topology_stands(CONTROLLER, |_| true)?;
         let objects = self.server.objects();
         for route in objects.values().filter(|object| object["kind"] == "HTTPRoute") {
             let name = route["metadata"]["name"].as_str().unwrap_or_default();
@@ -177,7 +177,8 @@ async fn delete(client: &kube::Client, object: &Value) -> Result<()> {
     Ok(())
 }
 
-async fn play(faults: &Faults) -> Result<()> {
+/// A hub with a Gateway, and a controller that keeps its topology until it is stopped.
+async fn start(faults: &Faults) -> Result<(Hub, CancellationToken)> {
     let server = MemoryServer::hub()?;
     server.define_routes()?;
     let client = server.client();
@@ -190,7 +191,11 @@ async fn play(faults: &Faults) -> Result<()> {
     keep_topology(&mut flow)?;
     let stop = CancellationToken::new();
     flow.start(stop.clone());
-    let mut hub = Hub { server, theirs: BTreeMap::new() };
+    Ok((Hub { server, theirs: BTreeMap::new() }, stop))
+}
+
+async fn play(faults: &Faults) -> Result<()> {
+    let (mut hub, stop) = start(faults).await?;
     let server = hub.server.clone();
     let over = faults.over(&server, LIMIT);
     let story = async {
@@ -215,9 +220,38 @@ async fn play(faults: &Faults) -> Result<()> {
     Ok(())
 }
 
+/// What `story` comes to, in a time that passes as fast as it can.
+fn told<T>(story: impl Future<Output = Result<T>>) -> Result<T> {
+    Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(story)
+}
+
 fn played(faults: &Faults) -> Result<()> {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    runtime.block_on(play(faults))
+    told(play(faults))
+}
+
+/// Takes away what a route says whenever it says it, for so long; returns how often it was written.
+async fn undone(lasts: Duration) -> Result<usize> {
+    let (mut hub, stop) = start(&Faults::default()).await?;
+    hub.act(Act::Route("orders", "http")).await?;
+    hub.until(SOON).await?;
+    let (written, began) = (hub.writes(), Instant::now());
+    while began.elapsed() < lasts {
+        if hub.is_told().is_ok() {
+            hub.act(Act::Strip("orders")).await?;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    let written = hub.writes() - written;
+    hub.until(SOON).await?;
+    stop.cancel();
+    Ok(written)
+}
+
+#[test]
+fn what_somebody_undoes_again_and_again_is_written_every_ten_seconds() -> Result<()> {
+    let written = told(undone(Duration::from_secs(100)))?;
+    ensure!((8..=12).contains(&written), "written {written} times in 100 s");
+    Ok(())
 }
 
 /// Plays those of `plans` that are about what the topology asks, or as many as are tried.

@@ -326,7 +326,7 @@ async fn who_may_not_write_what_routes_say_says_so_and_goes_on() -> Result<()> {
     let controller = launch_as(&hub, "mute", &["configmaps", "services", "namespaces"]).await?;
     wait::until("it is told", LIMIT, || async {
         let log = controller.log()?;
-        let told = log.lines().filter(|line| line.contains("may not write what it is attached to")).count();
+        let told = log.lines().filter(|line| line.contains("may not write its status")).count();
         ensure!(told == 1, "told {told} times");
         let waits = controller.metrics().await?.value(PENDING, &[])?;
         ensure!(waits > 1.5, "{waits}");

@@ -24,6 +24,7 @@ use policy_sync::sync::write::decide::{self, Decision};
 use policy_sync::sync::write::delete_guard::Read;
 use policy_sync::sync::write::{OwnWrites, crossed, objects, works};
 use policy_sync::sync::{Key, Keys, Mirror, Settings, found};
+use policy_sync::topology;
 
 use crate::facts::{self, Place};
 use crate::fingerprint::fingerprint;
@@ -48,7 +49,7 @@ pub(crate) type Listings = BTreeMap<Source, Option<BTreeSet<ObjectKey>>>;
 
 /// A mirror, once for all states that have the same.
 pub(crate) struct Mind {
-    id: usize,
+    pub(crate) id: usize,
     /// Tells minds apart that decide differently, whatever the moment.
     pub(crate) shape: u64,
     /// From when on each Placement counts as settled.
@@ -148,6 +149,16 @@ impl Decided {
     }
 }
 
+/// What telling a mirror something comes to.
+#[derive(Clone)]
+pub(crate) struct Heard {
+    pub(crate) mind: Arc<Mind>,
+    /// The keys that it affects.
+    pub(crate) keys: Keys,
+    /// Whether the topology may be another.
+    pub(crate) bears: bool,
+}
+
 /// What a decision depends on: the mind, the key, what it wrote, the moment, and where others are under way.
 type Question = (usize, Key, OwnWrites, Moment, BTreeSet<ClusterName>);
 
@@ -156,7 +167,7 @@ pub(crate) struct Controller {
     pub(crate) name: ControllerName,
     settings: Settings,
     minds: HashMap<u64, Arc<Mind>>,
-    told: HashMap<(usize, u64), (Arc<Mind>, Keys)>,
+    told: HashMap<(usize, u64), Heard>,
     decided: HashMap<Question, Arc<Decided>>,
     wanted: HashMap<usize, Arc<Wanted>>,
 }
@@ -180,19 +191,19 @@ impl Controller {
         self.known(mirror, Objects::new(), Listings::new())
     }
 
-    /// The mirror `mind` once it is told something, and the keys that affects.
-    pub(crate) fn tell(&mut self, mind: &Arc<Mind>, told: &Told, now: Moment) -> (Arc<Mind>, Keys) {
+    /// The mirror `mind` once it is told something, and what that affects.
+    pub(crate) fn tell(&mut self, mind: &Arc<Mind>, told: &Told, now: Moment) -> Heard {
         let memo = (mind.id, hash(told, now));
         if let Some(known) = self.told.get(&memo) {
             return known.clone();
         }
         let mirror = mind.mirror.clone();
         let (mut shown, mut listing) = (mind.shown.clone(), mind.listing.clone());
-        let keys = match told.clone() {
+        let changes = match told.clone() {
             Told::Begin(source) => {
                 mirror.begin_resync(&source);
                 listing.insert(source, Some(BTreeSet::new()));
-                Keys::new()
+                None
             }
             Told::Object(source, key, entry) => {
                 let (version, row) = (entry.version, entry.content.row(&source, &self.name));
@@ -200,30 +211,35 @@ impl Controller {
                     brought.insert(key.clone());
                 }
                 shown.insert((source.clone(), key.clone()), entry);
-                affected(&mirror.change(Change::Applied { source, key, version, row }, now))
+                Some(mirror.change(Change::Applied { source, key, version, row }, now))
             }
             Told::Gone(source, key, version) => {
                 shown.remove(&(source.clone(), key.clone()));
-                affected(&mirror.change(Change::Deleted { source, key, version }, now))
+                Some(mirror.change(Change::Deleted { source, key, version }, now))
             }
             Told::End(source, version) => {
                 let brought = listing.insert(source.clone(), None).flatten().unwrap_or_default();
                 shown.retain(|(of, key), _| *of != source || brought.contains(key));
-                affected(&mirror.end_resync(&source, version, now))
+                Some(mirror.end_resync(&source, version, now))
             }
             Told::Resolved(gvr, kind) => {
                 let info = KindInfo::named(kind);
-                affected(&mirror.change(found::resolved(&gvr, Resolution::Resolved(info)), now))
+                Some(mirror.change(found::resolved(&gvr, Resolution::Resolved(info)), now))
             }
             Told::Forget(source) => {
                 shown.retain(|(of, _), _| *of != source);
                 listing.remove(&source);
-                affected(&mirror.forget(&source, now))
+                Some(mirror.forget(&source, now))
             }
         };
-        let mind = self.known(mirror, shown, listing);
-        self.told.insert(memo, (mind.clone(), keys.clone()));
-        (mind, keys)
+        let keys = changes.as_ref().map(affected).unwrap_or_default();
+        let bears = changes
+            .as_ref()
+            .is_some_and(|changes| changes.iter().any(|changed| topology::bears_on(changes.view(), changed)));
+        drop(changes);
+        let heard = Heard { mind: self.known(mirror, shown, listing), keys, bears };
+        self.told.insert(memo, heard.clone());
+        heard
     }
 
     fn known(&mut self, mirror: Mirror, shown: Objects, listing: Listings) -> Arc<Mind> {

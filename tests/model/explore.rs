@@ -6,13 +6,50 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::rules::{Happening, RULES, Rule};
-use crate::state::State;
-use crate::step::{Model, Step};
-use crate::world::World;
-
 /// After so many steps without a user, a world has settled, or never will.
 const CALM: usize = 1_000;
+
+/// What can be explored: a world, and what can happen in it.
+pub(crate) trait Model {
+    type State: Clone;
+    type Step: Clone + PartialEq;
+
+    /// The world's name.
+    fn name(&self) -> &'static str;
+
+    /// The world before anything has happened, with a controller that has settled.
+    fn start(&mut self) -> Self::State;
+
+    /// The same for two states that go on alike, but for a chance of one in 2^64.
+    fn id(state: &Self::State) -> u64;
+
+    /// All that can happen in `state`.
+    fn steps(&self, state: &Self::State) -> Vec<Self::Step>;
+
+    /// What happens next where nothing goes wrong and no user changes anything: `None` in a settled state.
+    fn calm(&self, state: &Self::State) -> Option<Self::Step>;
+
+    /// The state after `step`.
+    fn after(&mut self, state: &Self::State, step: &Self::Step) -> Self::State;
+
+    /// What must hold, told where it does not. In a state that has `settled` nothing is left to do but what users do.
+    fn holds(
+        &mut self,
+        before: &Self::State,
+        step: &Self::Step,
+        after: &Self::State,
+        settled: bool,
+    ) -> Result<(), String>;
+
+    /// Whether a controller that starts in a settled `state` has nothing to write.
+    fn starts_without_a_write(&mut self, state: &Self::State) -> Result<(), String>;
+
+    /// A step in words.
+    fn describe(&self, step: &Self::Step) -> String;
+
+    /// How many different mirrors there were.
+    fn mirrors(&self) -> usize;
+}
 
 /// What was explored.
 #[derive(Debug)]
@@ -41,27 +78,25 @@ impl fmt::Display for Report {
     }
 }
 
-struct Explorer<'w> {
-    model: Model<'w>,
-    rules: Vec<Rule>,
-    /// How each state was first reached: from which, by what.
-    ways: Vec<(usize, Step)>,
+struct Explorer<M: Model> {
+    model: M,
+    /// How each state was first reached: from which, by what. The first is where all begins.
+    ways: Vec<Option<(usize, M::Step)>>,
     known: HashMap<u64, usize>,
     /// What each state that was gone on from does when nothing comes from outside; itself where it has settled.
     calm: HashMap<u64, u64>,
     fresh: HashSet<u64>,
 }
 
-/// Explores `world`, up to `limit` states; from where it stops, what goes on by itself is followed to its end.
+/// Explores `model`, up to `limit` states; from where it stops, what goes on by itself is followed to its end.
 ///
 /// # Panics
 ///
 /// Where a rule does not hold, with the steps that led there.
-pub(crate) fn explore(world: &World, limit: usize) -> Report {
+pub(crate) fn explore<M: Model>(model: M, limit: usize) -> Report {
     let started = Instant::now();
     let mut explorer = Explorer {
-        model: Model::new(world),
-        rules: RULES.into_iter().chain(world.rules.iter().copied()).collect(),
+        model,
         ways: Vec::new(),
         known: HashMap::new(),
         calm: HashMap::new(),
@@ -69,19 +104,19 @@ pub(crate) fn explore(world: &World, limit: usize) -> Report {
     };
     let (depth, complete) = explorer.run(limit);
     let settled = explorer.calm.iter().filter(|(from, to)| from == to).count();
-    let (states, mirrors) = (explorer.known.len(), explorer.model.controller.mirrors());
+    let (states, mirrors) = (explorer.known.len(), explorer.model.mirrors());
     let report = Report { states, settled, depth, complete, mirrors, took: started.elapsed() };
-    println!("{}: {report}", world.name);
+    println!("{}: {report}", explorer.model.name());
     report
 }
 
-impl Explorer<'_> {
+impl<M: Model> Explorer<M> {
     fn run(&mut self, limit: usize) -> (usize, bool) {
         let start = self.model.start();
         let mut depth = 0;
-        let mut frontier: VecDeque<(usize, State)> = VecDeque::new();
-        self.known.insert(start.id(), 0);
-        self.ways.push((0, Step::Crash));
+        let mut frontier: VecDeque<(usize, M::State)> = VecDeque::new();
+        self.known.insert(M::id(&start), 0);
+        self.ways.push(None);
         frontier.push_back((0, start));
         'deeper: while !frontier.is_empty() {
             for _ in 0..frontier.len() {
@@ -102,32 +137,32 @@ impl Explorer<'_> {
     }
 
     /// Follows every step from `state`.
-    fn go_on(&mut self, node: usize, state: &State, frontier: &mut VecDeque<(usize, State)>) {
-        let id = state.id();
+    fn go_on(&mut self, node: usize, state: &M::State, frontier: &mut VecDeque<(usize, M::State)>) {
+        let id = M::id(state);
         let calm = self.model.calm(state);
         if calm.is_none() {
             self.calm.insert(id, id);
         }
         for step in self.model.steps(state) {
             let after = self.model.after(state, &step);
-            let next = after.id();
+            let next = M::id(&after);
             if calm.as_ref() == Some(&step) {
                 self.calm.insert(id, next);
             }
             self.check(node, state, &step, &after);
             if let Entry::Vacant(entry) = self.known.entry(next) {
                 let node_of_next = *entry.insert(self.ways.len());
-                self.ways.push((node, step));
+                self.ways.push(Some((node, step)));
                 frontier.push_back((node_of_next, after));
             }
         }
     }
 
     /// Follows what happens by itself from `state`, which nothing was followed from.
-    fn settle(&mut self, node: usize, state: &State) {
+    fn settle(&mut self, node: usize, state: &M::State) {
         let (mut state, mut taken) = (state.clone(), Vec::new());
         for _ in 0..CALM {
-            let id = state.id();
+            let id = M::id(&state);
             if self.calm.contains_key(&id) {
                 return;
             }
@@ -136,7 +171,7 @@ impl Explorer<'_> {
                 return;
             };
             let after = self.model.after(&state, &step);
-            self.calm.insert(id, after.id());
+            self.calm.insert(id, M::id(&after));
             taken.push(step.clone());
             if let Err(fault) = self.holds(&state, &step, &after) {
                 self.tell(node, &taken, &fault);
@@ -146,18 +181,16 @@ impl Explorer<'_> {
         self.tell(node, &taken, "it does not settle");
     }
 
-    fn check(&mut self, node: usize, before: &State, step: &Step, after: &State) {
+    fn check(&mut self, node: usize, before: &M::State, step: &M::Step, after: &M::State) {
         if let Err(fault) = self.holds(before, step, after) {
             self.tell(node, std::slice::from_ref(step), &fault);
         }
     }
 
-    fn holds(&mut self, before: &State, step: &Step, after: &State) -> Result<(), String> {
+    fn holds(&mut self, before: &M::State, step: &M::Step, after: &M::State) -> Result<(), String> {
         let settled = self.model.calm(after).is_none();
-        let faultless = after.left.faults == self.model.world.faults;
-        let happened = Happening { before, step, after, faultless, settled };
-        self.rules.iter().try_for_each(|rule| rule(&happened))?;
-        if settled && self.fresh.insert(after.id()) {
+        self.model.holds(before, step, after, settled)?;
+        if settled && self.fresh.insert(M::id(after)) {
             self.model.starts_without_a_write(after)?;
         }
         Ok(())
@@ -180,11 +213,10 @@ impl Explorer<'_> {
         }
     }
 
-    fn tell(&self, node: usize, then: &[Step], fault: &str) -> ! {
-        let mut steps: Vec<&Step> = Vec::new();
+    fn tell(&self, node: usize, then: &[M::Step], fault: &str) -> ! {
+        let mut steps: Vec<&M::Step> = Vec::new();
         let mut at = node;
-        while at != 0 {
-            let (from, step) = &self.ways[at];
+        while let Some((from, step)) = &self.ways[at] {
             steps.push(step);
             at = *from;
         }
@@ -192,8 +224,8 @@ impl Explorer<'_> {
             .into_iter()
             .rev()
             .chain(then)
-            .map(|step| format!("  {}", self.model.world.describe(step)))
+            .map(|step| format!("  {}", self.model.describe(step)))
             .collect();
-        panic!("{}: {fault}, after {} steps:\n{}\n", self.model.world.name, way.len(), way.join("\n"));
+        panic!("{}: {fault}, after {} steps:\n{}\n", self.model.name(), way.len(), way.join("\n"));
     }
 }

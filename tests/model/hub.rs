@@ -25,7 +25,8 @@ pub(crate) struct Content {
     pub(crate) id: usize,
     pub(crate) json: Value,
     pub(crate) metadata: Metadata,
-    row: OnceLock<AnyRow>,
+    /// For the first mirror that kept one.
+    row: OnceLock<(Source, AnyRow)>,
     /// Whether it is a work that its agent has not looked at.
     pub(crate) waits: OnceLock<bool>,
 }
@@ -34,11 +35,14 @@ impl Content {
     /// What the mirror keeps of it.
     pub(crate) fn row(&self, source: &Source, controller: &ControllerName) -> AnyRow {
         let pruned = || source.prune(&object(&self.json), controller).unwrap();
-        self.row.get_or_init(pruned).clone()
+        match self.row.get_or_init(|| (source.clone(), pruned())) {
+            (known, row) if known == source => row.clone(),
+            _ => pruned(),
+        }
     }
 }
 
-fn object(json: &Value) -> HubObject {
+pub(crate) fn object(json: &Value) -> HubObject {
     serde_json::from_str(&json.to_string()).unwrap()
 }
 
@@ -150,11 +154,11 @@ impl Hub {
         }
     }
 
-    fn made(&self, source: &Source, key: &ObjectKey) -> u32 {
+    pub(crate) fn made(&self, source: &Source, key: &ObjectKey) -> u32 {
         self.made.get(&(source.clone(), key.clone())).copied().unwrap_or_default()
     }
 
-    fn happens(&mut self, source: &Source, key: &ObjectKey, effect: Effect) {
+    pub(crate) fn happens(&mut self, source: &Source, key: &ObjectKey, effect: Effect) {
         let content = match effect {
             Effect::Put(content) => Some(content),
             Effect::Remove => None,
@@ -190,7 +194,7 @@ impl Hub {
         *version
     }
 
-    fn metadata(&self, source: &Source, key: &ObjectKey) -> Option<Metadata> {
+    pub(crate) fn metadata(&self, source: &Source, key: &ObjectKey) -> Option<Metadata> {
         let entry = self.objects.get(&(source.clone(), key.clone()))?;
         Some(Metadata { resource_version: entry.version.to_string(), ..entry.content.metadata.clone() })
     }

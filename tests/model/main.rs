@@ -9,6 +9,8 @@
 //!
 //! Left out: the status of GatewayClasses, leadership, and the length of backoffs.
 //!
+//! `topology` has worlds of its own, for the capability that keeps the topology on a hub.
+//!
 //! Rules are in `rules.rs`, one function each. Most worlds are followed until there are no more states. The others are
 //! followed breadth first, and from where that ends what goes on by itself is followed to its end; with
 //! `POLICY_SYNC_MODEL_STATES` that is later. Each test prints how many states it has met.
@@ -27,5 +29,6 @@ mod rules;
 mod state;
 mod step;
 mod take;
+mod topology;
 mod world;
 mod worlds;

@@ -13,19 +13,12 @@ use policy_sync::sync::write::{OwnWrites, Written};
 use policy_sync::sync::{Key, Keys, WorkKey};
 
 use crate::agent;
-use crate::controller::{Told, What, id_of};
+use crate::controller::{Heard, Told, What, id_of};
 use crate::hub::{Entry, Hub, selected};
 use crate::state::{Feed, Job, Listing, State, agrees};
-use crate::step::{Fate, Model, STATUS_WINDOW, Step};
+use crate::step::{Fate, STATUS_WINDOW, Step, Sync};
 
-impl Model<'_> {
-    /// The state after `step`.
-    pub(crate) fn after(&mut self, state: &State, step: &Step) -> State {
-        let mut state = state.clone();
-        self.take(&mut state, step);
-        state
-    }
-
+impl Sync<'_> {
     pub(crate) fn take(&mut self, state: &mut State, step: &Step) {
         match step {
             Step::User(actor) => {
@@ -122,7 +115,7 @@ impl Model<'_> {
                 state.tally.placed = state.now;
             }
         }
-        let (mind, keys) = self.controller.tell(&state.mind, told, state.now);
+        let Heard { mind, keys, .. } = self.controller.tell(&state.mind, told, state.now);
         state.mind = mind;
         self.add(state, keys);
     }

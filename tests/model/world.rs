@@ -177,13 +177,15 @@ impl World {
     /// A step in words.
     pub(crate) fn describe(&self, step: &Step) -> String {
         match step {
-            Step::User(actor) => {
-                let changes: Vec<&str> =
-                    self.actors[*actor].iter().map(|change| change.name.as_str()).collect();
-                format!("user {actor}, next of: {}", changes.join(", "))
-            }
+            Step::User(actor) => self.describe_user(*actor),
             other => format!("{other:?}"),
         }
+    }
+
+    /// A step of this actor in words.
+    pub(crate) fn describe_user(&self, actor: usize) -> String {
+        let changes: Vec<&str> = self.actors[actor].iter().map(|change| change.name.as_str()).collect();
+        format!("user {actor}, next of: {}", changes.join(", "))
     }
 }
 

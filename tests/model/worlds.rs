@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::explore::{Report, explore};
 use crate::facts::THEIRS;
 use crate::rules::{no_unprotected_moment, one_write_for_each_cluster};
+use crate::step::Sync;
 use crate::world::{
     Change, SHOP, World, create, delete, delete_in, deployments, edit, edit_in, limits, params, place,
     place_by, policy, retarget, split, tighten, work_name,
@@ -19,7 +20,7 @@ const ENOUGH: usize = 1_000_000;
 
 /// Follows a world until there are no more states, and expects that there are at least `least`.
 fn whole(world: &World, least: usize) {
-    let report = explore(world, ENOUGH);
+    let report = explore(Sync::new(world), ENOUGH);
     assert!(report.complete, "there are more");
     expect(&report, least);
 }
@@ -27,7 +28,7 @@ fn whole(world: &World, least: usize) {
 /// Follows a world for `states`, or as many as `POLICY_SYNC_MODEL_STATES` says.
 pub(crate) fn part(world: &World, states: usize) {
     let asked = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
-    let report = explore(world, asked.map_or(states, |text| text.parse().unwrap()));
+    let report = explore(Sync::new(world), asked.map_or(states, |text| text.parse().unwrap()));
     expect(&report, if report.complete { 1 } else { states });
 }
 

@@ -97,7 +97,7 @@ async fn one_round(
     let after = works(server);
     as_expected(&after, users)?;
     not_made_anew(wanted_throughout.keys(), &before, &after)?;
-    users.topology_is_told()?;
+    users.topology_stands()?;
 
     a_restart_writes_nothing(server, controllers).await
 }

@@ -179,9 +179,8 @@ impl Users {
     }
 
     /// Whether what the controller keeps of the topology is that of what they have written.
-    pub(crate) fn topology_is_told(&self) -> Result<()> {
-        self.server
-            .topology_is_told(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
+    pub(crate) fn topology_stands(&self) -> Result<()> {
+        self.server.topology_stands(CONTROLLER, |kind| self.listed.iter().any(|listed| listed.name() == kind))
     }
 
     /// Puts right what would freeze.

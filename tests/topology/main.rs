@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod cases;
+mod conditions;
 mod in_force;
 mod known;
 mod merging;
 mod order;
+mod picture;
 mod requests;
 mod shorthand;
 mod stored;
-mod told;
+
 mod worlds;

@@ -1,6 +1,7 @@
 //! Equal objects in any order give equal bytes.
 
-use policy_sync::topology::show::{Scope, TopologyReport, dot, faults, tree};
+use policy_sync::topology::show::picture::Picture;
+use policy_sync::topology::show::{Scope, TopologyReport, dot, faults, svg, tree};
 use policy_sync::topology::{Facts, Graph};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -9,10 +10,11 @@ use crate::shorthand::objects;
 use crate::worlds::world;
 
 /// All that is printed of `facts`.
-fn printed(facts: &Facts<'_>) -> [String; 3] {
+fn printed(facts: &Facts<'_>) -> [String; 4] {
     let graph = Graph::build(facts);
     let report = TopologyReport::new(&graph, Scope::default(), faults(&graph, &|_| None));
-    [serde_json::to_string(&report).unwrap(), dot::dot(&report), tree::tree(&report).join("\n")]
+    let picture = svg::svg(&Picture::new(&report), &|_| None);
+    [serde_json::to_string(&report).unwrap(), dot::dot(&report), tree::tree(&report).join("\n"), picture]
 }
 
 /// The same facts, with the objects of each kind in another order.

@@ -10,7 +10,7 @@ impl<'f> Builder<'f> {
         let nodes = self.graph.nodes();
         for node in nodes {
             if let Some(rule) = self.graph.rule(node) {
-                for backend in &rule.backends {
+                for backend in rule.backends.iter() {
                     self.attach_backend(node, backend);
                 }
             }

@@ -22,11 +22,11 @@ pub(in crate::topology) fn leaves<'f>(
     }
     for kind in RouteKind::ALL {
         for (key, route) in &facts.routes_of(kind).objects {
-            for parent in &route.parents {
+            for parent in route.parents.iter() {
                 found.parent(facts, parent, &key.namespace);
             }
             let from = Locator::of(kind.kind(), key);
-            for backend in route.rules.iter().flat_map(|rule| &rule.backends) {
+            for backend in route.rules.iter().flat_map(|rule| rule.backends.iter()) {
                 let to = backend.locator(&key.namespace);
                 if !(to.kind == SERVICE && facts.services.known) && grants.permit(from, to) {
                     found.take(to);

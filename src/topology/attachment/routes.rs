@@ -30,7 +30,7 @@ impl<'f> Builder<'f> {
         let mut taken: Vec<Taken<'f>> = Vec::new();
         for (node, kind, route) in routes {
             self.link_sections(node);
-            for parent in &route.parents {
+            for parent in route.parents.iter() {
                 let words = Words::new(self.graph.locator(node), kind, route, parent);
                 let listeners = self.try_parent(in_force, node, &words);
                 taken.push(Taken { route: node, words, listeners });

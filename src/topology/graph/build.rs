@@ -61,6 +61,7 @@ impl<'f> Builder<'f> {
             nodes: nodes(&objects),
             objects,
             downstream_prefix: facts.downstream_prefix,
+            knows_grants: facts.grants.known,
             links: Lists::default(),
             on: Lists::default(),
             policies: Vec::new(),

@@ -8,7 +8,7 @@ use super::wire::{self, Group, KindName, Name, Port};
 use crate::topology::locator::{Kind, KindRef, Locator, SERVICE, Section};
 
 /// What kind of backend a reference names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
     /// A Service.
     Service,
@@ -28,7 +28,7 @@ impl Backend {
 }
 
 /// A reference to a backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BackendReference {
     /// Of what kind it is.
     pub backend: Backend,

@@ -4,6 +4,7 @@ mod backend;
 mod class;
 mod gateway;
 mod grant;
+mod interned;
 mod listener;
 pub mod matches;
 pub mod namespace;
@@ -24,6 +25,7 @@ pub use listener::{Allowed, Listener, Protocol};
 pub use namespace::Namespace;
 pub use parent::{Parent, ParentReference};
 pub use policy::{Policy, Target};
+pub(super) use route::Shared;
 pub use route::{Route, RouteKind, Rule};
 pub use service::{Service, ServicePort};
 

@@ -9,7 +9,7 @@ use super::wire::{self, Group, KindName, Name, Port};
 use crate::topology::locator::{GATEWAY, Kind, KindRef, LISTENER_SET, Locator, Section};
 
 /// What kind of parent a reference names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Parent {
     /// A Gateway.
     Gateway,
@@ -32,7 +32,7 @@ impl Parent {
 }
 
 /// A reference to a parent.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(from = "Written")]
 pub struct ParentReference {
     /// Of what kind it is.

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Created;
 use super::backend::{self, BackendReference};
+use super::interned::Interned;
 use super::matches;
 use super::parent::{self, ParentReference};
 use super::wire::{self, Hostname, Limited, Name, or_default};
@@ -76,13 +77,21 @@ pub struct Route {
     /// When it was made.
     pub created: Created,
     /// What it attaches to.
-    pub parents: Box<[ParentReference]>,
+    pub parents: Arc<[ParentReference]>,
     /// The hosts that it is for, all where there are none.
     pub hostnames: Box<[Arc<str>]>,
     /// Its rules.
     pub rules: Box<[Rule]>,
     /// What is wrong with it, and does not keep it from being there.
     pub faults: Box<[Fault]>,
+}
+
+/// What routes have in common, once.
+#[derive(Clone, Debug, Default)]
+pub(in crate::topology) struct Shared {
+    pub(in crate::topology) texts: Interned<str>,
+    parents: Interned<[ParentReference]>,
+    backends: Interned<[BackendReference]>,
 }
 
 /// A rule of a route.
@@ -93,21 +102,17 @@ pub struct Rule {
     /// Which requests it is for, as JSON; none where it says nothing.
     pub matches: Option<Arc<str>>,
     /// Where requests go.
-    pub backends: Box<[BackendReference]>,
+    pub backends: Arc<[BackendReference]>,
 }
 
 impl Route {
-    /// Shows `text` what other routes are likely to say as well: names of parents and of backends, and matches.
-    pub(in crate::topology) fn intern(&mut self, text: &mut impl FnMut(&mut Arc<str>)) {
-        for parent in &mut self.parents {
-            text(&mut parent.name);
-            parent.namespace.as_mut().map(&mut *text);
-        }
+    /// Has `shared` keep once what other routes are likely to say as well: parents, backends, and matches.
+    pub(in crate::topology) fn share(&mut self, shared: &mut Shared) {
+        shared.parents.intern(&mut self.parents);
         for rule in &mut self.rules {
-            rule.matches.as_mut().map(&mut *text);
-            for backend in &mut rule.backends {
-                text(&mut backend.name);
-                backend.namespace.as_mut().map(&mut *text);
+            shared.backends.intern(&mut rule.backends);
+            if let Some(matches) = &mut rule.matches {
+                shared.texts.intern(matches);
             }
         }
     }

@@ -96,12 +96,15 @@ pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> 
     }
     let Lines { mut all, .. } = lines;
     all.sort();
-    let mut dot = String::from(BEGIN);
+    let length: usize = all.iter().map(|line| line.len() + 1).sum();
+    let mut dot = String::with_capacity(BEGIN.len() + length + END.len());
+    dot.push_str(BEGIN);
     for line in all {
         dot.push_str(&line);
         dot.push('\n');
     }
-    Some(dot + END)
+    dot.push_str(END);
+    Some(dot)
 }
 
 /// Lines, as long as there is room for them.

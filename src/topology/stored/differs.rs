@@ -1,57 +1,66 @@
-//! What Gateways and routes should say and do not.
+//! The statuses of Gateways and routes that differ from what the graph has.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::index::OwnRows;
-use super::standing::{Standing, of_gateway, part, said};
-use super::telling::{ENTRIES_LIMIT, Key, Pending, Told};
+use super::digest;
+use super::index::{OwnRows, StandingRoute};
+use super::pending::{Desired, DesiredStatus};
+use super::route_status::{ENTRIES_LIMIT, RouteStatus};
+use super::status_key::StatusKey;
 use crate::api::json::Hash;
 use crate::api::names::ObjectKey;
+use crate::topology::conditions::{
+    AFFECTED_LIMIT, Conditions, ParentConditions, RouteConditions, gateway_conditions,
+};
 use crate::topology::locator::{GATEWAY, Locator};
-use crate::topology::rows::Route;
-use crate::topology::told::{AFFECTED_LIMIT, Conditions, EntryTold, RoutesTold, affected};
+use crate::topology::rows::{Route, RouteKind};
 use crate::topology::{Graph, NodeId, OurGateway};
 
 type OurGateways = HashMap<ObjectKey, OurGateway>;
 
-/// What is to be written of what `graph` has objects say: beside `rows` of what they say, where `ours` are this controller's
-/// Gateways. Routes say nothing unless they `may`.
+/// The statuses that differ from what `graph` has, where `rows` are what stands in them and `ours` the Gateways of this controller.
+/// Routes say nothing unless they `may`.
 pub(super) fn differing(
     graph: &Graph<'_>,
     rows: &OwnRows,
     ours: &OurGateways,
     may: bool,
-) -> HashMap<Key, Pending> {
-    let mut differing = HashMap::new();
+) -> BTreeMap<StatusKey, DesiredStatus> {
+    let mut differing = BTreeMap::new();
     of_gateways(graph, rows, ours, &mut differing);
     of_routes(graph, rows, ours, may, &mut differing);
     differing
 }
 
-fn of_gateways(graph: &Graph<'_>, rows: &OwnRows, ours: &OurGateways, differing: &mut HashMap<Key, Pending>) {
+fn of_gateways(
+    graph: &Graph<'_>,
+    rows: &OwnRows,
+    ours: &OurGateways,
+    differing: &mut BTreeMap<StatusKey, DesiredStatus>,
+) {
     let nodes = graph.object_nodes().map(|node| (graph.locator(node), node));
     let nodes: HashMap<Locator<'_>, NodeId> = nodes.filter(|(locator, _)| locator.kind == GATEWAY).collect();
-    for (key, standing) in &rows.gateways {
+    for (key, there) in &rows.gateways {
         let (generation, conditions) = match ours.get(key) {
             // The two watches show it at different moments: what is behind comes.
-            Some(ours) if ours.uid != standing.uid || ours.generation != standing.generation => continue,
-            Some(ours) => match nodes.get(&Locator::of(GATEWAY, key)) {
-                Some(node) => {
-                    let room = AFFECTED_LIMIT.saturating_sub(standing.others);
-                    (ours.generation, Conditions::from(affected(graph, *node, room)))
-                }
-                // It cannot be read.
-                None => continue,
-            },
-            None => (standing.generation, Conditions::from(Vec::new())),
+            Some(ours) if ours.uid != there.uid || ours.generation != there.generation => continue,
+            Some(ours) => {
+                let room = AFFECTED_LIMIT.saturating_sub(there.others);
+                // One that cannot be read says nothing, as its routes do.
+                let node = nodes.get(&Locator::of(GATEWAY, key));
+                let texts = node.map(|node| gateway_conditions(graph, *node, room)).unwrap_or_default();
+                (ours.generation, Conditions::from(texts))
+            }
+            None => (there.generation, Conditions::from(Vec::new())),
         };
-        let said = of_gateway(conditions.hash, conditions.said.iter().map(|_| generation));
-        let is_said = if conditions.said.is_empty() { !standing.is_ours } else { standing.said() == said };
-        if !is_said {
-            let told = Told::Gateway(standing.uid.clone(), generation, conditions);
+        let digest = digest::of_gateway(conditions.hash, conditions.texts.iter().map(|_| generation));
+        let is_there = if conditions.texts.is_empty() { !there.is_ours } else { there.digest() == digest };
+        if !is_there {
+            let desired = Desired::Gateway { uid: there.uid.clone(), generation, conditions };
+            let uid = Hash::of_text(&there.uid);
             differing.insert(
-                Key::Gateway(key.clone()),
-                Pending { told, said, uid: Hash::of_text(&standing.uid), changed: true },
+                StatusKey::Gateway(key.clone()),
+                DesiredStatus { desired, digest, uid, changed: true },
             );
         }
     }
@@ -62,38 +71,45 @@ fn of_routes(
     rows: &OwnRows,
     ours: &OurGateways,
     may: bool,
-    differing: &mut HashMap<Key, Pending>,
+    differing: &mut BTreeMap<StatusKey, DesiredStatus>,
 ) {
-    let mut differs = |key: Key, standing: &Standing, entries: Vec<EntryTold>, said| {
-        if standing.said != said {
-            let told = Told::Route(standing.generation, entries);
-            let (uid, changed) = (standing.uid, !standing.is_current);
-            differing.insert(key, Pending { told, said, uid, changed });
+    let mut differs = |key: StatusKey, there: &RouteStatus, entries: Vec<ParentConditions>, digest| {
+        if there.digest != digest {
+            let desired = Desired::Route { generation: there.generation, entries };
+            let (uid, changed) = (there.uid, !there.is_current);
+            differing.insert(key, DesiredStatus { desired, digest, uid, changed });
         }
     };
-    let mut standings: HashMap<Locator<'_>, (Key, &Standing)> = HashMap::new();
-    for (kind, key, standing) in &rows.standings {
-        standings.insert(Locator::of(kind.kind(), key), (Key::Route(*kind, key.clone()), standing));
-    }
+    let mut seen = rows.routes.each_ref().map(|routes| vec![false; routes.all.len()]);
     if may {
         let ours: HashSet<Locator<'_>> = ours.keys().map(|key| Locator::of(GATEWAY, key)).collect();
-        RoutesTold::new(graph, |gateway| ours.contains(&gateway)).each(|locator, route, mut entries| {
-            let Some((key, standing)) = standings.remove(&locator) else { return };
-            entries.truncate(ENTRIES_LIMIT.saturating_sub(standing.others));
-            let said = wanted(route, &entries, standing.generation);
-            differs(key, standing, entries, said);
-        });
+        RouteConditions::new(graph, |gateway| ours.contains(&gateway)).each(
+            |kind, locator, route, mut entries| {
+                let routes = &rows.routes[kind as usize];
+                let Some(place) = routes.place(locator.namespace, locator.name) else { return };
+                seen[kind as usize][place] = true;
+                let StandingRoute { key, status, .. } = &routes.all[place];
+                entries.truncate(ENTRIES_LIMIT.saturating_sub(status.others.into()));
+                let digest = wanted(route, &entries, status.generation);
+                differs(StatusKey::Route(kind, key.clone()), status, entries, digest);
+            },
+        );
     }
     // What cannot be read says nothing.
-    for (key, standing) in standings.into_values() {
-        differs(key, standing, Vec::new(), said(std::iter::empty()));
+    for (kind, (routes, seen)) in RouteKind::ALL.into_iter().zip(rows.routes.iter().zip(&seen)) {
+        for (StandingRoute { key, status, .. }, _) in routes.all.iter().zip(seen).filter(|(_, seen)| !**seen)
+        {
+            let nothing = digest::of_route(std::iter::empty());
+            differs(StatusKey::Route(kind, key.clone()), status, Vec::new(), nothing);
+        }
     }
 }
 
 /// The hash of what `route` is to say in this generation.
-fn wanted(route: &Route, entries: &[EntryTold], generation: i64) -> Hash {
-    let parts = entries.iter().map(|EntryTold { reference, conditions }| {
-        route.parents.get(*reference).map(|parent| part(parent, conditions.hash, generation))
+fn wanted(route: &Route, entries: &[ParentConditions], generation: i64) -> Hash {
+    let parts = entries.iter().map(|ParentConditions { reference, conditions }| {
+        let parent = route.parents.get(*reference);
+        parent.map(|parent| digest::of_entry(parent, conditions.hash, generation))
     });
-    said(parts)
+    digest::of_route(parts)
 }

@@ -10,19 +10,21 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::affected::is_affected;
 use super::index::Index;
 use super::key::Key;
-use super::kinds::{CONFIG_MAPS, plurals};
+use super::kinds::plurals;
 use super::metrics::TopologyMetrics;
-use super::rows::StoredText;
+use super::status_key::Turn;
+use super::status_writer::{Logged, StatusWriter, pace};
+use super::statuses::Statuses;
 use super::storer::Storer;
-use super::telling::{Teller, Telling, Turn};
 use super::watches;
 use crate::api::names::{ControllerName, ObjectKey};
 use crate::clock::Clock;
 use crate::hub::Mirror;
 use crate::hub::watch::{Feed, Supervisor, look_up_plurals};
-use crate::reconcile::{Expectations, Leadership, Queue, Requests, Worker};
+use crate::reconcile::{Expectations, Leadership, Queue, Repeats, Requests, Worker};
 use crate::sync::{self, Changes};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
@@ -39,7 +41,7 @@ const NAME: &str = "topology";
 pub struct Settings {
     /// The ConfigMap.
     pub(super) config_map: ObjectKey,
-    /// Whether routes say what they are attached to; where not, what they said is taken away.
+    /// Whether the statuses of routes say what they are attached to; where not, that is taken away.
     pub(super) route_status: bool,
 }
 
@@ -60,7 +62,7 @@ pub struct Stored {
     clock: Clock,
     mirror: Arc<Mirror<Index>>,
     queue: Arc<Queue<Key>>,
-    telling: Arc<Telling>,
+    statuses: Arc<Statuses>,
     turns: Arc<Queue<Turn>>,
     metrics: TopologyMetrics,
 }
@@ -84,7 +86,7 @@ impl Stored {
         let turns = Arc::new(Queue::new(Duration::ZERO, metrics.clone()));
         Self {
             settings,
-            telling: Arc::new(Telling::new(turns.clone(), own.clone())),
+            statuses: Arc::new(Statuses::new(turns.clone(), own.clone())),
             turns,
             mirror: Arc::new(Mirror::new(controller.clone())),
             controller,
@@ -124,23 +126,11 @@ impl Stored {
         tasks: &Tasks,
         stop: CancellationToken,
     ) -> BoxFuture<'static, ()> {
-        let Self { settings, controller, clock, mirror, queue, telling, turns, metrics: own } = self;
-        let (affects, brought) = (queue.clone(), telling.clone());
+        let Self { settings, controller, clock, mirror, queue, statuses, turns, metrics: own } = self;
+        let (affects, shown) = (queue.clone(), statuses.clone());
         let config_map = settings.config_map.clone();
         let feed = Feed::new(mirror.clone(), controller.clone(), clock, move |changes| {
-            let view = changes.view();
-            // Each is looked at: one change may bring many.
-            let others = changes.iter().filter(|changed| match view.says(changed) {
-                Some((key, said)) => !brought.brings(&key, said),
-                None if changed.object_of(&CONFIG_MAPS).is_some() => {
-                    let brings = |StoredText { is_ours, text, detail, .. }: &StoredText| {
-                        *is_ours && brought.brings_text(*text, detail)
-                    };
-                    !view.stored(&config_map).is_some_and(brings)
-                }
-                None => true,
-            });
-            if others.count() > 0 {
+            if shown.change(|pending| is_affected(changes, pending, &config_map)) {
                 affects.affect([Key]);
             }
         });
@@ -156,7 +146,17 @@ impl Stored {
         });
         tokio::spawn(tasks.clone().watch("watches", supervisor.run(&[], watched)));
         let requests = Requests::new(client.clone(), leadership.clone());
-        let teller = Teller::new(controller.clone(), mirror.clone(), clock, requests, telling.clone());
+        let writer = StatusWriter {
+            controller: controller.clone(),
+            mirror: mirror.clone(),
+            clock,
+            requests,
+            queue: turns.clone(),
+            statuses: statuses.clone(),
+            pace: pace(),
+            repeats: Repeats::default(),
+            logged: Logged::default(),
+        };
         let storer = Storer {
             settings,
             controller,
@@ -170,14 +170,14 @@ impl Stored {
             written: Expectations::default(),
             last: Default::default(),
             metrics: own,
-            telling,
+            statuses,
         };
         queue.affect([Key]);
-        let telling =
-            Worker::new(teller, turns, leadership.clone(), metrics.clone(), tasks.clone()).run(stop.clone());
+        let writing =
+            Worker::new(writer, turns, leadership.clone(), metrics.clone(), tasks.clone()).run(stop.clone());
         let working = Worker::new(storer, queue, leadership, metrics.clone(), tasks.clone()).run(stop);
         async move {
-            futures::future::join(working, telling).await;
+            futures::future::join(working, writing).await;
             // Watches end with it.
             drop(wanted);
         }

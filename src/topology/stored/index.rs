@@ -1,53 +1,34 @@
 //! The mirror as plans see it.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use super::gateway_status::GatewayStatus;
 use super::kinds::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, SERVICES, TCP_ROUTES, TLS_ROUTES, UDP_ROUTES};
+use super::route_status::RouteStatus;
 use super::rows::{OfGrpc, OfHttp, OfKind, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
-use super::standing::{GatewayStanding, Standing};
-use super::telling::Key;
+use super::status_key::StatusKey;
 use crate::api::json::Hash;
 use crate::api::moment::Moment;
 use crate::api::names::{ControllerName, GroupVersionResource, ObjectKey};
 use crate::hub::served::{SERVED, Served, served_key};
-use crate::hub::{self, AnyRow, Changed, Family, Line, Row, Source, Tables};
+use crate::hub::{self, AnyRow, Changed, Family, Line, Source, Tables};
 use crate::topology::locator::{KindRef, LISTENER_SET, Locator, SERVICE};
 use crate::topology::objects::{GRANT, NAMESPACE};
-use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service};
+use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Service, Shared};
 use crate::topology::show::ObjectFault;
-use crate::topology::{Facts, Fault, Rows};
+use crate::topology::{Facts, Rows};
 
-/// What routes have in common, once: it goes when all together has grown by a half.
-#[derive(Clone, Debug)]
-pub(super) struct Index {
-    texts: HashSet<Arc<str>>,
-    limit: usize,
-}
-
-/// So few texts are not worth looking for those that nobody uses any more.
-const FEW: usize = 1024;
+/// What rows have in common, once.
+#[derive(Clone, Debug, Default)]
+pub struct Index(Shared);
 
 impl Index {
-    fn intern(&mut self, text: &mut Arc<str>) {
-        if let Some(known) = self.texts.get(&**text) {
-            *text = known.clone();
-            return;
-        }
-        if self.texts.len() >= self.limit {
-            self.texts.retain(|text| Arc::strong_count(text) > 1);
-            self.texts.shrink_to(2 * self.texts.len());
-            self.limit = FEW.max(self.texts.len() * 3 / 2);
-        }
-        self.texts.insert(text.clone());
-    }
-
-    fn complete_route<K: OfKind>(&mut self, row: &mut AnyRow) -> bool {
+    fn share<K: OfKind>(&mut self, row: &mut AnyRow) -> bool {
         let Some(row) = row.get_mut::<RouteRow<K>>() else { return false };
         // Nobody else has it yet.
         if let Some(route) = row.read.as_mut().ok().and_then(Arc::get_mut) {
-            route.intern(&mut |text| self.intern(text));
+            route.share(&mut self.0);
         }
         true
     }
@@ -59,25 +40,26 @@ impl hub::Index for Index {
     type View<'m> = View<'m>;
 
     fn new(_: ControllerName) -> Self {
-        Self { texts: HashSet::new(), limit: FEW }
+        Self::default()
     }
 
     fn view<'m>(&'m self, tables: &'m Tables, _: Moment) -> View<'m> {
         View(tables)
     }
 
-    fn complete(&mut self, _: &Tables, _: &Source, _: &mut ObjectKey, row: &mut AnyRow) {
-        let _ = self.complete_route::<OfHttp>(row)
-            || self.complete_route::<OfGrpc>(row)
-            || self.complete_route::<OfTcp>(row)
-            || self.complete_route::<OfTls>(row)
-            || self.complete_route::<OfUdp>(row);
+    fn complete(&mut self, _: &Tables, _: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
+        self.0.texts.intern(&mut key.namespace);
+        let _ = self.share::<OfHttp>(row)
+            || self.share::<OfGrpc>(row)
+            || self.share::<OfTcp>(row)
+            || self.share::<OfTls>(row)
+            || self.share::<OfUdp>(row);
     }
 }
 
 /// The mirror at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'m>(&'m Tables);
+pub struct View<'m>(&'m Tables);
 
 impl<'m> View<'m> {
     /// In which version `plural` is served; `None` where it is not, or that is not known yet.
@@ -108,52 +90,58 @@ impl<'m> View<'m> {
     }
 
     /// The ConfigMap `key`.
-    pub(super) fn stored(&self, key: &ObjectKey) -> Option<&'m StoredText> {
+    #[must_use]
+    pub fn stored(&self, key: &ObjectKey) -> Option<&'m StoredText> {
         self.0.row(&kinds::config_map(key), key)
     }
 
-    /// What a Gateway says of the policies that affect it.
-    pub(super) fn gateway(&self, key: &ObjectKey) -> Option<&'m GatewayStanding> {
+    /// What stands in the status of a Gateway.
+    #[must_use]
+    pub fn gateway(&self, key: &ObjectKey) -> Option<&'m GatewayStatus> {
         self.0.get(&GATEWAYS, key)
     }
 
-    /// The Gateway or the route that `changed`, and the hash of what it says now, where it is as before in all else.
-    pub(super) fn says(&self, changed: &Changed) -> Option<(Key, Hash)> {
-        self.gateway_says(changed)
-            .or_else(|| self.route_says(&HTTP_ROUTES, changed))
-            .or_else(|| self.route_says(&GRPC_ROUTES, changed))
-            .or_else(|| self.route_says(&TCP_ROUTES, changed))
-            .or_else(|| self.route_says(&TLS_ROUTES, changed))
-            .or_else(|| self.route_says(&UDP_ROUTES, changed))
+    /// The Gateway or the route that `changed`, and the hash of what its status says now, where it is as before in all else.
+    pub(super) fn changed_status(&self, changed: &Changed) -> Option<(StatusKey, Hash)> {
+        self.changed_gateway(changed)
+            .or_else(|| self.changed_route(&HTTP_ROUTES, changed))
+            .or_else(|| self.changed_route(&GRPC_ROUTES, changed))
+            .or_else(|| self.changed_route(&TCP_ROUTES, changed))
+            .or_else(|| self.changed_route(&TLS_ROUTES, changed))
+            .or_else(|| self.changed_route(&UDP_ROUTES, changed))
     }
 
-    fn gateway_says(&self, changed: &Changed) -> Option<(Key, Hash)> {
+    fn changed_gateway(&self, changed: &Changed) -> Option<(StatusKey, Hash)> {
         let (key, before) = changed.object_of(&GATEWAYS)?;
         let now = self.gateway(key)?;
-        before.is_some_and(|before| before.is_as(now)).then(|| (Key::Gateway(key.clone()), now.said()))
+        before
+            .is_some_and(|before| before.is_as(now))
+            .then(|| (StatusKey::Gateway(key.clone()), now.digest()))
     }
 
-    fn route_says<K: OfKind>(
+    fn changed_route<K: OfKind>(
         &self,
         kind: &'static Family<RouteRow<K>>,
         changed: &Changed,
-    ) -> Option<(Key, Hash)> {
+    ) -> Option<(StatusKey, Hash)> {
         let (key, before) = changed.object_of(kind)?;
         let now: &RouteRow<K> = self.0.row(&kinds::source(K::KIND), key)?;
         let is_as_before = before.is_some_and(|before| before.is_as(now));
-        is_as_before.then(|| (Key::Route(K::KIND, key.clone()), now.standing.said))
+        is_as_before.then(|| (StatusKey::Route(K::KIND, key.clone()), now.status.digest))
+    }
+
+    /// Up to which version the objects of the kind of `key` have been seen.
+    pub(super) fn version_of(&self, key: &StatusKey) -> u64 {
+        self.0.version(&match key {
+            StatusKey::Gateway(_) => GATEWAYS.all(),
+            StatusKey::Route(kind, _) => kinds::source(*kind),
+        })
     }
 
     /// All that is known, for a graph that is built while the mirror goes on.
     pub(super) fn rows(&self) -> OwnRows {
         let mut faults = Vec::new();
         let gateways = self.0.rows(&GATEWAYS);
-        let mut standings = Vec::new();
-        self.standings::<OfGrpc>(&mut standings);
-        self.standings::<OfHttp>(&mut standings);
-        self.standings::<OfTcp>(&mut standings);
-        self.standings::<OfTls>(&mut standings);
-        self.standings::<OfUdp>(&mut standings);
         let version_of = |source: Source| self.0.version(&source);
         OwnRows {
             versions: Versions {
@@ -161,7 +149,6 @@ impl<'m> View<'m> {
                 routes: RouteKind::ALL.map(|kind| version_of(kinds::source(kind))),
             },
             gateways: gateways.map(|(key, row)| (key.clone(), row.clone())).collect(),
-            standings,
             sets: self.taken(&kinds::sets(), LISTENER_SET, &mut faults),
             services: self.taken(&SERVICES.all(), SERVICE, &mut faults),
             namespaces: self.taken(&kinds::namespaces(), NAMESPACE, &mut faults),
@@ -177,14 +164,22 @@ impl<'m> View<'m> {
         }
     }
 
-    fn routes<K: OfKind>(&self, faults: &mut Vec<ObjectFault>) -> Taken<Route> {
-        self.take(&kinds::source(K::KIND), K::KIND.kind(), |row: &RouteRow<K>| row.read.as_ref(), faults)
-    }
-
-    fn standings<K: OfKind>(&self, standings: &mut Vec<(RouteKind, ObjectKey, Standing)>) {
-        let table = self.0.table::<RouteRow<K>>(&kinds::source(K::KIND));
-        let rows = table.into_iter().flat_map(hub::Table::iter);
-        standings.extend(rows.map(|(key, row)| (K::KIND, key.clone(), row.standing)));
+    fn routes<K: OfKind>(&self, faults: &mut Vec<ObjectFault>) -> RouteRows {
+        let source = kinds::source(K::KIND);
+        let table = self.0.table::<RouteRow<K>>(&source);
+        let rows = table.into_iter().flat_map(hub::Table::iter).map(|(key, row)| {
+            let route = match &row.read {
+                Ok(route) => Some(route.clone()),
+                Err(fault) => {
+                    faults.push(ObjectFault::new(Locator::of(K::KIND.kind(), key), fault));
+                    None
+                }
+            };
+            StandingRoute { key: key.clone(), route, status: row.status }
+        });
+        let mut all: Vec<StandingRoute> = rows.collect();
+        all.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        RouteRows { known: self.is_listed(&source), all }
     }
 
     fn taken<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static>(
@@ -193,19 +188,9 @@ impl<'m> View<'m> {
         kind: KindRef<'static>,
         faults: &mut Vec<ObjectFault>,
     ) -> Taken<T> {
-        self.take(source, kind, |row: &Read<T>| row.0.as_ref(), faults)
-    }
-
-    fn take<T, R: Row>(
-        &self,
-        source: &Source,
-        kind: KindRef<'static>,
-        read: impl Fn(&R) -> Result<&Arc<T>, &Fault>,
-        faults: &mut Vec<ObjectFault>,
-    ) -> Taken<T> {
         let mut objects = Vec::new();
-        for (key, row) in self.0.table::<R>(source).into_iter().flat_map(hub::Table::iter) {
-            match read(row) {
+        for (key, Read(read)) in self.0.table::<Read<T>>(source).into_iter().flat_map(hub::Table::iter) {
+            match read {
                 Ok(found) => objects.push((key.clone(), found.clone())),
                 Err(fault) => faults.push(ObjectFault::new(Locator::of(kind, key), fault)),
             }
@@ -227,9 +212,36 @@ impl<T> Taken<T> {
     }
 }
 
+/// A route with what stands in its status; no route where that cannot be read.
+#[derive(Debug)]
+pub(super) struct StandingRoute {
+    pub(super) key: ObjectKey,
+    route: Option<Arc<Route>>,
+    pub(super) status: RouteStatus,
+}
+
+/// The routes of a kind, in the order of their keys.
+#[derive(Debug)]
+pub(super) struct RouteRows {
+    known: bool,
+    pub(super) all: Vec<StandingRoute>,
+}
+
+impl RouteRows {
+    fn lend(&self) -> Rows<'_, Route> {
+        let read = self.all.iter().filter_map(|row| Some((&row.key, &**row.route.as_ref()?)));
+        Rows { known: self.known, objects: read.collect() }
+    }
+
+    /// The place of the route of this namespace and name.
+    pub(super) fn place(&self, namespace: &str, name: &str) -> Option<usize> {
+        self.all.binary_search_by(|row| (&*row.key.namespace, &*row.key.name).cmp(&(namespace, name))).ok()
+    }
+}
+
 /// Up to which version each source has been seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Versions {
+pub struct Versions {
     gateways: u64,
     /// In the order of [`RouteKind::ALL`].
     routes: [u64; 5],
@@ -243,28 +255,27 @@ impl Versions {
     }
 
     /// That of the source of `key`.
-    pub(super) fn of(&self, key: &Key) -> u64 {
+    pub(super) fn of(&self, key: &StatusKey) -> u64 {
         match key {
-            Key::Gateway(_) => self.gateways,
-            Key::Route(kind, _) => self.routes[*kind as usize],
+            StatusKey::Gateway(_) => self.gateways,
+            StatusKey::Route(kind, _) => self.routes[*kind as usize],
         }
     }
 }
 
 /// All that the mirror knows.
 #[derive(Debug)]
-pub(super) struct OwnRows {
+pub struct OwnRows {
     /// Which versions of the hub these are of.
     pub(super) versions: Versions,
-    /// What Gateways say of the policies that affect them.
-    pub(super) gateways: Vec<(ObjectKey, GatewayStanding)>,
-    /// What routes say of their parents.
-    pub(super) standings: Vec<(RouteKind, ObjectKey, Standing)>,
+    /// What stands in the statuses of Gateways.
+    pub(super) gateways: Vec<(ObjectKey, GatewayStatus)>,
     sets: Taken<ListenerSet>,
     services: Taken<Service>,
     namespaces: Taken<Namespace>,
     grants: Taken<Grant>,
-    routes: [Taken<Route>; 5],
+    /// Routes, in the order of [`RouteKind::ALL`].
+    pub(super) routes: [RouteRows; 5],
     /// What cannot be read.
     pub(super) faults: Vec<ObjectFault>,
 }
@@ -276,6 +287,6 @@ impl OwnRows {
         facts.services = self.services.lend();
         facts.namespaces = self.namespaces.lend();
         facts.grants = self.grants.lend();
-        facts.routes = self.routes.each_ref().map(Taken::lend);
+        facts.routes = self.routes.each_ref().map(RouteRows::lend);
     }
 }

@@ -1,41 +1,41 @@
 //! The registry: what is watched beside what the sync watches.
 
+use super::gateway_status::GatewayStatus;
 use super::rows::{OfGrpc, OfHttp, OfTcp, OfTls, OfUdp, Read, RouteRow, StoredText};
-use super::standing::GatewayStanding;
 use crate::api::gateway::GROUP;
 use crate::api::names::{GroupResource, ObjectKey};
 use crate::hub::{Family, Kind, Source};
 use crate::topology::rows::{Grant, ListenerSet, Namespace, RouteKind, Service};
 
 /// GRPCRoutes, in the version that the hub serves, as the others.
-pub(super) static GRPC_ROUTES: Family<RouteRow<OfGrpc>> = Family::new("grpcroutes");
+pub static GRPC_ROUTES: Family<RouteRow<OfGrpc>> = Family::new("grpcroutes");
 /// HTTPRoutes.
-pub(super) static HTTP_ROUTES: Family<RouteRow<OfHttp>> = Family::new("httproutes");
+pub static HTTP_ROUTES: Family<RouteRow<OfHttp>> = Family::new("httproutes");
 /// TCPRoutes.
-pub(super) static TCP_ROUTES: Family<RouteRow<OfTcp>> = Family::new("tcproutes");
+pub static TCP_ROUTES: Family<RouteRow<OfTcp>> = Family::new("tcproutes");
 /// TLSRoutes.
-pub(super) static TLS_ROUTES: Family<RouteRow<OfTls>> = Family::new("tlsroutes");
+pub static TLS_ROUTES: Family<RouteRow<OfTls>> = Family::new("tlsroutes");
 /// UDPRoutes.
-pub(super) static UDP_ROUTES: Family<RouteRow<OfUdp>> = Family::new("udproutes");
+pub static UDP_ROUTES: Family<RouteRow<OfUdp>> = Family::new("udproutes");
 /// ListenerSets.
-pub(super) static SETS: Family<Read<ListenerSet>> = Family::new("listenersets");
+pub static SETS: Family<Read<ListenerSet>> = Family::new("listenersets");
 /// ReferenceGrants, while something refers to another namespace.
-pub(super) static GRANTS: Family<Read<Grant>> = Family::new("referencegrants");
+pub static GRANTS: Family<Read<Grant>> = Family::new("referencegrants");
 /// Services, while something refers to one.
-pub(super) static SERVICES: Kind<Read<Service>> = Kind::new("", "v1", "services");
+pub static SERVICES: Kind<Read<Service>> = Kind::new("", "v1", "services");
 /// Namespaces, while a listener chooses by their labels.
-pub(super) static NAMESPACES: Family<Read<Namespace>> = Family::new("namespaces").of_metadata();
+pub static NAMESPACES: Family<Read<Namespace>> = Family::new("namespaces").of_metadata();
 /// Gateways, as they say which policies affect them.
-pub(super) static GATEWAYS: Kind<GatewayStanding> = Kind::new(GROUP, "v1", "gateways");
+pub static GATEWAYS: Kind<GatewayStatus> = Kind::new(GROUP, "v1", "gateways");
 /// The ConfigMap.
-pub(super) static CONFIG_MAPS: Kind<StoredText> = Kind::new("", "v1", "configmaps");
+pub static CONFIG_MAPS: Kind<StoredText> = Kind::new("", "v1", "configmaps");
 
 fn of_gateway_api(plural: &str) -> GroupResource {
     GroupResource::new(GROUP, plural)
 }
 
 /// The resource of the routes of `kind`.
-pub(super) fn routes(kind: RouteKind) -> GroupResource {
+pub fn routes(kind: RouteKind) -> GroupResource {
     of_gateway_api(match kind {
         RouteKind::Grpc => "grpcroutes",
         RouteKind::Http => "httproutes",
@@ -46,7 +46,7 @@ pub(super) fn routes(kind: RouteKind) -> GroupResource {
 }
 
 /// The routes of `kind`.
-pub(super) fn source(kind: RouteKind) -> Source {
+pub fn source(kind: RouteKind) -> Source {
     let resource = routes(kind);
     match kind {
         RouteKind::Grpc => GRPC_ROUTES.resource(resource),
@@ -58,27 +58,27 @@ pub(super) fn source(kind: RouteKind) -> Source {
 }
 
 /// ListenerSets.
-pub(super) fn sets() -> Source {
+pub fn sets() -> Source {
     SETS.resource(of_gateway_api("listenersets"))
 }
 
 /// ReferenceGrants.
-pub(super) fn grants() -> Source {
+pub fn grants() -> Source {
     GRANTS.resource(GroupResource::reference_grants())
 }
 
 /// Namespaces.
-pub(super) fn namespaces() -> Source {
+pub fn namespaces() -> Source {
     NAMESPACES.resource(GroupResource::namespaces())
 }
 
 /// The ConfigMap `key`.
-pub(super) fn config_map(key: &ObjectKey) -> Source {
+pub fn config_map(key: &ObjectKey) -> Source {
     CONFIG_MAPS.object(key.clone())
 }
 
 /// What is looked up, as kinds that not every hub serves: each by its plural and its group.
-pub(super) fn plurals() -> impl Iterator<Item = String> {
+pub fn plurals() -> impl Iterator<Item = String> {
     let routes = RouteKind::ALL.map(|kind| routes(kind).to_string());
     routes
         .into_iter()

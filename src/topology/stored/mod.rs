@@ -10,20 +10,36 @@
 //! Any change of a row is one key, taken at most once a second, and on a thread that gives way to all else. The graph is built anew
 //! each time and dropped after use.
 
+mod affected;
+pub mod config_map;
 mod differs;
+mod digest;
 mod flow;
+mod gateway_status;
 mod index;
 mod key;
-mod kinds;
+pub mod kinds;
 mod metrics;
+mod outcome;
 mod pace;
+mod pending;
+mod route_status;
 mod rows;
-mod standing;
+mod status_key;
+mod status_writer;
+mod statuses;
 mod storer;
-mod telling;
 mod text;
 mod watches;
 
+pub use affected::is_affected;
 pub use flow::{Settings, Stored};
+pub use gateway_status::GatewayStatus;
+pub use index::{Index, OwnRows, Versions, View};
 pub use metrics::TopologyMetrics;
+pub use outcome::{Outcome, Snapshot};
+pub use pending::{Desired, DesiredStatus, PendingStatuses, PendingWrite, Replaced};
+pub use route_status::{RouteStatus, replacing_parents};
+pub use rows::{Read, RouteRow, StoredText};
+pub use status_key::{StatusKey, Turn};
 pub use text::{LIMIT, Text, text};

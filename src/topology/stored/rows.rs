@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::standing::Standing;
+use super::route_status::RouteStatus;
 use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, TOPOLOGY_DETAIL};
 use crate::api::json::Hash;
 use crate::api::names::ControllerName;
@@ -16,25 +16,25 @@ use crate::topology::rows::{Grant, ListenerSet, Namespace, Route, RouteKind, Ser
 
 /// What the graph reads of an object, or why that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Read<T>(pub(super) Result<Arc<T>, Fault>);
+pub struct Read<T>(pub(super) Result<Arc<T>, Box<Fault>>);
 
 impl<T: Clone + fmt::Debug + PartialEq + Send + Sync + 'static> Row for Read<T> {}
 
 impl Pruned for Read<ListenerSet> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
-        Self(ListenerSet::read(object).map(Arc::new))
+        Self(ListenerSet::read(object).map(Arc::new).map_err(Box::new))
     }
 }
 
 impl Pruned for Read<Service> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
-        Self(Service::read(object).map(Arc::new))
+        Self(Service::read(object).map(Arc::new).map_err(Box::new))
     }
 }
 
 impl Pruned for Read<Grant> {
     fn prune(object: &HubObject, _: &ControllerName) -> Self {
-        Self(Grant::read(object).map(Arc::new))
+        Self(Grant::read(object).map(Arc::new).map_err(Box::new))
     }
 }
 
@@ -45,7 +45,7 @@ impl Pruned for Read<Namespace> {
 }
 
 /// A kind of routes, as a type.
-pub(super) trait OfKind: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+pub trait OfKind: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The kind.
     const KIND: RouteKind;
 }
@@ -55,7 +55,7 @@ macro_rules! kinds {
         $(
             #[doc = concat!("Routes of the kind ", stringify!($kind), ".")]
             #[derive(Clone, Debug, PartialEq)]
-            pub(super) struct $name;
+            pub struct $name;
 
             impl OfKind for $name {
                 const KIND: RouteKind = RouteKind::$kind;
@@ -68,34 +68,34 @@ kinds!(OfGrpc = Grpc, OfHttp = Http, OfTcp = Tcp, OfTls = Tls, OfUdp = Udp);
 
 /// A route of a kind.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct RouteRow<K> {
+pub struct RouteRow<K> {
     /// What is read of it.
-    pub(super) read: Result<Arc<Route>, Fault>,
-    /// What it says of its parents.
-    pub(super) standing: Standing,
+    pub(super) read: Result<Arc<Route>, Box<Fault>>,
+    /// What stands in its status.
+    pub(super) status: RouteStatus,
     kind: PhantomData<K>,
 }
 
 impl<K: OfKind> Row for RouteRow<K> {}
 
 impl<K: OfKind> RouteRow<K> {
-    /// Whether `other` differs in nothing but what is said of its parents.
-    pub(super) fn is_as(&self, other: &Self) -> bool {
-        let key = |row: &Self| (row.standing.uid, row.standing.generation, row.standing.others);
+    /// Whether `other` differs in nothing but what this controller writes.
+    pub fn is_as(&self, other: &Self) -> bool {
+        let key = |row: &Self| (row.status.uid, row.status.generation, row.status.others);
         key(self) == key(other) && self.read == other.read
     }
 }
 
 impl<K: OfKind> Pruned for RouteRow<K> {
     fn prune(object: &HubObject, controller: &ControllerName) -> Self {
-        let read = Route::read(K::KIND, object).map(Arc::new);
-        Self { read, standing: Standing::of(object, controller), kind: PhantomData }
+        let read = Route::read(K::KIND, object).map(Arc::new).map_err(Box::new);
+        Self { read, status: RouteStatus::of(object, controller), kind: PhantomData }
     }
 }
 
 /// The ConfigMap that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StoredText {
+pub struct StoredText {
     /// Unique over time.
     pub(super) uid: String,
     /// Whether it is this controller's own.

@@ -1,30 +1,24 @@
 //! The capability that builds the topology, and keeps the ConfigMap.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
-use kube::api::{PatchParams, PostParams};
-use kube::core::request;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::differs::differing;
+use super::config_map::{self, AT_MOST_EVERY, Next};
 use super::flow::Settings;
-use super::index::{Index, OwnRows, Versions};
+use super::index::Index;
 use super::key::Key;
-use super::kinds::{CONFIG_MAPS, config_map};
-use super::metrics::{Counts, TopologyMetrics};
+use super::kinds::{self, CONFIG_MAPS};
+use super::metrics::TopologyMetrics;
+use super::outcome::{Outcome, Snapshot};
 use super::rows::StoredText;
-use super::telling::{self, Pending, Telling};
-use super::text::{KEY, LIMIT, Text, text};
+use super::statuses::Statuses;
 use super::watches;
-use crate::api::annotations::{CONTROLLER, MANAGED_BY, MANAGED_BY_US, TOPOLOGY, TOPOLOGY_DETAIL};
-use crate::api::json::Hash;
 use crate::api::names::ControllerName;
 use crate::api::text::with_causes;
 use crate::aside::computed_aside;
@@ -32,13 +26,8 @@ use crate::clock::Clock;
 use crate::hub::{self, Wanted};
 use crate::reconcile::{
     Capability, Expectations, Failure, LastWrite, Leadership, Queue, RequestError, Requests, Slot, apply,
-    of_kind,
 };
 use crate::sync;
-use crate::topology::{Facts, Graph, Lent};
-
-/// The shortest time between two writes.
-const AT_MOST_EVERY: Duration = Duration::from_secs(10);
 
 /// Builds the topology, and keeps the ConfigMap.
 pub(super) struct Storer {
@@ -54,7 +43,7 @@ pub(super) struct Storer {
     pub(super) written: Expectations<Key, LastWrite>,
     pub(super) last: Mutex<Last>,
     pub(super) metrics: TopologyMetrics,
-    pub(super) telling: Arc<Telling>,
+    pub(super) statuses: Arc<Statuses>,
 }
 
 /// What this process has done last.
@@ -62,7 +51,7 @@ pub(super) struct Storer {
 pub(super) struct Last {
     /// When it has written.
     written: Option<Instant>,
-    /// The ConfigMap of somebody else that it has told of.
+    /// The ConfigMap of somebody else that a warning was logged of.
     foreign: Option<String>,
 }
 
@@ -86,12 +75,9 @@ impl Failure for StoreError {
 
 /// What a build came to.
 struct Built {
-    counts: Counts,
-    text: Text,
-    hash: Hash,
-    stored: Option<StoredText>,
-    told: HashMap<telling::Key, Pending>,
-    versions: Versions,
+    outcome: Outcome,
+    /// The ConfigMap that is there.
+    there: Option<StoredText>,
     took: Duration,
 }
 
@@ -111,20 +97,20 @@ impl Capability for Storer {
     fn leadership_changed(&self) {
         *self.last.lock() = Last::default();
         self.metrics.forget();
-        self.telling.forget();
+        self.statuses.change(|pending| pending.forget());
     }
 
     async fn carry_out(&self, key: &Key, _slot: Slot) -> Result<(), StoreError> {
-        let object = config_map(&self.settings.config_map);
+        let object = kinds::config_map(&self.settings.config_map);
         let seen = self.mirror.version(&object);
         if !self.written.with(key, |last| last.is_visible(seen)) {
             self.queue.add_later(*key);
             return Ok(());
         }
-        self.telling.begin();
+        self.statuses.change(|pending| pending.begin());
         let Some(work) = self.snapshot() else { return self.give_up(key) };
         let leads = self.leadership.leads();
-        let mut built = match computed_aside("topology", move || work.build(leads)).await {
+        let built = match computed_aside("topology", move || work.build(leads)).await {
             Ok(Some(built)) => built,
             // What is missing is a change once it is there.
             Ok(None) => return self.give_up(key),
@@ -137,18 +123,20 @@ impl Capability for Storer {
         if !self.leadership.leads() {
             return self.give_up(key);
         }
-        self.metrics.built(&built.counts, built.took);
-        if self.telling.replace(std::mem::take(&mut built.told), &built.versions) {
+        let Built { mut outcome, there, took } = built;
+        self.metrics.built(&outcome.counts, took);
+        let (statuses, versions) = (std::mem::take(&mut outcome.statuses), outcome.versions);
+        if self.statuses.replace(|pending| pending.replace(statuses, &versions)) {
             self.queue.add_later(*key);
         }
-        self.store(key, &built).await
+        self.store(key, &outcome, there.as_ref()).await
     }
 }
 
 impl Storer {
-    /// Ends where nothing was built; it is built later where the watch has brought something meanwhile.
+    /// Ends where nothing was built; it is built later where the watch has shown something meanwhile.
     fn give_up(&self, key: &Key) -> Result<(), StoreError> {
-        if self.telling.give_up() {
+        if self.statuses.change(|pending| pending.give_up()) {
             self.queue.add_later(*key);
         }
         Ok(())
@@ -158,27 +146,35 @@ impl Storer {
     /// others, and must not hold them up.
     fn snapshot(&self) -> Option<Work> {
         let now = self.clock.now();
-        let lent = {
-            let guard = self.sync.read();
-            let view = guard.view(now);
-            Lent::is_read(view).then(|| Lent::new(view))?
+        let snapshot = {
+            let sync = self.sync.read();
+            let own = self.mirror.read();
+            Snapshot::take(sync.view(now), own.view(now))?
         };
-        let rows = self.mirror.read().view(now).rows();
         let (settings, mirror) = (self.settings.clone(), self.mirror.clone());
-        Some(Work { settings, lent, rows, mirror, clock: self.clock, wanted: self.wanted.clone() })
+        Some(Work { settings, snapshot, mirror, clock: self.clock, wanted: self.wanted.clone() })
     }
 
-    async fn store(&self, key: &Key, built: &Built) -> Result<(), StoreError> {
-        let Built { text, hash, stored, .. } = built;
+    async fn store(
+        &self,
+        key: &Key,
+        Outcome { text, digest, .. }: &Outcome,
+        there: Option<&StoredText>,
+    ) -> Result<(), StoreError> {
         let detail = text.detail.to_string();
         // Also where it stands: what was given up may still be written, and is to be seen then.
-        self.telling.wants_text(*hash, &detail);
-        if let Some(found) = stored {
-            if !found.is_ours {
+        self.statuses.change(|pending| pending.expect_text(*digest, &detail));
+        let since = self.last.lock().written.map(|written| written.elapsed());
+        let config_map = &self.settings.config_map;
+        let object = config_map.to_string();
+        let written = match config_map::next(there, text, *digest, since) {
+            Next::Nothing => {
+                self.metrics.stored(true);
+                return Ok(());
+            }
+            Next::Foreign(uid) => {
                 self.metrics.stored(false);
-                let is_told = self.last.lock().foreign.replace(found.uid.clone()) == Some(found.uid.clone());
-                if !is_told {
-                    let object = self.settings.config_map.to_string();
+                if self.last.lock().foreign.replace(uid.to_owned()).as_deref() != Some(uid) {
                     warn!(
                         object,
                         "the topology is not stored: a ConfigMap of this name is not this controller's own"
@@ -186,79 +182,34 @@ impl Storer {
                 }
                 return Ok(());
             }
-            if found.text == *hash && found.detail == detail {
-                self.metrics.stored(true);
+            Next::Wait(wait) => {
+                self.queue.add_after(*key, wait);
                 return Ok(());
             }
-        }
-        let wait = {
-            let last = self.last.lock();
-            last.written.map(|written| AT_MOST_EVERY.saturating_sub(written.elapsed()))
-        };
-        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
-            self.queue.add_after(*key, wait);
-            return Ok(());
-        }
-        let written = match stored {
-            Some(StoredText { uid, .. }) => {
-                let gvr = CONFIG_MAPS.gvr();
-                apply::apply(&self.requests, &gvr, &self.settings.config_map, uid, self.applying(uid, text))
-                    .await
+            Next::Apply(uid) => {
+                let request = config_map::applying(&self.controller, config_map, uid, text);
+                apply::apply(&self.requests, &CONFIG_MAPS.gvr(), config_map, uid, request).await
             }
-            None => self.requests.write(self.creating(text)).await,
+            Next::Create => {
+                self.requests.write(config_map::creating(&self.controller, config_map, text)).await
+            }
         };
-        let object = self.settings.config_map.to_string();
         let written = written.map_err(|source| StoreError { object: object.clone(), source })?;
         self.written.note(key, |last| last.wrote(written.version()));
         *self.last.lock() = Last { written: Some(Instant::now()), foreign: None };
         self.metrics.stored(true);
         debug!(object, detail, bytes = text.dot.len(), "stored the topology");
-        if stored.is_none() {
+        if there.is_none() {
             info!(object, "made the ConfigMap of the topology");
         }
         Ok(())
-    }
-
-    fn body(&self, text: &Text) -> Value {
-        let key = &self.settings.config_map;
-        json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": key.name,
-                "namespace": key.namespace,
-                "labels": {
-                    TOPOLOGY: "true",
-                    MANAGED_BY: MANAGED_BY_US,
-                    CONTROLLER: self.controller.hash(),
-                },
-                "annotations": {TOPOLOGY_DETAIL: text.detail.to_string()},
-            },
-            "data": {KEY: text.dot},
-        })
-    }
-
-    fn creating(&self, text: &Text) -> Result<Request<Vec<u8>>, request::Error> {
-        let parameters =
-            PostParams { field_manager: Some(self.controller.hub_field_manager()), ..PostParams::default() };
-        let body = serde_json::to_vec(&self.body(text)).map_err(request::Error::SerializeBody)?;
-        of_kind(&CONFIG_MAPS.gvr(), &self.settings.config_map.namespace).create(&parameters, body)
-    }
-
-    fn applying(&self, uid: &str, text: &Text) -> Result<Request<Vec<u8>>, request::Error> {
-        let mut body = self.body(text);
-        body["metadata"]["uid"] = uid.into();
-        let parameters = PatchParams::apply(&self.controller.hub_field_manager()).force();
-        let key = &self.settings.config_map;
-        of_kind(&CONFIG_MAPS.gvr(), &key.namespace).patch(&key.name, &parameters, &apply::body(&body)?)
     }
 }
 
 /// What a build takes.
 struct Work {
     settings: Settings,
-    lent: Lent,
-    rows: OwnRows,
+    snapshot: Snapshot,
     mirror: Arc<hub::Mirror<Index>>,
     clock: Clock,
     wanted: watch::Sender<Wanted>,
@@ -268,32 +219,21 @@ impl Work {
     /// Has watched what the topology takes, and builds it where this process `leads`; `None` while something of it is not known yet.
     fn build(self, leads: bool) -> Option<Built> {
         let began = Instant::now();
-        let Self { settings, mut lent, rows, mirror, clock, wanted } = self;
-        let ours = lent.take_ours();
-        let (objects, mut faults) = lent.read();
-        let mut facts: Facts<'_> = objects.facts();
-        rows.lend(&mut facts);
-        faults.extend(rows.faults.iter().cloned());
-        let (is_settled, stored) = {
+        let Self { settings, snapshot, mirror, clock, wanted } = self;
+        let mut there = None;
+        let outcome = snapshot.outcome(settings.route_status, |needs| {
             let guard = mirror.read();
             let view = guard.view(clock.now());
-            let plan = watches::plan(view, facts.needs(), &settings.config_map);
+            let plan = watches::plan(view, needs, &settings.config_map);
             let is_settled = watches::is_settled(view, &plan);
+            there = view.stored(&settings.config_map).cloned();
             wanted.send_if_modified(|known| {
                 let is_another = *known != plan;
                 *known = plan;
                 is_another
             });
-            (is_settled, view.stored(&settings.config_map).cloned())
-        };
-        if !is_settled || !leads {
-            return None;
-        }
-        let graph = Graph::build(&facts);
-        let counts = Counts::of(&graph, faults.len());
-        let text = text(&graph, LIMIT);
-        let told = differing(&graph, &rows, &ours, settings.route_status);
-        let (hash, versions) = (Hash::of_text(&text.dot), rows.versions);
-        Some(Built { counts, hash, text, stored, told, versions, took: began.elapsed() })
+            is_settled && leads
+        })?;
+        Some(Built { outcome, there, took: began.elapsed() })
     }
 }

@@ -58,7 +58,7 @@ pub use self::agents::agents;
 pub use self::attackers::{Attack, Attackers};
 pub use self::fate::{EventFate, Fate, Faultless, Interposer};
 pub use self::request::Asked;
-pub use self::topology::keep_topology;
+pub use self::topology::{keep_topology, topology_stands};
 
 use self::kinds::Kind;
 use self::refusal::Refusal;

@@ -1,4 +1,4 @@
-//! What objects say of the policies that affect them, and of what they attach to: conditions, as a graph has them.
+//! The conditions of Gateways and routes, as a graph has them: the policies that affect an object, and what it attaches to.
 //!
 //! They name policies and say no values, so that a changed limit changes none of them.
 
@@ -7,26 +7,30 @@ mod routes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
 use super::graph::Graph;
 use super::locator::Locator;
+use crate::api::condition::condition;
 use crate::api::json::Hash;
+use crate::api::moment::Moment;
 use crate::api::text::named;
 
-pub use gateways::affected;
-pub use routes::{EntryTold, RoutesTold};
+pub use gateways::gateway_conditions;
+pub use routes::{ParentConditions, RouteConditions};
 
 /// What types of conditions begin with that say which policies affect an object.
 pub const AFFECTED_DOMAIN: &str = "policysync.kuadrant.io/";
 /// What they end with, after the policies' kind.
 pub const AFFECTED: &str = "Affected";
-/// The most conditions that the API has an object say, or an entry of a route's status.
+/// The most conditions of an object that the API takes, and of an entry of a route's status.
 pub const CONDITIONS_LIMIT: usize = 8;
 /// The most of these that say which policies affect it: two others stand beside them.
 pub const AFFECTED_LIMIT: usize = CONDITIONS_LIMIT - 2;
 
 /// A condition, without when it became so, and of which generation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConditionText {
     /// Its type.
     pub name: String,
     /// `True` or `False`.
@@ -37,19 +41,27 @@ pub struct Said {
     pub message: String,
 }
 
+impl ConditionText {
+    /// The condition of an object of this `generation`. Since when it has its status is as `found` knows, or now.
+    #[must_use]
+    pub fn dated(&self, found: &[Condition], generation: i64, now: Moment) -> Condition {
+        condition(found, &self.name, (self.status, self.reason), self.message.clone(), generation, now)
+    }
+}
+
 /// Conditions that stand together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Conditions {
     /// Each.
-    pub said: Box<[Said]>,
-    /// The hash of all that they say.
+    pub texts: Box<[ConditionText]>,
+    /// The hash of all of them.
     pub hash: Hash,
 }
 
-impl From<Vec<Said>> for Conditions {
-    fn from(said: Vec<Said>) -> Self {
-        let texts = said.iter().map(|said| [&said.name, said.status, said.reason, &said.message]);
-        Self { hash: hash(texts), said: said.into() }
+impl From<Vec<ConditionText>> for Conditions {
+    fn from(texts: Vec<ConditionText>) -> Self {
+        let each = texts.iter().map(|text| [&text.name, text.status, text.reason, &text.message]);
+        Self { hash: hash(each), texts: texts.into() }
     }
 }
 
@@ -76,24 +88,29 @@ impl<'f> Affecting<'f> {
     }
 
     /// The conditions, at most `room` of them: the last counts the kinds that have none of their own.
-    fn conditions(&self, room: usize, message: impl Fn(&Affects) -> String) -> Vec<Said> {
-        let mut said: Vec<Said> =
+    fn conditions(&self, room: usize, message: impl Fn(&Affects) -> String) -> Vec<ConditionText> {
+        let mut texts: Vec<ConditionText> =
             self.0.iter().take(room).map(|(kind, of)| affects(kind, message(of))).collect();
         let more: Vec<&str> = self.0.keys().skip(room).copied().collect();
-        if let Some(last) = said.last_mut()
+        if let Some(last) = texts.last_mut()
             && !more.is_empty()
         {
             last.message =
                 format!("{}; and policies of {} more kinds: {}", last.message, more.len(), named(&more));
         }
         // As they are compared.
-        said.sort_by(|left, right| left.name.cmp(&right.name));
-        said
+        texts.sort_by(|left, right| left.name.cmp(&right.name));
+        texts
     }
 }
 
-fn affects(kind: &str, message: String) -> Said {
-    Said { name: format!("{AFFECTED_DOMAIN}{kind}{AFFECTED}"), status: "True", reason: AFFECTED, message }
+fn affects(kind: &str, message: String) -> ConditionText {
+    ConditionText {
+        name: format!("{AFFECTED_DOMAIN}{kind}{AFFECTED}"),
+        status: "True",
+        reason: AFFECTED,
+        message,
+    }
 }
 
 impl Graph<'_> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{AFFECTED_LIMIT, Affecting, Conditions, Said};
+use super::{AFFECTED_LIMIT, Affecting, ConditionText, Conditions};
 use crate::api::json::Hash;
 use crate::api::text::{capped, named};
 use crate::topology::effective::Folds;
@@ -17,8 +17,8 @@ use crate::topology::rows::{Parent, ParentReference, Route, RouteKind};
 const MESSAGE_LIMIT: usize = 4096;
 
 /// What a route says of one of its references to parents.
-#[derive(Clone, Debug)]
-pub struct EntryTold {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ParentConditions {
     /// The place of the reference in the route.
     pub reference: usize,
     /// What it says, which other routes may say as well.
@@ -27,29 +27,29 @@ pub struct EntryTold {
 
 /// What routes say of the parents that are ours.
 #[derive(Debug)]
-pub struct RoutesTold<'g, 'f> {
+pub struct RouteConditions<'g, 'f> {
     graph: &'g Graph<'f>,
     /// The parents that are ours: Gateways, and ListenerSets of these.
     parents: HashMap<Locator<'f>, NodeId>,
-    /// The listeners that carry each route.
-    carriers: HashMap<NodeId, Vec<NodeId>>,
+    /// Each route with a listener that carries it, in order.
+    carriers: Vec<(NodeId, NodeId)>,
     /// The policies above each listener that carries routes, the least specific first: the place of it among those that there are.
     above: HashMap<NodeId, usize>,
     stacks: Vec<Vec<u32>>,
     refused: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
     /// What routes without policies of their own say, by what there is above them.
-    known: HashMap<(RouteKind, Vec<usize>), Arc<[Said]>>,
+    known: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
     shared: HashMap<Hash, Arc<Conditions>>,
 }
 
-impl<'g, 'f> RoutesTold<'g, 'f> {
+impl<'g, 'f> RouteConditions<'g, 'f> {
     /// What routes of `graph` say of the Gateways that `is_ours`.
     #[must_use]
     pub fn new(graph: &'g Graph<'f>, is_ours: impl Fn(Locator<'f>) -> bool) -> Self {
-        let mut told = Self {
+        let mut all = Self {
             graph,
             parents: HashMap::new(),
-            carriers: HashMap::new(),
+            carriers: Vec::new(),
             above: HashMap::new(),
             stacks: Vec::new(),
             refused: HashMap::new(),
@@ -57,11 +57,11 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
             shared: HashMap::new(),
         };
         for item in graph.unattached() {
-            told.refused.entry(item.from.with(None)).or_default().push(item);
+            all.refused.entry(item.from.with(None)).or_default().push(item);
         }
-        told.find_parents(is_ours);
-        told.find_carriers();
-        told
+        all.find_parents(is_ours);
+        all.find_carriers();
+        all
     }
 
     fn find_parents(&mut self, is_ours: impl Fn(Locator<'f>) -> bool) {
@@ -109,25 +109,24 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
                 self.stacks.len() - 1
             });
             self.above.insert(listener, place);
-            for route in routes {
-                self.carriers.entry(route).or_default().push(listener);
-            }
+            self.carriers.extend(routes.into_iter().map(|route| (route, listener)));
         }
+        self.carriers.sort_unstable();
     }
 
     /// Each route with what it says: nothing where no parent of it is ours.
-    pub fn each(mut self, mut visit: impl FnMut(Locator<'f>, &'f Route, Vec<EntryTold>)) {
+    pub fn each(mut self, mut visit: impl FnMut(RouteKind, Locator<'f>, &'f Route, Vec<ParentConditions>)) {
         for node in self.graph.object_nodes() {
             if let ObjectRow::Route(kind, route) = self.graph.object(node).row {
-                let told = self.route(node, kind, route);
-                visit(self.graph.locator(node), route, told);
+                let entries = self.route(node, kind, route);
+                visit(kind, self.graph.locator(node), route, entries);
             }
         }
     }
 
-    fn route(&mut self, node: NodeId, kind: RouteKind, route: &'f Route) -> Vec<EntryTold> {
+    fn route(&mut self, node: NodeId, kind: RouteKind, route: &'f Route) -> Vec<ParentConditions> {
         let locator = self.graph.locator(node);
-        let mut entries: Vec<EntryTold> = Vec::new();
+        let mut entries: Vec<ParentConditions> = Vec::new();
         for (place, parent) in route.parents.iter().enumerate() {
             let to = parent.locator(locator.namespace);
             let Some(holder) = self.parents.get(&to.with(None)).copied() else { continue };
@@ -135,24 +134,26 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
             if route.parents[..place].contains(parent) {
                 continue;
             }
-            let carriers = self.carriers.get(&node).into_iter().flatten().copied();
+            let first = self.carriers.partition_point(|(route, _)| *route < node);
+            let carriers = self.carriers[first..].iter().take_while(|(route, _)| *route == node);
+            let carriers = carriers.map(|(_, listener)| *listener);
             let carriers: Vec<NodeId> = carriers
                 .filter(|listener| {
                     let row = self.graph.listener(*listener);
                     self.graph.is_of(*listener, holder) && row.is_some_and(|row| parent.means(row))
                 })
                 .collect();
-            let mut said = vec![self.accepted(locator, to, parent, carriers.len()), self.resolved(locator)];
-            said.extend(self.affected(node, kind, &carriers).iter().cloned());
-            let conditions = self.share(said);
-            entries.push(EntryTold { reference: place, conditions });
+            let mut texts = vec![self.accepted(locator, to, parent, carriers.len()), self.resolved(locator)];
+            texts.extend(self.affected(node, kind, &carriers).iter().cloned());
+            let conditions = self.share(texts);
+            entries.push(ParentConditions { reference: place, conditions });
         }
         entries
     }
 
-    /// What is said before by another route stands once.
-    fn share(&mut self, said: Vec<Said>) -> Arc<Conditions> {
-        let conditions = Conditions::from(said);
+    /// What another route has as well is kept once.
+    fn share(&mut self, texts: Vec<ConditionText>) -> Arc<Conditions> {
+        let conditions = Conditions::from(texts);
         self.shared.entry(conditions.hash).or_insert_with(|| Arc::new(conditions)).clone()
     }
 
@@ -162,7 +163,7 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
         to: Locator<'f>,
         parent: &ParentReference,
         listeners: usize,
-    ) -> Said {
+    ) -> ConditionText {
         let name = "Accepted".to_owned();
         let what = format!("{} {}", to.kind.kind, to.object());
         if listeners > 0 {
@@ -170,7 +171,7 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
             let message = format!(
                 "attached to {on} of {what}; routes are not delivered to clusters: apply them there as well"
             );
-            return Said { name, status: "True", reason: "Accepted", message };
+            return ConditionText { name, status: "True", reason: "Accepted", message };
         }
         let refused = || {
             let all = self.refused.get(&from).into_iter().flatten();
@@ -181,21 +182,25 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
             Some(item) => (item.reason.word(), capped(&item.message, MESSAGE_LIMIT).into_owned()),
             None => ("NoMatchingParent", format!("{what} has no listener in force")),
         };
-        Said { name, status: "False", reason, message }
+        ConditionText { name, status: "False", reason, message }
     }
 
     /// Whether all backends of a route are there, and may be referred to.
-    fn resolved(&self, route: Locator<'f>) -> Said {
+    fn resolved(&self, route: Locator<'f>) -> ConditionText {
         let name = "ResolvedRefs".to_owned();
         let all = self.refused.get(&route).into_iter().flatten();
-        let of_rules: Vec<&&Unattached<'f>> = all.filter(|item| item.from != route).collect();
+        // Whoever may not be granted it is not to learn what there is in another namespace.
+        let may_know =
+            |item: &&&Unattached<'f>| self.graph.knows_grants() || item.to.namespace == route.namespace;
+        let of_rules: Vec<&&Unattached<'f>> =
+            all.filter(|item| item.from != route).filter(may_know).collect();
         let Some(first) = of_rules.first() else {
             let message = "all backends that are known of are there".to_owned();
-            return Said { name, status: "True", reason: "ResolvedRefs", message };
+            return ConditionText { name, status: "True", reason: "ResolvedRefs", message };
         };
         let messages: BTreeSet<&str> = of_rules.iter().map(|item| &*item.message).collect();
         let message = named(&messages.into_iter().collect::<Vec<_>>());
-        Said {
+        ConditionText {
             name,
             status: "False",
             reason: first.reason.word(),
@@ -204,7 +209,7 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
     }
 
     /// The policies along the ways from these listeners to the route.
-    fn affected(&mut self, route: NodeId, kind: RouteKind, listeners: &[NodeId]) -> Arc<[Said]> {
+    fn affected(&mut self, route: NodeId, kind: RouteKind, listeners: &[NodeId]) -> Arc<[ConditionText]> {
         let mut above: Vec<usize> =
             listeners.iter().filter_map(|listener| self.above.get(listener)).copied().collect();
         above.sort_unstable();
@@ -220,12 +225,12 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
         if let Some(known) = self.known.get(&(kind, above.clone())) {
             return known.clone();
         }
-        let said = self.fold(route, kind, &above);
-        self.known.insert((kind, above), said.clone());
-        said
+        let texts = self.fold(route, kind, &above);
+        self.known.insert((kind, above), texts.clone());
+        texts
     }
 
-    fn fold(&self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[Said]> {
+    fn fold(&self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[ConditionText]> {
         let graph = self.graph;
         // They are not kept: no other route has these stacks.
         let mut folds = Folds::new(graph);
@@ -259,7 +264,7 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
                 affecting.of_kind(graph.policy(number).locator.kind.kind).in_force.insert(number);
             }
         }
-        let said = affecting.conditions(AFFECTED_LIMIT, |of| {
+        let texts = affecting.conditions(AFFECTED_LIMIT, |of| {
             let lost: BTreeSet<u32> = of.stacked.difference(&of.in_force).copied().collect();
             let parts = [("in force", &of.in_force), ("not in force", &lost)];
             let parts = parts.into_iter().filter(|(_, policies)| !policies.is_empty());
@@ -268,6 +273,6 @@ impl<'g, 'f> RoutesTold<'g, 'f> {
                 .collect();
             parts.join("; ")
         });
-        said.into()
+        texts.into()
     }
 }

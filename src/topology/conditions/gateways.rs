@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Affecting, Said};
+use super::{Affecting, ConditionText};
 use crate::api::text::named;
 use crate::topology::graph::{Graph, NodeId};
 
 /// What the Gateway `node` says of the policies that lie on it and on its own listeners, in at most `room` conditions.
 #[must_use]
-pub fn affected(graph: &Graph<'_>, node: NodeId, room: usize) -> Vec<Said> {
+pub fn gateway_conditions(graph: &Graph<'_>, node: NodeId, room: usize) -> Vec<ConditionText> {
     let mut affecting = Affecting::default();
     let mut listeners: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
     for place in [node].into_iter().chain(graph.sections(node)) {

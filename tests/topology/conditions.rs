@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use policy_sync::topology::conditions::{ConditionText, RouteConditions, gateway_conditions};
 use policy_sync::topology::locator::{GATEWAY, Locator};
-use policy_sync::topology::told::{RoutesTold, Said, affected};
 use policy_sync::topology::{Facts, Graph};
 use serde_json::{Value, json};
 
 use crate::shorthand::objects;
 
-fn line(said: &Said) -> String {
+fn line(said: &ConditionText) -> String {
     let name = said.name.trim_start_matches("policysync.kuadrant.io/");
     format!("{name}={} {}: {}", said.status, said.reason, said.message)
 }
@@ -19,8 +19,8 @@ fn routes(facts: &Facts<'_>, ours: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let graph = Graph::build(facts);
     let mut told = BTreeMap::new();
     let is_ours = |locator: Locator<'_>| locator.kind == GATEWAY && locator.name == ours;
-    RoutesTold::new(&graph, is_ours).each(|locator, _, entries| {
-        let entries = entries.iter().map(|entry| entry.conditions.said.iter().map(line).collect());
+    RouteConditions::new(&graph, is_ours).each(|_, locator, _, entries| {
+        let entries = entries.iter().map(|entry| entry.conditions.texts.iter().map(line).collect());
         told.insert(locator.name.to_owned(), entries.collect());
     });
     told
@@ -36,7 +36,7 @@ fn gateway(world: &[Value], room: usize) -> Vec<String> {
     let facts = objects.facts();
     let graph = Graph::build(&facts);
     let node = graph.nodes().find(|node| graph.locator(*node).kind == GATEWAY).unwrap();
-    affected(&graph, node, room).iter().map(line).collect()
+    gateway_conditions(&graph, node, room).iter().map(line).collect()
 }
 
 const STAYS: &str = "routes are not delivered to clusters: apply them there as well";

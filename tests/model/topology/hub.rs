@@ -1,0 +1,101 @@
+//! What becomes of the requests that keep a topology.
+
+use http::{Method, Request};
+use policy_sync::api::names::{ControllerName, ObjectKey};
+use policy_sync::hub::Source;
+use policy_sync::topology::rows::RouteKind;
+use policy_sync::topology::stored::kinds;
+use serde_json::{Value, json};
+
+use crate::controller::CONTROLLER;
+use crate::effect::{Effect, created, edited};
+use crate::hub::{Contents, Hub, key_of};
+
+/// Carries a request out, and answers with the version that it left the object at, or with a status code.
+pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Vec<u8>>) -> Result<u64, u16> {
+    let body: Value = serde_json::from_slice(request.body()).unwrap();
+    let (source, key) = addressed(request, &body);
+    let there = hub.objects.get(&(source.clone(), key.clone())).cloned();
+    let content = request.headers().get("content-type").and_then(|value| value.to_str().ok());
+    let effect = match (request.method(), content, &there) {
+        (&Method::POST, _, None) => {
+            let made = hub.made(&source, &key);
+            created(contents, &source, body, made)
+        }
+        (&Method::POST, _, Some(_)) => Effect::Refused(409),
+        (&Method::PATCH, Some("application/apply-patch+yaml"), there) => match there {
+            Some(there) if body["metadata"]["uid"] == *there.content.metadata.uid => {
+                edited(contents, &there.content.json, |json| apply(json, &body))
+            }
+            // It is meant for an object that is gone.
+            _ => Effect::Refused(409),
+        },
+        (_, _, None) => Effect::Refused(404),
+        (&Method::PATCH, Some("application/merge-patch+json"), Some(there)) => {
+            if body["metadata"]["resourceVersion"].as_str() == Some(&*there.version.to_string()) {
+                let set = |json: &mut Value| json["status"]["parents"] = body["status"]["parents"].clone();
+                edited(contents, &there.content.json, set)
+            } else {
+                Effect::Refused(409)
+            }
+        }
+        (method, content, _) => panic!("a request that is not expected: {method} {content:?}"),
+    };
+    match effect {
+        Effect::Refused(code) => return Err(code),
+        effect => hub.happens(&source, &key, effect),
+    }
+    Ok(hub.objects[&(source, key)].version)
+}
+
+/// Of a Gateway, the conditions of its status are applied; of the ConfigMap, all of it is ours.
+fn apply(json: &mut Value, body: &Value) {
+    if body["kind"] == "ConfigMap" {
+        json["data"] = body["data"].clone();
+        for field in ["labels", "annotations"] {
+            for (key, value) in body["metadata"][field].as_object().unwrap() {
+                json["metadata"][field][key] = value.clone();
+            }
+        }
+        return;
+    }
+    let manager = ControllerName::new(CONTROLLER).topology_field_manager();
+    let key = |condition: &Value| format!(r#"k:{{"type":{}}}"#, condition["type"]);
+    let managed = &json["metadata"]["managedFields"][0]["fieldsV1"]["f:status"]["f:conditions"];
+    let ours: Vec<String> =
+        managed.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
+    let mut conditions = json["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let applied = body["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.retain(|condition| !ours.contains(&key(condition)));
+    conditions.retain(|condition| applied.iter().all(|applied| applied["type"] != condition["type"]));
+    let fields: serde_json::Map<String, Value> =
+        applied.iter().map(|condition| (key(condition), json!({"f:message": {}}))).collect();
+    conditions.extend(applied);
+    json["status"]["conditions"] = conditions.into();
+    json["metadata"]["managedFields"] = if fields.is_empty() {
+        json!([])
+    } else {
+        json!([{"manager": manager, "operation": "Apply", "subresource": "status",
+            "fieldsV1": {"f:status": {"f:conditions": fields}}}])
+    };
+}
+
+fn addressed(request: &Request<Vec<u8>>, body: &Value) -> (Source, ObjectKey) {
+    let path = request.uri().path();
+    let steps: Vec<&str> =
+        path.trim_matches('/').split('/').skip_while(|step| *step != "namespaces").collect();
+    let ["namespaces", namespace, resource, name @ ..] = steps.as_slice() else {
+        panic!("a path that is not expected: {path}");
+    };
+    let key = match name {
+        [name] | [name, "status"] => ObjectKey::new(namespace, name),
+        _ => key_of(body),
+    };
+    let source = match *resource {
+        "gateways" => kinds::GATEWAYS.all(),
+        "httproutes" => kinds::source(RouteKind::Http),
+        "configmaps" => kinds::config_map(&key),
+        _ => panic!("a path that is not expected: {path}"),
+    };
+    (source, key)
+}

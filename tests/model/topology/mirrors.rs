@@ -1,0 +1,252 @@
+//! The two mirrors: that of the sync, and the topology's own.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use policy_sync::api::moment::Moment;
+use policy_sync::api::names::{ControllerName, GroupVersionResource, ObjectKey};
+use policy_sync::hub::served::{self, Served};
+use policy_sync::hub::{self, Change, Source};
+use policy_sync::sync::kinds::{needed, role_of};
+use policy_sync::topology::rows::RouteKind;
+use policy_sync::topology::stored::{
+    DesiredStatus, Index, PendingStatuses, Snapshot, StatusKey, StoredText, Text, Versions, is_affected,
+    kinds,
+};
+
+use crate::controller::{CONTROLLER, Controller, Mind, Told};
+use crate::hub::{Entry, Event, Hub, Objects};
+use crate::step::START;
+use crate::world::SHOP;
+
+/// When every world happens: nothing here depends on time.
+pub(super) const NOW: Moment = START;
+
+/// Where the ConfigMap is.
+pub(super) fn config_map() -> ObjectKey {
+    ObjectKey::new(SHOP, "topology")
+}
+
+/// What the topology's own mirror watches here.
+pub(super) fn own_sources() -> [Source; 3] {
+    [kinds::GATEWAYS.all(), kinds::source(RouteKind::Http), kinds::config_map(&config_map())]
+}
+
+/// The topology's own mirror, after it was told something.
+pub(super) struct Own {
+    /// Tells mirrors apart that show different things.
+    pub(super) id: u64,
+    pub(super) mirror: hub::Mirror<Index>,
+    shown: Objects,
+    versions: BTreeMap<Source, u64>,
+}
+
+impl Own {
+    fn new(mirror: hub::Mirror<Index>, shown: Objects, versions: BTreeMap<Source, u64>) -> Arc<Self> {
+        let mut hasher = DefaultHasher::new();
+        for (place, entry) in &shown {
+            (place, entry.content.id, entry.version).hash(&mut hasher);
+        }
+        versions.hash(&mut hasher);
+        Arc::new(Self { id: hasher.finish(), mirror, shown, versions })
+    }
+
+    /// What it shows of the ConfigMap.
+    pub(super) fn stored(&self) -> Option<StoredText> {
+        self.mirror.read().view(NOW).stored(&config_map()).cloned()
+    }
+
+    /// Up to which version it has seen the ConfigMap.
+    pub(super) fn config_map_version(&self) -> u64 {
+        self.versions[&kinds::config_map(&config_map())]
+    }
+}
+
+/// What a graph comes to.
+pub(super) struct Outcome {
+    pub(super) text: Text,
+    pub(super) digest: policy_sync::api::json::Hash,
+    pub(super) statuses: BTreeMap<StatusKey, DesiredStatus>,
+    pub(super) versions: Versions,
+}
+
+/// All mirrors, and what is built of them.
+pub(super) struct Mirrors {
+    pub(super) name: ControllerName,
+    pub(super) sync: Controller,
+    outcomes: HashMap<(usize, u64), Arc<Outcome>>,
+    own: BTreeSet<u64>,
+}
+
+impl Mirrors {
+    pub(super) fn new() -> Self {
+        let name = ControllerName::new(CONTROLLER);
+        Self { name, sync: Controller::new(), outcomes: HashMap::new(), own: BTreeSet::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.own.len()
+    }
+
+    /// The sync's mirror as it starts, with the sources that it watches.
+    pub(super) fn boot_sync(
+        &mut self,
+        hub: &Hub,
+        plurals: &BTreeMap<&'static str, &'static str>,
+    ) -> (Arc<Mind>, BTreeSet<Source>) {
+        let mut mind = self.sync.newborn();
+        let mut listed = BTreeSet::new();
+        let mut wanted: Vec<Source> = needed().collect();
+        loop {
+            for source in wanted.drain(..) {
+                self.list_sync(&mut mind, hub, &source);
+                listed.insert(source);
+            }
+            for (source, gvr) in self.sync.wanted(&mind).iter() {
+                if listed.contains(source) {
+                    continue;
+                }
+                if let Some(kind) = plurals.get(&*gvr.kind.resource).filter(|_| role_of(source).is_some()) {
+                    self.tell_sync(&mut mind, &Told::Resolved(gvr.clone(), kind));
+                }
+                wanted.push(source.clone());
+            }
+            if wanted.is_empty() {
+                return (mind, listed);
+            }
+        }
+    }
+
+    /// Lists `source` anew; returns whether the topology may be another.
+    pub(super) fn list_sync(&mut self, mind: &mut Arc<Mind>, hub: &Hub, source: &Source) -> bool {
+        let mut bears = self.tell_sync(mind, &Told::Begin(source.clone()));
+        for (key, entry) in listed(hub, &home(source)) {
+            bears |= self.tell_sync(mind, &Told::Object(source.clone(), key, entry));
+        }
+        bears | self.tell_sync(mind, &Told::End(source.clone(), hub.version(&home(source))))
+    }
+
+    fn tell_sync(&mut self, mind: &mut Arc<Mind>, told: &Told) -> bool {
+        let heard = self.sync.tell(mind, told, NOW);
+        *mind = heard.mind;
+        heard.bears
+    }
+
+    /// Tells the sync's mirror of an event; returns whether the topology may be another.
+    pub(super) fn tell_sync_event(&mut self, mind: &mut Arc<Mind>, source: &Source, event: Event) -> bool {
+        let Event { key, content, version } = event;
+        let told = match content {
+            Some(content) => Told::Object(source.clone(), key, Entry { content, version }),
+            None => Told::Gone(source.clone(), key, version),
+        };
+        self.tell_sync(mind, &told)
+    }
+
+    /// The topology's own mirror as it starts.
+    pub(super) fn boot_own(&mut self, hub: &Hub) -> Arc<Own> {
+        let mirror = hub::Mirror::new(self.name.clone());
+        for plural in kinds::plurals() {
+            let served =
+                if plural.starts_with("httproutes.") { Served::As(http_routes()) } else { Served::Nowhere };
+            mirror.change(served::found(&plural, served), NOW);
+        }
+        let mut own = Own::new(mirror, Objects::new(), BTreeMap::new());
+        for source in own_sources() {
+            own = self.list_own(&own, hub, &source, &mut PendingStatuses::default()).0;
+        }
+        own
+    }
+
+    /// Lists `source` anew; returns whether the graph has to be built anew.
+    pub(super) fn list_own(
+        &mut self,
+        own: &Arc<Own>,
+        hub: &Hub,
+        source: &Source,
+        pending: &mut PendingStatuses,
+    ) -> (Arc<Own>, bool) {
+        let mirror = own.mirror.clone();
+        let (mut shown, mut versions) = (own.shown.clone(), own.versions.clone());
+        mirror.begin_resync(source);
+        shown.retain(|(of, _), _| of != source);
+        let mut affected = false;
+        for (key, entry) in listed(hub, source) {
+            let (row, version) = (entry.content.row(source, &self.name), entry.version);
+            shown.insert((source.clone(), key.clone()), entry);
+            let change = Change::Applied { source: source.clone(), key, version, row };
+            affected |= is_affected(&mirror.change(change, NOW), pending, &config_map());
+        }
+        versions.insert(source.clone(), hub.version(source));
+        let ended = mirror.end_resync(source, hub.version(source), NOW);
+        affected |= is_affected(&ended, pending, &config_map());
+        drop(ended);
+        (self.known(mirror, shown, versions), affected)
+    }
+
+    /// Tells the topology's own mirror of an event; returns whether the graph has to be built anew.
+    pub(super) fn tell_own(
+        &mut self,
+        own: &Arc<Own>,
+        source: &Source,
+        event: Event,
+        pending: &mut PendingStatuses,
+    ) -> (Arc<Own>, bool) {
+        let mirror = own.mirror.clone();
+        let (mut shown, mut versions) = (own.shown.clone(), own.versions.clone());
+        let (source, Event { key, content, version }) = (source.clone(), event);
+        versions.insert(source.clone(), version);
+        let change = match content {
+            Some(content) => {
+                let row = content.row(&source, &self.name);
+                shown.insert((source.clone(), key.clone()), Entry { content, version });
+                Change::Applied { source, key, version, row }
+            }
+            None => {
+                shown.remove(&(source.clone(), key.clone()));
+                Change::Deleted { source, key, version }
+            }
+        };
+        let affected = is_affected(&mirror.change(change, NOW), pending, &config_map());
+        (self.known(mirror, shown, versions), affected)
+    }
+
+    fn known(
+        &mut self,
+        mirror: hub::Mirror<Index>,
+        shown: Objects,
+        versions: BTreeMap<Source, u64>,
+    ) -> Arc<Own> {
+        let own = Own::new(mirror, shown, versions);
+        self.own.insert(own.id);
+        own
+    }
+
+    /// What a graph of both mirrors comes to.
+    pub(super) fn outcome(&mut self, sync: &Mind, own: &Own) -> Arc<Outcome> {
+        let build = || {
+            let (lends, knows) = (sync.mirror.read(), own.mirror.read());
+            let snapshot = Snapshot::take(lends.view(NOW), knows.view(NOW)).unwrap();
+            let outcome = snapshot.outcome(true, |_| true).unwrap();
+            let policy_sync::topology::stored::Outcome { text, digest, statuses, versions, .. } = outcome;
+            Arc::new(Outcome { text, digest, statuses, versions })
+        };
+        self.outcomes.entry((sync.id, own.id)).or_insert_with(build).clone()
+    }
+}
+
+/// The version in which HTTPRoutes are served.
+pub(super) fn http_routes() -> GroupVersionResource {
+    GroupVersionResource::new("gateway.networking.k8s.io", "v1", "httproutes")
+}
+
+/// Under which source the hub of these worlds keeps what `source` watches.
+pub(super) fn home(source: &Source) -> Source {
+    if *source == policy_sync::sync::kinds::GATEWAYS.all() { kinds::GATEWAYS.all() } else { source.clone() }
+}
+
+fn listed(hub: &Hub, source: &Source) -> Vec<(ObjectKey, Entry)> {
+    let objects = hub.objects.iter().filter(|((of, _), _)| of == source);
+    objects.map(|((_, key), entry)| (key.clone(), entry.clone())).collect()
+}

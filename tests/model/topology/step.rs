@@ -1,0 +1,247 @@
+//! What can happen next in a state, and what must hold of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use policy_sync::api::object::HubObject;
+use policy_sync::hub::Source;
+use policy_sync::topology::stored::Turn;
+use policy_sync_testenv::memory::topology_stands;
+use serde_json::Value;
+
+use super::mirrors::Mirrors;
+use super::state::{Build, Phase, State};
+use crate::controller::CONTROLLER;
+use crate::explore::Model;
+use crate::hub::{Contents, Hub, object};
+use crate::state::Left;
+use crate::step::Fate;
+use crate::world::World;
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// An actor makes its next change.
+    User(usize),
+    /// A watch tells its next event.
+    Tell(Source),
+    /// A watch breaks: its events are lost, and its objects are listed.
+    Relist(Source),
+    /// What both mirrors show is taken for a graph.
+    Begin,
+    /// The ConfigMap is looked at.
+    Look,
+    /// The graph is there.
+    Built,
+    /// The ConfigMap is written.
+    Store(Fate),
+    /// A turn is taken.
+    Take(Turn),
+    /// The route is read.
+    Read(Turn),
+    /// The status is written.
+    Send(Turn, Fate),
+    /// A request arrives for which nobody waits any longer.
+    Late(usize),
+    /// The ConfigMap may be written again.
+    Time,
+    /// The process dies, and starts again.
+    Crash,
+}
+
+impl Step {
+    fn is_write(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Send(..))
+    }
+}
+
+/// What goes wrong with a request.
+const FAULTS: [Fate; 4] = [Fate::Lost, Fate::AnswerLost, Fate::Twice, Fate::Late];
+
+/// What steps need beside the state.
+pub(super) struct Topology<'w> {
+    pub(super) world: &'w World,
+    pub(super) mirrors: Mirrors,
+    pub(super) contents: Contents,
+    /// How many writes each object costs at most, where nothing goes wrong.
+    most: BTreeMap<&'static str, usize>,
+    /// Hubs that say what they should.
+    right: BTreeSet<u64>,
+}
+
+impl<'w> Topology<'w> {
+    pub(super) fn new(world: &'w World, most: BTreeMap<&'static str, usize>) -> Self {
+        let (mirrors, contents) = (Mirrors::new(), Contents::default());
+        Self { world, mirrors, contents, most, right: BTreeSet::new() }
+    }
+
+    /// What goes on by itself, in the order in which a calm world takes it.
+    fn quiet(&self, state: &State) -> Vec<Step> {
+        let told = state.feeds.iter().filter(|(_, events)| !events.is_empty());
+        let mut steps: Vec<Step> = told.map(|(source, _)| Step::Tell(source.clone())).collect();
+        let Build { queued, phase, written, waits, .. } = &state.build;
+        match phase {
+            // Nothing is built before its own last write is seen.
+            Phase::Idle if *queued && *written <= state.own.config_map_version() => steps.push(Step::Begin),
+            Phase::Idle => {}
+            Phase::Begun(..) => steps.push(Step::Look),
+            Phase::Looked(..) => steps.push(Step::Built),
+            Phase::Sending(_) => steps.push(Step::Store(Fate::Done)),
+        }
+        for (turn, job) in &state.jobs {
+            steps.push(match job.request {
+                None => Step::Read(turn.clone()),
+                Some(_) => Step::Send(turn.clone(), Fate::Done),
+            });
+        }
+        let free = state.turns.iter().filter(|turn| !state.jobs.contains_key(turn));
+        steps.extend(free.cloned().map(Step::Take));
+        steps.extend((0..state.late.len()).map(Step::Late));
+        if *waits {
+            steps.push(Step::Time);
+        }
+        steps
+    }
+
+    /// What others have written stays.
+    fn keeps_what_is_not_ours(before: &State, step: &Step, after: &State) -> Result<(), String> {
+        let written = matches!(step, Step::Store(_) | Step::Send(..) | Step::Late(_));
+        if written && theirs(&before.hub) != theirs(&after.hub) {
+            return Err(format!("{:?} of others was {:?}", theirs(&after.hub), theirs(&before.hub)));
+        }
+        Ok(())
+    }
+
+    /// A write changes something, or is refused because something has changed.
+    fn writes_nothing_that_stands(before: &State, step: &Step, after: &State) -> Result<(), String> {
+        let is_refused =
+            after.build.queued || after.turns.len() > before.turns.len() || !after.again.is_empty();
+        if step.is_write() && before.hub.digest == after.hub.digest && !is_refused {
+            return Err("what stands already is written".to_owned());
+        }
+        Ok(())
+    }
+
+    fn settles_as_the_hub_says(&mut self, state: &State) -> Result<(), String> {
+        if state.pending.waiting() > 0 {
+            return Err(format!("{} statuses wait for ever", state.pending.waiting()));
+        }
+        if self.right.insert(state.hub.digest) {
+            let objects: Vec<HubObject> =
+                state.hub.objects.values().map(|entry| object(&entry.content.json)).collect();
+            topology_stands(&objects, CONTROLLER, |_| true)
+                .map_err(|error| format!("settled, but {error:#}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What stands in statuses and in the ConfigMap that is not ours.
+fn theirs(hub: &Hub) -> Vec<Value> {
+    let objects = hub.objects.values().map(|entry| &entry.content.json);
+    let entries = objects.clone().flat_map(|json| json["status"]["parents"].as_array().into_iter().flatten());
+    let conditions = objects.flat_map(|json| json["status"]["conditions"].as_array().into_iter().flatten());
+    let not_affected = |condition: &&Value| {
+        !condition["type"].as_str().unwrap_or_default().starts_with("policysync.kuadrant.io/")
+    };
+    let others = entries.filter(|entry| entry["controllerName"] != CONTROLLER);
+    others.chain(conditions.filter(not_affected)).cloned().collect()
+}
+
+impl Model for Topology<'_> {
+    type State = State;
+    type Step = Step;
+
+    fn name(&self) -> &'static str {
+        self.world.name
+    }
+
+    fn start(&mut self) -> State {
+        let mut hub = Hub::default();
+        for (source, json) in &self.world.objects {
+            hub.create(&mut self.contents, source, json.clone());
+        }
+        let left = Left {
+            done: vec![0; self.world.actors.len()],
+            crashes: self.world.crashes,
+            faults: self.world.faults,
+        };
+        let mut state = self.booted(Arc::new(hub), left);
+        while let Some(step) = self.calm(&state) {
+            self.take(&mut state, &step);
+        }
+        State { writes: BTreeMap::new(), ..state }
+    }
+
+    fn id(state: &State) -> u64 {
+        state.id()
+    }
+
+    fn steps(&self, state: &State) -> Vec<Step> {
+        let mut steps = self.quiet(state);
+        let actors = self.world.actors.iter().enumerate();
+        steps.extend(
+            actors.filter(|(i, actor)| state.left.done[*i] < actor.len()).map(|(i, _)| Step::User(i)),
+        );
+        if state.left.crashes > 0 {
+            steps.push(Step::Crash);
+        }
+        if state.left.faults > 0 {
+            if matches!(state.build.phase, Phase::Sending(_)) {
+                steps.extend(FAULTS.map(Step::Store));
+            }
+            for (turn, _) in state.jobs.iter().filter(|(_, job)| job.request.is_some()) {
+                steps.extend(FAULTS.map(|fate| Step::Send(turn.clone(), fate)));
+            }
+            let behind = state.feeds.iter().filter(|(_, events)| !events.is_empty());
+            steps.extend(behind.map(|(source, _)| Step::Relist(source.clone())));
+        }
+        steps
+    }
+
+    fn calm(&self, state: &State) -> Option<Step> {
+        self.quiet(state).into_iter().next()
+    }
+
+    fn after(&mut self, state: &State, step: &Step) -> State {
+        let mut state = state.clone();
+        self.take(&mut state, step);
+        state
+    }
+
+    fn holds(&mut self, before: &State, step: &Step, after: &State, settled: bool) -> Result<(), String> {
+        Self::keeps_what_is_not_ours(before, step, after)?;
+        if after.left.faults == self.world.faults && after.left.crashes == self.world.crashes {
+            Self::writes_nothing_that_stands(before, step, after)?;
+            for (object, most) in &self.most {
+                let writes = after.writes.get(*object).copied().unwrap_or_default();
+                if writes > *most {
+                    return Err(format!("{object} was written {writes} times"));
+                }
+            }
+        }
+        if settled { self.settles_as_the_hub_says(after) } else { Ok(()) }
+    }
+
+    fn starts_without_a_write(&mut self, state: &State) -> Result<(), String> {
+        let mut state = self.booted(state.hub.clone(), state.left.clone());
+        while let Some(step) = self.calm(&state) {
+            if step.is_write() {
+                return Err(format!("settled, but a fresh start has to {}", self.describe(&step)));
+            }
+            self.take(&mut state, &step);
+        }
+        Ok(())
+    }
+
+    fn describe(&self, step: &Step) -> String {
+        match step {
+            Step::User(actor) => self.world.describe_user(*actor),
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn mirrors(&self) -> usize {
+        self.mirrors.len()
+    }
+}

@@ -1,0 +1,246 @@
+//! What a step does to a state.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy_sync::topology::stored::config_map::{Next, applying, creating, next};
+use policy_sync::topology::stored::{Desired, PendingStatuses, StatusKey, Turn, replacing_parents};
+
+use super::hub::serve;
+use super::mirrors::{NOW, config_map, home, http_routes, own_sources};
+use super::state::{Build, Job, Phase, Sending, State};
+use super::step::{Step, Topology};
+use crate::hub::{Hub, object};
+use crate::state::Left;
+use crate::step::Fate;
+
+/// What an answer is: the version at which it left the object, or a status code, 0 where there is none.
+type Answer = Result<u64, u16>;
+
+impl Topology<'_> {
+    /// The capability as it starts.
+    pub(super) fn booted(&mut self, mut hub: Arc<Hub>, left: Left) -> State {
+        Arc::make_mut(&mut hub).events.clear();
+        let (sync, mut sources) = self.mirrors.boot_sync(&hub, &self.world.kinds);
+        let own = self.mirrors.boot_own(&hub);
+        sources.extend(own_sources());
+        State {
+            feeds: sources.into_iter().map(|source| (source, VecDeque::new())).collect(),
+            hub,
+            sync,
+            own,
+            pending: PendingStatuses::default(),
+            build: Build { queued: true, phase: Phase::Idle, written: 0, recent: false, waits: false },
+            turns: BTreeSet::new(),
+            jobs: BTreeMap::new(),
+            again: BTreeSet::new(),
+            late: Vec::new(),
+            left,
+            writes: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, state: &mut State, step: &Step) {
+        match step {
+            Step::User(actor) => {
+                let change = &self.world.actors[*actor][state.left.done[*actor]];
+                state.left.done[*actor] += 1;
+                change.make(Arc::make_mut(&mut state.hub), &mut self.contents);
+            }
+            Step::Tell(source) => {
+                let Some(event) = state.feeds.get_mut(source).and_then(VecDeque::pop_front) else { return };
+                let affected = if own_sources().contains(source) {
+                    let told = self.mirrors.tell_own(&state.own, source, event, &mut state.pending);
+                    state.own = told.0;
+                    told.1
+                } else {
+                    self.mirrors.tell_sync_event(&mut state.sync, source, event)
+                };
+                state.build.queued |= affected;
+            }
+            Step::Relist(source) => {
+                state.left.faults -= 1;
+                state.feeds.insert(source.clone(), VecDeque::new());
+                let affected = if own_sources().contains(source) {
+                    let told = self.mirrors.list_own(&state.own, &state.hub, source, &mut state.pending);
+                    state.own = told.0;
+                    told.1
+                } else {
+                    self.mirrors.list_sync(&mut state.sync, &state.hub, source)
+                };
+                state.build.queued |= affected;
+            }
+            Step::Begin => {
+                state.build.queued = false;
+                state.pending.begin();
+                state.build.phase = Phase::Begun(state.sync.clone(), state.own.clone());
+            }
+            Step::Look => {
+                if let Phase::Begun(sync, own) = state.build.phase.clone() {
+                    state.build.phase = Phase::Looked(sync, own, state.own.clone());
+                }
+            }
+            Step::Built => self.built(state),
+            Step::Store(fate) => self.store(state, *fate),
+            Step::Take(turn) => self.take_turn(state, turn),
+            Step::Read(turn) => self.read(state, turn),
+            Step::Send(turn, fate) => self.send(state, turn, *fate),
+            Step::Late(index) => {
+                let request = state.late.remove(*index);
+                let _ = serve(Arc::make_mut(&mut state.hub), &mut self.contents, &request);
+            }
+            Step::Time => {
+                let build = &mut state.build;
+                build.queued |= std::mem::take(&mut build.waits);
+                build.recent = false;
+            }
+            Step::Crash => {
+                let mut left = state.left.clone();
+                left.crashes -= 1;
+                let booted = self.booted(state.hub.clone(), left);
+                // What was sent may still arrive.
+                let on_their_way = std::mem::take(&mut state.late);
+                *state = State { late: on_their_way, writes: std::mem::take(&mut state.writes), ..booted };
+            }
+        }
+        pass_on(state);
+    }
+
+    fn built(&mut self, state: &mut State) {
+        let Phase::Looked(sync, own, later) = std::mem::replace(&mut state.build.phase, Phase::Idle) else {
+            return;
+        };
+        let outcome = self.mirrors.outcome(&sync, &own);
+        let replaced = state.pending.replace(outcome.statuses.clone(), &outcome.versions);
+        replaced.turns.into_iter().for_each(|turn| queue(state, turn));
+        state.build.queued |= replaced.again;
+        let (text, digest) = (&outcome.text, outcome.digest);
+        state.pending.expect_text(digest, &text.detail.to_string());
+        let (there, key) = (later.stored(), config_map());
+        let since = state.build.recent.then_some(Duration::ZERO);
+        let controller = &self.mirrors.name;
+        let request = match next(there.as_ref(), text, digest, since) {
+            Next::Nothing | Next::Foreign(_) => return,
+            Next::Wait(_) => {
+                state.build.waits = true;
+                return;
+            }
+            Next::Create => creating(controller, &key, text),
+            Next::Apply(uid) => applying(controller, &key, uid, text),
+        };
+        state.build.phase = Phase::Sending(Arc::new(request.unwrap()));
+    }
+
+    fn store(&mut self, state: &mut State, fate: Fate) {
+        let Phase::Sending(request) = std::mem::replace(&mut state.build.phase, Phase::Idle) else { return };
+        match self.carry_out(state, "ConfigMap topology", &request, fate) {
+            Ok(version) => {
+                state.build.written = version;
+                state.build.recent = true;
+            }
+            Err(_) => state.build.queued = true,
+        }
+    }
+
+    fn take_turn(&mut self, state: &mut State, turn: &Turn) {
+        state.turns.remove(turn);
+        let Some(write) = state.pending.next(&turn.key) else { return };
+        let request = match (&turn.key, &write.status.desired) {
+            (StatusKey::Gateway(key), Desired::Gateway { uid, generation, conditions }) => {
+                let there = state.own.mirror.read().view(NOW).gateway(key).cloned();
+                let Some(there) = there.filter(|there| there.is_of(uid)) else {
+                    state.pending.is_gone(&turn.key, &write);
+                    return;
+                };
+                let what = (&*conditions.texts, *generation);
+                Some(Arc::new(there.request(&self.mirrors.name, key, what, NOW).unwrap()))
+            }
+            _ => None,
+        };
+        state.jobs.insert(turn.clone(), Job { write, request });
+    }
+
+    fn read(&mut self, state: &mut State, turn: &Turn) {
+        let StatusKey::Route(_, key) = &turn.key else { return };
+        let Some(write) = state.pending.next(&turn.key) else { return finish(state, turn) };
+        let place = (own_sources()[1].clone(), key.clone());
+        let Some(entry) = state.hub.objects.get(&place) else {
+            state.pending.is_gone(&turn.key, &write);
+            return finish(state, turn);
+        };
+        let mut found = object(&entry.content.json);
+        found.metadata.resource_version = entry.version.to_string();
+        let request = replacing_parents(&self.mirrors.name, &http_routes(), &found, &write.status, NOW);
+        match request.unwrap() {
+            None => {
+                let again = state.pending.settle(&turn.key, &write, entry.version);
+                again.into_iter().for_each(|turn| queue(state, turn));
+                finish(state, turn);
+            }
+            Some(request) => {
+                let request = Some(Arc::new(request));
+                state.jobs.insert(turn.clone(), Job { write, request });
+            }
+        }
+    }
+
+    fn send(&mut self, state: &mut State, turn: &Turn, fate: Fate) {
+        let Some(Job { write, request: Some(request) }) = state.jobs.get(turn).cloned() else { return };
+        match self.carry_out(state, &turn.key.to_string(), &request, fate) {
+            Ok(version) => state.pending.wrote(&turn.key, &write, version),
+            Err(404) => state.pending.is_gone(&turn.key, &write),
+            Err(_) => queue(state, turn.clone()),
+        }
+        finish(state, turn);
+    }
+
+    fn carry_out(&mut self, state: &mut State, object: &str, request: &Sending, fate: Fate) -> Answer {
+        if fate != Fate::Done {
+            state.left.faults -= 1;
+        }
+        *state.writes.entry(object.to_owned()).or_default() += 1;
+        if fate == Fate::Late {
+            state.late.push(request.clone());
+        }
+        if matches!(fate, Fate::Lost | Fate::Late) {
+            return Err(0);
+        }
+        let hub = Arc::make_mut(&mut state.hub);
+        let answer = serve(hub, &mut self.contents, request);
+        match fate {
+            Fate::Twice => serve(hub, &mut self.contents, request),
+            Fate::AnswerLost => Err(0),
+            _ => answer,
+        }
+    }
+}
+
+fn queue(state: &mut State, turn: Turn) {
+    if state.jobs.contains_key(&turn) {
+        state.again.insert(turn);
+    } else {
+        state.turns.insert(turn);
+    }
+}
+
+fn finish(state: &mut State, turn: &Turn) {
+    state.jobs.remove(turn);
+    if state.again.remove(turn) {
+        state.turns.insert(turn.clone());
+    }
+}
+
+/// Puts what happened into the feeds that it concerns: Gateways into two.
+fn pass_on(state: &mut State) {
+    if state.hub.events.is_empty() {
+        return;
+    }
+    for (source, event) in std::mem::take(&mut Arc::make_mut(&mut state.hub).events) {
+        for (watched, events) in &mut state.feeds {
+            if home(watched) == source {
+                events.push_back(event.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The worlds: a Gateway with a route and a policy, and who changes what.
+
+use std::collections::BTreeMap;
+
+use policy_sync::api::names::ObjectKey;
+use policy_sync::hub::Source;
+use policy_sync::sync::kinds::CLASSES;
+use policy_sync::topology::rows::RouteKind;
+use policy_sync::topology::stored::kinds::{GATEWAYS, config_map, source};
+use policy_sync_testenv::fixtures::topology::object;
+use policy_sync_testenv::fixtures::{gateway, gateway_class, params_config_map};
+use policy_sync_testenv::tenant::rate_limit_policies;
+use serde_json::{Value, json};
+
+use super::step::Topology;
+use crate::controller::CONTROLLER;
+use crate::explore::explore;
+use crate::world::{Change, SHOP, World, create, delete, edit, limits, params, policy};
+
+/// More states than any world has that is followed to its end.
+const ENOUGH: usize = 1_000_000;
+
+fn routes() -> Source {
+    source(RouteKind::Http)
+}
+
+fn stored() -> Source {
+    config_map(&ObjectKey::new(SHOP, "topology"))
+}
+
+fn route(name: &str, listener: &str) -> Value {
+    object("HTTPRoute", (SHOP, name), json!({"parentRefs": [{"name": "web", "sectionName": listener}]}))
+}
+
+/// A class, its Gateway `web`, the policy `top` on that, and the route `orders`, which attaches.
+fn world(name: &'static str) -> World {
+    let parameters = json!({"policiesToSync": [rate_limit_policies()]});
+    let mut world = World::new(name);
+    world.objects = vec![
+        (CLASSES.all(), gateway_class(SHOP, CONTROLLER, Some((SHOP, "params")))),
+        (params(), params_config_map(SHOP, "params", &parameters)),
+        (GATEWAYS.all(), gateway(SHOP, "web", SHOP, None)),
+        (limits(), policy("top", "web")),
+        (routes(), route("orders", "http")),
+    ];
+    world
+}
+
+/// Follows `world` until there are no more states, or for `states`. Where nothing goes wrong, objects are written so often at most.
+fn follow(world: &World, states: usize, most: &[(&'static str, usize)]) {
+    let asked = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
+    let limit = asked.map_or(states, |text| text.parse().unwrap());
+    let report = explore(Topology::new(world, BTreeMap::from_iter(most.iter().copied())), limit);
+    assert!(report.complete || report.states >= states, "only {} states", report.states);
+    assert!(states < ENOUGH || report.complete, "there are more");
+    assert!(report.settled > 1, "nothing has settled but the start");
+}
+
+const ORDERS: &str = "HTTPRoute shop/orders";
+const WEB: &str = "Gateway shop/web";
+const STORED: &str = "ConfigMap topology";
+
+fn attach(name: &str, listener: &'static str) -> Change {
+    edit(routes(), name, move |json| json["spec"]["parentRefs"][0]["sectionName"] = json!(listener))
+}
+
+fn tighten(name: &str) -> Change {
+    edit(limits(), name, |json| json["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(20))
+}
+
+/// Another controller says something of a route.
+fn theirs(name: &str, message: &'static str) -> Change {
+    edit(routes(), name, move |json| {
+        let mut parents = json["status"]["parents"].as_array().cloned().unwrap_or_default();
+        parents.retain(|entry| entry["controllerName"] == CONTROLLER);
+        parents.push(json!({"controllerName": "example.com/theirs", "parentRef": {"name": "web"},
+            "conditions": [{"type": "Accepted", "message": message}]}));
+        json["status"]["parents"] = parents.into();
+    })
+}
+
+/// Somebody takes away what a route says.
+fn strip(name: &str) -> Change {
+    edit(routes(), name, |json| json["status"] = json!({}))
+}
+
+#[test]
+fn a_route_detaches_and_attaches() {
+    let world = world("detach and attach").actor([attach("orders", "none"), attach("orders", "http")]);
+    follow(&world, ENOUGH, &[(ORDERS, 2), (WEB, 0), (STORED, 2)]);
+}
+
+#[test]
+fn a_limit_changes_and_nothing_is_written() {
+    follow(&world("a limit").actor([tighten("top")]), ENOUGH, &[(ORDERS, 0), (WEB, 0), (STORED, 0)]);
+}
+
+#[test]
+fn policies_come_and_go_while_a_route_attaches() {
+    let world = world("policies and a route")
+        .actor([create(limits(), policy("more", "web")), delete(limits(), "top")])
+        .actor([attach("orders", "none")]);
+    follow(&world, 30_000, &[]);
+}
+
+#[test]
+fn a_route_is_made_anew_while_a_request_fails() {
+    let anew = [delete(routes(), "orders"), create(routes(), route("orders", "none"))];
+    follow(&world("a route anew").faults(1).actor(anew), 30_000, &[]);
+}
+
+#[test]
+fn a_gateway_is_made_anew_while_a_request_fails() {
+    let anew = [delete(GATEWAYS.all(), "web"), create(GATEWAYS.all(), gateway(SHOP, "web", SHOP, None))];
+    follow(&world("a Gateway anew").faults(1).actor(anew), 30_000, &[]);
+}
+
+#[test]
+fn what_is_written_is_undone() {
+    let world = world("undone").actor([strip("orders"), strip("orders")]).actor([attach("orders", "none")]);
+    follow(&world, 30_000, &[]);
+}
+
+#[test]
+fn a_route_is_as_before_while_a_request_fails() {
+    let blink = [attach("orders", "none"), attach("orders", "http")];
+    follow(&world("as before").faults(1).actor(blink), 30_000, &[]);
+}
+
+#[test]
+fn another_controller_writes_the_same_list() {
+    let world = world("another controller")
+        .actor([theirs("orders", "one"), theirs("orders", "two")])
+        .actor([attach("orders", "none")]);
+    follow(&world, 30_000, &[]);
+}
+
+#[test]
+fn a_policy_goes_and_the_process_dies() {
+    let world = world("a policy goes, and a crash").crashes(1).faults(1).actor([delete(limits(), "top")]);
+    follow(&world, 30_000, &[]);
+}
+
+#[test]
+fn somebody_writes_into_the_config_map_and_deletes_it() {
+    let scribble = edit(stored(), "topology", |json| json["data"]["topology"] = json!("scribble"));
+    let world = world("the ConfigMap").actor([scribble, delete(stored(), "topology")]);
+    follow(&world.actor([attach("orders", "none")]), 30_000, &[]);
+}
+
+#[test]
+fn what_cannot_be_read_holds_nobody_up() {
+    let spoil = edit(routes(), "orders", |json| json["spec"]["parentRefs"] = json!("none"));
+    let forge = edit(routes(), "orders", |json| {
+        json["status"]["parents"] = json!([{"controllerName": CONTROLLER, "parentRef": 7}, "junk"]);
+    });
+    let world = world("unreadable").with(routes(), route("carts", "none"));
+    follow(&world.actor([forge, spoil]).actor([attach("carts", "http")]), 30_000, &[]);
+}

@@ -1,0 +1,184 @@
+//! The picture of a graph: well-formed whatever names there are, bounded, and nothing of it out of its box.
+
+use std::collections::BTreeMap;
+
+use policy_sync::topology::Graph;
+use policy_sync::topology::show::picture::{Column, Picture, Row, Tile};
+use policy_sync::topology::show::{Named, Scope, TopologyReport, faults, svg};
+use proptest::prelude::*;
+use roxmltree::{Document, Node};
+use serde_json::{Value, json};
+
+use crate::shorthand::objects;
+use crate::worlds::world;
+
+fn picture(world: &[Value]) -> Picture {
+    let objects = objects(world);
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    Picture::new(&TopologyReport::new(&graph, Scope::default(), faults(&graph, &|_| None)))
+}
+
+fn drawn(world: &[Value]) -> String {
+    svg::svg(&picture(world), &|object| Some(format!("/objects/{}", object.id)))
+}
+
+fn number(node: Node<'_, '_>, name: &str) -> f64 {
+    node.attribute(name).unwrap().parse().unwrap()
+}
+
+/// Each text that is shown, but for titles.
+fn texts(svg: &Document<'_>) -> Vec<String> {
+    let texts = svg.descendants().filter(|node| node.has_tag_name("text"));
+    texts.filter_map(|node| node.first_child()?.text()).map(str::to_owned).collect()
+}
+
+/// Every text ends before its box does: of its tile, or of the mark that it stands in.
+fn all_is_in_its_box(svg: &Document<'_>) {
+    for group in svg.descendants().filter(|node| node.has_tag_name("g")) {
+        let boxes: Vec<_> = group.descendants().filter(|node| node.has_tag_name("rect")).collect();
+        for text in group.descendants().filter(|node| node.has_tag_name("text")) {
+            let (x, y) = (number(text, "x"), number(text, "y"));
+            let shown = text.first_child().unwrap().text().unwrap();
+            let columns: usize = shown.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
+            let end = x + 8.0 * columns as f64;
+            let fits = |node: &Node<'_, '_>| {
+                let (left, top) = (number(*node, "x"), number(*node, "y"));
+                let (right, bottom) = (left + number(*node, "width"), top + number(*node, "height"));
+                left <= x && end <= right && top < y && y <= bottom
+            };
+            assert!(boxes.iter().any(fits), "{shown:?} runs out of its box");
+            assert!(shown.is_ascii() || text.has_attribute("textLength"), "{shown:?} may be of any width");
+        }
+    }
+}
+
+#[test]
+fn a_gateway_with_its_listeners_its_routes_and_what_they_lead_to() {
+    let world = [
+        json!({"GatewayClass": "istio"}),
+        json!({"Gateway": "web", "listeners": [{"hostname": "*.example.com"}, {"name": "b", "port": 81}]}),
+        json!({"Service": "api", "ports": [{"port": 80}]}),
+        json!({"HTTPRoute": "orders", "parents": ["web#http"], "hostnames": ["a.example.com"],
+            "rules": [{"name": "read", "backends": ["api:80"]}]}),
+        json!({"HTTPRoute": "nowhere", "parents": ["web#none"]}),
+        json!({"RateLimitPolicy": "top", "target": "Gateway/web", "limits": {"x": {}}}),
+        json!({"AuthPolicy": "one", "target": "HTTPRoute/orders#read", "rules": {}}),
+        json!({"AuthPolicy": "two", "target": "HTTPRoute/orders#read", "rules": {}}),
+    ];
+    let svg = drawn(&world);
+    let svg = Document::parse(&svg).unwrap();
+    let texts = texts(&svg);
+    let shown = [
+        "GatewayClasses",
+        "GatewayClass istio",
+        "Gateways",
+        "Gateway shop/web",
+        "1 policy",
+        "http: HTTP 80 *.example.com",
+        "b: HTTP 81 *",
+        "routes",
+        "HTTPRoute shop/orders",
+        "rule read",
+        "2 policies",
+        "! HTTPRoute shop/nowhere",
+        "! NoMatchingParent: Gateway shop/…",
+        "backends",
+        "Service shop/api",
+        "port 80",
+    ];
+    for text in shown {
+        assert!(texts.iter().any(|found| found == text), "{text:?} in {texts:#?}");
+    }
+    all_is_in_its_box(&svg);
+    let pages: Vec<_> = svg.descendants().filter_map(|node| node.attribute("href")).collect();
+    assert!(pages.contains(&"/objects/httproute.gateway.networking.k8s.io:shop/orders"), "{pages:?}");
+    assert!(pages.contains(&"/objects/ratelimitpolicy.kuadrant.io:shop/top"), "{pages:?}");
+    let titles: Vec<_> = svg.descendants().filter(|node| node.has_tag_name("title")).collect();
+    let is_whole = |node: &&Node<'_, '_>| node.text() == Some("AuthPolicy shop/one, AuthPolicy shop/two");
+    assert!(titles.iter().any(|node| is_whole(&node)), "the mark names its policies");
+    // Class to Gateway, listener to route, rule to port.
+    let lines = svg.descendants().filter(|node| node.attribute("d").is_some_and(|d| d.contains('C')));
+    assert_eq!(lines.count(), 3);
+}
+
+#[test]
+fn what_is_at_fault_comes_first_and_the_rest_is_counted() {
+    let mut world = vec![json!({"Gateway": "web", "listeners": [{}]})];
+    world.extend((0..130).map(|number| json!({"HTTPRoute": format!("r-{number:03}"), "parents": ["web"]})));
+    world.push(json!({"HTTPRoute": "z-nowhere", "parents": ["web#none"]}));
+    let picture = picture(&world);
+    let columns: BTreeMap<Column, _> = picture.columns.into_iter().collect();
+    let routes = &columns[&Column::Routes];
+    assert_eq!(routes.len(), 101);
+    let named = |words: &str| {
+        routes.iter().position(|tile| tile.object.as_ref().is_some_and(|object| object.words == words))
+    };
+    assert_eq!(named("HTTPRoute shop/z-nowhere"), Some(99), "what is not attached stands last");
+    assert_eq!(named("HTTPRoute shop/r-099"), None);
+    assert_eq!(routes[100].rows[0].text, "31 more routes");
+}
+
+#[test]
+fn many_listeners_are_one_line() {
+    let listeners: Vec<Value> =
+        (0..60).map(|number| json!({"name": format!("l{number}"), "port": 1000 + number})).collect();
+    let world = [
+        json!({"Gateway": "web", "listeners": listeners}),
+        json!({"HTTPRoute": "all", "parents": ["web"]}),
+        json!({"HTTPRoute": "one", "parents": ["web#l7"]}),
+    ];
+    // And one from the class.
+    assert_eq!(picture(&world).lines.len(), 3);
+}
+
+#[test]
+fn a_hundred_routes_of_sixteen_rules_take_less_than_200_kib() {
+    let rules: Vec<Value> = (0..16).map(|_| json!({"backends": ["api:80"]})).collect();
+    let listeners: Vec<Value> =
+        (0..64).map(|number| json!({"name": format!("l{number}"), "port": 1000 + number})).collect();
+    let mut world = vec![
+        json!({"Gateway": "web", "listeners": listeners}),
+        json!({"Service": "api", "ports": [{"port": 80}]}),
+    ];
+    world.extend(
+        (0..1000).map(
+            |number| json!({"HTTPRoute": format!("route-{number}"), "parents": ["web"], "rules": rules}),
+        ),
+    );
+    let svg = drawn(&world);
+    assert!(svg.len() < 200 * 1024, "{} bytes", svg.len());
+}
+
+#[test]
+fn text_is_text_and_fits() {
+    let long = "a".repeat(250);
+    let names = [
+        "<script>alert(1)</script>",
+        "\"'&",
+        "\u{202e}gpj.exe",
+        "\u{1b}[2J",
+        "名前名前名前名前名前名前名前名前",
+        &long,
+    ];
+    for name in names {
+        let row = Row { text: name.to_owned(), title: name.to_owned(), policies: Vec::new(), faulty: true };
+        let object = Some(Named { id: name.to_owned(), words: name.to_owned() });
+        let tile = Tile { object, rows: vec![row.clone(), row], unattached: vec![name.to_owned()] };
+        let picture = Picture { columns: vec![(Column::Routes, vec![tile])], ..Picture::default() };
+        let svg = svg::svg(&picture, &|object| Some(object.id.clone()));
+        let svg = Document::parse(&svg).unwrap_or_else(|error| panic!("{name:?}: {error}\n{svg}"));
+        all_is_in_its_box(&svg);
+        assert!(svg.descendants().all(|node| !node.has_tag_name("script")));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn every_world_has_a_picture(world in world()) {
+        let svg = drawn(&world);
+        all_is_in_its_box(&Document::parse(&svg).unwrap());
+    }
+}
