@@ -62,6 +62,16 @@ pub struct Needs {
 }
 
 impl<'f> Facts<'f> {
+    /// How many objects there are that are nodes by themselves.
+    pub(super) fn count(&self) -> usize {
+        let routes: usize = self.routes.iter().map(|rows| rows.objects.len()).sum();
+        self.classes.objects.len()
+            + self.gateways.objects.len()
+            + self.sets.objects.len()
+            + self.services.objects.len()
+            + routes
+    }
+
     /// What else has to be known, as what is known refers to it.
     #[must_use]
     pub fn needs(&self) -> Needs {

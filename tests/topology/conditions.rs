@@ -192,3 +192,20 @@ fn kinds_of_two_groups_that_share_a_name_stand_with_their_groups() {
     ];
     assert_eq!(gateway(&world, 6), ["AAffected=True Affected: affected by shop/p (x.io), shop/p (y.io)"]);
 }
+
+#[test]
+fn where_grants_are_not_known_nobody_learns_what_there_is_in_another_namespace() {
+    let world = [
+        json!({"Gateway": "web", "listeners": [{}]}),
+        json!({"Service": "theirs/api", "ports": [{"port": 80}]}),
+        json!({"HTTPRoute": "r", "parents": ["web"],
+            "rules": [{"backends": ["theirs/api:81"]}, {"backends": ["theirs/none:80"]}]}),
+    ];
+    let objects = objects(&world);
+    let mut facts = objects.facts();
+    let resolved = |facts: &Facts<'_>| routes(facts, "web")["r"][0][1].clone();
+    assert!(resolved(&facts).starts_with("ResolvedRefs=False RefNotPermitted: no ReferenceGrant"));
+    facts.grants.known = false;
+    facts.services.known = true;
+    assert_eq!(resolved(&facts), RESOLVED);
+}

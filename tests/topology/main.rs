@@ -6,6 +6,7 @@ mod cases;
 mod conditions;
 mod in_force;
 mod known;
+mod lent;
 mod merging;
 mod order;
 mod picture;

@@ -38,7 +38,7 @@ impl<'f> Graph<'f> {
 impl<'f> Builder<'f> {
     fn new(facts: &'f Facts<'f>) -> Self {
         let grants = Grants::new(facts);
-        let mut objects: Vec<Object<'f>> = Vec::new();
+        let mut objects: Vec<Object<'f>> = Vec::with_capacity(facts.count());
         take(&mut objects, GATEWAY, &facts.gateways, ObjectRow::Gateway);
         take(&mut objects, GATEWAY_CLASS, &facts.classes, ObjectRow::Class);
         take(&mut objects, LISTENER_SET, &facts.sets, ObjectRow::Set);

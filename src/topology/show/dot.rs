@@ -1,7 +1,8 @@
 //! A graph as [DOT](https://graphviz.org/doc/info/lang.html), in the form that Kuadrant's tools read: a node's id is its locator, its
 //! label `Kind\nnamespace/name`, and a dashed edge leads from a policy to what it targets.
 
-use std::fmt;
+use std::fmt::{self, Write};
+use std::ops::Range;
 
 use super::TopologyReport;
 use crate::topology::graph::{Graph, NodeId, ObjectRow};
@@ -67,11 +68,12 @@ fn is_gateway(graph: &Graph<'_>, node: NodeId) -> bool {
 pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> Option<String> {
     let graph = report.graph();
     let kept = kept(report, detail);
-    let mut lines = Lines { all: Vec::new(), room: limit.checked_sub(BEGIN.len() + END.len())? };
+    let mut lines =
+        Lines { text: String::new(), places: Vec::new(), room: limit.checked_sub(BEGIN.len() + END.len())? };
     for node in report.nodes().filter(|node| kept[node.index()]) {
         let locator = graph.locator(node);
         let label = label(graph, node, detail);
-        lines.push(format!("  {} [label={label} shape=box];", quoted(&locator.to_string())))?;
+        lines.push(format_args!("  {} [label={label} shape=box];", quoted(&locator.to_string())))?;
     }
     let targets = |policy: &PolicyNode<'_>| -> Vec<NodeId> {
         let on = policy.targets.iter().filter_map(|target| target.node.as_ref().ok());
@@ -84,40 +86,53 @@ pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> 
             continue;
         }
         let label = text(&[locator.kind.kind, &locator.object()]);
-        lines.push(format!("  {} [label={label} shape=note];", quoted(&locator.to_string())))?;
+        lines.push(format_args!("  {} [label={label} shape=note];", quoted(&locator.to_string())))?;
         for target in targets {
             let to = graph.locator(target).to_string();
-            lines.push(format!("  {} -> {} [style=dashed];", quoted(&locator.to_string()), quoted(&to)))?;
+            lines.push(format_args!(
+                "  {} -> {} [style=dashed];",
+                quoted(&locator.to_string()),
+                quoted(&to)
+            ))?;
         }
     }
     for (from, to) in report.links().filter(|(from, to)| kept[from.index()] && kept[to.index()]) {
         let [from, to] = [from, to].map(|node| quoted(&graph.locator(node).to_string()));
-        lines.push(format!("  {from} -> {to};"))?;
+        lines.push(format_args!("  {from} -> {to};"))?;
     }
-    let Lines { mut all, .. } = lines;
-    all.sort();
-    let length: usize = all.iter().map(|line| line.len() + 1).sum();
-    let mut dot = String::with_capacity(BEGIN.len() + length + END.len());
-    dot.push_str(BEGIN);
-    for line in all {
-        dot.push_str(&line);
-        dot.push('\n');
-    }
-    dot.push_str(END);
-    Some(dot)
+    Some(lines.sorted())
 }
 
 /// Lines, as long as there is room for them.
 struct Lines {
-    all: Vec<String>,
+    text: String,
+    /// Where each begins and ends.
+    places: Vec<Range<usize>>,
     room: usize,
 }
 
 impl Lines {
-    fn push(&mut self, line: String) -> Option<()> {
-        self.room = self.room.checked_sub(line.len() + 1)?;
-        self.all.push(line);
+    fn push(&mut self, line: fmt::Arguments<'_>) -> Option<()> {
+        let begin = self.text.len();
+        // Writing to a string cannot fail.
+        let _ = self.text.write_fmt(line);
+        self.room = self.room.checked_sub(self.text.len() - begin + 1)?;
+        self.places.push(begin..self.text.len());
         Some(())
+    }
+
+    /// The document.
+    fn sorted(self) -> String {
+        let Self { text, mut places, .. } = self;
+        places.sort_by_key(|place| &text[place.clone()]);
+        let mut dot = String::with_capacity(BEGIN.len() + text.len() + places.len() + END.len());
+        dot.push_str(BEGIN);
+        for place in places {
+            dot.push_str(&text[place]);
+            dot.push('\n');
+        }
+        dot.push_str(END);
+        dot
     }
 }
 

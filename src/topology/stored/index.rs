@@ -177,7 +177,8 @@ impl<'m> View<'m> {
             };
             StandingRoute { key: key.clone(), route, status: row.status }
         });
-        let mut all: Vec<StandingRoute> = rows.collect();
+        let mut all = Vec::with_capacity(table.map_or(0, hub::Table::count));
+        all.extend(rows);
         all.sort_unstable_by(|left, right| left.key.cmp(&right.key));
         RouteRows { known: self.is_listed(&source), all }
     }
@@ -188,8 +189,9 @@ impl<'m> View<'m> {
         kind: KindRef<'static>,
         faults: &mut Vec<ObjectFault>,
     ) -> Taken<T> {
-        let mut objects = Vec::new();
-        for (key, Read(read)) in self.0.table::<Read<T>>(source).into_iter().flat_map(hub::Table::iter) {
+        let table = self.0.table::<Read<T>>(source);
+        let mut objects = Vec::with_capacity(table.map_or(0, hub::Table::count));
+        for (key, Read(read)) in table.into_iter().flat_map(hub::Table::iter) {
             match read {
                 Ok(found) => objects.push((key.clone(), found.clone())),
                 Err(fault) => faults.push(ObjectFault::new(Locator::of(kind, key), fault)),

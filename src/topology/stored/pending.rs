@@ -159,18 +159,15 @@ impl PendingStatuses {
     /// Takes in that the watch shows, at `version`, a status that says this; returns whether that is as it is to be, or about to be.
     pub fn shows(&mut self, key: &StatusKey, digest: Hash, version: u64) -> bool {
         let Some(write) = self.writes.get(key) else { return false };
-        let is_it = write.status.digest == digest;
-        match write.state {
-            // The watch has not come to what was written: that has replaced what it shows.
-            State::Written(written) if !is_it && version < written => return true,
-            State::Waits if !is_it => return false,
-            // Where somebody else has written over it, the next graph has it written anew.
-            State::Waits | State::Written(_) => self.writes.remove(key),
-        };
-        if is_it && let Some(unseen) = &mut self.unseen {
+        if write.status.digest != digest {
+            // The watch has not come to what was written, which has replaced what it shows. Otherwise somebody has written over it.
+            return matches!(write.state, State::Written(written) if version < written);
+        }
+        self.writes.remove(key);
+        if let Some(unseen) = &mut self.unseen {
             unseen.statuses.insert(key.clone(), digest);
         }
-        is_it
+        true
     }
 
     /// What is to be written now of `key`.

@@ -11,7 +11,7 @@ use policy_sync::topology::stored::{PendingStatuses, PendingWrite, Turn};
 
 use super::mirrors::Own;
 use crate::controller::{Mind, id_of};
-use crate::hub::{Event, Hub};
+use crate::hub::{Entry, Event, Hub};
 use crate::state::Left;
 
 /// A request on its way.
@@ -46,8 +46,18 @@ pub(super) struct Build {
 #[derive(Clone)]
 pub(super) struct Job {
     pub(super) write: PendingWrite,
-    /// `None` while the route is to be read.
-    pub(super) request: Option<Sending>,
+    pub(super) stage: Stage,
+}
+
+/// How far it has come.
+#[derive(Clone)]
+pub(super) enum Stage {
+    /// The route is to be read.
+    Taken,
+    /// It was, as it was then; `None` where it was gone.
+    Read(Option<Entry>),
+    /// The status is written.
+    Sending(Sending),
 }
 
 #[derive(Clone)]
@@ -67,6 +77,8 @@ pub(super) struct State {
     pub(super) left: Left,
     /// How many requests were sent for each object, as far as rules count them.
     pub(super) writes: BTreeMap<String, usize>,
+    /// Whether the last request was refused. Nothing depends on it but a rule.
+    pub(super) refused: bool,
 }
 
 impl State {
@@ -91,8 +103,15 @@ impl State {
             Phase::Sending(request) => (3, id_of(request)).hash(&mut hasher),
         }
         self.turns.hash(&mut hasher);
-        for (turn, Job { write, request }) in &self.jobs {
-            (turn, write, request.as_ref().map(|request| id_of(request))).hash(&mut hasher);
+        for (turn, Job { write, stage }) in &self.jobs {
+            (turn, write).hash(&mut hasher);
+            match stage {
+                Stage::Taken => 0.hash(&mut hasher),
+                Stage::Read(found) => {
+                    (1, found.as_ref().map(|entry| (entry.content.id, entry.version))).hash(&mut hasher);
+                }
+                Stage::Sending(request) => (2, id_of(request)).hash(&mut hasher),
+            }
         }
         self.again.hash(&mut hasher);
         self.late.iter().map(|late| id_of(late)).collect::<Vec<_>>().hash(&mut hasher);

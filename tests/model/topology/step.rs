@@ -10,7 +10,7 @@ use policy_sync_testenv::memory::topology_stands;
 use serde_json::Value;
 
 use super::mirrors::Mirrors;
-use super::state::{Build, Phase, State};
+use super::state::{Build, Phase, Stage, State};
 use crate::controller::CONTROLLER;
 use crate::explore::Model;
 use crate::hub::{Contents, Hub, object};
@@ -39,6 +39,8 @@ pub(super) enum Step {
     Take(Turn),
     /// The route is read.
     Read(Turn),
+    /// What was read is looked at.
+    Decide(Turn),
     /// The status is written.
     Send(Turn, Fate),
     /// A request arrives for which nobody waits any longer.
@@ -89,9 +91,10 @@ impl<'w> Topology<'w> {
             Phase::Sending(_) => steps.push(Step::Store(Fate::Done)),
         }
         for (turn, job) in &state.jobs {
-            steps.push(match job.request {
-                None => Step::Read(turn.clone()),
-                Some(_) => Step::Send(turn.clone(), Fate::Done),
+            steps.push(match job.stage {
+                Stage::Taken => Step::Read(turn.clone()),
+                Stage::Read(_) => Step::Decide(turn.clone()),
+                Stage::Sending(_) => Step::Send(turn.clone(), Fate::Done),
             });
         }
         let free = state.turns.iter().filter(|turn| !state.jobs.contains_key(turn));
@@ -112,11 +115,9 @@ impl<'w> Topology<'w> {
         Ok(())
     }
 
-    /// A write changes something, or is refused because something has changed.
+    /// A write changes something, or is refused.
     fn writes_nothing_that_stands(before: &State, step: &Step, after: &State) -> Result<(), String> {
-        let is_refused =
-            after.build.queued || after.turns.len() > before.turns.len() || !after.again.is_empty();
-        if step.is_write() && before.hub.digest == after.hub.digest && !is_refused {
+        if step.is_write() && before.hub.digest == after.hub.digest && !after.refused {
             return Err("what stands already is written".to_owned());
         }
         Ok(())
@@ -190,7 +191,7 @@ impl Model for Topology<'_> {
             if matches!(state.build.phase, Phase::Sending(_)) {
                 steps.extend(FAULTS.map(Step::Store));
             }
-            for (turn, _) in state.jobs.iter().filter(|(_, job)| job.request.is_some()) {
+            for (turn, _) in state.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::Sending(_))) {
                 steps.extend(FAULTS.map(|fate| Step::Send(turn.clone(), fate)));
             }
             let behind = state.feeds.iter().filter(|(_, events)| !events.is_empty());

@@ -9,7 +9,7 @@ use policy_sync::topology::stored::{Desired, PendingStatuses, StatusKey, Turn, r
 
 use super::hub::serve;
 use super::mirrors::{NOW, config_map, home, http_routes, own_sources};
-use super::state::{Build, Job, Phase, Sending, State};
+use super::state::{Build, Job, Phase, Sending, Stage, State};
 use super::step::{Step, Topology};
 use crate::hub::{Hub, object};
 use crate::state::Left;
@@ -38,6 +38,7 @@ impl Topology<'_> {
             late: Vec::new(),
             left,
             writes: BTreeMap::new(),
+            refused: false,
         }
     }
 
@@ -84,7 +85,8 @@ impl Topology<'_> {
             Step::Built => self.built(state),
             Step::Store(fate) => self.store(state, *fate),
             Step::Take(turn) => self.take_turn(state, turn),
-            Step::Read(turn) => self.read(state, turn),
+            Step::Read(turn) => read(state, turn),
+            Step::Decide(turn) => self.decide(state, turn),
             Step::Send(turn, fate) => self.send(state, turn, *fate),
             Step::Late(index) => {
                 let request = state.late.remove(*index);
@@ -146,7 +148,7 @@ impl Topology<'_> {
     fn take_turn(&mut self, state: &mut State, turn: &Turn) {
         state.turns.remove(turn);
         let Some(write) = state.pending.next(&turn.key) else { return };
-        let request = match (&turn.key, &write.status.desired) {
+        let stage = match (&turn.key, &write.status.desired) {
             (StatusKey::Gateway(key), Desired::Gateway { uid, generation, conditions }) => {
                 let there = state.own.mirror.read().view(NOW).gateway(key).cloned();
                 let Some(there) = there.filter(|there| there.is_of(uid)) else {
@@ -154,18 +156,17 @@ impl Topology<'_> {
                     return;
                 };
                 let what = (&*conditions.texts, *generation);
-                Some(Arc::new(there.request(&self.mirrors.name, key, what, NOW).unwrap()))
+                let request = there.request(&self.mirrors.name, key, what, NOW);
+                Stage::Sending(Arc::new(request.unwrap()))
             }
-            _ => None,
+            _ => Stage::Taken,
         };
-        state.jobs.insert(turn.clone(), Job { write, request });
+        state.jobs.insert(turn.clone(), Job { write, stage });
     }
 
-    fn read(&mut self, state: &mut State, turn: &Turn) {
-        let StatusKey::Route(_, key) = &turn.key else { return };
-        let Some(write) = state.pending.next(&turn.key) else { return finish(state, turn) };
-        let place = (own_sources()[1].clone(), key.clone());
-        let Some(entry) = state.hub.objects.get(&place) else {
+    fn decide(&mut self, state: &mut State, turn: &Turn) {
+        let Some(Job { write, stage: Stage::Read(found) }) = state.jobs.get(turn).cloned() else { return };
+        let Some(entry) = found else {
             state.pending.is_gone(&turn.key, &write);
             return finish(state, turn);
         };
@@ -179,14 +180,16 @@ impl Topology<'_> {
                 finish(state, turn);
             }
             Some(request) => {
-                let request = Some(Arc::new(request));
-                state.jobs.insert(turn.clone(), Job { write, request });
+                let stage = Stage::Sending(Arc::new(request));
+                state.jobs.insert(turn.clone(), Job { write, stage });
             }
         }
     }
 
     fn send(&mut self, state: &mut State, turn: &Turn, fate: Fate) {
-        let Some(Job { write, request: Some(request) }) = state.jobs.get(turn).cloned() else { return };
+        let Some(Job { write, stage: Stage::Sending(request) }) = state.jobs.get(turn).cloned() else {
+            return;
+        };
         match self.carry_out(state, &turn.key.to_string(), &request, fate) {
             Ok(version) => state.pending.wrote(&turn.key, &write, version),
             Err(404) => state.pending.is_gone(&turn.key, &write),
@@ -208,12 +211,20 @@ impl Topology<'_> {
         }
         let hub = Arc::make_mut(&mut state.hub);
         let answer = serve(hub, &mut self.contents, request);
+        state.refused = answer.is_err();
         match fate {
             Fate::Twice => serve(hub, &mut self.contents, request),
             Fate::AnswerLost => Err(0),
             _ => answer,
         }
     }
+}
+
+fn read(state: &mut State, turn: &Turn) {
+    let StatusKey::Route(_, key) = &turn.key else { return };
+    let Some(write) = state.pending.next(&turn.key) else { return finish(state, turn) };
+    let found = state.hub.objects.get(&(own_sources()[1].clone(), key.clone())).cloned();
+    state.jobs.insert(turn.clone(), Job { write, stage: Stage::Read(found) });
 }
 
 fn queue(state: &mut State, turn: Turn) {

@@ -79,9 +79,24 @@ fn theirs(name: &str, message: &'static str) -> Change {
     })
 }
 
+/// Where what was taken away is kept.
+const STASH: &str = "example.com/stash";
+
 /// Somebody takes away what a route says.
 fn strip(name: &str) -> Change {
-    edit(routes(), name, |json| json["status"] = json!({}))
+    edit(routes(), name, |json| {
+        let stash = json["status"]["parents"].to_string();
+        json["metadata"]["annotations"][STASH] = stash.into();
+        json["status"] = json!({});
+    })
+}
+
+/// They put it back.
+fn restore(name: &str) -> Change {
+    edit(routes(), name, |json| {
+        let stash = json["metadata"]["annotations"][STASH].as_str().unwrap_or("null");
+        json["status"]["parents"] = serde_json::from_str(stash).unwrap();
+    })
 }
 
 #[test]
@@ -122,6 +137,19 @@ fn what_is_written_is_undone() {
 }
 
 #[test]
+fn what_is_written_is_undone_and_put_back() {
+    let world = world("undone, and put back").actor([strip("orders"), restore("orders"), strip("orders")]);
+    follow(&world, ENOUGH, &[]);
+}
+
+#[test]
+fn a_route_comes_and_is_made_anew_as_it_was() {
+    let new = || create(routes(), route("orders", "http"));
+    let world = world("a route anew, the same").without("orders").faults(1);
+    follow(&world.actor([new(), delete(routes(), "orders"), new()]), 30_000, &[]);
+}
+
+#[test]
 fn a_route_is_as_before_while_a_request_fails() {
     let blink = [attach("orders", "none"), attach("orders", "http")];
     follow(&world("as before").faults(1).actor(blink), 30_000, &[]);
@@ -156,4 +184,14 @@ fn what_cannot_be_read_holds_nobody_up() {
     });
     let world = world("unreadable").with(routes(), route("carts", "none"));
     follow(&world.actor([forge, spoil]).actor([attach("carts", "http")]), 30_000, &[]);
+}
+
+#[test]
+fn a_gateway_cannot_be_read_any_more_and_can_again() {
+    let listeners = |listeners: Value| {
+        edit(GATEWAYS.all(), "web", move |json| json["spec"]["listeners"] = listeners.clone())
+    };
+    let whole = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
+    let world = world("an unreadable Gateway").actor([listeners(json!("none")), listeners(whole)]);
+    follow(&world, ENOUGH, &[]);
 }
