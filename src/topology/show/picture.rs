@@ -53,6 +53,16 @@ impl Column {
         }
     }
 
+    /// The same at the head of the column.
+    #[must_use]
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::Routes => "Routes",
+            Self::Backends => "Backends",
+            Self::Classes | Self::Gateways | Self::Sets => self.words(),
+        }
+    }
+
     fn of(graph: &Graph<'_>, node: NodeId) -> Self {
         let object = graph.object(node);
         match (&object.row, object.locator.kind) {

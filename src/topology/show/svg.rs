@@ -75,7 +75,7 @@ impl Writer<'_> {
         }
         for (index, ((column, tiles), (tops, _))) in picture.columns.iter().zip(&seats).enumerate() {
             let (x, y) = (left(index), MARGIN + SIZE);
-            writeln!(self.out, "<text x=\"{x}\" y=\"{y}\" font-weight=\"bold\">{}</text>", column.words())?;
+            writeln!(self.out, "<text x=\"{x}\" y=\"{y}\" font-weight=\"bold\">{}</text>", column.heading())?;
             for (tile, top) in tiles.iter().zip(tops) {
                 self.tile(tile, x, *top)?;
             }
