@@ -92,7 +92,7 @@ enum Format {
     Tree,
     /// Text for Graphviz.
     Dot,
-    /// A picture of at most 100 routes, with what is at fault first.
+    /// A picture, of at most 100 objects of a sort: what is at fault is not left out for others.
     Svg,
     /// All of it, for programs.
     Json,

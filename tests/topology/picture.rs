@@ -65,6 +65,7 @@ fn a_gateway_with_its_listeners_its_routes_and_what_they_lead_to() {
         json!({"RateLimitPolicy": "top", "target": "Gateway/web", "limits": {"x": {}}}),
         json!({"AuthPolicy": "one", "target": "HTTPRoute/orders#read", "rules": {}}),
         json!({"AuthPolicy": "two", "target": "HTTPRoute/orders#read", "rules": {}}),
+        json!({"AuthPolicy": "lost", "target": "HTTPRoute/gone", "rules": {}}),
     ];
     let svg = drawn(&world);
     let svg = Document::parse(&svg).unwrap();
@@ -86,6 +87,9 @@ fn a_gateway_with_its_listeners_its_routes_and_what_they_lead_to() {
         "Backends",
         "Service shop/api",
         "port 80",
+        "Policies without effect",
+        "! AuthPolicy shop/lost",
+        "! TargetNotFound: HTTPRoute shop/…",
     ];
     for text in shown {
         assert!(texts.iter().any(|found| found == text), "{text:?} in {texts:#?}");
@@ -117,6 +121,36 @@ fn what_is_at_fault_comes_first_and_the_rest_is_counted() {
     assert_eq!(named("HTTPRoute shop/z-nowhere"), Some(99), "what is not attached stands last");
     assert_eq!(named("HTTPRoute shop/r-099"), None);
     assert_eq!(routes[100].rows[0].text, "31 more routes");
+}
+
+#[test]
+fn what_is_not_given_and_what_is_refused_stand_as_they_are() {
+    let world = [
+        json!({"Gateway": "web", "listeners": [{}, {"name": "same"}, {"name": "other", "port": 81}]}),
+        json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": ["api:80"]}]}),
+        json!({"HTTPRoute": "elsewhere", "parents": ["web#none"]}),
+    ];
+    let objects = objects(&world);
+    let facts = objects.facts();
+    let graph = Graph::build(&facts);
+    let scope = Scope { gateway: Some("web".to_owned()), ..Scope::default() };
+    let picture = Picture::new(&TopologyReport::new(&graph, scope, Vec::new()));
+    let rows = picture.columns.iter().flat_map(|(_, tiles)| tiles).flat_map(|tile| &tile.rows);
+    let rows: Vec<&str> = rows.map(|row| &*row.title).collect();
+    assert!(rows.contains(&"HTTPRoute shop/elsewhere"), "it is refused, and in the picture: {rows:#?}");
+    assert!(rows.iter().any(|row| row.starts_with("same: HTTP 80 *: HostnameConflict")), "{rows:#?}");
+}
+
+#[test]
+fn ports_of_what_is_not_given_are_ports() {
+    let world = [
+        json!({"Gateway": "web", "listeners": [{}]}),
+        json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": ["api:80"]}]}),
+    ];
+    let svg = drawn(&world);
+    let texts = texts(&Document::parse(&svg).unwrap());
+    assert!(texts.iter().any(|text| text == "Service shop/api (not known)"), "{texts:#?}");
+    assert!(texts.iter().any(|text| text == "port 80"), "{texts:#?}");
 }
 
 #[test]
@@ -164,7 +198,7 @@ fn text_is_text_and_fits() {
     for name in names {
         let row = Row { text: name.to_owned(), title: name.to_owned(), policies: Vec::new(), faulty: true };
         let object = Some(Named { id: name.to_owned(), words: name.to_owned() });
-        let tile = Tile { object, rows: vec![row.clone(), row], unattached: vec![name.to_owned()] };
+        let tile = Tile { object, rows: vec![row.clone(), row], faults: vec![name.to_owned()] };
         let picture = Picture { columns: vec![(Column::Routes, vec![tile])], ..Picture::default() };
         let svg = svg::svg(&picture, &|object| Some(object.id.clone()));
         let svg = Document::parse(&svg).unwrap_or_else(|error| panic!("{name:?}: {error}\n{svg}"));

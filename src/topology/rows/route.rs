@@ -21,6 +21,10 @@ const PARENTS_LIMIT: usize = 32;
 /// The most host names of a route, rules of it, and backends of a rule.
 const LIMIT: usize = 16;
 
+/// The most items of lists that are kept once, and the most bytes of texts.
+const SHARED_ITEMS: usize = 4;
+const SHARED_BYTES: usize = 256;
+
 /// The kinds of routes, in the order of their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RouteKind {
@@ -106,12 +110,17 @@ pub struct Rule {
 }
 
 impl Route {
-    /// Has `shared` keep once what other routes are likely to say as well: parents, backends, and matches.
+    /// Has `shared` keep once what other routes are likely to say as well: parents, backends, and matches. What is long is hardly
+    /// shared, and what is kept stays for a while after it is gone.
     pub(in crate::topology) fn share(&mut self, shared: &mut Shared) {
-        shared.parents.intern(&mut self.parents);
+        if self.parents.len() <= SHARED_ITEMS {
+            shared.parents.intern(&mut self.parents);
+        }
         for rule in &mut self.rules {
-            shared.backends.intern(&mut rule.backends);
-            if let Some(matches) = &mut rule.matches {
+            if rule.backends.len() <= SHARED_ITEMS {
+                shared.backends.intern(&mut rule.backends);
+            }
+            if let Some(matches) = rule.matches.as_mut().filter(|matches| matches.len() <= SHARED_BYTES) {
                 shared.texts.intern(matches);
             }
         }

@@ -68,8 +68,10 @@ fn is_gateway(graph: &Graph<'_>, node: NodeId) -> bool {
 pub fn within(report: &TopologyReport<'_, '_>, detail: Detail, limit: usize) -> Option<String> {
     let graph = report.graph();
     let kept = kept(report, detail);
-    let mut lines =
-        Lines { text: String::new(), places: Vec::new(), room: limit.checked_sub(BEGIN.len() + END.len())? };
+    let room = limit.checked_sub(BEGIN.len() + END.len())?;
+    // Growing it would take half as much again.
+    let reserved = if limit == usize::MAX { 0 } else { room };
+    let mut lines = Lines { text: String::with_capacity(reserved), places: Vec::new(), room };
     for node in report.nodes().filter(|node| kept[node.index()]) {
         let locator = graph.locator(node);
         let label = label(graph, node, detail);

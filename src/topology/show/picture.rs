@@ -4,11 +4,11 @@
 //! GatewayClasses │ Gateways with their listeners │ ListenerSets │ routes with their rules │ what these lead to
 //! ```
 //!
-//! A picture is for people, so it is bounded: what is at fault comes first, and one box counts the rest of a column.
+//! A picture is for people, so it is bounded: what is at fault is never left out before the rest, which one box of a column counts.
 
 mod order;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Named, TopologyReport};
 use crate::api::text::named;
@@ -19,7 +19,7 @@ use crate::topology::locator::{GATEWAY, GATEWAY_CLASS, LISTENER_SET, Locator};
 const BOXES: usize = 100;
 /// The most rows of a box that are not at fault and have no policies. An object of a hub has 64 listeners at most.
 const ROWS: usize = 4;
-/// From so many listeners of one object to one route on, one line from the object stands for all of them.
+/// From so many listeners of one object to one route on, one line from the object stands for all of these.
 const LISTENERS: usize = 4;
 
 /// What is in a column.
@@ -35,12 +35,11 @@ pub enum Column {
     Routes,
     /// Services, and whatever else rules lead to.
     Backends,
+    /// Policies without effect.
+    Policies,
 }
 
 impl Column {
-    /// All, from the left.
-    pub const ALL: [Self; 5] = [Self::Classes, Self::Gateways, Self::Sets, Self::Routes, Self::Backends];
-
     /// What is in it, for people.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -50,6 +49,7 @@ impl Column {
             Self::Sets => "ListenerSets",
             Self::Routes => "routes",
             Self::Backends => "backends",
+            Self::Policies => "policies without effect",
         }
     }
 
@@ -59,6 +59,7 @@ impl Column {
         match self {
             Self::Routes => "Routes",
             Self::Backends => "Backends",
+            Self::Policies => "Policies without effect",
             Self::Classes | Self::Gateways | Self::Sets => self.words(),
         }
     }
@@ -95,8 +96,8 @@ pub struct Tile {
     pub object: Option<Named>,
     /// Its title, and then its sections.
     pub rows: Vec<Row>,
-    /// Why it is not attached, with the reason first.
-    pub unattached: Vec<String>,
+    /// What is at fault with it: why it is not attached or has no effect, with the reason first.
+    pub faults: Vec<String>,
 }
 
 /// A row of a box: the number of the column, of the box in it, and of the row in that.
@@ -131,10 +132,10 @@ struct Draft {
 struct Drawing<'r, 'g, 'f> {
     report: &'r TopologyReport<'g, 'f>,
     graph: &'g Graph<'f>,
-    /// Why objects are not attached, by their locators.
+    /// Why objects and sections are not attached.
     unattached: HashMap<Locator<'f>, Vec<String>>,
-    /// The nodes at fault.
-    faulty: BTreeSet<NodeId>,
+    /// What else is at fault with objects, by their locators.
+    faults: HashMap<&'r str, Vec<String>>,
     columns: BTreeMap<Column, Vec<Draft>>,
     rest: BTreeMap<Column, usize>,
 }
@@ -147,39 +148,38 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             let why = format!("{}: {}", item.reason, item.message);
             unattached.entry(item.from).or_default().push(why);
         }
-        let mut drawing = Self {
-            report,
-            graph,
-            unattached,
-            faulty: BTreeSet::new(),
-            columns: BTreeMap::new(),
-            rest: BTreeMap::new(),
-        };
-        drawing.find_faults();
+        let mut faults: HashMap<&str, Vec<String>> = HashMap::new();
+        for fault in report.faults() {
+            faults.entry(&fault.object).or_default().push(fault.message.clone());
+        }
+        let (columns, rest) = (BTreeMap::new(), BTreeMap::new());
+        let mut drawing = Self { report, graph, unattached, faults, columns, rest };
         drawing.choose();
         drawing
     }
 
-    fn find_faults(&mut self) {
-        let objects: BTreeSet<&str> = self.report.faults().iter().map(|fault| &*fault.object).collect();
-        let is_faulty = |node: &NodeId| {
-            let locator = self.graph.locator(*node);
-            let is_void = self.graph.policies_on(*node).any(|policy| policy.void.is_some());
-            is_void
-                || self.unattached.contains_key(&locator)
-                || !objects.is_empty() && objects.contains(&*locator.to_string())
-        };
-        self.faulty = self.report.nodes().filter(is_faulty).collect();
+    fn is_faulty(&self, node: NodeId) -> bool {
+        let locator = self.graph.locator(node);
+        self.unattached.contains_key(&locator)
+            || !self.faults.is_empty() && self.faults.contains_key(&*locator.to_string())
     }
 
-    fn is_faulty(&self, object: NodeId) -> bool {
-        [object].into_iter().chain(self.graph.sections(object)).any(|node| self.faulty.contains(&node))
+    /// Whether an object or one of its sections is at fault.
+    fn has_faults(&self, object: NodeId) -> bool {
+        [object].into_iter().chain(self.graph.sections(object)).any(|node| self.is_faulty(node))
     }
 
-    /// Chooses what is shown: of each column the boxes at fault first, of backends those that shown routes lead to.
+    /// The objects that are shown, and those that are not because they are not attached to any of them.
+    fn objects(&self) -> impl Iterator<Item = NodeId> {
+        let refused: HashSet<Locator<'f>> = self.unattached.keys().map(|from| from.with(None)).collect();
+        let nodes = self.graph.object_nodes();
+        nodes.filter(move |node| self.report.shows(*node) || refused.contains(&self.graph.locator(*node)))
+    }
+
+    /// Chooses what is shown: of each column those at fault before others, of backends those that shown routes lead to.
     fn choose(&mut self) {
         let mut nodes: BTreeMap<Column, Vec<NodeId>> = BTreeMap::new();
-        for node in self.report.nodes().filter(|node| !self.graph.is_section(*node)) {
+        for node in self.objects() {
             nodes.entry(Column::of(self.graph, node)).or_default().push(node);
         }
         for (column, mut all) in nodes {
@@ -189,7 +189,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
                 all.retain(|node| led.contains(node) || self.graph.policies_on(*node).next().is_some());
                 *self.rest.entry(column).or_default() += count - all.len();
             }
-            all.sort_by_key(|node| (!self.is_faulty(*node), *node));
+            all.sort_by_cached_key(|node| (!self.has_faults(*node), *node));
             *self.rest.entry(column).or_default() += all.len().saturating_sub(BOXES);
             all.truncate(BOXES);
             all.sort();
@@ -215,7 +215,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         // Listeners are what a Gateway is; of the rest, what has something to say stands first.
         if self.graph.object(node).row.listeners().is_empty() && count > ROWS {
             let has_to_say = |section: &NodeId| {
-                self.faulty.contains(section) || self.graph.policies_on(*section).next().is_some()
+                self.is_faulty(*section) || self.graph.policies_on(*section).next().is_some()
             };
             sections.sort_by_key(|section| (!has_to_say(section), *section));
             sections.truncate(ROWS);
@@ -252,6 +252,10 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
                 columns.push((*column, tiles));
             }
         }
+        let void = self.void();
+        if !void.is_empty() {
+            columns.push((Column::Policies, void));
+        }
         let placed = lines.iter().filter_map(|(from, to)| Some((*places.get(from)?, *places.get(to)?)));
         Picture { lines: placed.collect(), columns }
     }
@@ -271,21 +275,40 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
             }
         }
         let each = lines.into_iter().flat_map(|((object, to), from)| {
-            let from = if from.len() >= LISTENERS { vec![object] } else { from };
+            let is_listener = |node: &NodeId| self.graph.listener(*node).is_some();
+            let are_many = from.len() >= LISTENERS && from.iter().all(is_listener);
+            let from = if are_many { vec![object] } else { from };
             from.into_iter().map(move |from| (from, to))
         });
         each.collect()
     }
 
+    /// The policies without effect.
+    fn void(&self) -> Vec<Tile> {
+        let policies = self.report.policies().filter_map(|policy| Some((policy, policy.void.as_ref()?)));
+        let mut tiles: Vec<Tile> = policies
+            .map(|(policy, (reason, message))| {
+                let object = Named::object(policy.locator);
+                let row = Row::plain(object.words.clone(), true);
+                Tile { object: Some(object), rows: vec![row], faults: vec![format!("{reason}: {message}")] }
+            })
+            .collect();
+        let rest = tiles.len().saturating_sub(BOXES);
+        tiles.truncate(BOXES);
+        tiles.extend((rest > 0).then(|| rest_of(Column::Policies, rest)));
+        tiles
+    }
+
     fn tile(&self, draft: &Draft) -> Tile {
         let mut rows: Vec<Row> = draft.rows.iter().map(|node| self.row(*node)).collect();
         if draft.more > 0 {
-            let text = format!("{} more", draft.more);
-            rows.push(Row { title: text.clone(), text, policies: Vec::new(), faulty: false });
+            rows.push(Row::plain(format!("{} more", draft.more), false));
         }
-        let object = self.graph.locator(draft.node);
-        let unattached = self.unattached.get(&object).cloned().unwrap_or_default();
-        Tile { object: Some(Named::object(object)), rows, unattached }
+        let object = Named::object(self.graph.locator(draft.node));
+        let unattached = self.unattached.get(&self.graph.locator(draft.node)).into_iter().flatten();
+        let faults = self.faults.get(&*object.id).into_iter().flatten();
+        let faults = unattached.chain(faults).cloned().collect();
+        Tile { object: Some(object), rows, faults }
     }
 
     fn row(&self, node: NodeId) -> Row {
@@ -295,31 +318,37 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         let (text, more) = match (graph.listener(node), graph.rule(node), &graph.object(node).row) {
             (Some(listener), ..) => {
                 let host = listener.hostname.as_deref().unwrap_or("*");
-                let text = format!("{}: {} {}", listener.name, listener.protocol, listener.port);
-                (format!("{text} {host}"), Vec::new())
+                let text = format!("{}: {} {} {host}", listener.name, listener.protocol, listener.port);
+                (text, self.unattached.get(&locator).cloned().unwrap_or_default())
             }
-            (_, Some(_), _) => (words.clone(), self.unattached.get(&locator).cloned().unwrap_or_default()),
+            (_, Some(_), _) => (words, self.unattached.get(&locator).cloned().unwrap_or_default()),
+            _ if graph.is_section(node) => {
+                let what = if Column::of(graph, node) == Column::Backends { "port" } else { "listener" };
+                let section = locator.section.map(|section| section.to_string()).unwrap_or_default();
+                (format!("{what} {section}"), Vec::new())
+            }
             (_, _, ObjectRow::Route(_, route)) => {
-                (words.clone(), route.hostnames.iter().map(|name| name.to_string()).collect())
+                (words, route.hostnames.iter().map(|name| name.to_string()).collect())
             }
             (_, _, ObjectRow::Leaf(_)) => (format!("{words} (not known)"), Vec::new()),
-            _ if graph.is_section(node) => (
-                format!("port {}", locator.section.map(|port| port.to_string()).unwrap_or_default()),
-                Vec::new(),
-            ),
             _ => (
-                words.clone(),
-                graph.origin(node).map(|origin| format!("copy of the hub's {origin}")).into_iter().collect(),
+                words,
+                graph.origin(node).map(|hub| format!("copy of the hub's {hub}")).into_iter().collect(),
             ),
         };
         let title = if more.is_empty() { text.clone() } else { format!("{text}: {}", named(&more)) };
         let policies = graph.policies_on(node).map(|policy| Named::object(policy.locator)).collect();
-        Row { text, title, policies, faulty: self.faulty.contains(&node) }
+        Row { text, title, policies, faulty: self.is_faulty(node) }
+    }
+}
+
+impl Row {
+    fn plain(text: String, faulty: bool) -> Self {
+        Self { title: text.clone(), text, policies: Vec::new(), faulty }
     }
 }
 
 fn rest_of(column: Column, count: usize) -> Tile {
-    let text = format!("{count} more {}", column.words());
-    let row = Row { title: text.clone(), text, policies: Vec::new(), faulty: false };
-    Tile { object: None, rows: vec![row], unattached: Vec::new() }
+    let row = Row::plain(format!("{count} more {}", column.words()), false);
+    Tile { object: None, rows: vec![row], faults: Vec::new() }
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use super::Named;
 use super::picture::{Picture, Place, Row, Tile};
-use crate::api::text::printable;
+use crate::api::text::{named, printable};
 
 /// Lengths in pixels.
 const WIDTH: usize = 300;
@@ -39,7 +39,7 @@ struct Writer<'l> {
 
 impl Tile {
     fn height(&self) -> usize {
-        (self.rows.len() + self.unattached.len()) * ROW
+        (self.rows.len() + self.faults.len()) * ROW
     }
 }
 
@@ -111,7 +111,7 @@ impl Writer<'_> {
             let object = tile.object.as_ref().filter(|_| index == 0);
             self.row(row, object, x, y)?;
         }
-        for (index, why) in tile.unattached.iter().enumerate() {
+        for (index, why) in tile.faults.iter().enumerate() {
             let y = top + (tile.rows.len() + index) * ROW;
             self.text(&format!("! {why}"), why, (x + PADDING, y), WIDTH - 2 * PADDING, false)?;
         }
@@ -144,7 +144,7 @@ impl Writer<'_> {
                 ROW - 4,
                 (ROW - 4) / 2
             )?;
-            svg.text(&chip, &names.join(", "), (left + PADDING / 2, y), chip_width - PADDING, false)
+            svg.text(&chip, &named(&names), (left + PADDING / 2, y), chip_width - PADDING, false)
         })
     }
 

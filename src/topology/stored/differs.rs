@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::digest;
-use super::index::{OwnRows, StandingRoute};
+use super::index::{OwnRows, RouteWithStatus};
 use super::pending::{Desired, DesiredStatus};
 use super::route_status::{ENTRIES_LIMIT, RouteStatus};
 use super::status_key::StatusKey;
@@ -42,7 +42,7 @@ fn of_gateways(
     let nodes: HashMap<Locator<'_>, NodeId> = nodes.filter(|(locator, _)| locator.kind == GATEWAY).collect();
     for (key, there) in &rows.gateways {
         let (generation, conditions) = match ours.get(key) {
-            // The two watches show it at different moments: what is behind comes.
+            // The two watches show it at different moments: the other one will as well.
             Some(ours) if ours.uid != there.uid || ours.generation != there.generation => continue,
             Some(ours) => {
                 let room = AFFECTED_LIMIT.saturating_sub(there.others);
@@ -80,15 +80,15 @@ fn of_routes(
             differing.insert(key, DesiredStatus { desired, digest, uid, changed });
         }
     };
-    let mut seen = rows.routes.each_ref().map(|routes| vec![false; routes.all.len()]);
+    let mut has_entries = rows.routes.each_ref().map(|routes| vec![false; routes.all.len()]);
     if may {
         let ours: HashSet<Locator<'_>> = ours.keys().map(|key| Locator::of(GATEWAY, key)).collect();
         RouteConditions::new(graph, |gateway| ours.contains(&gateway)).each(
             |kind, locator, route, mut entries| {
                 let routes = &rows.routes[kind as usize];
                 let Some(place) = routes.place(locator.namespace, locator.name) else { return };
-                seen[kind as usize][place] = true;
-                let StandingRoute { key, status, .. } = &routes.all[place];
+                has_entries[kind as usize][place] = true;
+                let RouteWithStatus { key, status, .. } = &routes.all[place];
                 entries.truncate(ENTRIES_LIMIT.saturating_sub(status.others.into()));
                 let digest = wanted(route, &entries, status.generation);
                 differs(StatusKey::Route(kind, key.clone()), status, entries, digest);
@@ -96,10 +96,11 @@ fn of_routes(
         );
     }
     // What cannot be read says nothing.
-    for (kind, (routes, seen)) in RouteKind::ALL.into_iter().zip(rows.routes.iter().zip(&seen)) {
-        for (StandingRoute { key, status, .. }, _) in routes.all.iter().zip(seen).filter(|(_, seen)| !**seen)
-        {
-            let nothing = digest::of_route(std::iter::empty());
+    let nothing = digest::of_route(std::iter::empty());
+    for (kind, (routes, has_entries)) in RouteKind::ALL.into_iter().zip(rows.routes.iter().zip(&has_entries))
+    {
+        let without = routes.all.iter().zip(has_entries).filter(|(_, has_entries)| !**has_entries);
+        for (RouteWithStatus { key, status, .. }, _) in without {
             differs(StatusKey::Route(kind, key.clone()), status, Vec::new(), nothing);
         }
     }

@@ -15,8 +15,9 @@ use super::index::Index;
 use super::key::Key;
 use super::kinds::plurals;
 use super::metrics::TopologyMetrics;
+use super::pace::Pace;
 use super::status_key::Turn;
-use super::status_writer::{Logged, StatusWriter, pace};
+use super::status_writer::{Logged, PER_SECOND, StatusWriter};
 use super::statuses::Statuses;
 use super::storer::Storer;
 use super::watches;
@@ -130,7 +131,7 @@ impl Stored {
         let (affects, shown) = (queue.clone(), statuses.clone());
         let config_map = settings.config_map.clone();
         let feed = Feed::new(mirror.clone(), controller.clone(), clock, move |changes| {
-            if shown.change(|pending| is_affected(changes, pending, &config_map)) {
+            if shown.show(|pending| is_affected(changes, pending, &config_map)) {
                 affects.affect([Key]);
             }
         });
@@ -153,7 +154,7 @@ impl Stored {
             requests,
             queue: turns.clone(),
             statuses: statuses.clone(),
-            pace: pace(),
+            pace: Pace::new(PER_SECOND),
             repeats: Repeats::default(),
             logged: Logged::default(),
         };

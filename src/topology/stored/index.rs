@@ -175,7 +175,7 @@ impl<'m> View<'m> {
                     None
                 }
             };
-            StandingRoute { key: key.clone(), route, status: row.status }
+            RouteWithStatus { key: key.clone(), route, status: row.status }
         });
         let mut all = Vec::with_capacity(table.map_or(0, hub::Table::count));
         all.extend(rows);
@@ -216,7 +216,7 @@ impl<T> Taken<T> {
 
 /// A route with what stands in its status; no route where that cannot be read.
 #[derive(Debug)]
-pub(super) struct StandingRoute {
+pub(super) struct RouteWithStatus {
     pub(super) key: ObjectKey,
     route: Option<Arc<Route>>,
     pub(super) status: RouteStatus,
@@ -226,7 +226,7 @@ pub(super) struct StandingRoute {
 #[derive(Debug)]
 pub(super) struct RouteRows {
     known: bool,
-    pub(super) all: Vec<StandingRoute>,
+    pub(super) all: Vec<RouteWithStatus>,
 }
 
 impl RouteRows {

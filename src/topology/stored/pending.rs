@@ -210,6 +210,11 @@ impl PendingStatuses {
         }
     }
 
+    /// How many statuses are not written, or were and are not shown yet.
+    pub(super) fn len(&self) -> usize {
+        self.writes.len()
+    }
+
     /// How many statuses are not written yet.
     #[must_use]
     pub fn waiting(&self) -> usize {

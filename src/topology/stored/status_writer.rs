@@ -28,7 +28,7 @@ use crate::reconcile::{Capability, Failure, Queue, Repeats, RequestError, Reques
 use crate::topology::rows::RouteKind;
 
 /// How many routes are written in a second: this is never urgent, and whoever puts a policy on a Gateway changes as many as it has.
-const PER_SECOND: u32 = 20;
+pub(super) const PER_SECOND: u32 = 20;
 
 const FORBIDDEN: u16 = 403;
 const NOT_FOUND: u16 = 404;
@@ -64,7 +64,8 @@ pub(super) struct StatusWriter {
     pub(super) queue: Arc<Queue<Turn>>,
     pub(super) statuses: Arc<Statuses>,
     pub(super) pace: Pace,
-    pub(super) repeats: Repeats<StatusKey, Hash>,
+    /// What was written last: the hash of it, and of the uid of the object.
+    pub(super) repeats: Repeats<StatusKey, (Hash, Hash)>,
     pub(super) logged: Logged,
 }
 
@@ -75,16 +76,15 @@ pub(super) struct Logged {
     undone: Mutex<BTreeSet<Option<RouteKind>>>,
 }
 
+fn written_of(write: &PendingWrite) -> (Hash, Hash) {
+    (write.status.digest, write.status.uid)
+}
+
 fn kind_of(key: &StatusKey) -> Option<RouteKind> {
     match key {
         StatusKey::Gateway(_) => None,
         StatusKey::Route(kind, _) => Some(*kind),
     }
-}
-
-/// Routes are written so often in a second at most.
-pub(super) fn pace() -> Pace {
-    Pace::new(PER_SECOND)
 }
 
 impl Capability for StatusWriter {
@@ -100,7 +100,7 @@ impl Capability for StatusWriter {
         let key = &turn.key;
         // What another graph has taken back takes no turn from others.
         let Some(write) = self.statuses.read(|pending| pending.next(key)) else { return Ok(()) };
-        if let Some(wait) = self.repeats.wait(key, &write.status.digest, self.clock.now()) {
+        if let Some(wait) = self.repeats.wait(key, &written_of(&write), self.clock.now()) {
             if self.logged.undone.lock().insert(kind_of(key)) {
                 warn!(object = %key, "somebody undoes what is written into its status, and maybe into others of its kind");
             }
@@ -118,10 +118,7 @@ impl Capability for StatusWriter {
                 }
             }
         };
-        let Err(source) = written else {
-            self.logged.refused.lock().remove(&kind_of(key));
-            return Ok(());
-        };
+        let Err(source) = written else { return Ok(()) };
         let object = key.to_string();
         if source.code() == FORBIDDEN && self.logged.refused.lock().insert(kind_of(key)) {
             warn!(object, error = %source, "may not write its status, and maybe no other of its kind");
@@ -145,8 +142,13 @@ impl StatusWriter {
         };
         let what = (&*conditions.texts, *generation);
         let request = there.request(&self.controller, gateway, what, self.clock.now());
-        let written = apply::apply(&self.requests, &GATEWAYS.gvr(), gateway, uid, request).await?;
-        self.wrote(key, write, written.version());
+        match apply::apply(&self.requests, &GATEWAYS.gvr(), gateway, uid, request).await {
+            Ok(written) => self.wrote(key, write, written.version()),
+            Err(error) if error.code() == NOT_FOUND => {
+                self.statuses.change(|pending| pending.is_gone(key, write));
+            }
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
@@ -194,7 +196,8 @@ impl StatusWriter {
 
     fn wrote(&self, key: &StatusKey, write: &PendingWrite, version: u64) {
         self.statuses.change(|pending| pending.wrote(key, write, version));
-        self.repeats.wrote(key, write.status.digest, self.clock.now());
+        self.repeats.wrote(key, written_of(write), self.clock.now());
+        self.logged.refused.lock().remove(&kind_of(key));
         debug!(object = %key, "wrote its status");
     }
 }

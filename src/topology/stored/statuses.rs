@@ -1,6 +1,7 @@
 //! The statuses that wait, shared by who builds graphs, who writes, and what watches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -8,6 +9,9 @@ use super::metrics::TopologyMetrics;
 use super::pending::{PendingStatuses, Replaced};
 use super::status_key::Turn;
 use crate::reconcile::Queue;
+
+/// How long a turn waits that an older look has not settled.
+const SETTLES: Duration = Duration::from_secs(1);
 
 /// Which statuses wait to be written, with the queue of their turns.
 #[derive(Debug)]
@@ -36,6 +40,17 @@ impl Statuses {
         changed
     }
 
+    /// Takes in what the watch shows, which is seldom one of them.
+    pub(super) fn show<T>(&self, show: impl FnOnce(&mut PendingStatuses) -> T) -> T {
+        let mut pending = self.pending.lock();
+        let before = pending.len();
+        let shown = show(&mut pending);
+        if pending.len() != before {
+            self.metrics.pending(pending.waiting());
+        }
+        shown
+    }
+
     /// Takes a new graph's in, and queues what is new; returns whether it has to be built anew.
     pub(super) fn replace(&self, replace: impl FnOnce(&mut PendingStatuses) -> Replaced) -> bool {
         let Replaced { turns, again } = self.change(replace);
@@ -43,8 +58,10 @@ impl Statuses {
         again
     }
 
-    /// Settles a write, and queues the turn that this leaves to be taken.
+    /// Settles a write, and queues the turn that this leaves to be taken: once the watch may have come to what was read.
     pub(super) fn settle(&self, settle: impl FnOnce(&mut PendingStatuses) -> Option<Turn>) {
-        self.queue.affect(self.change(settle));
+        if let Some(turn) = self.change(settle) {
+            self.queue.add_after(turn, SETTLES);
+        }
     }
 }

@@ -126,7 +126,13 @@ impl Capability for Storer {
         let Built { mut outcome, there, took } = built;
         self.metrics.built(&outcome.counts, took);
         let (statuses, versions) = (std::mem::take(&mut outcome.statuses), outcome.versions);
-        if self.statuses.replace(|pending| pending.replace(statuses, &versions)) {
+        let again = self.statuses.replace(|pending| {
+            let replaced = pending.replace(statuses, &versions);
+            // Also where it stands: what was given up may still be written, and is to be seen then.
+            pending.expect_text(outcome.digest, &outcome.text.detail.to_string());
+            replaced
+        });
+        if again {
             self.queue.add_later(*key);
         }
         self.store(key, &outcome, there.as_ref()).await
@@ -162,8 +168,6 @@ impl Storer {
         there: Option<&StoredText>,
     ) -> Result<(), StoreError> {
         let detail = text.detail.to_string();
-        // Also where it stands: what was given up may still be written, and is to be seen then.
-        self.statuses.change(|pending| pending.expect_text(*digest, &detail));
         let since = self.last.lock().written.map(|written| written.elapsed());
         let config_map = &self.settings.config_map;
         let object = config_map.to_string();

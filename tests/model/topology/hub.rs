@@ -27,7 +27,8 @@ pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Ve
             Some(there) if body["metadata"]["uid"] == *there.content.metadata.uid => {
                 edited(contents, &there.content.json, |json| apply(json, &body))
             }
-            // It is meant for an object that is gone.
+            // It is meant for an object that is gone; of a status that cannot make one.
+            None if request.uri().path().ends_with("/status") => Effect::Refused(404),
             _ => Effect::Refused(409),
         },
         (_, _, None) => Effect::Refused(404),

@@ -3,7 +3,8 @@
 //!
 //! What decides is the product's own: both mirrors, what of their changes has the graph built, the graph with its text, the statuses
 //! that differ, which of them wait, and the requests to the byte. Left out: the pace of writes, the pause where somebody undoes the
-//! same again and again, and the length of backoffs.
+//! same again and again, the length of backoffs, leadership, lists that come in pages, kinds that are served later or no more, and a graph
+//! that is given up because something is not known yet.
 
 mod hub;
 mod mirrors;

@@ -130,7 +130,7 @@ impl<'w> Topology<'w> {
         if self.right.insert(state.hub.digest) {
             let objects: Vec<HubObject> =
                 state.hub.objects.values().map(|entry| object(&entry.content.json)).collect();
-            topology_stands(&objects, CONTROLLER, |_| true)
+            topology_stands(&objects, CONTROLLER, |_| true, true)
                 .map_err(|error| format!("settled, but {error:#}"))?;
         }
         Ok(())

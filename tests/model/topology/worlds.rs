@@ -49,7 +49,7 @@ fn world(name: &'static str) -> World {
 /// Follows `world` until there are no more states, or for `states`. Where nothing goes wrong, objects are written so often at most.
 fn follow(world: &World, states: usize, most: &[(&'static str, usize)]) {
     let asked = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
-    let limit = asked.map_or(states, |text| text.parse().unwrap());
+    let limit = asked.map_or(states, |text| states.max(text.parse().unwrap()));
     let report = explore(Topology::new(world, BTreeMap::from_iter(most.iter().copied())), limit);
     assert!(report.complete || report.states >= states, "only {} states", report.states);
     assert!(states < ENOUGH || report.complete, "there are more");
@@ -103,6 +103,18 @@ fn restore(name: &str) -> Change {
 fn a_route_detaches_and_attaches() {
     let world = world("detach and attach").actor([attach("orders", "none"), attach("orders", "http")]);
     follow(&world, ENOUGH, &[(ORDERS, 2), (WEB, 0), (STORED, 2)]);
+}
+
+#[test]
+fn a_route_of_two_parents_attaches_to_one_after_the_other() {
+    let both = |sections: [&'static str; 2]| {
+        edit(routes(), "orders", move |json| {
+            let parents = sections.map(|section| json!({"name": "web", "sectionName": section}));
+            json["spec"]["parentRefs"] = json!(parents);
+        })
+    };
+    let changes = [both(["none", "http"]), both(["http", "none"])];
+    follow(&world("two parents").faults(1).actor(changes), 30_000, &[]);
 }
 
 #[test]

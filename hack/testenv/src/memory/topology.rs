@@ -41,17 +41,23 @@ impl MemoryServer {
     pub fn topology_stands(&self, controller: &str, listed: impl Fn(&str) -> bool) -> Result<()> {
         let found: Vec<HubObject> =
             self.objects().into_values().filter_map(|object| serde_json::from_value(object).ok()).collect();
-        topology_stands(&found, controller, listed)
+        topology_stands(&found, controller, listed, false)
     }
 }
 
 /// Whether the ConfigMap, and the statuses of all Gateways and HTTPRoutes, are those of the graph of all objects that were `found`, as
-/// far as the controller `controller` writes them. Policies are objects of kinds that are `listed`. What cannot be read says nothing.
+/// far as the controller `controller` writes them. Policies are objects of kinds that are `listed`. There may be `unreadable` ones, which
+/// say nothing.
 ///
 /// # Errors
 ///
 /// What is not.
-pub fn topology_stands(found: &[HubObject], controller: &str, listed: impl Fn(&str) -> bool) -> Result<()> {
+pub fn topology_stands(
+    found: &[HubObject],
+    controller: &str,
+    listed: impl Fn(&str) -> bool,
+    unreadable: bool,
+) -> Result<()> {
     let kinds = [GATEWAY_CLASS, GATEWAY, HTTP_ROUTE].map(|kind| kind.to_kind());
     let mut objects = Objects::of_cluster(kinds.into());
     for object in found {
@@ -60,7 +66,8 @@ pub fn topology_stands(found: &[HubObject], controller: &str, listed: impl Fn(&s
             Role::Policy if !listed(&object.kind) => continue,
             Role::Definition | Role::Policy | Role::Of(_) => {}
         }
-        let _ = objects.take(object);
+        let taken = objects.take(object);
+        ensure!(unreadable || taken.is_ok(), "{} cannot be read: {taken:?}", object.metadata.name);
     }
     let facts = objects.facts();
     let graph = Graph::build(&facts);
@@ -106,7 +113,10 @@ pub fn topology_stands(found: &[HubObject], controller: &str, listed: impl Fn(&s
         let parents = status["parents"].as_array().into_iter().flatten();
         let found: Vec<&Value> = parents.filter(|entry| entry["controllerName"] == controller).collect();
         ensure!(found.len() == expected.len(), "{locator} has {found:?}");
+        let spec: Value = route.spec_value();
         for (entry, expected) in found.iter().zip(&expected) {
+            let reference = &spec["parentRefs"][expected.reference];
+            ensure!(entry["parentRef"] == *reference, "{locator} has {entry} for {reference}");
             let conditions: Vec<&Value> = entry["conditions"].as_array().into_iter().flatten().collect();
             are(locator, &conditions, metadata.generation, &expected.conditions.texts)?;
         }

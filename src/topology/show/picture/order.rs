@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::{Column, Draft};
 use crate::topology::graph::NodeId;
 
-/// How often all columns are ordered by the column before them, and back.
+/// How often all columns are ordered by those before them, there and back.
 const SWEEPS: usize = 4;
+/// Columns of different lengths are as long.
+const SCALE: usize = 1_000_000;
 
 /// Orders the boxes of `columns`; those that are `unattached` stand last.
 pub(super) fn order(
@@ -25,27 +27,29 @@ pub(super) fn order(
         neighbours.entry(from).or_default().push(to);
         neighbours.entry(to).or_default().push(from);
     }
-    let sides: Vec<Column> = columns.keys().copied().collect();
-    for sweep in 0..SWEEPS {
-        let forth = sides.iter().copied();
-        let sides: Vec<Column> = if sweep % 2 == 0 { forth.collect() } else { forth.rev().collect() };
-        for pair in sides.windows(2) {
-            let [before, column] = [pair[0], pair[1]];
-            let seats = |column: &[Draft]| -> HashMap<NodeId, usize> {
-                column.iter().enumerate().map(|(seat, draft)| (draft.node, seat)).collect()
-            };
-            let fixed = seats(&columns[&before]);
-            let Some(drafts) = columns.get_mut(&column) else { continue };
-            let own = seats(drafts);
+    let mut sides: Vec<Column> = columns.keys().copied().collect();
+    for _ in 0..SWEEPS {
+        for (index, column) in sides.iter().enumerate() {
+            let before = sides[..index].iter().flat_map(|column| seats(&columns[column]));
+            let before: HashMap<NodeId, usize> = before.collect();
+            let Some(drafts) = columns.get_mut(column) else { continue };
+            let own: HashMap<NodeId, usize> = seats(drafts).collect();
             drafts.sort_by_cached_key(|draft| {
                 let beside = neighbours.get(&draft.node).into_iter().flatten();
-                let beside: Vec<usize> = beside.filter_map(|node| fixed.get(node)).copied().collect();
-                // One without a neighbour there stays where it is.
+                let beside: Vec<usize> = beside.filter_map(|node| before.get(node)).copied().collect();
                 let sum: usize = beside.iter().sum();
+                // One without a neighbour there stays where it is.
                 let seat = own[&draft.node];
-                let mean = if beside.is_empty() { seat * 1_000 } else { sum * 1_000 / beside.len() };
+                let mean = sum.checked_div(beside.len()).unwrap_or(seat);
                 (unattached.contains(&draft.node), mean, seat)
             });
         }
+        sides.reverse();
     }
+}
+
+/// Where the boxes of a column are, in parts of it.
+fn seats(drafts: &[Draft]) -> impl Iterator<Item = (NodeId, usize)> {
+    let count = drafts.len();
+    drafts.iter().enumerate().map(move |(seat, draft)| (draft.node, seat * SCALE / count))
 }
