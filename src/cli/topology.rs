@@ -23,10 +23,7 @@ Examples:
   policy-sync topology -n shop
 
   # The same of a folder of manifests, as text for Graphviz
-  policy-sync topology -f shop/ -o dot
-
-  # A picture of what one Gateway leads to
-  policy-sync topology -n shop --gateway web -o svg > web.svg";
+  policy-sync topology -f shop/ -o dot";
 
 /// Which objects there are, and which of them are asked for.
 #[derive(Debug, Args)]
