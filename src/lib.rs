@@ -35,6 +35,7 @@ pub mod gatekeeper;
 pub mod health;
 pub mod hub;
 mod in_turn;
+mod interned;
 pub mod json_client;
 pub mod placement;
 pub mod reconcile;

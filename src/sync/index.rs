@@ -13,7 +13,6 @@ use std::time::Duration;
 use super::PolicyKind;
 use super::counts::Counts;
 use super::feedback::Answer;
-use super::interned::Interned;
 use super::recent::Recent;
 use super::rows::Strings;
 use super::rows::class::Class;
@@ -22,6 +21,7 @@ use super::work_key::WorkKey;
 use crate::api::moment::Moment;
 use crate::api::names::{ClusterName, ControllerName, ObjectKey, Origin};
 use crate::api::params::Params;
+use crate::interned::Interned;
 
 pub(super) use unplaced::decisions_of;
 

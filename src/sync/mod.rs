@@ -20,7 +20,6 @@ pub mod explain;
 pub mod feedback;
 pub mod found;
 mod index;
-mod interned;
 mod key;
 pub mod kinds;
 pub mod metrics;

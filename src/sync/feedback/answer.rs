@@ -21,7 +21,7 @@ use crate::api::json::{DEPTH_LIMIT, depth};
 use crate::api::object::HubObject;
 use crate::api::text::capped;
 use crate::api::work::{FieldValue, ManifestStatus, ManifestWorkSpec, ManifestWorkStatus};
-use crate::sync::interned::Weigh;
+use crate::interned::Weigh;
 use crate::sync::rows::purpose::Purpose;
 
 /// The most values that are kept of those that parameters ask for, and the most that are named as dropped.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::wire::{self, Group, KindName, Name, Port};
+use crate::interned::Weigh;
 use crate::topology::locator::{Kind, KindRef, Locator, SERVICE, Section};
 
 /// What kind of backend a reference names.
@@ -38,6 +39,16 @@ pub struct BackendReference {
     pub name: Arc<str>,
     /// Its port.
     pub port: Option<u16>,
+}
+
+impl Weigh for [BackendReference] {
+    fn bytes(&self) -> usize {
+        let texts = self.iter().map(|reference| {
+            let given: usize = [&reference.namespace].into_iter().flatten().map(|text| text.len()).sum();
+            reference.name.len() + given
+        });
+        size_of_val(self) + texts.sum::<usize>()
+    }
 }
 
 impl BackendReference {

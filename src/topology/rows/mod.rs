@@ -4,7 +4,6 @@ mod backend;
 mod class;
 mod gateway;
 mod grant;
-mod interned;
 mod listener;
 pub mod matches;
 pub mod namespace;

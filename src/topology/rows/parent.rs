@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::Listener;
 use super::wire::{self, Group, KindName, Name, Port};
+use crate::interned::Weigh;
 use crate::topology::locator::{GATEWAY, Kind, KindRef, LISTENER_SET, Locator, Section};
 
 /// What kind of parent a reference names.
@@ -45,6 +46,17 @@ pub struct ParentReference {
     pub section: Option<Arc<str>>,
     /// The port of listeners.
     pub port: Option<u16>,
+}
+
+impl Weigh for [ParentReference] {
+    fn bytes(&self) -> usize {
+        let texts = self.iter().map(|reference| {
+            let given: usize =
+                [&reference.namespace, &reference.section].into_iter().flatten().map(|text| text.len()).sum();
+            reference.name.len() + given
+        });
+        size_of_val(self) + texts.sum::<usize>()
+    }
 }
 
 impl ParentReference {

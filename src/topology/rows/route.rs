@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 
 use super::Created;
 use super::backend::{self, BackendReference};
-use super::interned::Interned;
 use super::matches;
 use super::parent::{self, ParentReference};
 use super::wire::{self, Hostname, Limited, Name, or_default};
 use crate::api::json::step::Step;
 use crate::api::object::HubObject;
+use crate::interned::Interned;
 use crate::topology::fault::Fault;
 use crate::topology::locator::{GRPC_ROUTE, HTTP_ROUTE, KindRef, TCP_ROUTE, TLS_ROUTE, UDP_ROUTE};
 
@@ -20,10 +20,6 @@ use crate::topology::locator::{GRPC_ROUTE, HTTP_ROUTE, KindRef, TCP_ROUTE, TLS_R
 const PARENTS_LIMIT: usize = 32;
 /// The most host names of a route, rules of it, and backends of a rule.
 const LIMIT: usize = 16;
-
-/// The most items of lists that are kept once, and the most bytes of texts.
-const SHARED_ITEMS: usize = 4;
-const SHARED_BYTES: usize = 256;
 
 /// The kinds of routes, in the order of their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,19 +106,12 @@ pub struct Rule {
 }
 
 impl Route {
-    /// Has `shared` keep once what other routes are likely to say as well: parents, backends, and matches. What is long is hardly
-    /// shared, and what is kept stays for a while after it is gone.
+    /// Has `shared` keep once what other routes are likely to say as well: parents, backends, and matches.
     pub(in crate::topology) fn share(&mut self, shared: &mut Shared) {
-        if self.parents.len() <= SHARED_ITEMS {
-            shared.parents.intern(&mut self.parents);
-        }
+        self.parents = shared.parents.intern(self.parents.clone());
         for rule in &mut self.rules {
-            if rule.backends.len() <= SHARED_ITEMS {
-                shared.backends.intern(&mut rule.backends);
-            }
-            if let Some(matches) = rule.matches.as_mut().filter(|matches| matches.len() <= SHARED_BYTES) {
-                shared.texts.intern(matches);
-            }
+            rule.backends = shared.backends.intern(rule.backends.clone());
+            rule.matches = rule.matches.take().map(|matches| shared.texts.intern(matches));
         }
     }
 

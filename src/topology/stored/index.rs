@@ -48,7 +48,7 @@ impl hub::Index for Index {
     }
 
     fn complete(&mut self, _: &Tables, _: &Source, key: &mut ObjectKey, row: &mut AnyRow) {
-        self.0.texts.intern(&mut key.namespace);
+        key.namespace = self.0.texts.intern(key.namespace.clone());
         let _ = self.share::<OfHttp>(row)
             || self.share::<OfGrpc>(row)
             || self.share::<OfTcp>(row)

@@ -10,7 +10,7 @@ const FEW: usize = 128 * 1024;
 const ENTRY: usize = 64;
 
 /// A value that knows how much memory its texts take.
-pub(super) trait Weigh {
+pub(crate) trait Weigh {
     /// In bytes.
     fn bytes(&self) -> usize;
 }
@@ -28,9 +28,9 @@ impl Weigh for [Arc<str>] {
 }
 
 /// Values of which equal ones share their memory. Those that nobody else uses go when all together have grown by a quarter:
-/// by their bytes, because spokes write them, and a few can be long.
+/// by their bytes, because others write them, and a few can be long.
 #[derive(Debug)]
-pub(super) struct Interned<T: ?Sized + Eq + Hash> {
+pub(crate) struct Interned<T: ?Sized + Eq + Hash> {
     values: HashSet<Arc<T>>,
     /// How many bytes all of them take.
     bytes: usize,
@@ -53,7 +53,7 @@ impl<T: ?Sized + Eq + Hash> Default for Interned<T> {
 
 impl<T: ?Sized + Eq + Hash + Weigh> Interned<T> {
     /// The value that equals `value`: the one that is there, or this one from now on.
-    pub(super) fn intern(&mut self, value: Arc<T>) -> Arc<T> {
+    pub(crate) fn intern(&mut self, value: Arc<T>) -> Arc<T> {
         if let Some(known) = self.values.get(&value) {
             return known.clone();
         }
@@ -75,7 +75,7 @@ impl<T: ?Sized + Eq + Hash + Weigh> Interned<T> {
 
     /// How many bytes all values take, those that nobody uses any more included.
     #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.bytes
     }
 }
