@@ -236,7 +236,7 @@ impl<'f> Graph<'f> {
         })
     }
 
-    /// The object that the section `node` is of.
+    /// The object that `node` is, or is a section of.
     pub(super) fn holder(&self, node: NodeId) -> NodeId {
         let before = (0..=node.index()).rev().map(NodeId::new);
         before.into_iter().find(|node| !self.is_section(*node)).unwrap_or(node)

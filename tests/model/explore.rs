@@ -6,6 +6,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::world::World;
+
 /// After so many steps without a user, a world has settled, or never will.
 const CALM: usize = 1_000;
 
@@ -14,8 +16,8 @@ pub(crate) trait Model {
     type State: Clone;
     type Step: Clone + PartialEq;
 
-    /// The world's name.
-    fn name(&self) -> &'static str;
+    /// The world.
+    fn world(&self) -> &World;
 
     /// The world before anything has happened, with a controller that has settled.
     fn start(&mut self) -> Self::State;
@@ -26,11 +28,23 @@ pub(crate) trait Model {
     /// All that can happen in `state`.
     fn steps(&self, state: &Self::State) -> Vec<Self::Step>;
 
+    /// What goes on by itself, in the order in which a calm world takes it.
+    fn quiet(&self, state: &Self::State) -> Vec<Self::Step>;
+
     /// What happens next where nothing goes wrong and no user changes anything: `None` in a settled state.
-    fn calm(&self, state: &Self::State) -> Option<Self::Step>;
+    fn calm(&self, state: &Self::State) -> Option<Self::Step> {
+        self.quiet(state).into_iter().next()
+    }
+
+    /// Has `step` happen.
+    fn take(&mut self, state: &mut Self::State, step: &Self::Step);
 
     /// The state after `step`.
-    fn after(&mut self, state: &Self::State, step: &Self::Step) -> Self::State;
+    fn after(&mut self, state: &Self::State, step: &Self::Step) -> Self::State {
+        let mut state = state.clone();
+        self.take(&mut state, step);
+        state
+    }
 
     /// What must hold, told where it does not. In a state that has `settled` nothing is left to do but what users do.
     fn holds(
@@ -106,7 +120,7 @@ pub(crate) fn explore<M: Model>(model: M, limit: usize) -> Report {
     let settled = explorer.calm.iter().filter(|(from, to)| from == to).count();
     let (states, mirrors) = (explorer.known.len(), explorer.model.mirrors());
     let report = Report { states, settled, depth, complete, mirrors, took: started.elapsed() };
-    println!("{}: {report}", explorer.model.name());
+    println!("{}: {report}", explorer.model.world().name);
     report
 }
 
@@ -226,6 +240,6 @@ impl<M: Model> Explorer<M> {
             .chain(then)
             .map(|step| format!("  {}", self.model.describe(step)))
             .collect();
-        panic!("{}: {fault}, after {} steps:\n{}\n", self.model.name(), way.len(), way.join("\n"));
+        panic!("{}: {fault}, after {} steps:\n{}\n", self.model.world().name, way.len(), way.join("\n"));
     }
 }

@@ -104,6 +104,13 @@ impl Hub {
         self.versions.get(source).copied().unwrap_or_default()
     }
 
+    /// What a list of `source` shows.
+    pub(crate) fn listed(&self, source: &Source) -> impl Iterator<Item = (ObjectKey, Entry)> + use<> {
+        let objects = self.objects.iter().filter(|((of, _), _)| of == source);
+        let selected = objects.filter(|(_, entry)| selected(source, &entry.content.json));
+        selected.map(|((_, key), entry)| (key.clone(), entry.clone())).collect::<Vec<_>>().into_iter()
+    }
+
     /// Where each Gateway and each policy should be.
     pub(crate) fn wanted(&self) -> &BTreeSet<Place> {
         self.wanted.get_or_init(|| facts::wanted(&self.objects))

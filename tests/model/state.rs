@@ -17,6 +17,7 @@ use policy_sync::sync::{Key, PLACEMENT_SETTLES, WorkKey};
 use crate::controller::{CONTROLLER, Mind, Sending};
 use crate::hub::{Entry, Event, Hub};
 use crate::step::STATUS_WINDOW;
+use crate::world::World;
 
 /// A list and watch of one source.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +61,19 @@ pub(crate) struct Left {
     pub(crate) done: Vec<usize>,
     pub(crate) crashes: u8,
     pub(crate) faults: u8,
+}
+
+impl Left {
+    /// All that may happen in `world`.
+    pub(crate) fn of(world: &World) -> Self {
+        Self { done: vec![0; world.actors.len()], crashes: world.crashes, faults: world.faults }
+    }
+
+    /// The actors that have something left to change.
+    pub(crate) fn users(&self, world: &World) -> impl Iterator<Item = usize> {
+        let actors = world.actors.iter().zip(&self.done).enumerate();
+        actors.filter(|(_, (actor, done))| **done < actor.len()).map(|(index, _)| index)
+    }
 }
 
 /// What rules count: they are part of the state.

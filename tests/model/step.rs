@@ -39,6 +39,11 @@ pub(crate) enum Fate {
     Late,
 }
 
+impl Fate {
+    /// What may go wrong.
+    pub(crate) const FAULTS: [Self; 4] = [Self::Lost, Self::AnswerLost, Self::Twice, Self::Late];
+}
+
 /// What happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -77,8 +82,94 @@ impl<'w> Sync<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
         Self { world, controller: Controller::new(), contents: Contents::default() }
     }
+}
 
-    /// What goes on by itself, in the order in which a calm world takes it.
+impl Model for Sync<'_> {
+    type State = State;
+    type Step = Step;
+
+    fn world(&self) -> &World {
+        self.world
+    }
+
+    fn start(&mut self) -> State {
+        let mut hub = Hub::default();
+        for (source, json) in &self.world.objects {
+            hub.create(&mut self.contents, source, json.clone());
+        }
+        hub.events.clear();
+        let mut state = State {
+            hub: Arc::new(hub),
+            feeds: BTreeMap::new(),
+            mind: self.controller.newborn(),
+            queue: BTreeSet::new(),
+            timers: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            own: BTreeMap::new(),
+            late: Vec::new(),
+            now: START,
+            left: Left::of(self.world),
+            tally: Tally::default(),
+        };
+        self.boot(&mut state);
+        while let Some(step) = self.calm(&state) {
+            self.take(&mut state, &step);
+        }
+        state.tally = Tally { placed: state.tally.placed, ..Tally::default() };
+        state
+    }
+
+    fn starts_without_a_write(&mut self, state: &State) -> Result<(), String> {
+        let mut state = state.clone();
+        self.boot(&mut state);
+        while let Some(step) = self.calm(&state) {
+            if matches!(step, Step::Send(..) | Step::Check(_)) {
+                return Err(format!("settled, but a fresh start has to {}", self.world.describe(&step)));
+            }
+            self.take(&mut state, &step);
+        }
+        Ok(())
+    }
+
+    fn steps(&self, state: &State) -> Vec<Step> {
+        let mut steps = self.quiet(state);
+        steps.extend(state.left.users(self.world).map(Step::User));
+        if state.left.crashes > 0 {
+            steps.push(Step::Crash);
+        }
+        if state.left.faults > 0 {
+            for (key, job) in &state.jobs {
+                let sends = 0..job.sends.len();
+                steps.extend(sends.flat_map(|i| Fate::FAULTS.map(|fate| Step::Send(key.clone(), i, fate))));
+            }
+            let behind = state.feeds.iter().filter(|(_, feed)| !feed.events.is_empty());
+            steps.extend(behind.map(|(source, _)| Step::Expire(source.clone())));
+        }
+        steps
+    }
+
+    fn id(state: &State) -> u64 {
+        state.id()
+    }
+
+    fn take(&mut self, state: &mut State, step: &Step) {
+        self.happen(state, step);
+    }
+
+    fn holds(&mut self, before: &State, step: &Step, after: &State, settled: bool) -> Result<(), String> {
+        let faultless = after.left.faults == self.world.faults;
+        let happened = Happening { before, step, after, faultless, settled };
+        RULES.iter().chain(&self.world.rules).try_for_each(|rule| rule(&happened))
+    }
+
+    fn describe(&self, step: &Step) -> String {
+        self.world.describe(step)
+    }
+
+    fn mirrors(&self) -> usize {
+        self.controller.mirrors()
+    }
+
     fn quiet(&self, state: &State) -> Vec<Step> {
         let mut steps = Vec::new();
         for (source, feed) in &state.feeds {
@@ -104,104 +195,5 @@ impl<'w> Sync<'w> {
             steps.push(Step::Time);
         }
         steps
-    }
-}
-
-impl Model for Sync<'_> {
-    type State = State;
-    type Step = Step;
-
-    fn name(&self) -> &'static str {
-        self.world.name
-    }
-
-    fn start(&mut self) -> State {
-        let mut hub = Hub::default();
-        for (source, json) in &self.world.objects {
-            hub.create(&mut self.contents, source, json.clone());
-        }
-        hub.events.clear();
-        let done = vec![0; self.world.actors.len()];
-        let (crashes, faults) = (self.world.crashes, self.world.faults);
-        let mut state = State {
-            hub: Arc::new(hub),
-            feeds: BTreeMap::new(),
-            mind: self.controller.newborn(),
-            queue: BTreeSet::new(),
-            timers: BTreeMap::new(),
-            jobs: BTreeMap::new(),
-            own: BTreeMap::new(),
-            late: Vec::new(),
-            now: START,
-            left: Left { done, crashes, faults },
-            tally: Tally::default(),
-        };
-        self.boot(&mut state);
-        while let Some(step) = self.calm(&state) {
-            self.take(&mut state, &step);
-        }
-        state.tally = Tally { placed: state.tally.placed, ..Tally::default() };
-        state
-    }
-
-    fn starts_without_a_write(&mut self, state: &State) -> Result<(), String> {
-        let mut state = state.clone();
-        self.boot(&mut state);
-        while let Some(step) = self.calm(&state) {
-            if matches!(step, Step::Send(..) | Step::Check(_)) {
-                return Err(format!("settled, but a fresh start has to {}", self.world.describe(&step)));
-            }
-            self.take(&mut state, &step);
-        }
-        Ok(())
-    }
-
-    fn steps(&self, state: &State) -> Vec<Step> {
-        let mut steps = self.quiet(state);
-        let actors = self.world.actors.iter().enumerate();
-        steps.extend(
-            actors.filter(|(i, actor)| state.left.done[*i] < actor.len()).map(|(i, _)| Step::User(i)),
-        );
-        if state.left.crashes > 0 {
-            steps.push(Step::Crash);
-        }
-        if state.left.faults > 0 {
-            for (key, job) in &state.jobs {
-                let fates = [Fate::Lost, Fate::AnswerLost, Fate::Twice, Fate::Late];
-                let sends = 0..job.sends.len();
-                steps.extend(sends.flat_map(|i| fates.map(|fate| Step::Send(key.clone(), i, fate))));
-            }
-            let behind = state.feeds.iter().filter(|(_, feed)| !feed.events.is_empty());
-            steps.extend(behind.map(|(source, _)| Step::Expire(source.clone())));
-        }
-        steps
-    }
-
-    fn id(state: &State) -> u64 {
-        state.id()
-    }
-
-    fn after(&mut self, state: &State, step: &Step) -> State {
-        let mut state = state.clone();
-        self.take(&mut state, step);
-        state
-    }
-
-    fn holds(&mut self, before: &State, step: &Step, after: &State, settled: bool) -> Result<(), String> {
-        let faultless = after.left.faults == self.world.faults;
-        let happened = Happening { before, step, after, faultless, settled };
-        RULES.iter().chain(&self.world.rules).try_for_each(|rule| rule(&happened))
-    }
-
-    fn describe(&self, step: &Step) -> String {
-        self.world.describe(step)
-    }
-
-    fn mirrors(&self) -> usize {
-        self.controller.mirrors()
-    }
-
-    fn calm(&self, state: &State) -> Option<Step> {
-        self.quiet(state).into_iter().next()
     }
 }

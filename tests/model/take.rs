@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use policy_sync::api::moment::Moment;
-use policy_sync::api::names::ObjectKey;
 use policy_sync::hub::Source;
 use policy_sync::reconcile::Expected;
 use policy_sync::sync::diff::WorkAction;
@@ -14,12 +13,12 @@ use policy_sync::sync::{Key, Keys, WorkKey};
 
 use crate::agent;
 use crate::controller::{Heard, Told, What, id_of};
-use crate::hub::{Entry, Hub, selected};
+use crate::hub::Entry;
 use crate::state::{Feed, Job, Listing, State, agrees};
 use crate::step::{Fate, STATUS_WINDOW, Step, Sync};
 
 impl Sync<'_> {
-    pub(crate) fn take(&mut self, state: &mut State, step: &Step) {
+    pub(crate) fn happen(&mut self, state: &mut State, step: &Step) {
         match step {
             Step::User(actor) => {
                 let change = &self.world.actors[*actor][state.left.done[*actor]];
@@ -84,7 +83,7 @@ impl Sync<'_> {
         state.own.clear();
         for source in needed() {
             self.tell(state, &Told::Begin(source.clone()));
-            for (key, entry) in listed(&state.hub, &source) {
+            for (key, entry) in state.hub.listed(&source) {
                 self.tell(state, &Told::Object(source.clone(), key, entry));
             }
             self.tell(state, &Told::End(source.clone(), state.hub.version(&source)));
@@ -140,7 +139,7 @@ impl Sync<'_> {
             Listing::Pages(pages, version) => (pages, version),
             _ => {
                 feed.listing = Listing::Pages(Default::default(), 0);
-                let pages = listed(&state.hub, source).collect();
+                let pages = state.hub.listed(source).collect();
                 self.tell(state, &Told::Begin(source.clone()));
                 (pages, state.hub.version(source))
             }
@@ -335,10 +334,4 @@ fn wait(state: &mut State, key: Key, due: Moment) {
         let earliest = state.timers.get(&key).map_or(due, |found| due.min(*found));
         state.timers.insert(key, earliest);
     }
-}
-
-fn listed(hub: &Hub, source: &Source) -> impl Iterator<Item = (ObjectKey, Entry)> + use<> {
-    let objects = hub.objects.iter().filter(|((of, _), _)| of == source);
-    let selected = objects.filter(|(_, entry)| selected(source, &entry.content.json));
-    selected.map(|((_, key), entry)| (key.clone(), entry.clone())).collect::<Vec<_>>().into_iter()
 }

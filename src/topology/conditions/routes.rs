@@ -127,6 +127,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
     fn route(&mut self, node: NodeId, kind: RouteKind, route: &'f Route) -> Vec<ParentConditions> {
         let locator = self.graph.locator(node);
         let mut entries: Vec<ParentConditions> = Vec::new();
+        let first = self.carriers.partition_point(|(route, _)| *route < node);
         for (place, parent) in route.parents.iter().enumerate() {
             let to = parent.locator(locator.namespace);
             let Some(holder) = self.parents.get(&to.with(None)).copied() else { continue };
@@ -134,10 +135,9 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
             if route.parents[..place].contains(parent) {
                 continue;
             }
-            let first = self.carriers.partition_point(|(route, _)| *route < node);
-            let carriers = self.carriers[first..].iter().take_while(|(route, _)| *route == node);
-            let carriers = carriers.map(|(_, listener)| *listener);
-            let carriers: Vec<NodeId> = carriers
+            let listeners = self.carriers[first..].iter().take_while(|(route, _)| *route == node);
+            let carriers: Vec<NodeId> = listeners
+                .map(|(_, listener)| *listener)
                 .filter(|listener| {
                     let row = self.graph.listener(*listener);
                     self.graph.is_of(*listener, holder) && row.is_some_and(|row| parent.means(row))

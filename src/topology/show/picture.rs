@@ -202,11 +202,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
     fn led_to(&self) -> BTreeSet<NodeId> {
         let routes = self.columns.get(&Column::Routes).into_iter().flatten();
         let rules = routes.flat_map(|draft| self.graph.sections(draft.node));
-        rules.flat_map(|rule| self.graph.links(rule)).map(|to| self.object_of(to)).collect()
-    }
-
-    fn object_of(&self, node: NodeId) -> NodeId {
-        if self.graph.is_section(node) { self.graph.holder(node) } else { node }
+        rules.flat_map(|rule| self.graph.links(rule)).map(|to| self.graph.holder(to)).collect()
     }
 
     fn draft(&self, node: NodeId) -> Draft {
@@ -267,7 +263,7 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         for draft in self.columns.values().flatten() {
             for from in [draft.node].into_iter().chain(self.graph.sections(draft.node)) {
                 for to in self.graph.links(from) {
-                    let object = self.object_of(to);
+                    let object = self.graph.holder(to);
                     if object != draft.node && drawn.contains(&object) {
                         lines.entry((draft.node, to)).or_default().push(from);
                     }
@@ -315,13 +311,14 @@ impl<'r, 'g, 'f> Drawing<'r, 'g, 'f> {
         let graph = self.graph;
         let locator = graph.locator(node);
         let words = Named::on_path(graph, node).words;
+        let reasons = || self.unattached.get(&locator).cloned().unwrap_or_default();
         let (text, more) = match (graph.listener(node), graph.rule(node), &graph.object(node).row) {
             (Some(listener), ..) => {
                 let host = listener.hostname.as_deref().unwrap_or("*");
                 let text = format!("{}: {} {} {host}", listener.name, listener.protocol, listener.port);
-                (text, self.unattached.get(&locator).cloned().unwrap_or_default())
+                (text, reasons())
             }
-            (_, Some(_), _) => (words, self.unattached.get(&locator).cloned().unwrap_or_default()),
+            (_, Some(_), _) => (words, reasons()),
             _ if graph.is_section(node) => {
                 let what = if Column::of(graph, node) == Column::Backends { "port" } else { "listener" };
                 let section = locator.section.map(|section| section.to_string()).unwrap_or_default();

@@ -12,8 +12,7 @@ use policy_sync::hub::{self, Change, Source};
 use policy_sync::sync::kinds::{needed, role_of};
 use policy_sync::topology::rows::RouteKind;
 use policy_sync::topology::stored::{
-    DesiredStatus, Index, PendingStatuses, Snapshot, StatusKey, StoredText, Text, Versions, is_affected,
-    kinds,
+    Index, Outcome, PendingStatuses, Snapshot, StoredText, is_affected, kinds,
 };
 
 use crate::controller::{CONTROLLER, Controller, Mind, Told};
@@ -62,14 +61,6 @@ impl Own {
     pub(super) fn config_map_version(&self) -> u64 {
         self.versions[&kinds::config_map(&config_map())]
     }
-}
-
-/// What a graph comes to.
-pub(super) struct Outcome {
-    pub(super) text: Text,
-    pub(super) digest: policy_sync::api::json::Hash,
-    pub(super) statuses: BTreeMap<StatusKey, DesiredStatus>,
-    pub(super) versions: Versions,
 }
 
 /// All mirrors, and what is built of them.
@@ -122,7 +113,7 @@ impl Mirrors {
     /// Lists `source` anew; returns whether the topology may be another.
     pub(super) fn list_sync(&mut self, mind: &mut Arc<Mind>, hub: &Hub, source: &Source) -> bool {
         let mut bears = self.tell_sync(mind, &Told::Begin(source.clone()));
-        for (key, entry) in listed(hub, &home(source)) {
+        for (key, entry) in hub.listed(&home(source)) {
             bears |= self.tell_sync(mind, &Told::Object(source.clone(), key, entry));
         }
         bears | self.tell_sync(mind, &Told::End(source.clone(), hub.version(&home(source))))
@@ -172,7 +163,7 @@ impl Mirrors {
         mirror.begin_resync(source);
         shown.retain(|(of, _), _| of != source);
         let mut affected = false;
-        for (key, entry) in listed(hub, source) {
+        for (key, entry) in hub.listed(source) {
             let (row, version) = (entry.content.row(source, &self.name), entry.version);
             shown.insert((source.clone(), key.clone()), entry);
             let change = Change::Applied { source: source.clone(), key, version, row };
@@ -228,9 +219,7 @@ impl Mirrors {
         let build = || {
             let (lends, knows) = (sync.mirror.read(), own.mirror.read());
             let snapshot = Snapshot::take(lends.view(NOW), knows.view(NOW)).unwrap();
-            let outcome = snapshot.outcome(true, |_| true).unwrap();
-            let policy_sync::topology::stored::Outcome { text, digest, statuses, versions, .. } = outcome;
-            Arc::new(Outcome { text, digest, statuses, versions })
+            Arc::new(snapshot.outcome(true, |_| true).unwrap())
         };
         self.outcomes.entry((sync.id, own.id)).or_insert_with(build).clone()
     }
@@ -244,9 +233,4 @@ pub(super) fn http_routes() -> GroupVersionResource {
 /// Under which source the hub of these worlds keeps what `source` watches.
 pub(super) fn home(source: &Source) -> Source {
     if *source == policy_sync::sync::kinds::GATEWAYS.all() { kinds::GATEWAYS.all() } else { source.clone() }
-}
-
-fn listed(hub: &Hub, source: &Source) -> Vec<(ObjectKey, Entry)> {
-    let objects = hub.objects.iter().filter(|((of, _), _)| of == source);
-    objects.map(|((_, key), entry)| (key.clone(), entry.clone())).collect()
 }

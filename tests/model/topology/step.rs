@@ -57,9 +57,6 @@ impl Step {
     }
 }
 
-/// What goes wrong with a request.
-const FAULTS: [Fate; 4] = [Fate::Lost, Fate::AnswerLost, Fate::Twice, Fate::Late];
-
 /// What steps need beside the state.
 pub(super) struct Topology<'w> {
     pub(super) world: &'w World,
@@ -75,35 +72,6 @@ impl<'w> Topology<'w> {
     pub(super) fn new(world: &'w World, most: BTreeMap<&'static str, usize>) -> Self {
         let (mirrors, contents) = (Mirrors::new(), Contents::default());
         Self { world, mirrors, contents, most, right: BTreeSet::new() }
-    }
-
-    /// What goes on by itself, in the order in which a calm world takes it.
-    fn quiet(&self, state: &State) -> Vec<Step> {
-        let told = state.feeds.iter().filter(|(_, events)| !events.is_empty());
-        let mut steps: Vec<Step> = told.map(|(source, _)| Step::Tell(source.clone())).collect();
-        let Build { queued, phase, written, waits, .. } = &state.build;
-        match phase {
-            // Nothing is built before its own last write is seen.
-            Phase::Idle if *queued && *written <= state.own.config_map_version() => steps.push(Step::Begin),
-            Phase::Idle => {}
-            Phase::Begun(..) => steps.push(Step::Look),
-            Phase::Looked(..) => steps.push(Step::Built),
-            Phase::Sending(_) => steps.push(Step::Store(Fate::Done)),
-        }
-        for (turn, job) in &state.jobs {
-            steps.push(match job.stage {
-                Stage::Taken => Step::Read(turn.clone()),
-                Stage::Read(_) => Step::Decide(turn.clone()),
-                Stage::Sending(_) => Step::Send(turn.clone(), Fate::Done),
-            });
-        }
-        let free = state.turns.iter().filter(|turn| !state.jobs.contains_key(turn));
-        steps.extend(free.cloned().map(Step::Take));
-        steps.extend((0..state.late.len()).map(Step::Late));
-        if *waits {
-            steps.push(Step::Time);
-        }
-        steps
     }
 
     /// What others have written stays.
@@ -153,8 +121,8 @@ impl Model for Topology<'_> {
     type State = State;
     type Step = Step;
 
-    fn name(&self) -> &'static str {
-        self.world.name
+    fn world(&self) -> &World {
+        self.world
     }
 
     fn start(&mut self) -> State {
@@ -162,12 +130,7 @@ impl Model for Topology<'_> {
         for (source, json) in &self.world.objects {
             hub.create(&mut self.contents, source, json.clone());
         }
-        let left = Left {
-            done: vec![0; self.world.actors.len()],
-            crashes: self.world.crashes,
-            faults: self.world.faults,
-        };
-        let mut state = self.booted(Arc::new(hub), left);
+        let mut state = self.booted(Arc::new(hub), Left::of(self.world));
         while let Some(step) = self.calm(&state) {
             self.take(&mut state, &step);
         }
@@ -180,19 +143,16 @@ impl Model for Topology<'_> {
 
     fn steps(&self, state: &State) -> Vec<Step> {
         let mut steps = self.quiet(state);
-        let actors = self.world.actors.iter().enumerate();
-        steps.extend(
-            actors.filter(|(i, actor)| state.left.done[*i] < actor.len()).map(|(i, _)| Step::User(i)),
-        );
+        steps.extend(state.left.users(self.world).map(Step::User));
         if state.left.crashes > 0 {
             steps.push(Step::Crash);
         }
         if state.left.faults > 0 {
             if matches!(state.build.phase, Phase::Sending(_)) {
-                steps.extend(FAULTS.map(Step::Store));
+                steps.extend(Fate::FAULTS.map(Step::Store));
             }
             for (turn, _) in state.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::Sending(_))) {
-                steps.extend(FAULTS.map(|fate| Step::Send(turn.clone(), fate)));
+                steps.extend(Fate::FAULTS.map(|fate| Step::Send(turn.clone(), fate)));
             }
             let behind = state.feeds.iter().filter(|(_, events)| !events.is_empty());
             steps.extend(behind.map(|(source, _)| Step::Relist(source.clone())));
@@ -200,14 +160,36 @@ impl Model for Topology<'_> {
         steps
     }
 
-    fn calm(&self, state: &State) -> Option<Step> {
-        self.quiet(state).into_iter().next()
+    fn quiet(&self, state: &State) -> Vec<Step> {
+        let told = state.feeds.iter().filter(|(_, events)| !events.is_empty());
+        let mut steps: Vec<Step> = told.map(|(source, _)| Step::Tell(source.clone())).collect();
+        let Build { queued, phase, written, waits, .. } = &state.build;
+        match phase {
+            // Nothing is built before its own last write is seen.
+            Phase::Idle if *queued && *written <= state.own.config_map_version() => steps.push(Step::Begin),
+            Phase::Idle => {}
+            Phase::Begun(..) => steps.push(Step::Look),
+            Phase::Looked(..) => steps.push(Step::Built),
+            Phase::Sending(_) => steps.push(Step::Store(Fate::Done)),
+        }
+        for (turn, job) in &state.jobs {
+            steps.push(match job.stage {
+                Stage::Taken => Step::Read(turn.clone()),
+                Stage::Read(_) => Step::Decide(turn.clone()),
+                Stage::Sending(_) => Step::Send(turn.clone(), Fate::Done),
+            });
+        }
+        let free = state.turns.iter().filter(|turn| !state.jobs.contains_key(turn));
+        steps.extend(free.cloned().map(Step::Take));
+        steps.extend((0..state.late.len()).map(Step::Late));
+        if *waits {
+            steps.push(Step::Time);
+        }
+        steps
     }
 
-    fn after(&mut self, state: &State, step: &Step) -> State {
-        let mut state = state.clone();
-        self.take(&mut state, step);
-        state
+    fn take(&mut self, state: &mut State, step: &Step) {
+        self.happen(state, step);
     }
 
     fn holds(&mut self, before: &State, step: &Step, after: &State, settled: bool) -> Result<(), String> {

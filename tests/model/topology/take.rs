@@ -42,7 +42,7 @@ impl Topology<'_> {
         }
     }
 
-    pub(super) fn take(&mut self, state: &mut State, step: &Step) {
+    pub(super) fn happen(&mut self, state: &mut State, step: &Step) {
         match step {
             Step::User(actor) => {
                 let change = &self.world.actors[*actor][state.left.done[*actor]];
